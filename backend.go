@@ -1,0 +1,197 @@
+package tenure
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Backend is the seam between the engine and a database. A Backend opens
+// sessions for nodes and answers what people ask; the questions do not go
+// through a session. It must be safe for concurrent use.
+//
+// Programs use [Open] with a Backend from package postgres and need not call
+// its methods.
+type Backend interface {
+	// Open opens a session for a node under a fresh incarnation. The context
+	// bounds the opening only: its end afterwards must not touch the session.
+	// An error that matches ErrRefused is final; any other may pass.
+	Open(ctx context.Context, opening Opening) (Session, error)
+
+	// Leaders reads the leaders of the named roles, or of all roles if none is
+	// named, ordered by role. A role that nobody leads is left out.
+	Leaders(ctx context.Context, roles ...string) ([]Leader, error)
+
+	// Request records a request for the leader of a role and wakes it. It
+	// returns ErrNoLeader if nobody leads the role and ErrUnknownNode if the
+	// target is not a living node.
+	Request(ctx context.Context, request Request) error
+}
+
+// Opening is what a Backend is told about the session to open.
+type Opening struct {
+	Node   NodeInfo
+	Timing Timing
+	Clock  Clock
+	Logger *slog.Logger
+
+	// MaySend reports whether the session may still send anything. It turns
+	// false, for ever, when trust ends: from then on nothing may restart the
+	// server's idle timer. A session asks before each statement and returns
+	// ErrSessionLost instead of sending.
+	MaySend func() bool
+}
+
+// NodeInfo says who a node is.
+type NodeInfo struct {
+	ID   uuid.UUID
+	Name string
+	Host string
+}
+
+// Timing holds the durations of the protocol; see [Config] for their meaning.
+type Timing struct {
+	Lease           time.Duration
+	RefreshInterval time.Duration
+	Margin          time.Duration
+	CheckInterval   time.Duration
+	LockTimeout     time.Duration
+	FenceTimeout    time.Duration
+	Settle          time.Duration
+	FailoverWait    time.Duration
+}
+
+// Session is one incarnation of a node. One goroutine calls its methods, one at
+// a time, except Abort. Apart from Wait no method takes a context: a deadline
+// that closes the connection would free the locks while trust still runs.
+//
+// A method that returns an error matching ErrSessionLost has lost the session:
+// trust ends at once, and nothing but Abort is called afterwards. If the error
+// matches ErrConnection too, the connection itself is gone, and the locks with
+// it. After any other error the session goes on.
+type Session interface {
+	// Incarnation is the number of this session, larger than that of every
+	// session before it.
+	Incarnation() int64
+
+	// TryAcquire tries to take roles and returns one Attempt for each, in the
+	// same order. The engine does not ask for a role that this session holds,
+	// except for one whose last Attempt was Waiting, to continue it. A role
+	// whose lock the session holds is never locked again.
+	TryAcquire(candidates []Candidate) ([]Attempt, error)
+
+	// Heartbeat proves to the database that the node lives and to the node
+	// that the session is still its own.
+	Heartbeat(load Load) (Pulse, error)
+
+	// Release ends terms and frees their roles, or gives up roles that are
+	// Waiting: first the record, then the lock, then the news. An error means
+	// that a lock may still be held: the engine gives the session up.
+	Release(releases []Release) error
+
+	// Requests takes the requests that wait for roles this session leads.
+	Requests() ([]Request, error)
+
+	// Wait blocks until something may have changed (then it returns true: a
+	// role may be vacant, a request may wait), until the context ends (false,
+	// nil), or until the session is lost.
+	Wait(ctx context.Context) (changed bool, err error)
+
+	// Close leaves politely: it removes the node's record, frees the node's
+	// locks, tells the others and closes the connection. It is called with no
+	// term held.
+	Close() error
+
+	// Abort closes the connection at once and makes a call in progress return.
+	// It may be called from any goroutine, also more than once and after Close,
+	// and does not block.
+	Abort()
+}
+
+// Candidate is one role in a call of TryAcquire.
+type Candidate struct {
+	Role Role
+	// Recovering asks to fill Attempt.Holder if the role is held by another
+	// session.
+	Recovering bool
+}
+
+// Outcome is the result of one attempt to take a role.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Busy    Outcome = iota // another session holds the role, or it is reserved
+	Granted                // the term has begun
+	Waiting                // the lock is held, the term cannot begin yet
+	Failed                 // see Attempt.Err; the session does not hold the lock
+)
+
+// Attempt is what became of one Candidate.
+type Attempt struct {
+	Outcome    Outcome
+	Term       int64         // if Granted: larger than every term of the role before
+	AcquiredAt time.Time     // if Granted: by the database's clock
+	Vacant     time.Duration // if Granted: how long nobody had led before; negative if unknown
+	Holder     uuid.UUID     // if Busy and asked for: the node of the last term, if known
+	RetryIn    time.Duration // if Waiting or reserved: when to try again; a hint
+	Fenced     bool          // if Waiting: for transactions of the old term, which LockTimeout bounds
+	Err        error         // if Failed
+}
+
+// Release is one role to give up.
+type Release struct {
+	Role   Role
+	Term   int64 // 0 if the term has not begun
+	Reason EndReason
+	// For reserves the role for this node until ReserveFor has passed.
+	For        uuid.UUID
+	ReserveFor time.Duration
+}
+
+// EndReason says how a term ended, in the record of the role.
+type EndReason string
+
+// The reasons for the end of a term.
+const (
+	EndResigned    EndReason = "resigned"       // by the leader itself
+	EndSteppedDown EndReason = "stepped_down"   // by the leader, as it was asked to
+	EndHandedOver  EndReason = "handed_over"    // in favour of a named node
+	EndShutdown    EndReason = "shutdown"       // the election or its node stopped
+	EndCrashed     EndReason = "crashed"        // the session ended; found by the successor
+	EndExpired     EndReason = "lease_expired"  // the session fell silent; found by the successor
+	EndServer      EndReason = "server_changed" // the server restarted or is another one
+)
+
+// Pulse is what a heartbeat brings back.
+type Pulse struct {
+	Requests bool // requests may wait for this node
+}
+
+// Load is how busy a node is, as its heartbeats tell the others.
+type Load struct {
+	Connections int     // open connections of clients
+	Jobs        int     // jobs in progress
+	CPU         float64 // percent
+	Memory      float64 // percent
+}
+
+// RequestKind is what a Request asks for.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	RequestStepDown RequestKind = "step_down"
+	RequestHandOver RequestKind = "hand_over"
+)
+
+// Request asks the leader of a role for something.
+type Request struct {
+	Kind   RequestKind
+	Role   string
+	Target uuid.UUID // of a hand-over: the node to lead next
+	By     string    // who asks, for the record
+	At     time.Time // by the database's clock; set by the Backend
+}

@@ -1,0 +1,4 @@
+// Command tenure elects leaders from the command line.
+package main
+
+func main() {}

@@ -1,0 +1,127 @@
+// Package fsm is the life of one election as a table: six states, fourteen
+// inputs, and for every pair that can occur the next state and what has to be
+// done. It does no I/O, reads no clock and starts no goroutine; the engine in
+// package tenure performs the actions.
+package fsm
+
+import "fmt"
+
+// State is one of the six states of an election.
+type State uint8
+
+// The states, in the order of a life without accidents.
+const (
+	Stopped      State = iota // initial and terminal
+	Follower                  // waiting for the next attempt
+	Acquiring                 // trying to take the role
+	Leader                    // holding the role
+	Reconnecting              // lost the session, not yet declared lost; never leader
+	Releasing                 // giving the role up voluntarily
+)
+
+var stateNames = [...]string{"stopped", "follower", "acquiring", "leader", "reconnecting", "releasing"}
+
+// States lists every state.
+func States() []State {
+	return []State{Stopped, Follower, Acquiring, Leader, Reconnecting, Releasing}
+}
+
+// String returns the state's lower-case name.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// MarshalText returns the state's lower-case name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Input is something that happened to an election.
+type Input uint8
+
+// The inputs.
+const (
+	Start Input = iota
+	StopRequested
+	AcquireAttempt
+	AcquireSucceeded
+	AcquireFailed
+	DbError
+	HealthOk
+	HealthFailed
+	ReacquireSucceeded
+	ReacquireFailed
+	GraceExpired
+	ReleaseRequested
+	ReleaseSucceeded
+	ReleaseFailed
+)
+
+var inputNames = [...]string{
+	"Start", "StopRequested", "AcquireAttempt", "AcquireSucceeded", "AcquireFailed", "DbError",
+	"HealthOk", "HealthFailed", "ReacquireSucceeded", "ReacquireFailed", "GraceExpired",
+	"ReleaseRequested", "ReleaseSucceeded", "ReleaseFailed",
+}
+
+// Inputs lists every input.
+func Inputs() []Input {
+	all := make([]Input, len(inputNames))
+	for i := range all {
+		all[i] = Input(i)
+	}
+	return all
+}
+
+// String returns the input's name as the source document spells it.
+func (i Input) String() string {
+	if int(i) < len(inputNames) {
+		return inputNames[i]
+	}
+	return fmt.Sprintf("input(%d)", uint8(i))
+}
+
+// Action is something the engine must do because of a transition, in order.
+type Action uint8
+
+// The actions. "Connection" is the election's share of its node's session:
+// closing it ends the session only where the transition says that the session
+// is broken.
+const (
+	OpenConnection    Action = iota // take part in the node's session
+	CloseConnection                 // take part no longer
+	Reconnect                       // get a new session
+	ScheduleAttempt                 // try at the next opportunity
+	ComputeBackoff                  // ask the retry strategy when
+	TryLock                         // try to take the role
+	Unlock                          // release the role
+	ResetRetry                      // forget failed attempts
+	BeginHealth                     // the heartbeat vouches for the term from now on
+	StartGrace                      // start the reconnect grace timer
+	LogRecovered                    // say in the log that leadership was recovered
+	EmitAcquired                    // on_acquired
+	EmitAcquireFailed               // on_acquire_failed
+	EmitLost                        // on_lost
+	EmitReleased                    // on_released
+	EmitError                       // on_error
+	EmitStopped                     // on_stopped
+)
+
+// Policy is what the table's footnotes depend on.
+type Policy struct {
+	AutoReacquire bool // go on as a follower after a loss or a step-down
+	Grace         bool // damp events while reconnecting
+	SteppingDown  bool // the release in progress was asked for by a step-down, not by a stop
+}
+
+// Step returns the state that follows and the actions to perform, or false
+// when the input cannot occur in the state; then nothing changes.
+func Step(state State, input Input, policy Policy) (State, []Action, bool) {
+	for i := range Table {
+		row := &Table[i]
+		if row.From == state && row.Input == input && row.When.holds(policy) {
+			return row.To, row.Actions, true
+		}
+	}
+	return state, nil, false
+}

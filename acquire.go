@@ -1,0 +1,243 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// maxBatch is how many roles one call of TryAcquire asks for, so that a
+// heartbeat never waits long behind it.
+const maxBatch = 1000
+
+// news makes every follower try at once: something may have become vacant.
+// Under the node's mutex.
+func (s *session) news() {
+	now := s.node.clock.Now().Mono
+	for e := range s.node.followers {
+		if !e.attempt.waiting {
+			e.attempt.at, e.attempt.burst = now, len(burstDelays)
+		}
+	}
+}
+
+// due returns the elections that now begin to try, and when the next one should.
+// Under the node's mutex.
+func (s *session) due(now time.Duration) (due []*Election, next time.Duration) {
+	next = math.MaxInt64
+	for e := range s.node.followers {
+		a := &e.attempt
+		// Never campaign while work of the last term still runs here.
+		if e.term != nil || a.inFlight || a.leftover {
+			continue
+		}
+		if at := max(a.at, a.notBefore); at > now {
+			next = min(next, at)
+		} else {
+			due = append(due, e)
+		}
+	}
+	slices.SortFunc(due, func(a, b *Election) int { return strings.Compare(a.role.Name(), b.role.Name()) })
+	due = due[:min(len(due), maxBatch)]
+	for _, e := range due {
+		e.attempt.inFlight = true
+		if e.State() == Follower {
+			e.step(fsm.AcquireAttempt, nil, nil)
+		}
+	}
+	return due, next
+}
+
+// acquire tries to take the roles of s.trying in one batch.
+func (s *session) acquire() error {
+	n := s.node
+	n.mu.Lock()
+	trying := s.trying
+	candidates := make([]Candidate, len(trying))
+	for i, e := range trying {
+		candidates[i] = Candidate{Role: e.role, Recovering: e.State() == Reconnecting}
+	}
+	n.mu.Unlock()
+
+	attempts, err := s.conn.TryAcquire(candidates)
+
+	n.mu.Lock()
+	if s.over {
+		n.mu.Unlock()
+		return nil
+	}
+	if errors.Is(err, ErrSessionLost) {
+		n.mu.Unlock()
+		return err
+	}
+	s.trying = nil
+	var failed []*Election
+	for i, e := range trying {
+		e.attempt.inFlight = false
+		result := Attempt{Outcome: Failed, Err: err}
+		if err == nil {
+			result = attempts[i]
+		}
+		if s.conclude(e, result) {
+			failed = append(failed, e)
+		}
+		e.wake()
+	}
+	n.mu.Unlock()
+	s.backOff(failed)
+	return nil
+}
+
+// conclude applies the result of one attempt and reports whether it failed, so
+// that the retry strategy must be asked. Under the node's mutex.
+func (s *session) conclude(e *Election, result Attempt) (failed bool) {
+	n, a := s.node, &e.attempt
+	now := n.clock.Now().Mono
+	continued := a.waiting
+	a.waiting = false
+	if state := e.State(); state != Acquiring && state != Reconnecting {
+		// It stopped meanwhile: nobody wants the lock.
+		if result.Outcome == Granted || result.Outcome == Waiting {
+			s.discard(e, result.Term)
+		}
+		return false
+	}
+	if !continued {
+		a.fencedAt = 0
+	}
+	switch result.Outcome {
+	case Granted:
+		s.begin(e, result)
+	case Waiting:
+		a.waiting, a.at = true, now+max(result.RetryIn, time.Millisecond)
+		if !result.Fenced {
+			a.fencedAt = 0
+			return false
+		}
+		if a.fencedAt == 0 {
+			a.fencedAt = now
+		}
+		if now-a.fencedAt < n.cfg.LockTimeout {
+			return false
+		}
+		a.waiting = false
+		s.discard(e, 0)
+		return s.fail(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
+	case Busy:
+		if e.State() == Reconnecting {
+			if result.Holder == n.id || result.Holder == uuid.Nil {
+				a.at = now + s.nextTry(a, now) // our own lost session still holds it
+				return false
+			}
+			e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
+			a.at = now + n.cfg.CheckInterval
+			return false
+		}
+		if a.burst > 0 && result.RetryIn == 0 {
+			a.at = now + s.nextTry(a, now)
+			return false
+		}
+		if result.RetryIn > 0 {
+			a.notBefore = now + result.RetryIn
+		}
+		return s.fail(e, fsm.AcquireFailed, ErrHeld)
+	case Failed:
+		if e.State() == Reconnecting {
+			a.at, a.err = now+s.nextTry(a, now), result.Err
+			return false
+		}
+		n.log.Warn("taking a role failed", "role", e.role.Name(), "error", result.Err)
+		return s.fail(e, fsm.DbError, result.Err)
+	}
+	return false
+}
+
+// nextTry returns the pause before the next quick try.
+func (s *session) nextTry(a *attempt, now time.Duration) time.Duration {
+	if a.burst == 0 {
+		return burstDelays[len(burstDelays)-1]
+	}
+	a.burst--
+	return burstDelays[len(burstDelays)-1-a.burst]
+}
+
+func (s *session) fail(e *Election, input fsm.Input, err error) bool {
+	a := &e.attempt
+	a.failures++
+	a.cycle++
+	a.err = err
+	if a.cycle == 1 {
+		a.first = s.node.clock.Now()
+	}
+	e.step(input, nil, err)
+	return e.State() == Follower
+}
+
+// backOff asks the retry strategies when to try again. They are the user's code,
+// so the node's mutex is free meanwhile.
+func (s *session) backOff(failed []*Election) {
+	n := s.node
+	for _, e := range failed {
+		strategy := e.cfg.Retry
+		if strategy == nil {
+			strategy = n.cfg.Retry
+		}
+		n.mu.Lock()
+		now, a := n.clock.Now().Mono, &e.attempt
+		if strategy == nil {
+			// All such elections of the session try together.
+			passed := (now - s.opened) / n.cfg.CheckInterval
+			a.at = s.opened + (passed+1)*n.cfg.CheckInterval
+			n.mu.Unlock()
+			continue
+		}
+		a.at = math.MaxInt64 // until the answer is there
+		cycle, attempts := a.cycle, Attempts{Attempt: a.cycle, Elapsed: now - a.first.Mono, LastError: a.err}
+		n.mu.Unlock()
+		delay, again := strategy.NextDelay(attempts)
+		n.mu.Lock()
+		if e.State() == Follower && a.cycle == cycle {
+			if again {
+				a.at = min(a.at, now+max(delay, 0))
+			} else {
+				e.err = attempts.LastError
+				e.requestStop(EndShutdown, ErrStopping)
+			}
+		}
+		n.mu.Unlock()
+	}
+}
+
+// begin begins a term. Under the node's mutex.
+func (s *session) begin(e *Election, granted Attempt) {
+	n := s.node
+	if !s.trust.standing() {
+		return // the session is about to be given up, and the term with it
+	}
+	t := &Term{
+		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
+		campaign: e.driver == drivenByCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(e.values)
+	t.work.body = e.bodies != nil
+	s.terms[t] = struct{}{}
+	e.term, e.stepping = t, false
+	e.current.Store(t)
+	if e.State() == Reconnecting {
+		e.step(fsm.ReacquireSucceeded, t, nil)
+	} else {
+		e.step(fsm.AcquireSucceeded, t, nil)
+	}
+	if e.bodies != nil {
+		e.bodies <- t // there is room: the last term's work has returned
+	}
+	n.announce()
+}

@@ -1,0 +1,420 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// Election is a node's candidacy for one role. Obtain it from [Node.Election]
+// and drive it in one of three ways: Run, which leads again and again;
+// Campaign, for one term by hand; or Start and Shutdown with callbacks. It is
+// safe for concurrent use.
+type Election struct {
+	node *Node
+	role Role
+	cfg  ElectionConfig
+
+	current atomic.Pointer[Term] // the term that this node may trust, if any
+	state   atomic.Uint32        // written under the node's mutex
+
+	// Under the node's mutex.
+	driver    driver
+	values    context.Context // whose values the terms' contexts have
+	bodies    chan *Term      // of Run and Campaign: terms with the work already counted
+	term      *Term           // the last term until its work has returned and its lock is gone
+	stepping  bool            // the release in progress is a step-down
+	stopping  bool            // stop when the release is done
+	err       error           // why it stopped by itself
+	changed   chan struct{}   // closed at the next change
+	lostTerm  *Term           // while Reconnecting
+	lostCause error           // while Reconnecting
+	endGrace  func() bool
+	unhook    func() bool // from the context given to Start
+	attempt   attempt
+
+	callbacks  []func(Event)
+	queue      []delivery
+	delivering bool
+}
+
+// driver says who started an election.
+type driver uint8
+
+const (
+	undriven driver = iota
+	drivenByStart
+	drivenByRun
+	drivenByCampaign
+)
+
+// Role returns the role.
+func (e *Election) Role() Role { return e.role }
+
+// Node returns the node that stands.
+func (e *Election) Node() *Node { return e.node }
+
+// State returns the state. Whether this node leads is decided by IsLeader: a
+// term can end a moment before the state follows.
+func (e *Election) State() State { return State(e.state.Load()) }
+
+// IsLeader reports whether this node holds a term of the role that it may trust
+// at this moment. The answer comes from the node's own clocks: no lock, no
+// allocation, no question to the database.
+func (e *Election) IsLeader() bool {
+	term := e.current.Load()
+	return term != nil && term.Valid()
+}
+
+// Term returns the present term, or nil if this node does not lead.
+func (e *Election) Term() *Term {
+	if term := e.current.Load(); term != nil && term.Valid() {
+		return term
+	}
+	return nil
+}
+
+// Guard registers a piece of work with the present term; see [Term.Enter].
+func (e *Election) Guard() (*Guard, error) {
+	if term := e.current.Load(); term != nil {
+		return term.Enter()
+	}
+	return nil, ErrNotLeader
+}
+
+// Start begins to stand for the role. It is idempotent. When the context ends,
+// the election shuts down as by Shutdown; its values are those of the terms'
+// contexts. If the election is being shut down, Start first waits for the end
+// of that. It returns ErrStarted if Run or Campaign drive the election, and
+// ErrClosed if the node is closed.
+func (e *Election) Start(ctx context.Context) error {
+	return e.start(ctx, drivenByStart)
+}
+
+func (e *Election) start(ctx context.Context, by driver) error {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case n.closing:
+			return ErrClosed
+		case e.driver != undriven && !e.stopping && e.State() != Stopped:
+			if e.driver == drivenByStart && by == drivenByStart {
+				return nil
+			}
+			return ErrStarted
+		case e.State() == Stopped && !e.attempt.holds() && (by != drivenByCampaign || e.term == nil):
+			e.driver, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
+			e.bodies = nil
+			if by != drivenByStart {
+				e.bodies = make(chan *Term, 1)
+			}
+			e.stepping = false
+			e.step(fsm.Start, nil, nil)
+			e.unhook = context.AfterFunc(ctx, func() {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				e.requestStop(EndShutdown, because(ErrStopping, context.Cause(ctx)))
+			})
+			return nil
+		}
+		if err := e.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Shutdown stops standing: work in flight is asked to end, the role is
+// released, and the election is Stopped. It returns when that is done and all
+// work has returned. It is idempotent. If the context ends first, it returns an
+// error that matches ErrShutdown; the shutdown goes on.
+func (e *Election) Shutdown(ctx context.Context) error {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e.requestStop(EndShutdown, ErrStopping)
+	for !e.settled() {
+		if err := e.wait(ctx); err != nil {
+			return e.unfinished("shutting down", err)
+		}
+	}
+	return nil
+}
+
+// settled reports whether nothing of the election is left. Under the node's
+// mutex.
+func (e *Election) settled() bool {
+	return e.State() == Stopped && e.term == nil && !e.attempt.holds()
+}
+
+// unfinished is the error of an operation that the context ended. Under the
+// node's mutex.
+func (e *Election) unfinished(doing string, err error) error {
+	if e.term != nil {
+		if any, _ := e.term.running(); any {
+			return fmt.Errorf("%s %s: %w: %w", doing, e.role, ErrWorkRunning, err)
+		}
+	}
+	return fmt.Errorf("%s %s: %w: %w", doing, e.role, ErrShutdown, err)
+}
+
+// Participate runs body between Start and Shutdown. It returns the error of
+// body, joined with that of Shutdown, which gets at most StopTimeout plus one
+// lease even if the context has ended. A panic of body shuts down too.
+func (e *Election) Participate(ctx context.Context, body func(context.Context) error) (err error) {
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		limit := e.node.cfg.StopTimeout + e.node.cfg.Lease
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		err = errors.Join(err, e.Shutdown(stop))
+	}()
+	return body(ctx)
+}
+
+// WaitForLeadership waits until this node leads and returns the term. It
+// returns the context's error when that ends first, and ErrStopped if the
+// election is stopped or stops.
+func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for {
+		if term := e.Term(); term != nil {
+			return term, nil
+		}
+		if e.State() == Stopped {
+			return nil, e.stopError()
+		}
+		if err := e.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Leader looks up who leads the role. It returns ErrNoLeader if nobody does.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	leaders, err := e.node.backend.Leaders(ctx, e.role.Name())
+	if err != nil {
+		return Leader{}, fmt.Errorf("looking up the leader of %s: %w", e.role, err)
+	}
+	if len(leaders) == 0 {
+		return Leader{}, fmt.Errorf("%w: %s", ErrNoLeader, e.role)
+	}
+	return leaders[0], nil
+}
+
+// LeaderHealthy reports whether somebody leads the role with a lease that still
+// runs.
+func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
+	leader, err := e.Leader(ctx)
+	if errors.Is(err, ErrNoLeader) {
+		return false, nil
+	}
+	return err == nil && leader.Valid(), err
+}
+
+// TryAcquire makes one attempt to lead now and returns the term. It returns an
+// error that matches ErrHeld if another leads. An election that was stopped is
+// started for it, as by Start with the context's values only, and stopped again
+// if the attempt fails.
+func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
+	n := e.node
+	n.mu.Lock()
+	started := e.State() == Stopped
+	n.mu.Unlock()
+	if started {
+		if err := e.Start(context.WithoutCancel(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	term, err := e.tryOnce(ctx)
+	if err != nil && started {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.StopTimeout)
+		defer cancel()
+		err = errors.Join(err, e.Shutdown(stop))
+	}
+	return term, err
+}
+
+func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	failures := e.attempt.failures
+	e.attempt.at, e.attempt.notBefore = 0, 0
+	n.kick()
+	for {
+		switch term := e.Term(); {
+		case term != nil:
+			return term, nil
+		case e.State() == Stopped:
+			return nil, e.stopError()
+		case e.attempt.failures != failures:
+			return nil, e.attempt.err
+		}
+		if err := e.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Refresh sends a heartbeat now and waits for its acknowledgement. It returns
+// ErrNotLeader if this node does not lead then.
+func (e *Election) Refresh(ctx context.Context) error {
+	if err := e.node.refresh(ctx); err != nil {
+		return err
+	}
+	if !e.IsLeader() {
+		return ErrNotLeader
+	}
+	return nil
+}
+
+// StepDown gives the role up without stopping: work in flight is asked to end,
+// the role is released, and unless NoReacquire is set the election stands
+// again. It returns when the role is free, and ErrNotLeader if this node does
+// not lead. If the context ends before the work has returned, the role stays
+// locked, the error matches ErrWorkRunning, and the release follows when the
+// work returns.
+func (e *Election) StepDown(ctx context.Context) error {
+	return e.stepDown(ctx, EndResigned, ErrSteppedDown, uuid.Nil)
+}
+
+// HandOver is StepDown in favour of another node: the role is reserved for it
+// for one CheckInterval. A target that does not take it in that time loses the
+// privilege.
+func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
+	return e.stepDown(ctx, EndHandedOver, ErrHandedOver, target)
+}
+
+// ForceStepDown is StepDown, but when the context ends first it cuts the node's
+// session, which frees the role although its work may still run, and ends every
+// other term of the node too.
+func (e *Election) ForceStepDown(ctx context.Context) error {
+	err := e.StepDown(ctx)
+	if err == nil || !errors.Is(err, ErrShutdown) {
+		return err
+	}
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.term == nil {
+		return nil
+	}
+	n.log.Warn("cutting the session to force a step-down; all terms of this node end", "role", e.role.Name())
+	s := e.term.session
+	s.end(fmt.Errorf("%w: forced", ErrSteppedDown))
+	s.conn.Abort()
+	return nil
+}
+
+func (e *Election) stepDown(ctx context.Context, reason EndReason, cause error, target uuid.UUID) error {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	term := e.term
+	if term == nil || !term.resigning && e.State() != Leading {
+		return ErrNotLeader
+	}
+	e.beginStepDown(reason, cause, target)
+	return e.awaitRelease(ctx, term, "stepping down from")
+}
+
+// awaitRelease waits until the term's lock is gone. Under the node's mutex.
+func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
+	n := e.node
+	n.mu.Unlock()
+	var err error
+	select {
+	case <-term.released:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	n.mu.Lock()
+	select {
+	case <-term.released:
+		return term.releaseErr
+	default:
+		return e.unfinished(doing, err)
+	}
+}
+
+// beginStepDown starts the release of the present term, once. Under the node's
+// mutex.
+func (e *Election) beginStepDown(reason EndReason, cause error, target uuid.UUID) {
+	if e.State() != Leading {
+		return
+	}
+	e.stepping = true
+	e.step(fsm.ReleaseRequested, e.term, nil)
+	e.term.stop(reason, cause, target)
+}
+
+// requestStop makes the election stop, once. Under the node's mutex.
+func (e *Election) requestStop(reason EndReason, cause error) {
+	switch e.State() {
+	case Stopped:
+	case Leading:
+		e.stopping = true
+		e.step(fsm.StopRequested, e.term, nil)
+		e.term.stop(reason, cause, uuid.Nil)
+	case Releasing:
+		e.stopping, e.stepping = true, false
+	default:
+		e.stopping = true
+		e.step(fsm.StopRequested, nil, nil)
+		e.node.withdraw(e)
+	}
+}
+
+// stopError says why the election is stopped. Under the node's mutex.
+func (e *Election) stopError() error {
+	if e.err != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, e.err)
+	}
+	return ErrStopped
+}
+
+// wait waits for the next change, for the node's mutex free meanwhile. Under
+// the node's mutex.
+func (e *Election) wait(ctx context.Context) error {
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	changed, n := e.changed, e.node
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wake wakes everybody who waits for a change. Under the node's mutex.
+func (e *Election) wake() {
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+}
+
+// because adds what is known to a cause.
+func because(cause, detail error) error {
+	if detail == nil || errors.Is(cause, detail) || errors.Is(detail, cause) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, detail)
+}

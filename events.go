@@ -1,0 +1,149 @@
+package tenure
+
+import (
+	"fmt"
+	"time"
+)
+
+// EventKind is what an [Event] tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventStateChange   EventKind = "state_change"
+	EventAcquired      EventKind = "acquired"
+	EventReleased      EventKind = "released"
+	EventLost          EventKind = "lost"
+	EventAcquireFailed EventKind = "acquire_failed"
+	EventError         EventKind = "error"
+	EventStopped       EventKind = "stopped"
+)
+
+// Event is something that happened to an election.
+type Event struct {
+	Kind     EventKind
+	At       time.Time // by the node's wall clock
+	Role     Role
+	Term     *Term // the term concerned; nil if there is none
+	From, To State // of a state change
+	Err      error // of lost, acquire_failed and error: why
+}
+
+// OnEvent registers a function for every event of the election. The functions
+// of an election are called one at a time, in the order of the events and for
+// each event in the order of their registration, on a goroutine that the node
+// owns: a slow one delays the later ones and [Node.Close], never a heartbeat.
+// By then trust has ended and contexts are cancelled, where that is the news. A
+// panic is caught, logged, and handed to the error callbacks.
+func (e *Election) OnEvent(fn func(Event)) {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	// A copy: events under way keep the functions that they were posted with.
+	e.callbacks = append(e.callbacks[:len(e.callbacks):len(e.callbacks)], fn)
+}
+
+func (e *Election) on(kind EventKind, fn func(Event)) {
+	e.OnEvent(func(event Event) {
+		if event.Kind == kind {
+			fn(event)
+		}
+	})
+}
+
+// OnAcquired registers a function that is called when a term has begun, unless
+// the role was recovered within the reconnect grace. See [Election.OnEvent].
+func (e *Election) OnAcquired(fn func(*Term)) {
+	e.on(EventAcquired, func(event Event) { fn(event.Term) })
+}
+
+// OnReleased registers a function that is called when a term was given up
+// voluntarily and the role is free. See [Election.OnEvent].
+func (e *Election) OnReleased(fn func(*Term)) {
+	e.on(EventReleased, func(event Event) { fn(event.Term) })
+}
+
+// OnLost registers a function that is called when a term was lost, with the
+// reason; with a reconnect grace, when that has ended. See [Election.OnEvent].
+func (e *Election) OnLost(fn func(*Term, error)) {
+	e.on(EventLost, func(event Event) { fn(event.Term, event.Err) })
+}
+
+// OnAcquireFailed registers a function that is called when an attempt failed;
+// the error matches ErrHeld if another leads. See [Election.OnEvent].
+func (e *Election) OnAcquireFailed(fn func(error)) {
+	e.on(EventAcquireFailed, func(event Event) { fn(event.Err) })
+}
+
+// OnStateChange registers a function that is called at each change of state.
+// See [Election.OnEvent].
+func (e *Election) OnStateChange(fn func(from, to State)) {
+	e.on(EventStateChange, func(event Event) { fn(event.From, event.To) })
+}
+
+// OnError registers a function that is called with errors that belong to no
+// call: of the database, and panics of other callbacks. See [Election.OnEvent].
+func (e *Election) OnError(fn func(error)) {
+	e.on(EventError, func(event Event) { fn(event.Err) })
+}
+
+// OnStopped registers a function that is called when the election has stopped.
+// See [Election.OnEvent].
+func (e *Election) OnStopped(fn func()) {
+	e.on(EventStopped, func(Event) { fn() })
+}
+
+// delivery is an event with the functions that were registered when it happened.
+type delivery struct {
+	event     Event
+	callbacks []func(Event)
+}
+
+// post queues an event. Under the node's mutex.
+func (e *Election) post(event Event) {
+	if len(e.callbacks) == 0 {
+		return
+	}
+	event.At, event.Role = e.node.clock.Now().Wall, e.role
+	e.queue = append(e.queue, delivery{event, e.callbacks})
+	if !e.delivering {
+		e.delivering = true
+		e.node.group.Add(1)
+		go e.deliver()
+	}
+}
+
+// deliver calls back until the queue is empty.
+func (e *Election) deliver() {
+	n := e.node
+	defer n.group.Done()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for len(e.queue) > 0 {
+		next := e.queue[0]
+		e.queue = e.queue[1:]
+		n.mu.Unlock()
+		for _, callback := range next.callbacks {
+			e.call(callback, next.event)
+		}
+		n.mu.Lock()
+	}
+	e.queue, e.delivering = nil, false
+}
+
+func (e *Election) call(callback func(Event), event Event) {
+	defer func() {
+		reason := recover()
+		if reason == nil {
+			return
+		}
+		err := fmt.Errorf("a callback of %s panicked on %q: %v", e.role, event.Kind, reason)
+		e.node.log.Error("callback panicked", "role", e.role.Name(), "event", event.Kind, "error", err)
+		if event.Kind == EventError {
+			return // an error callback that panics on errors would never end
+		}
+		e.node.mu.Lock()
+		defer e.node.mu.Unlock()
+		e.post(Event{Kind: EventError, Term: event.Term, Err: err})
+	}()
+	callback(event)
+}

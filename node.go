@@ -1,0 +1,377 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// openTimeout bounds one attempt to open a session.
+const openTimeout = 10 * time.Second
+
+// Node is one running process that takes part: one session with the backend,
+// and any number of elections on it. Its id is new with every Open. It is safe
+// for concurrent use.
+type Node struct {
+	id      uuid.UUID
+	host    string
+	cfg     Config
+	backend Backend
+	clock   Clock
+	log     *slog.Logger
+	group   sync.WaitGroup // every goroutine of the node
+
+	life   context.Context // ends when the node begins to close
+	endure context.CancelFunc
+	force  chan struct{} // closed: do not wait for work any longer
+
+	mu        sync.Mutex
+	elections map[string]*Election
+	followers map[*Election]struct{} // elections that take part
+	session   *session               // the present one, or nil
+	wanted    chan struct{}          // wakes a node whose retry strategy gave up
+	closing   bool
+	observers map[chan struct{}]struct{}
+}
+
+// Open opens a node. It returns when the node's first session stands, trying as
+// long as the retry strategy and the context allow, and at once with an error
+// that matches ErrRefused if the backend must not be used as it is, or
+// ErrInvalidConfig. Cancelling the context afterwards has no effect.
+func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
+		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
+		wanted: make(chan struct{}, 1), force: make(chan struct{}),
+	}
+	n.host, _ = os.Hostname()
+	n.log = cfg.Logger.With("node", cfg.Name)
+	n.life, n.endure = context.WithCancel(context.Background())
+	first, err := n.connect(ctx, true)
+	if err != nil {
+		n.endure()
+		return nil, fmt.Errorf("opening a session: %w", err)
+	}
+	n.group.Add(1)
+	go n.run(first)
+	return n, nil
+}
+
+// ID returns the node's id.
+func (n *Node) ID() uuid.UUID { return n.id }
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.cfg.Name }
+
+// Backend returns the backend that the node was opened with.
+func (n *Node) Backend() Backend { return n.backend }
+
+// Election returns a new election for a role, with default settings. It is not
+// started. It returns an error that matches ErrInvalidRole or ErrDuplicateRole:
+// a node has at most one election for a role, for as long as it lives.
+func (n *Node) Election(role Role) (*Election, error) {
+	return n.ElectionWith(role, ElectionConfig{})
+}
+
+// ElectionWith is Election with settings.
+func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
+	if err := role.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.ReconnectGrace < 0 {
+		return nil, fmt.Errorf("%w: the reconnect grace is %v; the least is 0", ErrInvalidConfig, cfg.ReconnectGrace)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing {
+		return nil, ErrClosed
+	}
+	if n.elections[role.Name()] != nil {
+		return nil, fmt.Errorf("%w: %s", ErrDuplicateRole, role)
+	}
+	e := &Election{node: n, role: role, cfg: cfg}
+	n.elections[role.Name()] = e
+	return e, nil
+}
+
+// Elections returns the node's elections in no particular order.
+func (n *Node) Elections() []*Election {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]*Election, 0, len(n.elections))
+	for _, e := range n.elections {
+		all = append(all, e)
+	}
+	return all
+}
+
+// Connected reports whether the node has a session that it may trust. A node
+// can still lead for a while without being able to renew; then it is
+// unconnected only when trust has ended.
+func (n *Node) Connected() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.session != nil && n.session.trust.standing()
+}
+
+// Close shuts all elections down as by [Election.Shutdown], leaves the cluster
+// and closes the session. It is idempotent. It waits for callbacks in progress,
+// so it must not be called from one. If the context ends first, it cuts the
+// session, which frees all roles, and returns an error that matches
+// ErrShutdown, and ErrWorkRunning if work has not returned.
+func (n *Node) Close(ctx context.Context) error {
+	n.mu.Lock()
+	if !n.closing {
+		n.closing = true
+		n.endure()
+	}
+	for _, e := range n.elections {
+		e.requestStop(EndShutdown, ErrStopping)
+	}
+	var failed error
+	for _, e := range n.elections {
+		for failed == nil && !e.settled() {
+			if err := e.wait(ctx); err != nil {
+				failed = e.unfinished("shutting down", err)
+			}
+		}
+	}
+	s := n.session
+	if s != nil {
+		s.leaving = true
+		s.kick()
+	}
+	n.mu.Unlock()
+	if failed != nil {
+		n.cut(s)
+	}
+
+	finished := make(chan struct{})
+	go func() { // ends with the node's goroutines, or with the callback that never returns
+		defer close(finished)
+		n.group.Wait()
+	}()
+	select {
+	case <-finished:
+		return failed
+	case <-ctx.Done():
+	}
+	n.cut(s)
+	if failed == nil {
+		failed = fmt.Errorf("leaving: %w: %w", ErrShutdown, context.Cause(ctx))
+	}
+	return failed
+}
+
+// cut ends what Close could not end in time.
+func (n *Node) cut(s *session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.force:
+	default:
+		close(n.force)
+	}
+	if s != nil {
+		s.end(ErrClosed)
+	}
+}
+
+// run keeps the node in session until it closes.
+func (n *Node) run(s *session) {
+	defer n.group.Done()
+	for {
+		<-s.lost
+		next, err := n.reconnect()
+		if err != nil {
+			return
+		}
+		s = next
+	}
+}
+
+// reconnect opens sessions until one stands. When the retry strategy gives up,
+// every election stops, and it waits until one starts again.
+func (n *Node) reconnect() (*session, error) {
+	for {
+		if n.life.Err() != nil {
+			return nil, ErrClosed
+		}
+		s, err := n.connect(n.life, false)
+		if err == nil || n.life.Err() != nil {
+			return s, err
+		}
+		n.log.Error("giving up: the retry strategy says stop", "error", err)
+		n.mu.Lock()
+		for e := range n.followers {
+			e.err = err
+			if e.State() == Reconnecting {
+				e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
+			}
+			e.requestStop(EndShutdown, ErrStopping)
+		}
+		n.mu.Unlock()
+		select {
+		case <-n.wanted:
+		case <-n.life.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+// wantSession wakes a node that gave up reconnecting.
+func (n *Node) wantSession() {
+	select {
+	case n.wanted <- struct{}{}:
+	default:
+	}
+}
+
+var defaultReconnect = ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}
+
+// connect opens a session, trying again as the retry strategy says. The first
+// of a node is not tried again after a refusal.
+func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
+	var strategy RetryStrategy = defaultReconnect
+	if n.cfg.Retry != nil {
+		strategy = n.cfg.Retry
+	}
+	select {
+	case <-n.wanted:
+	default:
+	}
+	begun := n.clock.Now()
+	for number := 1; ; number++ {
+		s, err := n.open(ctx)
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+		if first && errors.Is(err, ErrRefused) {
+			return nil, err
+		}
+		n.reportOutage(number, err)
+		elapsed := n.clock.Now().Mono - begun.Mono
+		delay, again := strategy.NextDelay(Attempts{Attempt: number, Elapsed: elapsed, LastError: err})
+		if !again {
+			return nil, err
+		}
+		pause, cancel := context.WithCancel(ctx)
+		stop := n.clock.AfterFunc(delay, cancel)
+		<-pause.Done()
+		stop()
+		cancel()
+		if ctx.Err() != nil {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// reportOutage logs a failed attempt to open a session and tells the elections
+// once per outage.
+func (n *Node) reportOutage(number int, err error) {
+	n.log.Warn("opening a session failed", "attempt", number, "error", err)
+	if number > 1 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for e := range n.followers {
+		e.post(Event{Kind: EventError, Err: err})
+	}
+}
+
+// open opens one session and proves it with a first heartbeat, from which trust
+// counts.
+func (n *Node) open(ctx context.Context) (*session, error) {
+	s := newSession(n)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	conn, err := n.backend.Open(ctx, Opening{
+		Node:    NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
+		Timing:  n.cfg.timing(),
+		Clock:   n.clock,
+		Logger:  n.log,
+		MaySend: s.trust.maySend,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	// Nothing is held yet, so here a deadline may close the connection.
+	defer context.AfterFunc(ctx, conn.Abort)()
+	sent := n.clock.Now()
+	if _, err := conn.Heartbeat(n.load()); err != nil {
+		conn.Abort()
+		return nil, fmt.Errorf("first heartbeat: %w", err)
+	}
+	if !s.trust.begin(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
+		conn.Abort()
+		return nil, fmt.Errorf("first heartbeat: %w", ErrTrustExpired)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing {
+		conn.Abort()
+		return nil, ErrClosed
+	}
+	s.start(sent)
+	return s, nil
+}
+
+func (n *Node) load() Load {
+	if n.cfg.Load == nil {
+		return Load{}
+	}
+	return n.cfg.Load()
+}
+
+// kick makes the session look for work. Under the node's mutex.
+func (n *Node) kick() {
+	if n.session != nil {
+		n.session.kick()
+	}
+}
+
+// withdraw gives up a lock that an election which stopped holds without a term.
+// Under the node's mutex.
+func (n *Node) withdraw(e *Election) {
+	if e.attempt.waiting && n.session != nil {
+		e.attempt.waiting = false
+		n.session.discard(e, 0)
+	}
+}
+
+// refresh sends a heartbeat and waits for its end.
+func (n *Node) refresh(ctx context.Context) error {
+	done := make(chan error, 1)
+	n.mu.Lock()
+	s := n.session
+	if s == nil {
+		n.mu.Unlock()
+		return ErrSessionLost
+	}
+	s.refreshers = append(s.refreshers, done)
+	s.kick()
+	n.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,145 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+)
+
+// Work is what a leader does. Its context is cancelled when trust in the term
+// ends, before anyone else can lead; context.Cause says why. It should return
+// soon after: the role stays locked, and this node does not stand again, until
+// it has.
+type Work func(ctx context.Context, term *Term) error
+
+// Run stands for the role, calls work in this goroutine for each term, and
+// stands again after it, until the context ends or the election is shut down;
+// then it resigns, waits until the role is free, and returns nil.
+//
+// If work returns while its term still stands, the role is given up. After
+// [Done], Run returns nil; after any other error, which goes to the error
+// callbacks, and after nil, the node lets the others go first and stands again,
+// later and later if that repeats.
+//
+// Run returns ErrStarted if the election is already driven otherwise, and an
+// error that matches ErrStopped if the retry strategy gives up.
+func (e *Election) Run(ctx context.Context, work Work) error {
+	if err := e.start(ctx, drivenByRun); err != nil {
+		return err
+	}
+	defer func() { // for a panic of work; otherwise there is nothing left to do
+		_ = e.Shutdown(context.WithoutCancel(ctx))
+	}()
+	pause := ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
+	for early := 0; ; {
+		term, err := e.nextTerm()
+		if term == nil {
+			return err
+		}
+		if !e.lead(term, work) {
+			early = 0
+			continue
+		}
+		early++
+		delay, _ := pause.NextDelay(Attempts{Attempt: early})
+		n := e.node
+		n.mu.Lock()
+		e.attempt.notBefore = n.clock.Now().Mono + delay
+		n.mu.Unlock()
+	}
+}
+
+// lead does the work of one term and reports whether it returned early.
+func (e *Election) lead(term *Term, work Work) (early bool) {
+	defer term.returned()
+	err := work(term.ctx, term)
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if errors.Is(err, Done) {
+		e.requestStop(EndResigned, ErrResigned)
+		return false
+	}
+	early = e.term == term && !term.resigning && !term.over.Load()
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTermEnded) {
+		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
+		e.post(Event{Kind: EventError, Term: term, Err: fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)})
+	}
+	if early {
+		e.beginStepDown(EndResigned, ErrResigned, uuid.Nil)
+	}
+	return early
+}
+
+// nextTerm waits for the next term, or until the election has stopped and
+// nothing of it is left.
+func (e *Election) nextTerm() (*Term, error) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for {
+		select {
+		case term := <-e.bodies:
+			return term, nil
+		default:
+		}
+		if e.settled() {
+			if e.err != nil {
+				return nil, e.stopError()
+			}
+			return nil, nil
+		}
+		_ = e.wait(context.Background())
+	}
+}
+
+// Campaign stands for the role until elected and returns the term. The caller
+// works under its context and calls [Term.Resign] when the work has returned,
+// whether the term still stands or not; the election is stopped after the term.
+// It returns the context's error if that ends before, ErrStarted if the
+// election is driven otherwise, and an error that matches ErrStopped if the
+// retry strategy gives up or the election is shut down. After it has returned
+// a term, the context's end has no effect.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	if err := e.start(ctx, drivenByCampaign); err != nil {
+		return nil, err
+	}
+	term, err := e.nextTerm()
+	switch {
+	case err != nil:
+		return nil, err
+	case term == nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case term == nil:
+		return nil, ErrStopped
+	}
+	e.node.mu.Lock()
+	if e.unhook != nil {
+		e.unhook()
+	}
+	e.node.mu.Unlock()
+	return term, nil
+}
+
+// resign gives a term up and waits until its lock is gone.
+func (e *Election) resign(ctx context.Context, term *Term) error {
+	n := e.node
+	n.mu.Lock()
+	campaign := e.driver == drivenByCampaign
+	if e.term == term && !term.over.Load() {
+		if campaign {
+			e.requestStop(EndResigned, ErrResigned)
+		} else {
+			e.beginStepDown(EndResigned, ErrResigned, uuid.Nil)
+		}
+	}
+	n.mu.Unlock()
+	if term.campaign {
+		term.returned()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return e.awaitRelease(ctx, term, "resigning from")
+}

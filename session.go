@@ -1,0 +1,442 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// trustTick is how often trust is looked at apart from its deadline: the wall
+// clock may have jumped.
+const trustTick = time.Second
+
+// session is one incarnation of a node as the engine sees it. One goroutine,
+// serve, talks to the connection, without deadlines; a timer ends trust beside
+// it; a third, bury, closes the connection when trust has ended and the work
+// has returned.
+type session struct {
+	node  *Node
+	conn  Session
+	trust trust
+	lost  chan struct{} // closed when the session is given up
+	idle  chan struct{} // closed when it is given up and all work under it has returned
+
+	// Under the node's mutex.
+	over       bool
+	opened     time.Duration
+	nextBeat   time.Duration
+	refreshers []chan error // waiting for the next heartbeat
+	terms      map[*Term]struct{}
+	releases   []release
+	releasing  []release   // in a call of Release
+	trying     []*Election // in a call of TryAcquire
+	requested  bool        // requests may wait
+	leaving    bool
+	kicked     bool
+	interrupt  context.CancelFunc // of the Wait in progress
+	trustTimer func() bool
+}
+
+// release is a role to give up: a term, or a lock without one.
+type release struct {
+	election *Election
+	term     *Term // nil for a lock that nobody wants any more
+	number   int64
+}
+
+func newSession(n *Node) *session {
+	s := &session{
+		node: n, lost: make(chan struct{}), idle: make(chan struct{}), terms: map[*Term]struct{}{},
+	}
+	s.trust.clock, s.trust.expired = n.clock, s.checkTrust
+	return s
+}
+
+// start makes s the node's session. Under the node's mutex.
+func (s *session) start(sent Instant) {
+	n := s.node
+	s.opened = sent.Mono
+	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
+	n.session = s
+	s.watchTrust()
+	for e := range n.followers {
+		e.attempt.at = sent.Mono
+	}
+	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
+	n.group.Add(1)
+	go s.serve()
+	n.announce()
+}
+
+func (s *session) watchTrust() {
+	s.trustTimer = s.node.clock.AfterFunc(s.trust.remaining(trustTick), s.checkTrust)
+}
+
+// checkTrust ends the session if trust has ended.
+func (s *session) checkTrust() {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s.over || s.trustTimer == nil { // given up, or never begun
+		return
+	}
+	if !s.trust.standing() {
+		s.end(ErrTrustExpired)
+		return
+	}
+	s.trustTimer()
+	s.watchTrust()
+}
+
+// end gives the session up: trust ends, contexts are cancelled, then the
+// elections are told. The connection lives on until the work has returned.
+// Under the node's mutex.
+func (s *session) end(cause error) {
+	if s.over {
+		return
+	}
+	s.trust.end()
+	s.over = true
+	n := s.node
+	if !errors.Is(cause, ErrTermEnded) {
+		cause = because(ErrSessionLost, cause)
+	}
+	if n.session == s {
+		n.session = nil
+	}
+	if s.trustTimer != nil {
+		s.trustTimer()
+	}
+	gone := append(s.releasing, s.releases...)
+	s.releases, s.releasing = nil, nil
+	terms := slices.Collect(maps.Keys(s.terms))
+	for _, term := range terms {
+		if term.election.State() == Releasing {
+			term.releaseErr = fmt.Errorf("releasing %s: %w", term.Role(), cause)
+		}
+		term.end(cause)
+	}
+	for _, r := range gone { // their work has returned
+		s.forget(r)
+	}
+	for _, term := range terms {
+		if e := term.election; e.State() == Releasing {
+			e.step(fsm.DbError, term, cause)
+		} else {
+			e.step(fsm.HealthFailed, term, cause)
+		}
+	}
+	s.endAttempts(cause)
+	for _, done := range s.refreshers {
+		done <- cause
+	}
+	s.refreshers = nil
+	if !s.leaving {
+		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
+	}
+	close(s.lost)
+	s.checkIdle()
+	n.group.Add(1)
+	go s.bury(errors.Is(cause, ErrConnection))
+	s.kick()
+	n.announce()
+}
+
+// endAttempts fails the attempts that the session was making.
+func (s *session) endAttempts(cause error) {
+	for _, e := range s.trying {
+		e.attempt.inFlight = false
+		e.wake()
+	}
+	s.trying = nil
+	for e := range s.node.followers {
+		e.attempt.waiting, e.attempt.fencedAt = false, 0
+		if e.State() == Acquiring {
+			e.step(fsm.DbError, nil, cause)
+		}
+	}
+}
+
+// bury closes the connection when all work has returned, or at once if the
+// connection is gone, and with it the locks.
+func (s *session) bury(gone bool) {
+	defer s.node.group.Done()
+	if !gone {
+		select {
+		case <-s.idle:
+		case <-s.node.force:
+		}
+	}
+	s.conn.Abort()
+}
+
+// checkIdle notices when the last work under a lost session has returned.
+func (s *session) checkIdle() {
+	if s.over && len(s.terms) == 0 {
+		select {
+		case <-s.idle:
+		default:
+			close(s.idle)
+		}
+	}
+}
+
+// relinquish takes over a term whose trust has ended and whose work has
+// returned. Under the node's mutex.
+func (s *session) relinquish(t *Term) {
+	r := release{election: t.election, term: t, number: t.number}
+	if s.over {
+		s.forget(r)
+		return
+	}
+	s.releases = append(s.releases, r)
+	s.kick()
+}
+
+// discard releases a lock that no election wants any more. Under the node's
+// mutex.
+func (s *session) discard(e *Election, number int64) {
+	e.attempt.leftover = true
+	s.releases = append(s.releases, release{election: e, number: number})
+	s.kick()
+}
+
+// forget drops a role whose lock is gone. Under the node's mutex.
+func (s *session) forget(r release) {
+	e := r.election
+	if r.term == nil {
+		e.attempt.leftover = false
+	} else {
+		delete(s.terms, r.term)
+		if e.term == r.term {
+			e.term = nil
+		}
+		close(r.term.released)
+		s.checkIdle()
+		s.node.kick()
+	}
+	e.wake()
+}
+
+// kick makes serve look again at what there is to do. Under the node's mutex.
+func (s *session) kick() {
+	s.kicked = true
+	if s.interrupt != nil {
+		s.interrupt()
+	}
+}
+
+// serve talks to the connection until the session ends. It is the only caller
+// of its methods, but for Abort.
+func (s *session) serve() {
+	defer s.node.group.Done()
+	for {
+		job, pause := s.next()
+		var err error
+		switch job {
+		case jobEnd:
+			return
+		case jobHeartbeat:
+			err = s.heartbeat()
+		case jobRelease:
+			err = s.release()
+		case jobRequests:
+			err = s.requests()
+		case jobAcquire:
+			err = s.acquire()
+		case jobWait:
+			err = s.wait(pause)
+		case jobLeave:
+			err = errors.Join(ErrClosed, s.conn.Close())
+		}
+		if err != nil {
+			s.node.mu.Lock()
+			s.end(err)
+			s.node.mu.Unlock()
+		}
+	}
+}
+
+type job uint8
+
+const (
+	jobEnd job = iota
+	jobHeartbeat
+	jobRelease
+	jobRequests
+	jobAcquire
+	jobLeave
+	jobWait
+)
+
+// next chooses what to do now, or how long to wait.
+func (s *session) next() (job, time.Duration) {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !s.over && !s.trust.standing() {
+		s.end(ErrTrustExpired)
+	}
+	now := n.clock.Now().Mono
+	switch {
+	case s.over:
+		return jobEnd, 0
+	case now >= s.nextBeat || len(s.refreshers) > 0:
+		return jobHeartbeat, 0
+	case len(s.releases) > 0:
+		return jobRelease, 0
+	case s.leaving && len(s.terms) == 0:
+		return jobLeave, 0
+	case s.requested && len(s.terms) > 0:
+		return jobRequests, 0
+	}
+	due, next := s.due(now)
+	if len(due) > 0 {
+		s.trying = due
+		return jobAcquire, 0
+	}
+	return jobWait, min(next, s.nextBeat) - now
+}
+
+// wait waits for news, for at most d.
+func (s *session) wait(d time.Duration) error {
+	n := s.node
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	n.mu.Lock()
+	if s.kicked {
+		s.kicked = false
+		n.mu.Unlock()
+		return nil
+	}
+	s.interrupt = cancel
+	n.mu.Unlock()
+	stop := n.clock.AfterFunc(d, cancel)
+	changed, err := s.conn.Wait(ctx)
+	stop()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.interrupt, s.kicked = nil, false
+	if err != nil {
+		return because(ErrSessionLost, err)
+	}
+	if changed {
+		s.requested = true
+		s.news()
+		n.announce()
+	}
+	return nil
+}
+
+// heartbeat proves that the session stands. Trust counts from before it is
+// sent.
+func (s *session) heartbeat() error {
+	n := s.node
+	load := n.load()
+	n.mu.Lock()
+	refreshers := s.refreshers
+	s.refreshers = nil
+	n.mu.Unlock()
+
+	sent := n.clock.Now()
+	pulse, err := s.conn.Heartbeat(load)
+	for _, done := range refreshers {
+		done <- err
+	}
+	if errors.Is(err, ErrSessionLost) {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10
+		n.log.Warn("heartbeat failed", "error", err, "trust_remaining", s.trust.remaining(n.cfg.Lease))
+		return nil
+	}
+	if !s.trust.extend(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
+		return ErrTrustExpired
+	}
+	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
+	s.requested = s.requested || pulse.Requests
+	return nil
+}
+
+// release gives up everything that is to be given up, in one batch.
+func (s *session) release() error {
+	n := s.node
+	n.mu.Lock()
+	s.releasing, s.releases = s.releases, nil
+	batch := make([]Release, len(s.releasing))
+	for i, r := range s.releasing {
+		batch[i] = Release{Role: r.election.role, Term: r.number, Reason: EndResigned}
+		if t := r.term; t != nil {
+			batch[i].Reason = t.reason
+			if t.reason == EndHandedOver {
+				batch[i].For, batch[i].ReserveFor = t.target, n.cfg.CheckInterval
+			}
+		}
+	}
+	n.mu.Unlock()
+	err := s.conn.Release(batch)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s.over {
+		return nil
+	}
+	if err != nil {
+		return because(ErrSessionLost, err) // a lock may still be held
+	}
+	released := s.releasing
+	s.releasing = nil
+	for _, r := range released {
+		s.forget(r)
+		if r.term != nil {
+			r.election.step(fsm.ReleaseSucceeded, r.term, nil)
+		}
+	}
+	return nil
+}
+
+// requests does what others have asked for.
+func (s *session) requests() error {
+	n := s.node
+	n.mu.Lock()
+	s.requested = false
+	n.mu.Unlock()
+	requests, err := s.conn.Requests()
+	if errors.Is(err, ErrSessionLost) {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.log.Warn("reading requests failed", "error", err)
+		return nil
+	}
+	for _, r := range requests {
+		e := n.elections[r.Role]
+		if s.over || e == nil {
+			continue
+		}
+		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
+		switch {
+		case r.Kind == RequestStepDown:
+			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target)
+		case r.Kind == RequestHandOver && r.Target != n.id:
+			e.beginStepDown(EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target)
+		}
+	}
+	return nil
+}
+
+func byWhom(r Request) error {
+	if r.By == "" {
+		return nil
+	}
+	return fmt.Errorf("asked by %s", r.By)
+}

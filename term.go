@@ -1,0 +1,230 @@
+package tenure
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Term is one uninterrupted holding of a role by this node. It is safe for
+// concurrent use.
+type Term struct {
+	election   *Election
+	session    *session
+	number     int64
+	acquiredAt time.Time
+	vacant     time.Duration
+	campaign   bool // of Campaign: its holder says when the work has returned
+
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	over     atomic.Bool // trust in this term has ended
+	listened atomic.Bool // somebody asked for Stopping
+
+	stopping chan struct{} // closed: take no new work
+	released chan struct{} // closed: the lock is free, or was lost with the session
+
+	// Under the node's mutex.
+	resigning  bool
+	reason     EndReason
+	cause      error // why it is being given up
+	target     uuid.UUID
+	stopTimer  func() bool
+	queued     bool  // handed to the session for release, or gone with it
+	releaseErr error // set before released is closed
+
+	work struct {
+		sync.Mutex
+		guards int
+		body   bool // the function of Run, or the holder of a Campaign
+		closed bool // no new guards
+	}
+}
+
+// Role returns the role.
+func (t *Term) Role() Role { return t.election.role }
+
+// Number returns the term's number: the fencing token. It is larger than that
+// of every term of the role before.
+func (t *Term) Number() int64 { return t.number }
+
+// NodeID returns the id of the node whose term it is.
+func (t *Term) NodeID() uuid.UUID { return t.election.node.id }
+
+// Backend returns the backend that granted the term.
+func (t *Term) Backend() Backend { return t.election.node.backend }
+
+// AcquiredAt returns when the term began, by the database's clock.
+func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
+
+// Vacant returns for how long nobody led the role before this term, or a
+// negative duration if that is not known.
+func (t *Term) Vacant() time.Duration { return t.vacant }
+
+// Context returns the term's context. It is cancelled when trust in the term
+// ends, before anyone else can lead; context.Cause says why and matches
+// [ErrTermEnded].
+func (t *Term) Context() context.Context { return t.ctx }
+
+// Stopping returns a channel that is closed when the term was asked to end:
+// work in flight may finish, and is still trusted, for up to
+// [Config].StopTimeout; no new work should be taken. Work that never calls
+// Stopping has its context cancelled at once instead, since it would not notice
+// anything else.
+func (t *Term) Stopping() <-chan struct{} {
+	t.listened.Store(true)
+	return t.stopping
+}
+
+// Valid reports whether this node may trust the term at this moment. It takes
+// no lock, allocates nothing and asks nobody.
+func (t *Term) Valid() bool {
+	return !t.over.Load() && t.session.trust.standing()
+}
+
+// Remaining returns for how long the term may be trusted if no further
+// heartbeat is acknowledged; 0 when it has ended.
+func (t *Term) Remaining() time.Duration {
+	if t.over.Load() {
+		return 0
+	}
+	return t.session.trust.remaining(math.MaxInt64)
+}
+
+// Resign gives the term up and waits until the role is free. For a term from
+// [Election.Campaign] it also says that the work under it has returned: call it
+// exactly once for each, also when the term was lost. From within the function
+// of [Election.Run], return Done or an error instead: Resign would wait for
+// that function.
+//
+// If the context ends first, it returns an error that matches ErrShutdown; the
+// resignation goes on.
+func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }
+
+// Guard keeps one piece of work within a term: while it is held, the role is
+// not released. Obtain it with [Term.Enter] or [Election.Guard] and call
+// Release when the work has returned.
+type Guard struct {
+	term *Term
+	once sync.Once
+}
+
+// Enter registers a piece of work with the term. It returns an error that
+// matches ErrNotLeader if the term is not trusted or was asked to end.
+func (t *Term) Enter() (*Guard, error) {
+	t.work.Lock()
+	defer t.work.Unlock()
+	if t.work.closed || !t.Valid() {
+		return nil, ErrNotLeader
+	}
+	t.work.guards++
+	return &Guard{term: t}, nil
+}
+
+// Term returns the guard's term.
+func (g *Guard) Term() *Term { return g.term }
+
+// Context returns the context of the guard's term.
+func (g *Guard) Context() context.Context { return g.term.ctx }
+
+// Valid reports whether the guard's term may still be trusted.
+func (g *Guard) Valid() bool { return g.term.Valid() }
+
+// Release says that the work has returned. Only the first call counts.
+func (g *Guard) Release() {
+	g.once.Do(func() {
+		g.term.work.Lock()
+		g.term.work.guards--
+		last := g.term.work.guards == 0
+		g.term.work.Unlock()
+		if last {
+			g.term.settle()
+		}
+	})
+}
+
+// returned says that the function of Run, or the holder of a Campaign, is done.
+func (t *Term) returned() {
+	t.work.Lock()
+	t.work.body = false
+	t.work.Unlock()
+	t.settle()
+}
+
+// running reports whether work has not returned, and whether it is work that
+// may go on until StopTimeout after the term was asked to end.
+func (t *Term) running() (any, polite bool) {
+	t.work.Lock()
+	defer t.work.Unlock()
+	any = t.work.guards > 0 || t.work.body
+	polite = t.work.guards > 0 || t.work.body && t.listened.Load()
+	return any, polite
+}
+
+// settle moves the end of the term along after work has returned.
+func (t *Term) settle() {
+	n := t.election.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t.advance()
+}
+
+// stop asks the term to end. Under the node's mutex.
+func (t *Term) stop(reason EndReason, cause error, target uuid.UUID) {
+	if t.resigning {
+		return
+	}
+	t.resigning, t.reason, t.cause, t.target = true, reason, cause, target
+	t.work.Lock()
+	t.work.closed = true
+	t.work.Unlock()
+	close(t.stopping)
+	n := t.election.node
+	t.stopTimer = n.clock.AfterFunc(n.cfg.StopTimeout, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !t.queued {
+			n.log.Warn("work in flight did not finish in time: its context is cancelled",
+				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
+			t.end(t.cause)
+		}
+	})
+	t.advance()
+}
+
+// end ends trust in the term and cancels its context, in this order. Under the
+// node's mutex.
+func (t *Term) end(cause error) {
+	if t.over.CompareAndSwap(false, true) {
+		t.election.current.CompareAndSwap(t, nil)
+		t.work.Lock()
+		t.work.closed = true
+		t.work.Unlock()
+		t.cancel(cause)
+	}
+	t.advance()
+}
+
+// advance takes the next step of: trust ends, the context is cancelled, the
+// work returns, the lock is released (Invariant 4). Under the node's mutex.
+func (t *Term) advance() {
+	any, polite := t.running()
+	if !t.over.Load() {
+		if t.resigning && !polite {
+			t.end(t.cause)
+		}
+		return
+	}
+	if any || t.queued {
+		return
+	}
+	t.queued = true
+	if t.stopTimer != nil {
+		t.stopTimer()
+	}
+	t.session.relinquish(t)
+}

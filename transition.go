@@ -1,0 +1,158 @@
+package tenure
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// attempt is the state of an election's tries to take the role.
+type attempt struct {
+	at        time.Duration // when to try, on the monotonic clock
+	notBefore time.Duration // others go first until then
+	burst     int           // quick tries left after news of a vacancy
+	inFlight  bool          // in a call of TryAcquire
+	waiting   bool          // the lock is held, the term cannot begin yet
+	leftover  bool          // a lock without a use is being released
+	fencedAt  time.Duration // waiting for fenced transactions since
+
+	cycle    int     // failed attempts since the last term or start
+	first    Instant // when the first of them was made
+	failures uint64  // failed attempts ever
+	err      error   // of the last one
+}
+
+// holds reports whether the session may hold the lock without a term, or be
+// about to.
+func (a *attempt) holds() bool { return a.inFlight || a.waiting || a.leftover }
+
+// Quick tries after news of a vacancy: a dying session's locks are not all
+// freed at the same instant.
+var burstDelays = [...]time.Duration{
+	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
+}
+
+// courtesy is how long a node that stepped down lets others go first, at most.
+const courtesy = time.Second
+
+// step feeds the state machine and performs its actions. term and err go with
+// the events that the transition emits. Under the node's mutex.
+func (e *Election) step(input fsm.Input, term *Term, err error) {
+	n, from := e.node, e.State()
+	campaign := e.driver == drivenByCampaign
+	to, actions, ok := fsm.Step(from, input, fsm.Policy{
+		AutoReacquire: !e.cfg.NoReacquire && !campaign,
+		Grace:         e.cfg.ReconnectGrace > 0 && !campaign,
+		SteppingDown:  e.stepping && !e.stopping,
+	})
+	if !ok {
+		n.log.Error("impossible transition", "role", e.role.Name(), "from", from, "input", input)
+		return
+	}
+	if from != to {
+		e.state.Store(uint32(to))
+		e.logTransition(from, to, term, err)
+		e.post(Event{Kind: EventStateChange, From: from, To: to, Term: term, Err: err})
+	}
+	for _, action := range actions {
+		e.perform(action, term, err)
+	}
+	if to == Stopped && from != Stopped {
+		e.leave()
+	}
+	e.wake()
+}
+
+func (e *Election) perform(action fsm.Action, term *Term, err error) {
+	n := e.node
+	now := n.clock.Now()
+	switch action {
+	case fsm.OpenConnection:
+		e.attempt = attempt{failures: e.attempt.failures, first: now}
+		n.followers[e] = struct{}{}
+		n.wantSession()
+	case fsm.ScheduleAttempt:
+		n.kick()
+	case fsm.ResetRetry:
+		e.attempt.cycle, e.attempt.err = 0, nil
+		e.endReconnecting()
+	case fsm.StartGrace:
+		e.lostTerm, e.lostCause = term, err
+		e.endGrace = n.clock.AfterFunc(e.cfg.ReconnectGrace, func() { e.graceExpired(term) })
+	case fsm.LogRecovered:
+		n.log.Info("leadership recovered within the reconnect grace", "role", e.role.Name(), "term", term.number)
+	case fsm.EmitAcquired:
+		e.post(Event{Kind: EventAcquired, Term: term})
+	case fsm.EmitReleased:
+		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(courtesy, n.cfg.CheckInterval))
+		e.post(Event{Kind: EventReleased, Term: term})
+	case fsm.EmitLost:
+		if e.lostTerm != nil {
+			term, err = e.lostTerm, e.lostCause
+		}
+		e.endReconnecting()
+		e.post(Event{Kind: EventLost, Term: term, Err: err})
+	case fsm.EmitAcquireFailed:
+		e.post(Event{Kind: EventAcquireFailed, Err: err})
+	case fsm.EmitError:
+		e.post(Event{Kind: EventError, Term: term, Err: err})
+	case fsm.EmitStopped:
+		e.post(Event{Kind: EventStopped})
+	case fsm.CloseConnection, fsm.Reconnect, fsm.ComputeBackoff, fsm.TryLock, fsm.Unlock, fsm.BeginHealth:
+		// The session does these for all its elections together.
+	}
+}
+
+// leave cleans up after the election has stopped.
+func (e *Election) leave() {
+	delete(e.node.followers, e)
+	e.endReconnecting()
+	e.driver, e.stepping = undriven, false
+	if e.unhook != nil {
+		e.unhook()
+		e.unhook = nil
+	}
+}
+
+func (e *Election) endReconnecting() {
+	if e.endGrace != nil {
+		e.endGrace()
+	}
+	e.endGrace, e.lostTerm, e.lostCause = nil, nil, nil
+}
+
+func (e *Election) graceExpired(lost *Term) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.State() == Reconnecting && e.lostTerm == lost {
+		e.step(fsm.GraceExpired, lost, e.lostCause)
+		if e.attempt.waiting { // the lock, but not yet the term
+			e.step(fsm.AcquireAttempt, nil, nil)
+		}
+	}
+}
+
+func (e *Election) logTransition(from, to State, term *Term, err error) {
+	level := slog.LevelInfo
+	if from == Acquiring && to == Follower || to == Acquiring {
+		level = slog.LevelDebug // every check interval
+	}
+	attributes := []any{"role", e.role.Name(), "from", from.String(), "to", to.String()}
+	if e.role.kind != keyFromName {
+		attributes = append(attributes, "key", e.role.LockKey(uuid.Nil).String())
+	}
+	if term != nil {
+		attributes = append(attributes, "term", term.number)
+	}
+	if e.attempt.cycle > 0 {
+		attributes = append(attributes, "attempt", e.attempt.cycle)
+	}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	e.node.log.Log(e.node.life, level, "state_change", attributes...)
+}

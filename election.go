@@ -374,7 +374,6 @@ func (e *Election) requestStop(reason EndReason, cause error) {
 	default:
 		e.stopping = true
 		e.step(fsm.StopRequested, nil, nil)
-		e.node.withdraw(e)
 	}
 }
 

@@ -109,6 +109,7 @@ func (e *Election) perform(action fsm.Action, term *Term, err error) {
 // leave cleans up after the election has stopped.
 func (e *Election) leave() {
 	delete(e.node.followers, e)
+	e.node.withdraw(e)
 	e.endReconnecting()
 	e.driver, e.stepping = undriven, false
 	if e.unhook != nil {
@@ -130,8 +131,8 @@ func (e *Election) graceExpired(lost *Term) {
 	defer n.mu.Unlock()
 	if e.State() == Reconnecting && e.lostTerm == lost {
 		e.step(fsm.GraceExpired, lost, e.lostCause)
-		if e.attempt.waiting { // the lock, but not yet the term
-			e.step(fsm.AcquireAttempt, nil, nil)
+		if e.State() == Follower && (e.attempt.waiting || e.attempt.inFlight) {
+			e.step(fsm.AcquireAttempt, nil, nil) // the try under way goes on as an ordinary one
 		}
 	}
 }

@@ -1,0 +1,56 @@
+//go:build unix
+
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// account is who runs the server's programs; nil means the present user.
+type account struct {
+	uid, gid uint32
+}
+
+// unprivileged returns the account to run servers as: another one if this
+// process is root. initdb looks its user up, so the account must exist.
+func unprivileged() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody", "daemon"} {
+		entry, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(entry.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(entry.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, fmt.Errorf("account %s: %w", name, err)
+		}
+		return &account{uid: uint32(uid), gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no account postgres or nobody to run it as")
+}
+
+// own gives a file to the account.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Chown(path, int(a.uid), int(a.gid))
+}
+
+// run makes a command run as the account, in a session of its own, so that an
+// interrupt at the terminal reaches only the process that owns the sandbox.
+func (a *account) run(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if a != nil {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
+	}
+}

@@ -1,0 +1,199 @@
+package pgserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(ownerVariable) != "" {
+		runOwner()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func newSandbox(t *testing.T) *Sandbox {
+	t.Helper()
+	sandbox, err := NewSandbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sandbox.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sandbox
+}
+
+func start(t *testing.T, sandbox *Sandbox, options Options) *Server {
+	t.Helper()
+	server, err := sandbox.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func TestCloseEndsServersAndRemovesTheirFiles(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	server := start(t, sandbox, Options{})
+	pid := server.PID()
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("the server does not run: %v", err)
+	}
+	if err := sandbox.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(sandbox.directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", sandbox.directory, err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the server still runs: %v", err)
+	}
+	if err := sandbox.Close(); err != nil {
+		t.Errorf("closing it again: %v", err)
+	}
+}
+
+// ownerVariable makes this test binary a process that starts a server, says
+// where, and waits to be killed.
+const ownerVariable = "PGSERVER_TEST_OWNER"
+
+func runOwner() {
+	sandbox, err := NewSandbox()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	server, err := sandbox.Start(context.Background(), Options{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(server.Data)
+	select {}
+}
+
+func TestKilledOwnerLeavesNothing(t *testing.T) {
+	t.Parallel()
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerVariable+"=1")
+	output, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(output).ReadString('\n')
+	data := strings.TrimSpace(line)
+	killed := owner.Process.Kill()
+	_ = owner.Wait() // killed: an error by nature
+	if err := errors.Join(err, killed); err != nil {
+		t.Fatal(err)
+	}
+
+	directory := filepath.Dir(filepath.Dir(data))
+	if !strings.Contains(directory, "tenure-pg-") {
+		t.Fatalf("no server was started: %q", line)
+	}
+	await(t, "the directory is removed", func() bool {
+		_, err := os.Stat(directory)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	running, err := exec.Command("pgrep", "-f", data).Output()
+	if len(running) > 0 {
+		t.Errorf("processes are left: %s (%v)", running, err)
+	}
+}
+
+func TestFailedStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	_, err := sandbox.Start(t.Context(), Options{Settings: map[string]string{"shared_buffers": "nonsense"}})
+	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStartGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	server := start(t, sandbox, Options{})
+	if err := server.Stop(t.Context(), Fast); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if err := server.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if server.PID() != 0 {
+		t.Error("a process is left")
+	}
+	if err := server.Start(t.Context()); err != nil {
+		t.Errorf("starting it afterwards: %v", err)
+	}
+}
+
+func TestPortTakenAtFirstStart(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	first := start(t, sandbox, Options{})
+
+	installation, err := Find("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := sandbox.newServer(installation, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Port = first.Port // as if another program had been faster
+	if err := sandbox.populate(t.Context(), installation, second.Data, false); err != nil {
+		t.Fatal(err)
+	}
+	sandbox.add(second)
+	if err := second.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if second.Port == first.Port {
+		t.Errorf("both listen on %d", first.Port)
+	}
+}
+
+func TestUnknownStopMode(t *testing.T) {
+	t.Parallel()
+	if err := start(t, newSandbox(t), Options{}).Stop(t.Context(), "gentle"); err == nil {
+		t.Error("accepted")
+	}
+}
+
+// await polls a condition of another process, which sends no signal.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for !condition() {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Conn opens a connection of the superuser, closed with the test.
+func (s *Server) Conn(t testing.TB) *pgx.Conn { t.Helper(); return Conn(t, s.DSN()) }
+
+// Pool opens a pool of the superuser, closed with the test.
+func (s *Server) Pool(t testing.TB) *pgxpool.Pool { t.Helper(); return Pool(t, s.DSN()) }
+
+// Conn opens a connection, closed with the test.
+func Conn(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // the test may have broken it
+	})
+	return conn
+}
+
+// Pool opens a pool, closed with the test. A test that keeps a connection of it
+// fails.
+func Pool(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			pool.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(timeout):
+			t.Errorf("%d connections were not given back to the pool", pool.Stat().AcquiredConns())
+		}
+	})
+	return pool
+}
+
+// Schema returns a name for a schema, not used before, and creates nothing.
+// A schema of that name is dropped with the test.
+func (s *Server) Schema(t testing.TB) string {
+	t.Helper()
+	name := s.unique(t)
+	t.Cleanup(func() {
+		if s.PID() != 0 {
+			s.execute(t, "SET lock_timeout = '10s'", "DROP SCHEMA IF EXISTS "+quote(name)+" CASCADE")
+		}
+	})
+	return name
+}
+
+// Database creates a database, dropped with the test, and returns the
+// superuser's connection string to it.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := s.unique(t)
+	s.execute(t, "CREATE DATABASE "+quote(name))
+	t.Cleanup(func() {
+		if s.PID() != 0 {
+			s.execute(t, "DROP DATABASE "+quote(name)+" WITH (FORCE)")
+		}
+	})
+	return s.DSNFor("postgres", name)
+}
+
+// execute runs statements on a connection of its own.
+func (s *Server) execute(t testing.TB, statements ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+// unique makes an identifier from the test's name, so that a database
+// administrator's views say which test they show.
+func (s *Server) unique(t testing.TB) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		default:
+			return '_'
+		}
+	}, strings.TrimPrefix(t.Name(), "Test"))
+	return "t_" + name[:min(len(name), 30)] + "_" + strings.ToLower(rand.Text()[:10])
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// awaitStreaming waits until a replica of the server streams and, if that is
+// wanted, commits wait for it.
+func (s *Server) awaitStreaming(ctx context.Context, t testing.TB, name string, synchronous bool) {
+	t.Helper()
+	const query = `
+		SELECT EXISTS (
+			SELECT FROM pg_stat_replication
+			WHERE application_name = $1 AND state = 'streaming' AND (sync_state = 'sync' OR NOT $2))`
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		var streams bool
+		if err := conn.QueryRow(ctx, query, name, synchronous).Scan(&streams); err != nil {
+			t.Fatalf("waiting for the replica to stream: %v", err)
+		}
+		if streams {
+			return
+		}
+		<-poll.C
+	}
+}

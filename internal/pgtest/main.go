@@ -1,0 +1,64 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/exactly-one/tenure/internal/pgserver"
+)
+
+// The servers of this process, made when first asked for and ended by Main.
+var (
+	mu      sync.Mutex
+	sandbox *pgserver.Sandbox
+
+	shared = sync.OnceValues(func() (*pgserver.Server, error) {
+		box, err := openSandbox()
+		if err != nil {
+			return nil, err
+		}
+		return box.Start(context.Background(), pgserver.Options{})
+	})
+)
+
+func openSandbox() (*pgserver.Sandbox, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if sandbox != nil {
+		return sandbox, nil
+	}
+	var err error
+	sandbox, err = pgserver.NewSandbox()
+	return sandbox, err
+}
+
+// Main runs the tests of a package, ends the servers they used, and fails if a
+// goroutine is left. It does not return.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := closeSandbox(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		code = max(code, 1)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "pgtest:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func closeSandbox() error {
+	mu.Lock()
+	defer mu.Unlock()
+	if sandbox == nil {
+		return nil
+	}
+	return sandbox.Close()
+}

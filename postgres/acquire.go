@@ -1,0 +1,267 @@
+package postgres
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// seat is a role whose lock this session holds.
+type seat struct {
+	role     tenure.Role
+	key      tenure.LockKey
+	lockedAt time.Duration // on the node's monotonic clock
+	beginAt  time.Duration // the same: the term must not begin earlier
+	jump     bool          // the number goes on from the time: terms may be lost
+	skipped  int           // how often a fenced transaction was in the way
+	since    time.Duration // when that was so first
+	term     int64         // 0 while Waiting
+	attempt  tenure.Attempt
+}
+
+// TryAcquire implements [tenure.Session].
+func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	attempts := make([]tenure.Attempt, len(candidates))
+	if err := s.reapIfBlind(); err != nil {
+		return nil, err
+	}
+
+	// What is new is locked; what waits is held already, and never locked again.
+	// Invariant 5.
+	var locking []wanted
+	asked := make(map[tenure.LockKey]struct{}, len(candidates))
+	for i, c := range candidates {
+		key := c.Role.LockKey(s.installation)
+		if _, own := s.seats[c.Role.Name()]; own {
+			continue
+		}
+		_, held := s.keys[key]
+		_, twice := asked[key]
+		if held || twice {
+			continue // another role with the same key: busy
+		}
+		asked[key] = struct{}{}
+		locking = append(locking, wanted{i, c.Role, key})
+	}
+	if err := s.lockAll(locking, attempts); err != nil {
+		return nil, err
+	}
+	if err := s.beginAll(candidates, attempts); err != nil {
+		return nil, err
+	}
+	return attempts, s.findHolders(candidates, attempts)
+}
+
+// wanted is a role to lock: the candidate of this index.
+type wanted struct {
+	index int
+	role  tenure.Role
+	key   tenure.LockKey
+}
+
+// lockAll tries to lock roles and examines those that it got. An error of the
+// database fails the attempts; one that is returned ends the session.
+func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fail := func(some []wanted, err error) {
+		for _, w := range some {
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
+		}
+	}
+	if err := s.addRoles(all); err != nil {
+		fail(all, err)
+		return lostOnly(err)
+	}
+	room, err := s.table.room(s, len(all))
+	if err != nil && room < len(all) {
+		fail(all[room:], err)
+		if errors.Is(err, tenure.ErrSessionLost) {
+			return err
+		}
+	}
+	all = all[:room]
+
+	got, err := s.lock(all)
+	if err != nil {
+		fail(all, err)
+		return lostOnly(err)
+	}
+	if len(got) == 0 {
+		return nil
+	}
+	now := s.opening.Clock.Now().Mono
+	for _, w := range got {
+		s.seats[w.role.Name()] = &seat{role: w.role, key: w.key, lockedAt: now}
+		s.keys[w.key] = struct{}{}
+	}
+	unfit, err := s.examine(got, attempts)
+	if err != nil {
+		fail(got, err)
+		unfit = got
+		if lost := lostOnly(err); lost != nil {
+			return lost
+		}
+	}
+	return s.unlock(seatsOf(s, unfit))
+}
+
+func seatsOf(s *session, some []wanted) []*seat {
+	seats := make([]*seat, len(some))
+	for i, w := range some {
+		seats[i] = s.seats[w.role.Name()]
+	}
+	return seats
+}
+
+// lostOnly keeps an error that ends the session and drops any other.
+func lostOnly(err error) error {
+	if errors.Is(err, tenure.ErrSessionLost) {
+		return err
+	}
+	return nil
+}
+
+// addRoles makes rows for roles that this session has not tried before.
+func (s *session) addRoles(all []wanted) error {
+	var roles, keys []string
+	for _, w := range all {
+		if _, known := s.known[w.role.Name()]; !known {
+			roles = append(roles, w.role.Name())
+			keys = append(keys, w.key.String())
+		}
+	}
+	if len(roles) == 0 {
+		return nil
+	}
+	if err := s.query(stmtAddRoles, nil, roles, keys); err != nil {
+		return err
+	}
+	for _, role := range roles {
+		s.known[role] = struct{}{}
+	}
+	return nil
+}
+
+// examine closes the previous terms of roles whose locks were taken, and decides
+// from their rows when the new terms may begin. It returns those that must be
+// unlocked again, with their attempts set.
+func (s *session) examine(got []wanted, attempts []tenure.Attempt) (unfit []wanted, err error) {
+	rows, err := s.closeTerms(got)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range got {
+		row, found := rows[w.role.Name()]
+		switch {
+		case !found:
+			delete(s.known, w.role.Name())
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errRowMissing(w.role)}
+		case row.key != w.key.String():
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, row.key)}
+		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
+		default:
+			wait, jump := s.waitFor(row)
+			held := s.seats[w.role.Name()]
+			held.beginAt, held.jump = held.lockedAt+wait, jump
+			continue
+		}
+		unfit = append(unfit, w)
+	}
+	return unfit, nil
+}
+
+// beginAll begins the terms of the candidates whose locks are held and whose
+// waits are over, and fills in their attempts.
+func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+	now := s.opening.Clock.Now().Mono
+	var ready []*seat
+	for _, c := range candidates {
+		held := s.seats[c.Role.Name()]
+		if held != nil && held.term == 0 && held.beginAt <= now {
+			ready = append(ready, held)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *seat) int { return cmp.Compare(a.role.Name(), b.role.Name()) })
+	failure := s.begin(ready)
+	if lost := lostOnly(failure); lost != nil {
+		return lost
+	}
+	if failure != nil {
+		if err := s.unlock(ready); err != nil {
+			return err
+		}
+	}
+	for i, c := range candidates {
+		held := s.seats[c.Role.Name()]
+		switch {
+		case slices.ContainsFunc(ready, func(r *seat) bool { return r.role == c.Role && failure != nil }):
+			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: failure}
+		case held == nil: // set before, or busy
+		case held.term > 0:
+			attempts[i] = held.attempt
+		case held.beginAt > now:
+			attempts[i] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: held.beginAt - now}
+		default:
+			attempts[i] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: s.fenced(held), Fenced: true}
+		}
+	}
+	return nil
+}
+
+// fenced notes that a fenced transaction was in the way of a seat's term, and
+// says when to try again.
+func (s *session) fenced(held *seat) time.Duration {
+	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
+	now := s.opening.Clock.Now().Mono
+	if held.skipped == 0 {
+		held.since = now
+	}
+	delay := min(longest, first<<min(held.skipped, 10))
+	held.skipped++
+	if now-held.since >= s.opening.Timing.FenceTimeout {
+		s.fencing.end(s, held.role)
+	}
+	return delay
+}
+
+// findHolders looks up who led the busy roles last, where that was asked for.
+func (s *session) findHolders(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+	var roles []string
+	for i, c := range candidates {
+		if c.Recovering && attempts[i].Outcome == tenure.Busy {
+			roles = append(roles, c.Role.Name())
+		}
+	}
+	if len(roles) == 0 {
+		return nil
+	}
+	holders := make(map[string]uuid.UUID, len(roles))
+	err := s.query(stmtHolders, func(rows pgx.Rows) error {
+		var (
+			role string
+			node uuid.UUID
+		)
+		err := rows.Scan(&role, &node)
+		holders[role] = node
+		return err
+	}, roles)
+	if err != nil {
+		s.log.Warn("looking up the holders of roles failed", "error", err)
+		return lostOnly(err)
+	}
+	for i, c := range candidates {
+		if c.Recovering && attempts[i].Outcome == tenure.Busy {
+			attempts[i].Holder = holders[c.Role.Name()]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Backend is elections on one PostgreSQL database. It implements
+// [tenure.Backend] and is safe for concurrent use.
+type Backend struct {
+	config  Config
+	connect *pgx.ConnConfig
+	names   names
+	reader  reader
+
+	// running counts the goroutines of all sessions.
+	running sync.WaitGroup
+}
+
+var _ tenure.Backend = (*Backend)(nil)
+
+// New makes a backend for a database. It does not connect. The connection
+// string is what pgx accepts: a URL or key=value pairs, completed by the
+// environment variables of libpq; it must lead directly to PostgreSQL, not to a
+// pooler, and may name several hosts, of which the primary is used. An error
+// matches tenure.ErrInvalidConfig and never contains the connection string.
+func New(dsn string, config Config) (*Backend, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	connect, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{config: config, connect: connect, names: newNames(config.Schema, config.Prefix)}
+	b.reader.init(b)
+	return b, nil
+}
+
+// Close closes the connection that answers people's questions and waits for the
+// goroutines of sessions. Close the node first. It may be called more than
+// once.
+func (b *Backend) Close() {
+	b.reader.close()
+	b.running.Wait()
+}

@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Defaults of [Config].
+const (
+	DefaultSchema          = "public"
+	DefaultPrefix          = "tenure_"
+	DefaultApplicationName = "tenure"
+	DefaultWatchPeriod     = 30 * time.Second
+)
+
+const (
+	maxIdentifier = 63 // bytes, a limit of PostgreSQL
+	maxPrefix     = 32 // bytes, so that every name of an object fits
+)
+
+// Config configures a [Backend]. The zero value is ready to use.
+type Config struct {
+	// Schema and Prefix say where the tables are: Prefix begins the name of
+	// each. Defaults "public" and "tenure_". Any name will do, it is quoted;
+	// a prefix has at most 32 bytes.
+	Schema string
+	Prefix string
+
+	// ManualMigrations keeps sessions from creating or upgrading the schema: a
+	// schema that is missing or older is then refused with tenure.ErrSchema.
+	// Use it where the nodes' database user may not create tables, with
+	// [Backend.Migrate] or [Backend.MigrationSQL] under another user.
+	ManualMigrations bool
+
+	// ApplicationName begins the application_name of every connection, which
+	// goes on with the node's name and the purpose. Default "tenure".
+	ApplicationName string
+
+	// WatchPeriod is how long one call of the watch connection may last, which
+	// bounds how long it can hold back the cleaning of dead rows in the whole
+	// database. Default and maximum 30 s.
+	WatchPeriod time.Duration
+
+	// Connect makes the connections instead of pgx.ConnectConfig, for example
+	// to pass a token as password. It must use the configuration it is given:
+	// what it changes besides credentials and address may break the protocol.
+	// It is called from several goroutines.
+	Connect func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Schema == "" {
+		c.Schema = DefaultSchema
+	}
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if c.ApplicationName == "" {
+		c.ApplicationName = DefaultApplicationName
+	}
+	if c.WatchPeriod == 0 {
+		c.WatchPeriod = DefaultWatchPeriod
+	}
+	if c.Connect == nil {
+		c.Connect = pgx.ConnectConfig
+	}
+	return c
+}
+
+// validate checks a configuration that has its defaults.
+func (c Config) validate() error {
+	for _, name := range []struct {
+		what, value string
+		most        int
+	}{
+		{"schema", c.Schema, maxIdentifier},
+		{"prefix", c.Prefix, maxPrefix},
+		{"application name", c.ApplicationName, maxIdentifier},
+	} {
+		switch {
+		case len(name.value) > name.most:
+			return invalid("the %s has %d bytes; at most %d are allowed", name.what, len(name.value), name.most)
+		case !utf8.ValidString(name.value) || strings.ContainsRune(name.value, 0):
+			return invalid("the %s must be valid UTF-8 without NUL", name.what)
+		case strings.Contains(name.value, functionQuote):
+			return invalid("the %s must not contain %s", name.what, functionQuote)
+		}
+	}
+	if c.WatchPeriod < time.Millisecond || c.WatchPeriod > DefaultWatchPeriod {
+		return invalid("the watch period is %v; it must be between 1ms and %v", c.WatchPeriod, DefaultWatchPeriod)
+	}
+	return nil
+}
+
+// invalid reports a setting that cannot be used.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
+}
+
+// parse reads a connection string without ever repeating it in an error: it may
+// contain a password.
+func parse(dsn string) (*pgx.ConnConfig, error) {
+	if dsn == "" && !environmentNamesServer() {
+		return nil, invalid("no database is named: give a connection string, or set PGHOST, PGSERVICE or PGDATABASE")
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, invalid("the connection string cannot be parsed%s; it must be a URL "+
+			"(postgres://user:password@host:5432/database) or a list of key=value pairs", parseDetail(err))
+	}
+	return config, nil
+}
+
+func environmentNamesServer() bool {
+	for _, name := range []string{"PGHOST", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// parseDetail says what is wrong with a connection string if that is one of the
+// phrases known to contain nothing of the string itself.
+func parseDetail(err error) string {
+	var parse *pgconn.ParseConfigError
+	if !errors.As(err, &parse) {
+		return ""
+	}
+	text := err.Error()
+	at := strings.LastIndex(text, "`: ")
+	for _, phrase := range []string{
+		"failed to configure TLS", "invalid port", "invalid connect_timeout", "unknown target_session_attrs value",
+		"failed to read service", "invalid keepalives", "cannot parse statement_cache_capacity",
+		"cannot parse description_cache_capacity", "invalid default_query_exec_mode", "unknown sslnegotiation",
+	} {
+		if at >= 0 && strings.HasPrefix(text[at+len("`: "):], phrase) {
+			return " (" + phrase + ")"
+		}
+	}
+	return ""
+}

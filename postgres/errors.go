@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+// SQLSTATE codes that mean something to this package.
+const (
+	codeInsufficientPrivilege = "42501"
+	codeUndefinedTable        = "42P01"
+	codeUndefinedFunction     = "42883"
+	codeInvalidSchema         = "3F000"
+	codeOutOfMemory           = "53200" // here: of the shared lock table
+	codeSerialization         = "40001"
+	codeQueryCanceled         = "57014"
+	codeUndefinedObject       = "42704" // here: an unknown setting
+)
+
+// lost reports the end of a session whose connection has failed.
+func lost(doing string, cause error) error {
+	return fmt.Errorf("%w: %w: %s: %w", tenure.ErrSessionLost, tenure.ErrConnection, doing, cause)
+}
+
+// superseded reports a session that is not this node's any more, although its
+// connection still works.
+func superseded(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", tenure.ErrSuperseded, fmt.Sprintf(format, args...))
+}
+
+// fatal reports whether PostgreSQL ended the session with this error.
+func fatal(err *pgconn.PgError) bool {
+	return err.SeverityUnlocalized == "FATAL" || err.SeverityUnlocalized == "PANIC"
+}
+
+// classify says what an error on a session's connection means for the session.
+func classify(conn *pgx.Conn, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && fatal(pg) || conn.IsClosed() {
+		return lost(doing, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

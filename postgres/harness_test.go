@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+// timing is that of most sessions of these tests: long enough for a machine
+// under load, so that nothing expires by accident.
+func timing() tenure.Timing {
+	return tenure.Timing{
+		Lease:           10 * time.Second,
+		RefreshInterval: 3 * time.Second,
+		Margin:          time.Second,
+		CheckInterval:   time.Second,
+		LockTimeout:     10 * time.Second,
+		FenceTimeout:    5 * time.Second,
+	}
+}
+
+// newBackend returns a backend on the shared server with a schema of its own.
+func newBackend(t testing.TB) *Backend {
+	t.Helper()
+	server := pgtest.Shared(t)
+	return backendOn(t, server.DSN(), Config{Schema: server.Schema(t)})
+}
+
+func backendOn(t testing.TB, dsn string, config Config) *Backend {
+	t.Helper()
+	b, err := New(dsn, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// peer is a session as the engine would own it.
+type peer struct {
+	*session
+	t       testing.TB
+	id      uuid.UUID
+	trusted *atomic.Bool // what MaySend says
+}
+
+type peerOptions struct {
+	id     uuid.UUID
+	timing tenure.Timing
+	logger *slog.Logger
+}
+
+func open(t testing.TB, b *Backend, changes ...func(*peerOptions)) *peer {
+	t.Helper()
+	p, err := tryOpen(t, b, changes...)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return p
+}
+
+func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, error) {
+	t.Helper()
+	options := peerOptions{id: uuid.New(), timing: timing(), logger: slog.New(slog.NewTextHandler(logWriter{t}, nil))}
+	for _, change := range changes {
+		change(&options)
+	}
+	trusted := new(atomic.Bool)
+	trusted.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := b.Open(ctx, tenure.Opening{
+		Node:    tenure.NodeInfo{ID: options.id, Name: "node-" + options.id.String()[:4], Host: "localhost"},
+		Timing:  options.timing,
+		Clock:   tenure.SystemClock(),
+		Logger:  options.logger,
+		MaySend: trusted.Load,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{session: s.(*session), t: t, id: options.id, trusted: trusted}
+	t.Cleanup(p.Abort)
+	return p, nil
+}
+
+// logWriter sends log lines to the test; those that come after its end are
+// dropped.
+type logWriter struct{ t testing.TB }
+
+var logMu sync.Mutex
+
+func (w logWriter) Write(line []byte) (int, error) {
+	logMu.Lock()
+	defer logMu.Unlock()
+	if w.t.Context().Err() != nil {
+		return io.Discard.Write(line)
+	}
+	w.t.Logf("%s", line)
+	return len(line), nil
+}
+
+// try makes one attempt for each role.
+func (p *peer) try(roles ...string) []tenure.Attempt {
+	p.t.Helper()
+	candidates := make([]tenure.Candidate, len(roles))
+	for i, role := range roles {
+		candidates[i].Role = tenure.NamedRole(role)
+	}
+	attempts, err := p.TryAcquire(candidates)
+	if err != nil {
+		p.t.Fatalf("try to acquire: %v", err)
+	}
+	return attempts
+}
+
+// take makes one attempt, which must succeed.
+func (p *peer) take(role string) tenure.Attempt {
+	p.t.Helper()
+	attempt := p.try(role)[0]
+	if attempt.Outcome != tenure.Granted {
+		p.t.Fatalf("%s: outcome %d, error %v; want it granted", role, attempt.Outcome, attempt.Err)
+	}
+	return attempt
+}
+
+// refused makes one attempt, which must find the role busy.
+func (p *peer) refused(role string) tenure.Attempt {
+	p.t.Helper()
+	attempt := p.try(role)[0]
+	if attempt.Outcome != tenure.Busy {
+		p.t.Fatalf("%s: outcome %d, term %d, error %v; want it busy", role, attempt.Outcome, attempt.Term, attempt.Err)
+	}
+	return attempt
+}
+
+// win tries whenever there is news, as the engine does, until the role is its
+// own, and returns the attempt.
+func (p *peer) win(role string) tenure.Attempt {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		attempt := p.try(role)[0]
+		switch attempt.Outcome {
+		case tenure.Granted:
+			return attempt
+		case tenure.Failed:
+			p.t.Fatalf("%s: %v", role, attempt.Err)
+		}
+		pause := attempt.RetryIn
+		if pause == 0 {
+			pause = p.opening.Timing.CheckInterval
+		}
+		p.wait(pause)
+	}
+	p.t.Fatalf("%s was not won in %v", role, patience)
+	panic("unreachable")
+}
+
+// wait waits for news.
+func (p *peer) wait(limit time.Duration) bool {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	changed, err := p.Wait(ctx)
+	if err != nil {
+		p.t.Fatalf("wait: %v", err)
+	}
+	return changed
+}
+
+func (p *peer) beat() {
+	p.t.Helper()
+	if _, err := p.Heartbeat(tenure.Load{}); err != nil {
+		p.t.Fatalf("heartbeat: %v", err)
+	}
+}
+
+func (p *peer) release(role string, reason tenure.EndReason) {
+	p.t.Helper()
+	if err := p.Release([]tenure.Release{{Role: tenure.NamedRole(role), Term: p.seats[role].term, Reason: reason}}); err != nil {
+		p.t.Fatalf("release %s: %v", role, err)
+	}
+}
+
+// row reads one value from the schema.
+func row[T any](t testing.TB, b *Backend, sql string, args ...any) T {
+	t.Helper()
+	var value T
+	if err := pgtest.Conn(t, b.connect.ConnString()).QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// exec changes something in the schema behind the sessions' backs.
+func exec(t testing.TB, b *Backend, sql string, args ...any) {
+	t.Helper()
+	if _, err := pgtest.Conn(t, b.connect.ConnString()).Exec(context.Background(), b.names.sql(sql), args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// eventually waits until a condition in the database holds.
+func eventually(t testing.TB, b *Backend, sql string, args ...any) {
+	t.Helper()
+	conn := pgtest.Conn(t, b.connect.ConnString())
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		var holds bool
+		if err := conn.QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&holds); err != nil && err != pgx.ErrNoRows {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		if holds {
+			return
+		}
+	}
+	t.Fatalf("after %v still not: %s", patience, sql)
+}

@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A node whose lease ran out leads nothing, whatever its rows say.
+const readLeaders = `
+SELECT
+    role,
+    term,
+    node_id,
+    node_name,
+    hostname,
+    acquired_at,
+    lease_until,
+    (1000 * extract(epoch FROM lease_until - clock_timestamp()))::double precision
+FROM {leaders}
+WHERE (cardinality($1::text[]) = 0 OR role = ANY ($1)) AND lease_until > clock_timestamp()
+ORDER BY role COLLATE "C"`
+
+// Leaders implements [tenure.Backend].
+func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
+	var leaders []tenure.Leader
+	err := b.reader.ask(ctx, "read leaders", func(ctx context.Context, conn *pgx.Conn) error {
+		readAt := time.Now() // before the question: it may only shorten the lease
+		rows, err := conn.Query(ctx, b.names.sql(readLeaders), append([]string{}, roles...))
+		if err != nil {
+			return err
+		}
+		leaders, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (tenure.Leader, error) {
+			var (
+				l     = tenure.Leader{ReadAt: readAt}
+				valid float64
+			)
+			err := row.Scan(&l.Role, &l.Term, &l.NodeID, &l.NodeName, &l.Host, &l.AcquiredAt, &l.LeaseUntil, &valid)
+			l.ValidFor = fromMilliseconds(valid)
+			return l, err
+		})
+		return err
+	})
+	return leaders, err
+}

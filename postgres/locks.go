@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// lock tries to take the locks of roles, none of which is held, with distinct
+// keys. If the database fails, what it may have locked all the same is unlocked
+// again, or the session is lost.
+func (s *session) lock(all []wanted) ([]wanted, error) {
+	byKey := make(map[tenure.LockKey]wanted, len(all))
+	var keys keyArrays
+	for _, w := range all {
+		byKey[w.key] = w
+		keys.add(w.key)
+	}
+	var got []wanted
+	err := s.eachKey(stmtLock, stmtLockPairs, keys, func(key tenure.LockKey, granted bool) {
+		if granted {
+			got = append(got, byKey[key])
+		}
+	})
+	if err == nil {
+		s.table.used += len(got)
+		return got, nil
+	}
+	if errors.Is(err, tenure.ErrSessionLost) {
+		return nil, err
+	}
+	if hasCode(err, codeOutOfMemory) {
+		err = fmt.Errorf("%w: %w", tenure.ErrLockTableFull, err)
+	}
+	// A statement that fails keeps the session-level locks it has taken.
+	if lost := s.reconcile(); lost != nil {
+		return nil, errors.Join(lost, err)
+	}
+	return nil, err
+}
+
+// unlock gives up seats. An error ends the session: a lock may still be held.
+func (s *session) unlock(seats []*seat) error {
+	if len(seats) == 0 {
+		return nil
+	}
+	var keys keyArrays
+	for _, seat := range seats {
+		keys.add(seat.key)
+	}
+	missing := 0
+	err := s.eachKey(stmtUnlock, stmtUnlockPairs, keys, func(_ tenure.LockKey, held bool) {
+		if !held {
+			missing++
+		}
+	})
+	switch {
+	case errors.Is(err, tenure.ErrSessionLost):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: locks may be left over: %w", tenure.ErrSessionLost, err)
+	case missing > 0:
+		return superseded("%d locks were gone before they were released", missing)
+	}
+	s.table.used -= len(seats)
+	for _, seat := range seats {
+		delete(s.seats, seat.role.Name())
+		delete(s.keys, seat.key)
+	}
+	return nil
+}
+
+// reconcile compares the locks of the session with those it believes to hold and
+// unlocks the others, as often as they are held.
+func (s *session) reconcile() error {
+	for range 2 { // once to find, once to prove
+		extra, err := s.extraLocks()
+		if err != nil {
+			return fmt.Errorf("%w: locks may be left over: %w", tenure.ErrSessionLost, err)
+		}
+		if len(extra.single)+len(extra.a) == 0 {
+			return nil
+		}
+		if err := s.eachKey(stmtUnlock, stmtUnlockPairs, extra, func(tenure.LockKey, bool) {}); err != nil {
+			return fmt.Errorf("%w: locks may be left over: %w", tenure.ErrSessionLost, err)
+		}
+	}
+	return fmt.Errorf("%w: locks are left over", tenure.ErrSessionLost)
+}
+
+// extraLocks lists the locks that the session holds beyond its seats and its
+// node lock.
+func (s *session) extraLocks() (keyArrays, error) {
+	var extra keyArrays
+	err := s.query(stmtOwnLocks, func(rows pgx.Rows) error {
+		var (
+			high, low int64
+			kind      int16 // 1: one 64-bit key; 2: a pair
+		)
+		if err := rows.Scan(&high, &low, &kind); err != nil {
+			return err
+		}
+		key := tenure.LockKey{Key: high<<32 | low}
+		if kind == 2 {
+			key = tenure.LockKey{Key: int64(int32(high)), Key2: int32(low), Pair: true}
+		}
+		_, held := s.keys[key]
+		if node := (tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true}); !held && key != node {
+			extra.add(key)
+		}
+		return nil
+	})
+	return extra, err
+}
+
+// keyArrays are lock keys as the parameters of statements.
+type keyArrays struct {
+	single []int64
+	a, b   []int32
+}
+
+func (k *keyArrays) add(key tenure.LockKey) {
+	if key.Pair {
+		k.a = append(k.a, int32(key.Key))
+		k.b = append(k.b, key.Key2)
+	} else {
+		k.single = append(k.single, key.Key)
+	}
+}
+
+// eachKey runs a statement for single keys and one for pairs, as needed.
+func (s *session) eachKey(singles, pairs statement, keys keyArrays, each func(tenure.LockKey, bool)) error {
+	if len(keys.single) > 0 {
+		err := s.query(singles, func(rows pgx.Rows) error {
+			var (
+				key tenure.LockKey
+				ok  bool
+			)
+			err := rows.Scan(&key.Key, &ok)
+			each(key, ok)
+			return err
+		}, keys.single)
+		if err != nil {
+			return err
+		}
+	}
+	if len(keys.a) > 0 {
+		return s.query(pairs, func(rows pgx.Rows) error {
+			var (
+				a, b int32
+				ok   bool
+			)
+			err := rows.Scan(&a, &b, &ok)
+			each(tenure.LockKey{Key: int64(a), Key2: b, Pair: true}, ok)
+			return err
+		}, keys.a, keys.b)
+	}
+	return nil
+}
+
+// lockTable keeps an account of the server's lock table. Beyond its end, queries
+// of bystanders fail, so elections stop at half of it.
+type lockTable struct {
+	size int // how many locks it is certain to hold
+	used int // at the last count, and by this session since
+}
+
+// room returns how many of n locks may be taken, and an error if fewer. It
+// counts only when this attempt wants many, or could come near the limit: the
+// count stops the whole lock table for a moment.
+func (t *lockTable) room(s *session, n int) (int, error) {
+	const many = 256
+	limit := t.size / 2
+	if n < many && t.used+n <= limit/2 {
+		return n, nil
+	}
+	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&t.used) })
+	if err != nil {
+		return 0, err
+	}
+	if room := max(0, limit-t.used); room < n {
+		return room, fmt.Errorf("%w: %d of its %d locks are in use, elections may use half, and %d more were wanted: raise max_locks_per_transaction",
+			tenure.ErrLockTableFull, t.used, t.size, n)
+	}
+	return n, nil
+}

@@ -1,0 +1,10 @@
+DROP FUNCTION {watch}(integer, integer, bigint, integer, integer);
+DROP VIEW {leaders};
+DROP TABLE {requests};
+DROP TABLE {history};
+DROP TABLE {terms};
+DROP TABLE {nodes};
+DROP SEQUENCE {membership};
+DROP SEQUENCE {incarnations};
+DROP TABLE {server};
+DROP TABLE {installation};

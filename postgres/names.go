@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// functionQuote delimits the bodies of functions in the migrations.
+const functionQuote = "$tenure_function$"
+
+// objects are the names of the schema's objects without their prefix, as they
+// stand in braces in the SQL of this package.
+var objects = []string{
+	"migrations", "installation", "server", "incarnations", "membership",
+	"nodes", "terms", "history", "requests", "leaders", "watch",
+}
+
+// names turns the SQL of this package, in which objects stand as {nodes} or
+// {membership:regclass}, into SQL for one schema and prefix.
+type names struct {
+	schema, prefix string
+	replacer       *strings.Replacer
+}
+
+func newNames(schema, prefix string) names {
+	pairs := []string{
+		"{schema}", pgx.Identifier{schema}.Sanitize(),
+		"{prefix}", strings.ReplaceAll(prefix, `"`, `""`),
+	}
+	for _, object := range objects {
+		name := pgx.Identifier{schema, prefix + object}.Sanitize()
+		pairs = append(pairs,
+			"{"+object+"}", name,
+			"{"+object+":regclass}", literal(name)+"::regclass",
+		)
+	}
+	return names{schema, prefix, strings.NewReplacer(pairs...)}
+}
+
+// sql returns the statement with its objects named.
+func (n names) sql(template string) string { return n.replacer.Replace(template) }
+
+// channel is the notification channel: <schema>_<prefix>, shortened to a digest
+// where that is longer than an identifier may be.
+func (n names) channel() string {
+	name := n.schema + "_" + n.prefix
+	if len(name) <= maxIdentifier {
+		return name
+	}
+	sum := sha256.Sum256([]byte(n.schema + "\x00" + n.prefix))
+	return "tenure_" + hex.EncodeToString(sum[:16])
+}
+
+// literal quotes a string constant; E” makes it independent of
+// standard_conforming_strings.
+func literal(s string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
+}

@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Open implements [tenure.Backend]. Unless the configuration says otherwise it
+// creates the schema, or brings it up to date. The context bounds the opening
+// only.
+func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	s := &session{
+		backend: b,
+		opening: opening,
+		log:     opening.Logger,
+		news:    newEars(),
+		seats:   map[string]*seat{},
+		keys:    map[tenure.LockKey]struct{}{},
+		known:   map[string]struct{}{},
+	}
+	s.openedAt = opening.Clock.Now().Mono
+	var err error
+	if s.conn, err = b.dial(ctx, opening.Node.Name+" session", s.news); err != nil {
+		return nil, err
+	}
+	s.network = raw(s.conn)
+	s.news.pid = s.conn.PgConn().PID()
+	watched, err := b.dial(ctx, opening.Node.Name+" watch", nil)
+	if err != nil {
+		discard(s.conn)
+		return nil, err
+	}
+	if err := s.open(ctx, watched); err != nil {
+		discard(watched)
+		discard(s.conn)
+		return nil, b.explain(err)
+	}
+	s.watch.start(watched)
+	return s, nil
+}
+
+// open makes a session of two fresh connections.
+func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
+	b := s.backend
+	if err := s.examineServer(ctx, watched); err != nil {
+		return err
+	}
+	if err := b.openSchema(ctx, s.conn); err != nil {
+		return err
+	}
+	if err := s.readSchema(ctx); err != nil {
+		return err
+	}
+	if err := applySettings(ctx, s.conn, sessionSettings(s.opening.Timing, s.incarnation, s.server.version)); err != nil {
+		return err
+	}
+	if err := applySettings(ctx, watched, watchSettings(s.server.version)); err != nil {
+		return err
+	}
+	if err := b.names.prepare(ctx, s.conn, sessionStatements); err != nil {
+		return err
+	}
+	if err := b.names.prepare(ctx, watched, watchStatements); err != nil {
+		return err
+	}
+	s.watch = newWatch(s)
+	s.fencing.init(s)
+	s.abort = s.onceAbort()
+	return s.join(ctx)
+}
+
+// examineServer refuses a server on which elections would not be safe.
+func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
+	key := newProbeKey()
+	own, err := probeConnection(ctx, s.conn, key)
+	if err != nil {
+		return err
+	}
+	other, err := probeConnection(ctx, watched, key)
+	if err != nil {
+		return err
+	}
+	if err := refuse(own, other); err != nil {
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, endProbe, key.a, key.b); err != nil {
+		return fmt.Errorf("end the trial of locks: %w", err)
+	}
+	s.server = own.server
+	return identify(ctx, s.conn, &s.server)
+}
+
+// openSchema makes sure that the schema is there and complete, and that this
+// user may work with it.
+func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn) error {
+	if err := applySettings(ctx, conn, migrationSettings); err != nil {
+		return err
+	}
+	version, err := b.readVersion(ctx, conn)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > len(migrations):
+		return newerSchema(version)
+	case version < len(migrations) && b.config.ManualMigrations:
+		return fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, len(migrations))
+	case version < len(migrations):
+		if err := b.migrate(ctx, conn); err != nil {
+			return err
+		}
+	}
+	if err := b.checkPrivileges(ctx, conn); err != nil {
+		return err
+	}
+	return b.checkIndex(ctx, conn)
+}
+
+// readSchema reads what a session must know before its first statement.
+func (s *session) readSchema(ctx context.Context) error {
+	sql := s.backend.names.sql
+	if err := s.conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it", tenure.ErrSchema, sql("{installation}"))
+		}
+		return fmt.Errorf("read the installation: %w", err)
+	}
+	s.space = nodeSpace(s.installation)
+
+	read := func() error {
+		var age float64
+		err := s.conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &s.server.byMigration)
+		s.server.age = fromMilliseconds(age)
+		return err
+	}
+	err := read()
+	if errors.Is(err, pgx.ErrNoRows) {
+		if _, err = s.conn.Exec(ctx, sql(renewServer)); err == nil {
+			err = read()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the server's incarnation: %w", err)
+	}
+
+	for {
+		var present int32
+		if err := s.conn.QueryRow(ctx, sql(drawIncarnation)).Scan(&s.incarnation, &present); err != nil {
+			return fmt.Errorf("draw an incarnation: %w", err)
+		}
+		if s.incarnation > present {
+			return nil
+		}
+	}
+}
+
+// nodeSpace is the first of the two integers of node locks, which keeps the
+// installations of one database apart.
+func nodeSpace(installation uuid.UUID) int32 {
+	sum := sha256.Sum256(append(installation[:], "nodes"...))
+	return int32(binary.BigEndian.Uint32(sum[:4]))
+}
+
+// join makes the session a member: first the lock, so that nobody who sees the
+// row finds the lock free; then the row; then the news.
+func (s *session) join(ctx context.Context) error {
+	sql, node := s.backend.names.sql, s.opening.Node
+	var locked bool
+	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
+		return fmt.Errorf("take the node lock: %w", err)
+	}
+	if !locked {
+		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
+	}
+	channel := s.backend.names.channel()
+	if _, err := s.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{sweepNodes, nil},
+		{sweepRequests, []any{node.ID}},
+		{joinNodes, []any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()}},
+	} {
+		if _, err := s.conn.Exec(ctx, sql(step.sql), step.args...); err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
+	}
+	if err := s.warned("join"); err != nil {
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, string(stmtMoved), channel); err != nil {
+		return fmt.Errorf("announce the node: %w", err)
+	}
+	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&s.table.used); err != nil {
+		return fmt.Errorf("count locks: %w", err)
+	}
+	s.table.size = s.server.lockTable
+	return nil
+}
+
+// explain gives an error of opening a category, if it has none yet: it may pass.
+func (b *Backend) explain(err error) error {
+	switch {
+	case errors.Is(err, tenure.ErrTenure):
+		return fmt.Errorf("open a session: %w", err)
+	case hasCode(err, codeInsufficientPrivilege):
+		return fmt.Errorf("%w: open a session: %w", tenure.ErrPrivilege, err)
+	default:
+		return fmt.Errorf("%w: open a session: %w", tenure.ErrConnection, err)
+	}
+}

@@ -1,0 +1,274 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// statement is a prepared statement; its name is a key of the tables below.
+type statement string
+
+// The statements of the session connection.
+const (
+	stmtLock        statement = "lock"
+	stmtLockPairs   statement = "lock_pairs"
+	stmtUnlock      statement = "unlock"
+	stmtUnlockPairs statement = "unlock_pairs"
+	stmtOwnLocks    statement = "own_locks"
+	stmtLockUsage   statement = "lock_usage"
+	stmtAddRoles    statement = "add_roles"
+	stmtClose       statement = "close_terms"
+	stmtBegin       statement = "begin_terms"
+	stmtEnd         statement = "end_terms"
+	stmtHolders     statement = "holders"
+	stmtHeartbeat   statement = "heartbeat"
+	stmtRequests    statement = "take_requests"
+	stmtNotify      statement = "notify"
+	stmtLeave       statement = "leave"
+	stmtMoved       statement = "moved"
+	stmtReap        statement = "reap"
+)
+
+// The statements of the watch connection, besides stmtMoved and stmtReap.
+const (
+	stmtWatch statement = "watch"
+	stmtDead  statement = "mark_dead"
+)
+
+// sessionStatements are prepared when a session opens, so that a failover pays
+// for no parsing.
+var sessionStatements = map[statement]string{
+	// Exactly this form: with a WHERE, LIMIT, ORDER BY, JOIN or CTE the planner
+	// may call the function more or fewer times than it returns rows.
+	stmtLock: `
+SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`,
+	stmtLockPairs: `
+SELECT a, b, pg_try_advisory_lock(a, b) FROM unnest($1::int[], $2::int[]) AS k(a, b)`,
+	stmtUnlock: `
+SELECT k, pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`,
+	stmtUnlockPairs: `
+SELECT a, b, pg_advisory_unlock(a, b) FROM unnest($1::int[], $2::int[]) AS k(a, b)`,
+
+	stmtOwnLocks: `
+SELECT classid::bigint, objid::bigint, objsubid
+FROM pg_locks
+WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted`,
+
+	// Locks in the shared table; those taken by the fast path are not in it.
+	stmtLockUsage: `
+SELECT count(*) FROM pg_locks WHERE NOT fastpath`,
+
+	stmtAddRoles: `
+INSERT INTO {terms} (role, lock_key)
+SELECT r, k FROM unnest($1::text[], $2::text[]) AS c(r, k) ORDER BY r
+ON CONFLICT (role) DO NOTHING`,
+
+	// Closes the terms that their holders left open, and says of every role
+	// what its row was like. It is committed on its own, so that a stream of
+	// fenced transactions of the old term ends; it need not be durable on its
+	// own, since the commit that begins the new term also flushes this one.
+	stmtClose: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+), closed AS (
+    UPDATE {terms} t
+    SET ended_at = clock_timestamp(),
+        end_reason = CASE
+            WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
+            WHEN (
+                SELECT n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= clock_timestamp()
+                FROM {nodes} n
+                WHERE n.id = t.node_id AND n.incarnation = t.incarnation
+            ) THEN 'lease_expired'
+            ELSE 'crashed'
+        END
+    FROM unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
+    WHERE t.role = c.role AND t.lock_key = c.lock_key AND t.ended_at IS NULL AND t.term > 0
+    RETURNING t.role, t.end_reason
+)
+SELECT
+    t.role,
+    t.lock_key,
+    t.term,
+    t.node_id,
+    coalesce(t.lease_ms, 0),
+    coalesce(t.server_lineage, ''),
+    coalesce(t.server_epoch, ''),
+    coalesce(closed.end_reason, t.end_reason, ''),
+    t.reserved_for,
+    coalesce(1000 * extract(epoch FROM t.reserved_until - clock_timestamp()), 0)::double precision
+FROM {terms} t
+LEFT JOIN closed ON closed.role = t.role
+WHERE t.role = ANY ($1)`,
+
+	// Skips what a fenced transaction holds right now; the order is fixed, so
+	// that nothing deadlocks. A number after a jump is a time, since a replica
+	// may have lost the last terms.
+	stmtBegin: `
+WITH previous AS MATERIALIZED (
+    SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR UPDATE SKIP LOCKED
+), recorded AS (
+    INSERT INTO {history}
+        (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
+    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms
+    FROM previous
+    WHERE term > 0
+    ON CONFLICT (role, term) DO NOTHING
+)
+UPDATE {terms} t
+SET term = CASE
+        WHEN t.role = ANY ($2::text[])
+        THEN greatest(previous.term + 1, (1000 * extract(epoch FROM clock_timestamp()))::bigint)
+        ELSE previous.term + 1
+    END,
+    node_id = $3,
+    node_name = $4,
+    incarnation = $5,
+    lease_ms = $6,
+    acquired_at = clock_timestamp(),
+    ended_at = NULL,
+    end_reason = NULL,
+    vacant_ms = CASE
+        WHEN previous.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed')
+        THEN 1000 * extract(epoch FROM clock_timestamp() - previous.ended_at)
+    END,
+    server_lineage = $7,
+    server_epoch = $8,
+    reserved_for = NULL,
+    reserved_until = NULL
+FROM previous
+WHERE t.role = previous.role
+RETURNING t.role, t.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
+
+	// Need not be durable: if the server forgets it, the next leader finds a
+	// term that was not closed, on another server.
+	stmtEnd: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+)
+UPDATE {terms} t
+SET ended_at = clock_timestamp(),
+    end_reason = c.reason,
+    reserved_for = c.target,
+    reserved_until = CASE
+        WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
+    END
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[])
+        AS c(role, term, reason, target, reserve_ms),
+    durability
+WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
+
+	stmtHolders: `
+SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
+
+	// The equality of the incarnation with the setting is checked by the caller:
+	// after DISCARD ALL it is empty.
+	stmtHeartbeat: `
+UPDATE {nodes} n
+SET last_heartbeat = clock_timestamp(),
+    current_connections = $3,
+    current_jobs = $4,
+    cpu_usage = $5,
+    memory_usage = $6
+WHERE id = $1 AND incarnation = $2 AND status <> 'dead'
+RETURNING
+    coalesce(current_setting('tenure.incarnation', true), ''),
+    EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id),
+    CASE WHEN $7::boolean THEN (
+        SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted
+    ) ELSE -1 END,
+    CASE WHEN $7::boolean THEN (SELECT count(*) FROM pg_locks WHERE NOT fastpath) ELSE -1 END`,
+
+	stmtRequests: `
+DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, requested_by, requested_at, id`,
+
+	// Nobody waits for the durability of news.
+	stmtNotify: `
+SELECT pg_notify($1, '')`,
+
+	stmtLeave: `
+DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
+
+	// Only after the commit of a join, leave or death: a watcher that sees it
+	// move also sees the row.
+	stmtMoved: `
+SELECT nextval({membership:regclass}), pg_notify($1, '')`,
+
+	// Ends the sessions of nodes that have been silent for longer than their
+	// lease although the server did not end them. The start of the backend is
+	// compared, since process ids are used again.
+	stmtReap: `
+SELECT n.incarnation, n.name, a.pid, pg_terminate_backend(a.pid)
+FROM {nodes} n
+CROSS JOIN LATERAL pg_stat_get_activity(n.pid) a
+WHERE n.status <> 'dead'
+    AND n.id <> $1
+    AND a.backend_start = n.backend_start
+    AND n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()`,
+}
+
+var watchStatements = map[statement]string{
+	stmtWatch: `
+SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5)`,
+	stmtDead: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+), dead AS (
+    UPDATE {nodes} n SET status = 'dead' FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
+    RETURNING n.id, n.name
+), forgotten AS (
+    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
+)
+SELECT name, pg_notify($2, '') FROM dead`,
+	stmtMoved: sessionStatements[stmtMoved],
+	stmtReap:  sessionStatements[stmtReap],
+}
+
+// prepare prepares statements on a connection.
+func (n names) prepare(ctx context.Context, conn *pgx.Conn, statements map[statement]string) error {
+	for name, sql := range statements {
+		if _, err := conn.Prepare(ctx, string(name), n.sql(sql)); err != nil {
+			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// The statements of opening a session, run once each.
+const (
+	readInstallation = `SELECT id FROM {installation}`
+
+	// An empty table means that locks were lost. Two sessions may insert at
+	// once; both read the one that was first.
+	renewServer = `INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), false) ON CONFLICT DO NOTHING`
+	readServer  = `
+SELECT id, (1000 * extract(epoch FROM clock_timestamp() - created_at))::double precision, by_migration
+FROM {server}`
+
+	// A replica can have lost the last values of the sequence: the numbers of
+	// rows that it kept are passed over.
+	drawIncarnation = `
+SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
+
+	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
+
+	joinNodes = `
+INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start
+FROM pg_stat_get_activity(pg_backend_pid()) a
+ON CONFLICT (id) DO UPDATE
+SET incarnation = excluded.incarnation,
+    name = excluded.name,
+    hostname = excluded.hostname,
+    lease_ms = excluded.lease_ms,
+    pid = excluded.pid,
+    backend_start = excluded.backend_start,
+    status = 'active',
+    last_heartbeat = clock_timestamp()`
+
+	// Nodes that died long ago, and requests that this node did not live to see.
+	sweepNodes    = `DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day'`
+	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
+)

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// askTimeout bounds a question whose context has no deadline, or a later one.
+const askTimeout = 30 * time.Second
+
+// reader answers what people ask, on a connection of its own that is opened at
+// the first question: never through a session. One question at a time.
+type reader struct {
+	backend *Backend
+	slot    chan *pgx.Conn // the connection, or nil, while nobody uses it
+	closing chan struct{}
+	close   func()
+}
+
+func (r *reader) init(b *Backend) {
+	r.backend = b
+	r.slot = make(chan *pgx.Conn, 1)
+	r.slot <- nil
+	r.closing = make(chan struct{})
+	r.close = sync.OnceFunc(func() {
+		close(r.closing)
+		if conn := <-r.slot; conn != nil {
+			discard(conn)
+		}
+	})
+}
+
+// ask runs fn on the connection.
+func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var conn *pgx.Conn
+	select {
+	case <-r.closing:
+		return tenure.ErrClosed
+	default:
+	}
+	select {
+	case conn = <-r.slot:
+	case <-r.closing:
+		return tenure.ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	defer func() {
+		if conn != nil && conn.IsClosed() {
+			discard(conn)
+			conn = nil
+		}
+		r.slot <- conn
+	}()
+	if conn != nil && conn.PgConn().CheckConn() != nil { // ended since the last question
+		discard(conn)
+		conn = nil
+	}
+	if conn == nil {
+		var err error
+		if conn, err = r.backend.dial(ctx, "status", nil); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		if err = applySettings(ctx, conn, readerSettings); err != nil {
+			return r.backend.answer(doing, err)
+		}
+	}
+	return r.backend.answer(doing, fn(ctx, conn))
+}
+
+// answer prepares an error of a question for its asker.
+func (b *Backend) answer(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
+		return fmt.Errorf("%w: %s: there is none in schema %q with prefix %q; open a node or migrate first: %w",
+			tenure.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
+	case hasCode(err, codeInsufficientPrivilege):
+		return fmt.Errorf("%w: %s: %w", tenure.ErrPrivilege, doing, err)
+	case errors.Is(err, tenure.ErrTenure):
+		return fmt.Errorf("%s: %w", doing, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
+	}
+}

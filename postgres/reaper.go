@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The server ends a session that was silent for a lease, but only if it counts
+// it as idle. What is left, a standby ends: a session that has not written for a
+// lease and a margin, by the database's clock, has no trust left, and trust that
+// has ended is never revived.
+
+// reaped is what the statement found.
+type reaped struct {
+	incarnation int32
+	node        string
+	pid         int32
+	ended       bool
+}
+
+func scanReaped(log *slog.Logger) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var r reaped
+		if err := rows.Scan(&r.incarnation, &r.node, &r.pid, &r.ended); err != nil {
+			return err
+		}
+		log.Warn("a silent node's session was ended", "node", r.node, "incarnation", r.incarnation, "pid", r.pid, "signalled", r.ended)
+		return nil
+	}
+}
+
+// reapPause is the least time between two attempts to end a session: one that
+// does not react at once is not helped by more signals.
+const reapPause = 200 * time.Millisecond
+
+// reap ends silent sessions on the watch connection.
+func (w *watch) reap(conn *pgx.Conn) error {
+	s := w.session
+	err := w.bounded(conn, callTimeout, stmtReap, scanReaped(w.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds())
+	if hasCode(err, codeInsufficientPrivilege) {
+		w.log.Error("a silent node's session may not be ended by this user", "error", err,
+			"advice", "GRANT the role of the other node's user to this user")
+		err = nil
+	}
+	if err == nil {
+		w.pause(reapPause)
+	}
+	return err
+}
+
+// reapIfBlind does the same on the session connection while the watch connection
+// is down, once per check interval.
+func (s *session) reapIfBlind() error {
+	if !s.watch.blind.Load() {
+		return nil
+	}
+	now := s.opening.Clock.Now().Mono
+	if s.reapedAt > 0 && now-s.reapedAt < s.opening.Timing.CheckInterval {
+		return nil
+	}
+	s.reapedAt = max(1, now)
+	err := s.query(stmtReap, scanReaped(s.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds())
+	if err != nil {
+		s.log.Warn("looking for silent nodes failed", "error", err)
+	}
+	return lostOnly(err)
+}

@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// watch is the other connection of a node: it waits for the death of the node's
+// predecessor in the ring. It holds no lock that anyone needs, so it may be
+// closed at any time, and opens its connection again by itself.
+type watch struct {
+	session *session
+	log     *slog.Logger
+	seen    int64 // the membership that the last call saw
+	blind   atomic.Bool
+
+	stop     chan struct{}
+	stopOnce sync.Once
+	done     chan struct{}
+	group    *sync.WaitGroup
+
+	mu      sync.Mutex
+	ended   bool
+	network net.Conn // of the present connection
+}
+
+func newWatch(s *session) *watch {
+	return &watch{
+		session: s,
+		log:     s.log,
+		seen:    -1,
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+		group:   &s.backend.running,
+	}
+}
+
+// start begins to watch on a connection that is ready.
+func (w *watch) start(conn *pgx.Conn) {
+	w.group.Add(1)
+	go func() {
+		defer w.group.Done()
+		defer close(w.done)
+		w.run(conn)
+	}()
+}
+
+// abort ends the watch without waiting for it.
+func (w *watch) abort() {
+	w.stopOnce.Do(func() { close(w.stop) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	if w.network != nil {
+		_ = w.network.Close()
+	}
+}
+
+// leave ends the watch and waits for it.
+func (w *watch) leave() {
+	w.abort()
+	<-w.done
+}
+
+// adopt makes abort reach a connection. It reports false if it is too late.
+func (w *watch) adopt(conn *pgx.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.network = raw(conn)
+	return !w.ended
+}
+
+func (w *watch) run(conn *pgx.Conn) {
+	const first, longest = 100 * time.Millisecond, 2 * time.Second
+	delay := first
+	for {
+		if conn != nil {
+			err := w.serve(conn)
+			discard(conn)
+			if w.stopped() {
+				return
+			}
+			w.blind.Store(true)
+			w.log.Warn("the watch connection failed; deaths are found by polling until it is back", "error", err)
+		}
+		if !w.pause(delay) {
+			return
+		}
+		var err error
+		if conn, err = w.reconnect(); err != nil {
+			w.log.Debug("opening a new watch connection failed", "error", err)
+			delay = min(2*delay, longest)
+			continue
+		}
+		delay = first
+		w.blind.Store(false)
+	}
+}
+
+// serve watches until the connection fails or the watch is stopped.
+func (w *watch) serve(conn *pgx.Conn) error {
+	if !w.adopt(conn) {
+		return net.ErrClosed
+	}
+	for {
+		found, err := w.call(conn)
+		if err != nil {
+			return err
+		}
+		switch found.event {
+		case "died":
+			err = w.bury(conn, found.incarnation)
+		case "silent":
+			err = w.reap(conn)
+		case "alone":
+			w.rest()
+		}
+		if err != nil {
+			return err
+		}
+		if w.stopped() {
+			return nil
+		}
+	}
+}
+
+// finding is what one call of the watch function returned.
+type finding struct {
+	event       string
+	incarnation int32
+}
+
+// call waits in the database for something to happen to the predecessor.
+func (w *watch) call(conn *pgx.Conn) (finding, error) {
+	s := w.session
+	period := s.backend.config.WatchPeriod
+	var (
+		found      finding
+		membership int64
+	)
+	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
+		return rows.Scan(&found.event, &found.incarnation, &membership)
+	}, s.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
+	if err == nil {
+		w.seen = membership
+	}
+	return found, err
+}
+
+// bury records a death. The own session is woken first: it need not wait for
+// the news to come back from the server.
+func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
+	s := w.session
+	s.news.announce()
+	channel := s.backend.names.channel()
+	var name string
+	found := false
+	err := w.bounded(conn, callTimeout, stmtDead, func(rows pgx.Rows) error {
+		found = true
+		return rows.Scan(&name, nil)
+	}, incarnation, channel)
+	if err != nil {
+		return err
+	}
+	if found {
+		w.log.Info("a node died", "node", name, "incarnation", incarnation)
+	}
+	return w.bounded(conn, callTimeout, stmtMoved, nil, channel)
+}
+
+// rest waits until another node may have joined.
+func (w *watch) rest() {
+	timer := time.NewTimer(w.session.backend.config.WatchPeriod)
+	defer timer.Stop()
+	select {
+	case <-w.stop:
+	case <-timer.C:
+	case <-w.session.news.moved:
+	}
+}
+
+// callTimeout bounds the short calls of the watch connection.
+const callTimeout = 5 * time.Second
+
+// bounded runs a statement and closes the connection if it takes too long: here
+// that frees nobody's lock.
+func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, scan func(pgx.Rows) error, args ...any) error {
+	network := raw(conn)
+	timer := time.AfterFunc(limit, func() { _ = network.Close() })
+	defer timer.Stop()
+	if err := forEach(conn, name, scan, args...); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// reconnect opens a new watch connection. One that reaches another server than
+// the session is of no use.
+func (w *watch) reconnect() (*pgx.Conn, error) {
+	s := w.session
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	w.group.Add(1)
+	go func() {
+		defer w.group.Done()
+		select {
+		case <-w.stop:
+			cancel()
+		case <-stop:
+		}
+	}()
+	conn, err := s.backend.dial(ctx, s.opening.Node.Name+" watch", nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.prepare(ctx, conn); err != nil {
+		discard(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
+	s := w.session
+	found := server{version: s.server.version}
+	if err := conn.QueryRow(ctx, readStart).Scan(&found.start); err != nil {
+		return err
+	}
+	if err := identify(ctx, conn, &found); err != nil {
+		return err
+	}
+	if !found.same(s.server) {
+		return fmt.Errorf("the watch connection reached another server than the session")
+	}
+	if err := applySettings(ctx, conn, watchSettings(s.server.version)); err != nil {
+		return err
+	}
+	return s.backend.names.prepare(ctx, conn, watchStatements)
+}
+
+func (w *watch) stopped() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits, and reports false if the watch is stopped meanwhile.
+func (w *watch) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.stop:
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+const oldestServer = 140000
+
+// server is which server a connection has reached, and in which of its lives. A
+// crash, a restart or a failover changes it, and forgets all locks.
+type server struct {
+	version int // server_version_num
+	system  string
+	start   time.Time // of the postmaster
+
+	// The row of the unlogged table: a crash restart, which changes nothing
+	// else, empties it, and so does the promotion of a replica.
+	id          uuid.UUID
+	age         time.Duration // of that row, when the session opened
+	byMigration bool
+
+	lockTable int // how many locks the server can keep
+}
+
+// lineage names the history of the data: the system and its timeline.
+func (s server) lineage() string { return s.system }
+
+// epoch names one life of the lock table within a lineage.
+func (s server) epoch() string {
+	return fmt.Sprintf("%d/%s", s.start.UnixMicro(), s.id)
+}
+
+// same reports whether two connections reached the same life of the same
+// server, as far as can be seen without the schema.
+func (s server) same(other server) bool {
+	return s.system == other.system && s.start.Equal(other.start)
+}
+
+// The probe takes a lock with a random key, which the watch connection must not
+// be able to take too.
+const probeServer = `
+SELECT
+    pg_backend_pid(),
+    current_setting('server_version_num')::int,
+    version(),
+    pg_is_in_recovery(),
+    pg_postmaster_start_time(),
+    pg_try_advisory_lock($1::int, $2::int)`
+
+// The control file is late after a promotion, so the timeline is read from the
+// name of the segment that is being written.
+const identifyServer = `
+SELECT
+    system_identifier::text || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8),
+    current_setting('max_locks_per_transaction')::int
+        * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int)
+FROM pg_control_system()`
+
+const readStart = `SELECT pg_postmaster_start_time()`
+
+const endProbe = `SELECT pg_advisory_unlock($1::int, $2::int)`
+
+// probe is what one connection found.
+type probe struct {
+	server
+	name   string
+	pooled bool
+	locked bool
+}
+
+// probeKey is a random key, so that two openings do not meet.
+type probeKey struct{ a, b int32 }
+
+func newProbeKey() probeKey { return probeKey{rand.Int32(), rand.Int32()} }
+
+func probeConnection(ctx context.Context, conn *pgx.Conn, key probeKey) (probe, error) {
+	var (
+		p        probe
+		pid      uint32
+		recovery bool
+	)
+	err := conn.QueryRow(ctx, probeServer, key.a, key.b).Scan(&pid, &p.version, &p.name, &recovery, &p.start, &p.locked)
+	if err != nil {
+		return p, fmt.Errorf("%w: examine the server: %w", tenure.ErrConnection, err)
+	}
+	p.pooled = pid != conn.PgConn().PID()
+	if recovery {
+		return p, fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", tenure.ErrInRecovery)
+	}
+	return p, nil
+}
+
+// identify reads which server it is; only after refuse, since other databases
+// that speak the protocol lack the functions.
+func identify(ctx context.Context, conn *pgx.Conn, s *server) error {
+	if err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable); err != nil {
+		if hasCode(err, codeInsufficientPrivilege) {
+			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", tenure.ErrPrivilege, err)
+		}
+		return fmt.Errorf("%w: identify the server: %w", tenure.ErrConnection, err)
+	}
+	return nil
+}
+
+// refuse decides from the probes of both connections whether elections would be
+// safe here.
+func refuse(session, watch probe) error {
+	switch {
+	case session.pooled || watch.pooled:
+		return fmt.Errorf("%w: the process that answers is not the one that was connected to. "+
+			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", tenure.ErrPooled)
+	case !strings.HasPrefix(session.name, "PostgreSQL ") && session.locked && watch.locked:
+		return fmt.Errorf("%w: it is %s; use PostgreSQL 14 or later", tenure.ErrLocksIgnored, firstWords(session.name))
+	case session.version < oldestServer:
+		return fmt.Errorf("%w: it is %s; PostgreSQL 14 or later is needed", tenure.ErrServerTooOld, firstWords(session.name))
+	case !session.start.Equal(watch.start):
+		return fmt.Errorf("%w: two connections reached two servers, one started at %s, one at %s",
+			tenure.ErrConnection, session.start.Format(time.RFC3339), watch.start.Format(time.RFC3339))
+	case session.locked && watch.locked:
+		return fmt.Errorf("%w: two sessions hold the same lock. Connect directly to PostgreSQL 14 or later", tenure.ErrLocksIgnored)
+	case !session.locked:
+		return fmt.Errorf("%w: the key of the trial is taken", tenure.ErrConnection)
+	}
+	return nil
+}
+
+// firstWords shortens the text of version().
+func firstWords(version string) string {
+	words := strings.Fields(version)
+	return strings.Join(words[:min(len(words), 2)], " ")
+}

@@ -1,0 +1,241 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+// session is one incarnation of a node: the session connection, and beside it
+// the watch. Its methods belong to one goroutine, except Abort.
+type session struct {
+	backend      *Backend
+	opening      tenure.Opening
+	log          *slog.Logger
+	conn         *pgx.Conn
+	network      net.Conn // under conn; closed by Abort
+	server       server
+	installation uuid.UUID
+	space        int32 // first key of node locks
+	incarnation  int32
+	openedAt     time.Duration // on the node's monotonic clock
+
+	news    *ears
+	watch   *watch
+	table   lockTable
+	fencing fencing
+
+	seats    map[string]*seat            // by role: those whose lock is held
+	keys     map[tenure.LockKey]struct{} // of seats
+	known    map[string]struct{}         // roles that have a row
+	beats    int                         // heartbeats so far
+	reapedAt time.Duration               // when reapIfBlind last looked
+	abort    func()
+}
+
+var _ tenure.Session = (*session)(nil)
+
+// ears are what the session connection hears beside answers. They are made
+// before the connection.
+type ears struct {
+	news
+	pid      uint32
+	warnings []string // on the statement in progress; of the session's goroutine
+	moved    chan struct{}
+}
+
+func newEars() *ears { return &ears{moved: make(chan struct{}, 1)} }
+
+func (e *ears) notice(n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		e.warnings = append(e.warnings, n.Code+" "+n.Message)
+	}
+}
+
+// notification wakes the engine and, in case it waits for the first other node
+// to join, the watch. The session's own news are no news to it.
+func (e *ears) notification(pid uint32) {
+	if pid == e.pid {
+		return
+	}
+	e.announce()
+	select {
+	case e.moved <- struct{}{}:
+	default:
+	}
+}
+
+// Incarnation implements [tenure.Session].
+func (s *session) Incarnation() int64 { return int64(s.incarnation) }
+
+// query runs a prepared statement and hands each row to scan. It is the only
+// way to the session connection after opening: no deadline, and nothing is sent
+// once trust has ended.
+func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) error {
+	if !s.opening.MaySend() {
+		return fmt.Errorf("%w: %s was not sent: trust has ended", tenure.ErrSessionLost, name)
+	}
+	s.news.warnings = s.news.warnings[:0]
+	err := forEach(s.conn, name, scan, args...)
+	return classify(s.conn, string(name), err)
+}
+
+// forEach runs a prepared statement without a deadline.
+func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...any) error {
+	rows, err := conn.Query(context.Background(), string(name), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if scan == nil {
+			continue
+		}
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// warned makes a failure of a warning: a wait for a synchronous standby that was
+// cancelled reports success with one.
+func (s *session) warned(name statement) error {
+	if len(s.news.warnings) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: the server warned: %v", name, s.news.warnings)
+}
+
+// Heartbeat implements [tenure.Session].
+func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	// Somebody may run pg_advisory_unlock_all on this session: seen by counting,
+	// now and then, since pg_locks stops the whole lock table.
+	const audit = 8
+	s.beats++
+	counting := s.beats%audit == 0
+
+	var (
+		pulse         tenure.Pulse
+		found         bool
+		incarnation   string
+		held, inTable int
+	)
+	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
+		found = true
+		return rows.Scan(&incarnation, &pulse.Requests, &held, &inTable)
+	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting)
+	if err != nil {
+		return tenure.Pulse{}, err
+	}
+	if err := s.warned(stmtHeartbeat); err != nil {
+		return tenure.Pulse{}, err
+	}
+	switch {
+	case !found:
+		return tenure.Pulse{}, superseded("the node has a newer session or was found dead")
+	case incarnation != fmt.Sprint(s.incarnation):
+		return tenure.Pulse{}, superseded("somebody has reset the session")
+	case counting && held != 1+len(s.seats):
+		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, 1+len(s.seats))
+	}
+	if counting {
+		s.table.used = inTable
+	}
+	return pulse, nil
+}
+
+// Wait implements [tenure.Session]. It only receives, so nothing restarts the
+// server's idle timer.
+func (s *session) Wait(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.news.await(cancel)
+	defer s.news.await(nil)
+	for {
+		// The end of this context is the one deadline that pgx survives: it
+		// ends the read and leaves the connection as it was.
+		err := s.conn.PgConn().WaitForNotification(ctx)
+		switch {
+		case s.conn.IsClosed():
+			return false, lost("wait", err)
+		case s.news.take():
+			return true, nil
+		case ctx.Err() != nil:
+			return false, nil
+		case err != nil:
+			return false, lost("wait", err)
+		}
+	}
+}
+
+// Requests implements [tenure.Session]. Requests for terms that are over are
+// taken too, and dropped.
+func (s *session) Requests() ([]tenure.Request, error) {
+	type row struct {
+		id, term int64
+		request  tenure.Request
+	}
+	var found []row
+	err := s.query(stmtRequests, func(rows pgx.Rows) error {
+		var (
+			r      row
+			target *uuid.UUID
+		)
+		err := rows.Scan(&r.request.Kind, &r.request.Role, &r.term, &target, &r.request.By, &r.request.At, &r.id)
+		if target != nil {
+			r.request.Target = *target
+		}
+		found = append(found, r)
+		return err
+	}, s.opening.Node.ID)
+	if err != nil {
+		return nil, err
+	}
+	var requests []tenure.Request
+	for _, r := range found {
+		if held := s.seats[r.request.Role]; held != nil && held.term == r.term {
+			requests = append(requests, r.request)
+		}
+	}
+	return requests, nil
+}
+
+// Close implements [tenure.Session]. Everything but closing the connection is
+// a courtesy; what fails is found out by the others as a death is.
+func (s *session) Close() error {
+	s.watch.leave()
+	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
+	if !errors.Is(err, tenure.ErrSessionLost) {
+		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.channel()))
+	}
+	discard(s.conn) // frees the node lock
+	s.Abort()
+	s.fencing.wait()
+	if err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	return nil
+}
+
+// Abort implements [tenure.Session].
+func (s *session) Abort() { s.abort() }
+
+// onceAbort makes what Abort does.
+func (s *session) onceAbort() func() {
+	return sync.OnceFunc(func() {
+		_ = s.network.Close() // makes a read or write in progress return
+		s.watch.abort()
+		s.fencing.abort()
+	})
+}

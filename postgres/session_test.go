@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestOneLeader(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+
+	attempt := first.take("scheduler")
+	if attempt.Term != 1 {
+		t.Errorf("the first term has number %d, want 1", attempt.Term)
+	}
+	if attempt.Vacant >= 0 {
+		t.Errorf("the role was vacant for %v before its first term, want it unknown", attempt.Vacant)
+	}
+	second.refused("scheduler")
+
+	leaders, err := b.Leaders(context.Background(), "scheduler")
+	if err != nil || len(leaders) != 1 {
+		t.Fatalf("leaders: %v, %v; want one", leaders, err)
+	}
+	if l := leaders[0]; l.NodeID != first.id || l.Term != 1 || !l.Valid() {
+		t.Errorf("leader: %+v, valid %v; want node %v in term 1", l, l.Valid(), first.id)
+	}
+}
+
+func TestResignation(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	second.refused("scheduler")
+	second.drain()
+
+	first.release("scheduler", tenure.EndResigned)
+	if !second.wait(patience) {
+		t.Fatal("the resignation was not announced")
+	}
+	attempt := second.take("scheduler")
+	if attempt.Term != 2 {
+		t.Errorf("the second term has number %d, want 2", attempt.Term)
+	}
+	if attempt.Vacant < 0 || attempt.Vacant > patience {
+		t.Errorf("the role was vacant for %v, want a short time", attempt.Vacant)
+	}
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = 1"); reason != "resigned" {
+		t.Errorf("the first term ended with reason %q, want resigned", reason)
+	}
+	first.refused("scheduler")
+}
+
+// drain takes the news that there is, of the joining of nodes for example.
+func (p *peer) drain() {
+	p.t.Helper()
+	for p.wait(50 * time.Millisecond) {
+	}
+}
+
+func TestCrashIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second, third := open(t, b), open(t, b), open(t, b)
+	first.take("scheduler")
+	second.refused("scheduler")
+	second.drain()
+	third.drain()
+
+	first.network.Close()
+	for _, p := range []*peer{second, third} {
+		start := time.Now()
+		if !p.wait(patience) {
+			t.Fatal("nobody was told of the crash")
+		}
+		if p == second {
+			p.win("scheduler")
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("taking over took %v", took)
+			}
+		}
+	}
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = 1"); reason != "crashed" {
+		t.Errorf("the first term ended with reason %q, want crashed", reason)
+	}
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", first.id)
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.drain()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 100 { // its end never costs the connection
+		if changed, err := p.Wait(ctx); changed || err != nil {
+			t.Fatalf("wait: %v, %v; want nothing", changed, err)
+		}
+		p.beat()
+	}
+}
+
+func TestAbortInterruptsWait(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.drain()
+	go p.Abort()
+	_, err := p.Wait(context.Background())
+	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrConnection) {
+		t.Fatalf("wait: %v; want the session lost with its connection", err)
+	}
+}
+
+func TestNothingIsSentWithoutTrust(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	p.trusted.Store(false)
+	_, beat := p.Heartbeat(tenure.Load{})
+	_, try := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("other")}})
+	release := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: 1}})
+	for _, err := range []error{beat, try, release} {
+		if !errors.Is(err, tenure.ErrSessionLost) || errors.Is(err, tenure.ErrConnection) {
+			t.Errorf("%v; want the session lost, and not its connection", err)
+		}
+	}
+	if changes := row[bool](t, b, "SELECT ended_at IS NULL FROM {terms} WHERE role = 'scheduler'"); !changes {
+		t.Error("the term was closed")
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	second.drain()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !second.wait(patience) {
+		t.Error("the departure was not announced")
+	}
+	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1)", first.id) {
+		t.Error("the node's row is still there")
+	}
+	first.Abort()
+}

@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// termRow is the row of a role whose previous term has been closed.
+type termRow struct {
+	key         string
+	term        int64
+	node        *uuid.UUID
+	lease       time.Duration
+	lineage     string
+	epoch       string
+	endReason   string
+	reservedFor *uuid.UUID
+	reservation time.Duration // what is left of it
+}
+
+// clean reports whether the holder of the term closed it itself.
+func (r termRow) clean() bool {
+	switch tenure.EndReason(r.endReason) {
+	case tenure.EndCrashed, tenure.EndExpired, tenure.EndServer:
+		return false
+	}
+	return true
+}
+
+// closeTerms ends the terms that the previous holders of roles left open, in a
+// commit of its own, and reads the rows.
+func (s *session) closeTerms(got []wanted) (map[string]termRow, error) {
+	roles, keys := make([]string, len(got)), make([]string, len(got))
+	for i, w := range got {
+		roles[i], keys[i] = w.role.Name(), w.key.String()
+	}
+	found := make(map[string]termRow, len(got))
+	err := s.query(stmtClose, func(rows pgx.Rows) error {
+		var (
+			r           termRow
+			role        string
+			lease       int64
+			reservation float64
+		)
+		err := rows.Scan(&role, &r.key, &r.term, &r.node, &lease, &r.lineage, &r.epoch, &r.endReason, &r.reservedFor, &reservation)
+		r.lease = time.Duration(lease) * time.Millisecond
+		r.reservation = fromMilliseconds(reservation)
+		found[role] = r
+		return err
+	}, roles, keys, s.server.lineage(), s.server.epoch())
+	return found, err
+}
+
+// waitFor decides how long the lock of a role must be held before its term may
+// begin, and whether the number has to jump. On another server than the last
+// term's, the old leader may not have noticed yet that its lock is gone.
+func (s *session) waitFor(row termRow) (wait time.Duration, jump bool) {
+	timing := s.opening.Timing
+	if row.term == 0 {
+		// The role is new here. On a server whose locks were lost that may be
+		// because its row was lost too.
+		if s.server.byMigration {
+			return 0, false
+		}
+		age := s.server.age + s.opening.Clock.Now().Mono - s.openedAt
+		return max(0, timing.Lease-age), true
+	}
+	if !row.clean() {
+		wait = timing.Settle
+	}
+	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
+		return wait, false
+	}
+	// The same node may take its own term again: its old work has returned, or
+	// it would not campaign.
+	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
+		return 0, true
+	}
+	return max(wait, timing.Lease, row.lease, timing.FailoverWait), true
+}
+
+// begin begins the terms of seats, sorted by role. A seat that is skipped stays
+// without a term: a fenced transaction of the old term holds its row.
+func (s *session) begin(ready []*seat) error {
+	if len(ready) == 0 {
+		return nil
+	}
+	roles := make([]string, len(ready))
+	var jumps []string
+	for i, seat := range ready {
+		roles[i] = seat.role.Name()
+		if seat.jump {
+			jumps = append(jumps, roles[i])
+		}
+	}
+	node := s.opening.Node
+	err := s.query(stmtBegin, func(rows pgx.Rows) error {
+		var (
+			role    string
+			attempt = tenure.Attempt{Outcome: tenure.Granted}
+			vacant  float64
+		)
+		if err := rows.Scan(&role, &attempt.Term, &attempt.AcquiredAt, &vacant); err != nil {
+			return err
+		}
+		attempt.Vacant = fromMilliseconds(vacant)
+		seat := s.seats[role]
+		seat.term, seat.attempt = attempt.Term, attempt
+		return nil
+	}, roles, jumps, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch())
+	if err != nil {
+		for _, seat := range ready { // rolled back, whatever rows came
+			seat.term = 0
+		}
+		return err
+	}
+	// A term that only this server knows of has not begun. It cannot be undone
+	// without another commit, so the session is given up with its locks.
+	if err := s.warned(stmtBegin); err != nil {
+		return fmt.Errorf("%w: %w", tenure.ErrSessionLost, err)
+	}
+	return nil
+}
+
+func fromMilliseconds(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+func errRowMissing(role tenure.Role) error {
+	return fmt.Errorf("%w: the row of %s was deleted, and with it the numbers of its terms", tenure.ErrLock, role)
+}
+
+func errKeyMismatch(w wanted, recorded string) error {
+	return fmt.Errorf("%w: %s has the key %s in the database and %s here: give the role the same key on every node",
+		tenure.ErrKeyMismatch, w.role, recorded, w.key)
+}

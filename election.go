@@ -25,6 +25,7 @@ type Election struct {
 
 	// Under the node's mutex.
 	driver    driver
+	life      uint64          // counts the starts
 	values    context.Context // whose values the terms' contexts have
 	bodies    chan *Term      // of Run and Campaign: terms with the work already counted
 	term      *Term           // the last term until its work has returned and its lock is gone
@@ -93,26 +94,35 @@ func (e *Election) Guard() (*Guard, error) {
 // of that. It returns ErrStarted if Run or Campaign drive the election, and
 // ErrClosed if the node is closed.
 func (e *Election) Start(ctx context.Context) error {
-	return e.start(ctx, drivenByStart)
+	_, err := e.start(ctx, drivenByStart)
+	return err
 }
 
-func (e *Election) start(ctx context.Context, by driver) error {
+// drive is one life of an election that Run or Campaign drive, from start to
+// stop.
+type drive struct {
+	life   uint64
+	bodies chan *Term
+}
+
+func (e *Election) start(ctx context.Context, by driver) (drive, error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return drive{}, context.Cause(ctx)
 		case n.closing:
-			return ErrClosed
+			return drive{}, ErrClosed
 		case e.driver != undriven && !e.stopping && e.State() != Stopped:
 			if e.driver == drivenByStart && by == drivenByStart {
-				return nil
+				return drive{}, nil
 			}
-			return ErrStarted
+			return drive{}, ErrStarted
 		case e.State() == Stopped && !e.attempt.holds() && (by != drivenByCampaign || e.term == nil):
 			e.driver, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
+			e.life++
 			e.bodies = nil
 			if by != drivenByStart {
 				e.bodies = make(chan *Term, 1)
@@ -124,10 +134,10 @@ func (e *Election) start(ctx context.Context, by driver) error {
 				defer n.mu.Unlock()
 				e.requestStop(EndShutdown, because(ErrStopping, context.Cause(ctx)))
 			})
-			return nil
+			return drive{e.life, e.bodies}, nil
 		}
 		if err := e.wait(ctx); err != nil {
-			return err
+			return drive{}, err
 		}
 	}
 }
@@ -141,7 +151,7 @@ func (e *Election) Shutdown(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e.requestStop(EndShutdown, ErrStopping)
-	for !e.settled() {
+	for life := e.life; !e.settled(life); {
 		if err := e.wait(ctx); err != nil {
 			return e.unfinished("shutting down", err)
 		}
@@ -149,10 +159,10 @@ func (e *Election) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// settled reports whether nothing of the election is left. Under the node's
-// mutex.
-func (e *Election) settled() bool {
-	return e.State() == Stopped && e.term == nil && !e.attempt.holds()
+// settled reports whether nothing of a life of the election is left. Under the
+// node's mutex.
+func (e *Election) settled(life uint64) bool {
+	return e.life != life || e.State() == Stopped && e.term == nil && !e.attempt.holds()
 }
 
 // unfinished is the error of an operation that the context ended. Under the

@@ -142,7 +142,7 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 	var failed error
 	for _, e := range n.elections {
-		for failed == nil && !e.settled() {
+		for failed == nil && !e.settled(e.life) {
 			if err := e.wait(ctx); err != nil {
 				failed = e.unfinished("shutting down", err)
 			}

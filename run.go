@@ -26,15 +26,14 @@ type Work func(ctx context.Context, term *Term) error
 // Run returns ErrStarted if the election is already driven otherwise, and an
 // error that matches ErrStopped if the retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
-	if err := e.start(ctx, drivenByRun); err != nil {
+	drive, err := e.start(ctx, drivenByRun)
+	if err != nil {
 		return err
 	}
-	defer func() { // for a panic of work; otherwise there is nothing left to do
-		_ = e.Shutdown(context.WithoutCancel(ctx))
-	}()
+	defer e.abandon(drive) // if work panics
 	pause := ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
 	for early := 0; ; {
-		term, err := e.nextTerm()
+		term, err := e.nextTerm(drive)
 		if term == nil {
 			return err
 		}
@@ -73,24 +72,41 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	return early
 }
 
-// nextTerm waits for the next term, or until the election has stopped and
-// nothing of it is left.
-func (e *Election) nextTerm() (*Term, error) {
+// nextTerm waits for the next term of a drive, or returns nil when it has ended
+// and nothing of it is left.
+func (e *Election) nextTerm(d drive) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
 		select {
-		case term := <-e.bodies:
-			return term, nil
+		case term := <-d.bodies:
+			if !term.resigning && !term.over.Load() {
+				return term, nil
+			}
+			term.bodyReturned() // it ended before it was noticed
+			term.advance()
+			continue
 		default:
 		}
-		if e.settled() {
-			if e.err != nil {
+		if e.settled(d.life) {
+			if e.life == d.life && e.err != nil {
 				return nil, e.stopError()
 			}
 			return nil, nil
 		}
+		_ = e.wait(context.Background())
+	}
+}
+
+// abandon stops a drive that has not ended by itself and waits until the role
+// is free.
+func (e *Election) abandon(d drive) {
+	n := e.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for !e.settled(d.life) {
+		e.requestStop(EndShutdown, ErrStopping)
 		_ = e.wait(context.Background())
 	}
 }
@@ -103,10 +119,11 @@ func (e *Election) nextTerm() (*Term, error) {
 // retry strategy gives up or the election is shut down. After it has returned
 // a term, the context's end has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	if err := e.start(ctx, drivenByCampaign); err != nil {
+	drive, err := e.start(ctx, drivenByCampaign)
+	if err != nil {
 		return nil, err
 	}
-	term, err := e.nextTerm()
+	term, err := e.nextTerm(drive)
 	switch {
 	case err != nil:
 		return nil, err

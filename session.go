@@ -64,9 +64,7 @@ func (s *session) start(sent Instant) {
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	n.session = s
 	s.watchTrust()
-	for e := range n.followers {
-		e.attempt.at = sent.Mono
-	}
+	s.news() // among it, what the node's last session may be about to free
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
 	go s.serve()
@@ -100,12 +98,15 @@ func (s *session) end(cause error) {
 	if s.over {
 		return
 	}
-	s.trust.end()
-	s.over = true
-	n := s.node
+	if !s.trust.standing() && !errors.Is(cause, ErrConnection) {
+		cause = because(ErrTrustExpired, cause)
+	}
 	if !errors.Is(cause, ErrTermEnded) {
 		cause = because(ErrSessionLost, cause)
 	}
+	s.trust.end()
+	s.over = true
+	n := s.node
 	if n.session == s {
 		n.session = nil
 	}
@@ -139,10 +140,14 @@ func (s *session) end(cause error) {
 	if !s.leaving {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
-	close(s.lost)
 	s.checkIdle()
-	n.group.Add(1)
-	go s.bury(errors.Is(cause, ErrConnection))
+	if len(s.terms) == 0 || errors.Is(cause, ErrConnection) {
+		s.conn.Abort() // no work, or no locks any more
+	} else {
+		n.group.Add(1)
+		go s.bury()
+	}
+	close(s.lost)
 	s.kick()
 	n.announce()
 }
@@ -162,15 +167,12 @@ func (s *session) endAttempts(cause error) {
 	}
 }
 
-// bury closes the connection when all work has returned, or at once if the
-// connection is gone, and with it the locks.
-func (s *session) bury(gone bool) {
+// bury closes the connection when all work has returned.
+func (s *session) bury() {
 	defer s.node.group.Done()
-	if !gone {
-		select {
-		case <-s.idle:
-		case <-s.node.force:
-		}
+	select {
+	case <-s.idle:
+	case <-s.node.force:
 	}
 	s.conn.Abort()
 }

@@ -149,10 +149,14 @@ func (g *Guard) Release() {
 
 // returned says that the function of Run, or the holder of a Campaign, is done.
 func (t *Term) returned() {
-	t.work.Lock()
-	t.work.body = false
-	t.work.Unlock()
+	t.bodyReturned()
 	t.settle()
+}
+
+func (t *Term) bodyReturned() {
+	t.work.Lock()
+	defer t.work.Unlock()
+	t.work.body = false
 }
 
 // running reports whether work has not returned, and whether it is work that

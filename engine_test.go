@@ -1,0 +1,384 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// open opens a node for a test in a bubble and closes it at its end.
+func open(t *testing.T, db tenure.Backend, change ...func(*tenure.Config)) *tenure.Node {
+	t.Helper()
+	cfg := tenure.Config{Name: "n", Logger: quiet}
+	for _, c := range change {
+		c(&cfg)
+	}
+	node, err := tenure.Open(t.Context(), db, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+func closeNode(t *testing.T, node *tenure.Node) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := node.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func elect(t *testing.T, node *tenure.Node, cfg tenure.ElectionConfig) (*tenure.Election, *recorder) {
+	t.Helper()
+	e, err := node.ElectionWith(tenure.NamedRole("r"), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &recorder{}
+	e.OnEvent(rec.record)
+	return e, rec
+}
+
+// recorder keeps the events of an election.
+type recorder struct {
+	mu     sync.Mutex
+	events []tenure.Event
+}
+
+func (r *recorder) record(event tenure.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+}
+
+// told returns the events in short: state changes as "a>b".
+func (r *recorder) told() string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var words []string
+	for _, event := range r.events {
+		word := string(event.Kind)
+		if event.Kind == tenure.EventStateChange {
+			word = event.From.String() + ">" + event.To.String()
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func (r *recorder) forget() {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = nil
+}
+
+func (r *recorder) errorOf(kind tenure.EventKind) error {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.events, func(e tenure.Event) bool { return e.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return r.events[i].Err
+}
+
+func want(t *testing.T, what string, got, wanted any) {
+	t.Helper()
+	if got != wanted {
+		t.Errorf("%s: got %v, want %v", what, got, wanted)
+	}
+}
+
+func wantError(t *testing.T, what string, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("%s: got error %v, want %v", what, err, wanted)
+	}
+}
+
+// lead starts an election and waits until it leads.
+func lead(t *testing.T, e *tenure.Election) *tenure.Term {
+	t.Helper()
+	if err := e.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	term, err := e.WaitForLeadership(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+func TestLifeWithoutAccidents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		want(t, "state", e.State(), tenure.Stopped)
+		term := lead(t, e)
+		want(t, "number", term.Number(), int64(1))
+		want(t, "leader", e.IsLeader(), true)
+		if err := e.Start(context.Background()); err != nil {
+			t.Errorf("Start again: %v", err)
+		}
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		want(t, "leader", e.IsLeader(), false)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrStopping)
+		want(t, "events", rec.told(), "stopped>follower follower>acquiring acquiring>leader acquired "+
+			"leader>releasing releasing>stopped released stopped")
+		want(t, "released", db.last().count("release r shutdown"), 1)
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown again: %v", err)
+		}
+		closeNode(t, node)
+		want(t, "left politely", db.last().count("close"), 1)
+		wantError(t, "Start after Close", e.Start(t.Context()), tenure.ErrClosed)
+	})
+}
+
+// Trust counts from when the heartbeat was sent, ends on time though the
+// session hangs, and stays ended; the connection outlives the work.
+func TestTrustEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		begun := time.Now()
+		term := lead(t, e)
+		guard, err := term.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := db.last()
+		answer := make(chan struct{})
+		first.set(func(c *conn) { c.onHeartbeat = func() error { <-answer; return nil } })
+		db.mu.Lock()
+		db.refuse = tenure.ErrConnection
+		db.mu.Unlock()
+
+		<-term.Context().Done()
+		want(t, "trust lasted", time.Since(begun), 9*time.Second)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
+		want(t, "leader", e.IsLeader(), false)
+		close(answer) // the late answer
+		synctest.Wait()
+		want(t, "valid", term.Valid(), false)
+		want(t, "connection closed under running work", first.wasAborted(), false)
+		want(t, "held", db.holder("r") == first, true)
+		guard.Release()
+		synctest.Wait()
+		want(t, "connection closed after the work", first.wasAborted(), true)
+	})
+}
+
+func TestHeartbeatsExtendTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		time.Sleep(time.Hour) // on the bubble's clock
+		want(t, "valid", term.Valid(), true)
+		if n := db.last().count("heartbeat"); n < 1070 || n > 1090 {
+			t.Errorf("%d heartbeats in an hour, want about 1080", n)
+		}
+		if n := db.last().count("try"); n != 1 {
+			t.Errorf("a leader of everything tried %d times", n)
+		}
+	})
+}
+
+// A heartbeat that fails does not prolong trust, and one that then succeeds in
+// time does.
+func TestFailedHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		until := time.Now().Add(8 * time.Second)
+		db.last().set(func(c *conn) {
+			c.onHeartbeat = func() error {
+				if time.Now().Before(until) {
+					return errors.New("canceling statement due to lock timeout")
+				}
+				return nil
+			}
+		})
+		time.Sleep(time.Minute)
+		want(t, "valid", term.Valid(), true)
+		db.last().set(func(c *conn) { c.onHeartbeat = func() error { return errors.New("canceling statement") } })
+		last := time.Now()
+		<-term.Context().Done()
+		if passed := time.Since(last); passed > 9*time.Second {
+			t.Errorf("trust went on for %v of failing heartbeats", passed)
+		}
+	})
+}
+
+func TestTheWallClockEndsTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &steppedClock{Clock: tenure.SystemClock()}
+		db := newDatabase()
+		node := open(t, db, func(c *tenure.Config) { c.Clock = clock })
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		clock.step(time.Hour) // the machine was suspended
+		want(t, "leader", e.IsLeader(), false)
+		clock.step(-time.Hour)
+		want(t, "revived", term.Valid(), false)
+		<-term.Context().Done()
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
+	})
+}
+
+type steppedClock struct {
+	tenure.Clock
+	mu   sync.Mutex
+	wall time.Duration
+}
+
+func (c *steppedClock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall += d
+}
+
+func (c *steppedClock) Now() tenure.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Clock.Now()
+	now.Wall = now.Wall.Add(c.wall)
+	return now
+}
+
+func TestSessionLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		rec.forget()
+		db.last().kill()
+		<-term.Context().Done()
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSessionLost)
+		next, err := e.WaitForLeadership(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "number", next.Number(), int64(2))
+		want(t, "events", rec.told(), "leader>follower lost follower>acquiring acquiring>leader acquired")
+	})
+}
+
+func TestNoReacquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{NoReacquire: true})
+		lead(t, e)
+		rec.forget()
+		db.last().kill()
+		want(t, "events", rec.told(), "leader>stopped lost stopped")
+		lead(t, e) // and it can be started again
+		rec.forget()
+		if err := e.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "events", rec.told(), "leader>releasing releasing>stopped released stopped")
+	})
+}
+
+func TestRetryStrategyStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.seize("r")
+		var asked []tenure.Attempts
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+			asked = append(asked, a)
+			return time.Second, a.Attempt < 3
+		})})
+		_ = e.Start(t.Context())
+		_, err := e.WaitForLeadership(t.Context())
+		wantError(t, "WaitForLeadership", err, tenure.ErrStopped)
+		wantError(t, "WaitForLeadership", err, tenure.ErrHeld)
+		want(t, "asked", len(asked), 3)
+		want(t, "elapsed", asked[2].Elapsed, 2*time.Second)
+		wantError(t, "last error", asked[2].LastError, tenure.ErrHeld)
+		if !strings.HasSuffix(rec.told(), "acquire_failed follower>stopped stopped") {
+			t.Error(rec.told())
+		}
+	})
+}
+
+// The strategy of the node governs reconnecting; "stop" stops its elections,
+// and a new start wakes it.
+func TestReconnectingStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db, func(c *tenure.Config) {
+			c.Retry = tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) { return time.Second, a.Attempt < 4 })
+		})
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		db.mu.Lock()
+		db.refuse = tenure.ErrConnection
+		db.mu.Unlock()
+		db.last().kill()
+		for e.State() != tenure.Stopped {
+			time.Sleep(time.Second)
+		}
+		want(t, "tries", db.opened, 1+4)
+		if !strings.HasSuffix(rec.told(), "leader>follower lost error follower>stopped stopped") {
+			t.Error(rec.told())
+		}
+		db.mu.Lock()
+		db.refuse = nil
+		db.mu.Unlock()
+		want(t, "number", lead(t, e).Number(), int64(2))
+	})
+}
+
+func TestOpenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.refuse = tenure.ErrPooled
+		_, err := tenure.Open(t.Context(), db, tenure.Config{Logger: quiet})
+		wantError(t, "refused", err, tenure.ErrPooled)
+		want(t, "tries", db.opened, 1)
+		db.refuse = tenure.ErrConnection
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = tenure.Open(ctx, db, tenure.Config{Logger: quiet})
+		wantError(t, "unreachable", err, tenure.ErrConnection)
+		if db.opened < 20 {
+			t.Errorf("only %d tries in a minute", db.opened)
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// database is a coordinator in memory whose sessions do what a test tells them.
+type database struct {
+	mu        sync.Mutex
+	refuse    error // what Open returns
+	opened    int
+	holders   map[string]*conn
+	terms     map[string]int64
+	leaders   map[string]tenure.Leader
+	requests  []tenure.Request
+	sessions  []*conn // newest last
+	lockedFor map[string]*conn
+}
+
+func newDatabase() *database {
+	return &database{holders: map[string]*conn{}, terms: map[string]int64{}, leaders: map[string]tenure.Leader{}}
+}
+
+// conn is one session. The hooks are called without the database's mutex and
+// may block.
+type conn struct {
+	db      *database
+	opening tenure.Opening
+	number  int64
+	news    chan struct{}
+	dead    chan struct{} // closed when the connection is gone
+	once    sync.Once
+
+	mu          sync.Mutex
+	calls       []string
+	onHeartbeat func() error
+	onRelease   func() error
+	onAcquire   func(tenure.Role) *tenure.Attempt // nil to go on as usual
+	aborted     bool
+}
+
+func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opened++
+	if d.refuse != nil {
+		return nil, d.refuse
+	}
+	c := &conn{db: d, opening: opening, number: int64(len(d.sessions) + 1), news: make(chan struct{}, 1), dead: make(chan struct{})}
+	d.sessions = append(d.sessions, c)
+	return c, ctx.Err()
+}
+
+func (d *database) Leaders(_ context.Context, roles ...string) ([]tenure.Leader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var leaders []tenure.Leader
+	for role, leader := range d.leaders {
+		if d.holders[role] != nil && (len(roles) == 0 || slices.Contains(roles, role)) {
+			leader.ReadAt, leader.ValidFor = time.Now(), time.Second
+			leaders = append(leaders, leader)
+		}
+	}
+	return leaders, nil
+}
+
+func (d *database) Request(_ context.Context, request tenure.Request) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.requests = append(d.requests, request)
+	d.tell()
+	return nil
+}
+
+// tell wakes every session. Under the mutex.
+func (d *database) tell() {
+	for _, c := range d.sessions {
+		select {
+		case c.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// last is the newest session.
+func (d *database) last() *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[len(d.sessions)-1]
+}
+
+func (d *database) holder(role string) *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.holders[role]
+}
+
+// seize makes a stranger hold the role.
+func (d *database) seize(role string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holders[role] = &conn{db: d}
+	d.terms[role]++
+}
+
+func (d *database) free(role string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.holders, role)
+	d.tell()
+}
+
+// kill ends the session as the server would: the client sees the connection
+// end, then the locks are free.
+func (c *conn) kill() {
+	c.once.Do(func() { close(c.dead) })
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	for role, holder := range c.db.holders {
+		if holder == c {
+			delete(c.db.holders, role)
+		}
+	}
+	c.db.tell()
+}
+
+func (c *conn) say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, fmt.Sprintf(format, args...))
+}
+
+func (c *conn) count(call string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, said := range c.calls {
+		if said == call {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *conn) wasAborted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aborted
+}
+
+// set changes the hooks.
+func (c *conn) set(change func(*conn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(c)
+}
+
+var errGone = fmt.Errorf("%w: %w", tenure.ErrSessionLost, tenure.ErrConnection)
+
+// sendable is the rule that a session sends nothing once trust has ended.
+func (c *conn) sendable() error {
+	select {
+	case <-c.dead:
+		return errGone
+	default:
+	}
+	if !c.opening.MaySend() {
+		return tenure.ErrSessionLost
+	}
+	return nil
+}
+
+func (c *conn) Incarnation() int64 { return c.number }
+
+func (c *conn) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	c.say("try")
+	attempts := make([]tenure.Attempt, len(candidates))
+	for i, candidate := range candidates {
+		if err := c.sendable(); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		hook := c.onAcquire
+		c.mu.Unlock()
+		if hook != nil {
+			if attempt := hook(candidate.Role); attempt != nil {
+				attempts[i] = *attempt
+				continue
+			}
+		}
+		attempts[i] = c.take(candidate)
+	}
+	return attempts, nil
+}
+
+func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
+	d, role := c.db, candidate.Role.Name()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if holder := d.holders[role]; holder == c {
+		panic("a lock was stacked")
+	} else if holder != nil {
+		return tenure.Attempt{Outcome: tenure.Busy, Holder: holder.opening.Node.ID}
+	}
+	d.holders[role] = c
+	d.terms[role]++
+	d.leaders[role] = tenure.Leader{
+		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
+	}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], AcquiredAt: time.Now()}
+}
+
+func (c *conn) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+	if err := c.sendable(); err != nil {
+		return tenure.Pulse{}, err
+	}
+	c.say("heartbeat")
+	c.mu.Lock()
+	hook := c.onHeartbeat
+	c.mu.Unlock()
+	if hook != nil {
+		return tenure.Pulse{}, hook()
+	}
+	return tenure.Pulse{}, nil
+}
+
+func (c *conn) Release(releases []tenure.Release) error {
+	if err := c.sendable(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	hook := c.onRelease
+	c.mu.Unlock()
+	if hook != nil {
+		if err := hook(); err != nil {
+			return err
+		}
+	}
+	d := c.db
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range releases {
+		c.say("release %s %s", r.Role, r.Reason)
+		if d.holders[r.Role.Name()] != c {
+			return errors.New("released what was not held")
+		}
+		delete(d.holders, r.Role.Name())
+	}
+	d.tell()
+	return nil
+}
+
+func (c *conn) Requests() ([]tenure.Request, error) {
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	mine := c.db.requests
+	c.db.requests = nil
+	return mine, nil
+}
+
+func (c *conn) Wait(ctx context.Context) (bool, error) {
+	select {
+	case <-c.dead:
+		return false, errGone
+	case <-c.news:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
+	}
+}
+
+func (c *conn) Close() error {
+	c.say("close")
+	c.kill()
+	return nil
+}
+
+func (c *conn) Abort() {
+	c.set(func(c *conn) { c.aborted = true })
+	c.kill()
+}
+
+var (
+	_ tenure.Backend = (*database)(nil)
+	_ tenure.Session = (*conn)(nil)
+	_                = uuid.Nil
+)

@@ -1,0 +1,336 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestStepDownWaitsForGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		rec.forget()
+		guard, err := e.Guard()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-term.Stopping()
+			_, err := term.Enter()
+			wantError(t, "new work", err, tenure.ErrNotLeader)
+			want(t, "trusted while work is in flight", guard.Valid(), true)
+			time.Sleep(5 * time.Second)
+			want(t, "still trusted", guard.Valid(), true)
+			guard.Release()
+			guard.Release() // counts once
+		}()
+		begun := time.Now()
+		if err := e.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "took", time.Since(begun), 5*time.Second)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		want(t, "held", db.holder("r") == nil, true)
+		want(t, "events", rec.told(), "leader>releasing releasing>follower released")
+		wantError(t, "again", e.StepDown(t.Context()), tenure.ErrNotLeader)
+		time.Sleep(2 * time.Second) // courtesy to the others
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// Work that does not return keeps the lock, and the other roles their trust;
+// the release follows when it returns.
+func TestStepDownWithStuckWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		term, otherTerm := lead(t, e), lead(t, other)
+		guard, _ := term.Enter()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		go func() {
+			<-term.Context().Done()
+			want(t, "cancelled after", time.Since(begun), 10*time.Second)
+		}()
+		err := e.StepDown(ctx)
+		wantError(t, "StepDown", err, tenure.ErrWorkRunning)
+		wantError(t, "StepDown", err, context.DeadlineExceeded)
+		want(t, "leader", e.IsLeader(), false)
+		want(t, "state", e.State(), tenure.Releasing)
+		want(t, "held", db.holder("r") != nil, true)
+		want(t, "other role trusted", otherTerm.Valid(), true)
+		guard.Release()
+		synctest.Wait()
+		want(t, "held after the work", db.holder("r") == nil, true)
+		want(t, "state", e.State(), tenure.Follower)
+	})
+}
+
+func TestForceStepDownCutsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		term, otherTerm := lead(t, e), lead(t, other)
+		guard, _ := term.Enter()
+		first := db.last()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := e.ForceStepDown(ctx); err != nil {
+			t.Error(err)
+		}
+		want(t, "cut", first.wasAborted(), true)
+		want(t, "other role trusted", otherTerm.Valid(), false)
+		time.Sleep(time.Minute)
+		want(t, "campaigns while its work runs", e.IsLeader(), false)
+		want(t, "other role leads again", other.IsLeader(), true)
+		guard.Release()
+		time.Sleep(6 * time.Second)
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// Never campaign for a role while its old work still runs in this process.
+func TestNoCampaignUnderOldWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		guard, _ := term.Enter()
+		db.last().kill()
+		time.Sleep(time.Minute)
+		want(t, "state", e.State(), tenure.Follower)
+		want(t, "held", db.holder("r") == nil, true)
+		guard.Release()
+		synctest.Wait()
+		want(t, "leader", e.IsLeader(), true)
+	})
+}
+
+func TestReleaseFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  tenure.ElectionConfig
+		told string
+	}{
+		"reacquire": {tenure.ElectionConfig{}, "leader>releasing releasing>follower error follower>acquiring acquiring>leader acquired"},
+		"stop":      {tenure.ElectionConfig{NoReacquire: true}, "leader>releasing releasing>stopped error stopped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				node := open(t, db)
+				defer closeNode(t, node)
+				e, rec := elect(t, node, test.cfg)
+				lead(t, e)
+				rec.forget()
+				first := db.last()
+				broken := errors.New("permission denied")
+				first.set(func(c *conn) { c.onRelease = func() error { return broken } })
+				wantError(t, "StepDown", e.StepDown(t.Context()), broken)
+				wantError(t, "on_error", rec.errorOf(tenure.EventError), broken)
+				synctest.Wait()
+				want(t, "session given up", first.wasAborted(), true)
+				want(t, "events", rec.told(), test.told)
+			})
+		})
+	}
+}
+
+func TestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r", By: "an operator"})
+		<-term.Context().Done()
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		synctest.Wait()
+		want(t, "reason", db.last().count("release r stepped_down"), 1)
+		time.Sleep(time.Minute)
+		_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: uuid.New()})
+		synctest.Wait()
+		want(t, "reason", db.last().count("release r handed_over"), 1)
+	})
+}
+
+func TestReconnectGrace(t *testing.T) {
+	grace := tenure.ElectionConfig{ReconnectGrace: 30 * time.Second}
+	t.Run("recovered", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			defer closeNode(t, node)
+			e, rec := elect(t, node, grace)
+			term := lead(t, e)
+			rec.forget()
+			db.mu.Lock()
+			db.refuse = tenure.ErrConnection
+			db.mu.Unlock()
+			db.last().kill()
+			time.Sleep(10 * time.Second)
+			want(t, "state", e.State(), tenure.Reconnecting)
+			want(t, "leader", e.IsLeader(), false)
+			want(t, "old term", term.Valid(), false)
+			db.mu.Lock()
+			db.refuse = nil
+			db.mu.Unlock()
+			next, _ := e.WaitForLeadership(t.Context())
+			want(t, "number", next.Number(), int64(2))
+			time.Sleep(time.Minute)
+			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>leader")
+		})
+	})
+	t.Run("expired", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			defer closeNode(t, node)
+			e, rec := elect(t, node, grace)
+			term := lead(t, e)
+			rec.forget()
+			db.mu.Lock()
+			db.refuse = tenure.ErrConnection
+			db.mu.Unlock()
+			db.last().kill()
+			time.Sleep(31 * time.Second)
+			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>follower lost")
+			want(t, "lost term", rec.events[len(rec.events)-1].Term, term)
+			wantError(t, "why", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
+		})
+	})
+	t.Run("another took it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			defer closeNode(t, node)
+			e, rec := elect(t, node, grace)
+			lead(t, e)
+			rec.forget()
+			first := db.last()
+			db.mu.Lock()
+			db.holders["r"] = &conn{db: db, opening: tenure.Opening{Node: tenure.NodeInfo{ID: uuid.New()}}}
+			db.mu.Unlock()
+			first.kill()
+			if told := rec.told(); !strings.HasPrefix(told, "leader>reconnecting reconnecting>follower lost") {
+				t.Error(told)
+			}
+		})
+	})
+	t.Run("shut down", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			e, rec := elect(t, node, grace)
+			lead(t, e)
+			rec.forget()
+			db.mu.Lock()
+			db.refuse = tenure.ErrConnection
+			db.mu.Unlock()
+			db.last().kill()
+			time.Sleep(time.Second)
+			if err := e.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			closeNode(t, node)
+			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>stopped stopped")
+		})
+	})
+}
+
+func TestConcurrentLifecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		var group sync.WaitGroup
+		for i := range 30 {
+			group.Go(func() {
+				for range 50 {
+					switch i % 3 {
+					case 0:
+						_ = e.Start(context.Background())
+					case 1:
+						_ = e.Shutdown(context.Background())
+					default:
+						_ = e.StepDown(context.Background())
+					}
+				}
+			})
+		}
+		group.Wait()
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "state", e.State(), tenure.Stopped)
+		want(t, "held", db.holder("r") == nil, true)
+		lead(t, e)
+		closeNode(t, node)
+		rec.told()
+		from := tenure.Stopped
+		for _, event := range rec.events {
+			if event.Kind == tenure.EventStateChange {
+				want(t, "unbroken chain", event.From, from)
+				from = event.To
+			}
+		}
+		want(t, "last state", from, tenure.Stopped)
+	})
+}
+
+func TestCloseWithStuckWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		guard, _ := lead(t, e).Enter()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := node.Close(ctx)
+		wantError(t, "Close", err, tenure.ErrWorkRunning)
+		synctest.Wait()
+		want(t, "cut", db.last().wasAborted(), true)
+		guard.Release()
+		if err := node.Close(t.Context()); err != nil {
+			t.Errorf("Close again: %v", err)
+		}
+	})
+}
+
+// Closing does not hang on a database that never answers.
+func TestCloseOnASilentDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		c := db.last()
+		c.set(func(c *conn) { c.onRelease = func() error { <-c.dead; return errGone } })
+		begun := time.Now()
+		closeNode(t, node)
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("took %v, more than a lease", took)
+		}
+	})
+}

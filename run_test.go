@@ -1,0 +1,365 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestRunLeadsAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		terms := 0
+		err := e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+			terms++
+			want(t, "number", term.Number(), int64(terms))
+			want(t, "value", ctx.Value(key{}), any("value"))
+			if terms == 3 {
+				cancel()
+			} else {
+				db.last().kill()
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		want(t, "Run", err, nil)
+		want(t, "terms", terms, 3)
+		want(t, "released", db.last().count("release r shutdown"), 1)
+		closeNode(t, node)
+	})
+}
+
+type key struct{}
+
+// Work that listens to Stopping may finish, trusted; work that does not has its
+// context cancelled at once.
+func TestRunStopsPolitely(t *testing.T) {
+	for _, listens := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase()
+			node := open(t, db)
+			defer closeNode(t, node)
+			e, _ := elect(t, node, tenure.ElectionConfig{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer time.AfterFunc(time.Second, cancel).Stop()
+			begun := time.Now()
+			_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+				if listens {
+					<-term.Stopping()
+					time.Sleep(3 * time.Second)
+					want(t, "trusted", term.Valid(), true)
+					want(t, "context", ctx.Err(), nil)
+					return nil
+				}
+				<-ctx.Done()
+				want(t, "trusted", term.Valid(), false)
+				return nil
+			})
+			want(t, "took", time.Since(begun), map[bool]time.Duration{true: 4 * time.Second, false: time.Second}[listens])
+		})
+	}
+}
+
+func TestRunDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		want(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error { return tenure.Done }), nil)
+		want(t, "held", db.holder("r") == nil, true)
+		if told := rec.told(); told != "stopped>follower follower>acquiring acquiring>leader acquired leader>releasing releasing>stopped released stopped" {
+			t.Error(told)
+		}
+	})
+}
+
+// Work that returns early gives the role up, reports its error, and waits
+// longer each time.
+func TestRunReturnsEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		broken := errors.New("broken")
+		ctx, cancel := context.WithTimeout(t.Context(), 36*time.Second)
+		defer cancel()
+		terms := 0
+		want(t, "Run", e.Run(ctx, func(context.Context, *tenure.Term) error { terms++; return broken }), nil)
+		want(t, "terms in 0, 5, 15 and 35 s", terms, 4)
+		wantError(t, "on_error", rec.errorOf(tenure.EventError), broken)
+	})
+}
+
+func TestRunPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		func() {
+			defer func() { want(t, "panic", recover(), any("boom")) }()
+			_ = e.Run(t.Context(), func(context.Context, *tenure.Term) error { panic("boom") })
+		}()
+		want(t, "held", db.holder("r") == nil, true)
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
+func TestDriversExclude(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		wantError(t, "Run", e.Run(t.Context(), nil), tenure.ErrStarted)
+		_, err := e.Campaign(t.Context())
+		wantError(t, "Campaign", err, tenure.ErrStarted)
+	})
+}
+
+func TestCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{ReconnectGrace: time.Minute})
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, "state", e.State(), tenure.Stopped)
+		want(t, "released", db.last().count("release r resigned"), 1)
+
+		term, _ = e.Campaign(t.Context())
+		rec.forget()
+		db.last().kill()
+		<-term.Context().Done()
+		want(t, "one term only", rec.told(), "leader>stopped lost stopped")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = e.Campaign(ctx)
+		wantError(t, "Campaign before the work has returned", err, context.DeadlineExceeded)
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		db.seize("r")
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = e.Campaign(ctx)
+		wantError(t, "Campaign against another", err, context.DeadlineExceeded)
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
+func TestTryAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		db.seize("r")
+		_, err := e.TryAcquire(t.Context())
+		wantError(t, "held", err, tenure.ErrHeld)
+		want(t, "state", e.State(), tenure.Stopped)
+		_ = e.Start(context.Background())
+		_, err = e.TryAcquire(t.Context())
+		wantError(t, "held", err, tenure.ErrHeld)
+		want(t, "state", e.State(), tenure.Follower)
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		term, err := e.TryAcquire(t.Context())
+		if err != nil || !term.Valid() {
+			t.Errorf("vacant: %v", err)
+		}
+		if err := e.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+		leader, err := e.Leader(t.Context())
+		if err != nil || !leader.Valid() || leader.NodeID != node.ID() {
+			t.Errorf("Leader: %+v, %v", leader, err)
+		}
+		healthy, err := e.LeaderHealthy(t.Context())
+		want(t, "healthy", healthy, true)
+		want(t, "error", err, nil)
+	})
+}
+
+func TestParticipate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		broken := errors.New("broken")
+		err := e.Participate(t.Context(), func(ctx context.Context) error {
+			_, err := e.WaitForLeadership(ctx)
+			return errors.Join(err, broken)
+		})
+		wantError(t, "Participate", err, broken)
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_ = e.Start(ctx)
+		term, _ := e.WaitForLeadership(t.Context())
+		deploy := errors.New("deploying")
+		cancel(deploy)
+		<-term.Context().Done()
+		wantError(t, "cause", context.Cause(term.Context()), deploy)
+		synctest.Wait()
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
+func TestNewsOfAVacancy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.seize("r")
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		_ = e.Start(context.Background())
+		time.Sleep(time.Second)
+		begun := time.Now()
+		db.free("r")
+		_, _ = e.WaitForLeadership(t.Context())
+		want(t, "news", time.Since(begun), time.Duration(0))
+		_ = e.Shutdown(t.Context())
+
+		// Lost news cost at most a check interval.
+		db.seize("r")
+		_ = e.Start(context.Background())
+		synctest.Wait()
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		begun = time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("without news it took %v", took)
+		}
+
+		// A lock that is freed a little after the news.
+		_ = e.Shutdown(t.Context())
+		db.seize("r")
+		_ = e.Start(context.Background())
+		time.Sleep(time.Second)
+		rec.forget()
+		db.mu.Lock()
+		db.tell()
+		db.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		want(t, "one attempt, not a failure for each try", rec.told(), "follower>acquiring")
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		begun = time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(begun); took > 20*time.Millisecond {
+			t.Errorf("a lock freed late was taken after %v", took)
+		}
+	})
+}
+
+func TestCallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		var order []string
+		e.OnAcquired(func(*tenure.Term) { order = append(order, "first") })
+		e.OnAcquired(func(*tenure.Term) { panic("boom") })
+		e.OnAcquired(func(term *tenure.Term) {
+			order = append(order, "second")
+			time.Sleep(time.Hour) // delays later callbacks, no heartbeat
+			want(t, "valid", term.Valid(), true)
+		})
+		e.OnError(func(error) { order = append(order, "error"); panic("again") })
+		e.OnReleased(func(*tenure.Term) { order = append(order, "released") })
+		e.OnStopped(func() { order = append(order, "stopped") })
+		lead(t, e)
+		time.Sleep(2 * time.Hour)
+		_ = e.Shutdown(t.Context())
+		closeNode(t, node)
+		want(t, "calls", len(order), 5)
+		for i, name := range []string{"first", "second", "error", "released", "stopped"} {
+			want(t, "call", order[i], name)
+		}
+		if err := rec.errorOf(tenure.EventError); err == nil {
+			t.Error("the panic was not reported")
+		}
+	})
+}
+
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		ctx, cancel := context.WithCancel(t.Context())
+		changes := node.Observe(ctx, e.Role())
+		lead(t, e)
+		change := <-changes
+		want(t, "leader", change.Leader.NodeID, node.ID())
+		want(t, "previous", change.Previous == nil, true)
+		_ = e.Shutdown(t.Context())
+		change = <-changes
+		want(t, "vacant", change.Leader == nil, true)
+		want(t, "previous", change.Previous.Term, int64(1))
+		cancel()
+		_, open := <-changes
+		want(t, "open", open, false)
+		rest := node.Observe(t.Context())
+		closeNode(t, node)
+		_, open = <-rest
+		want(t, "open after Close", open, false)
+	})
+}
+
+func TestIsLeaderIsFree(t *testing.T) {
+	node := open(t, newDatabase())
+	defer closeNode(t, node)
+	e, _ := elect(t, node, tenure.ElectionConfig{})
+	lead(t, e)
+	if n := testing.AllocsPerRun(1000, func() { _ = e.IsLeader() }); n != 0 {
+		t.Errorf("IsLeader allocates %v times", n)
+	}
+}
+
+func BenchmarkIsLeader(b *testing.B) {
+	node, err := tenure.Open(b.Context(), newDatabase(), tenure.Config{Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close(context.Background())
+	e, _ := node.Election(tenure.NamedRole("r"))
+	_ = e.Start(context.Background())
+	if _, err := e.WaitForLeadership(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !e.IsLeader() {
+			b.Fatal("lost")
+		}
+	}
+}

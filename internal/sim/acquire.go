@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// holding is a role whose lock a session holds.
+type holding struct {
+	term  int64 // 0 while Waiting
+	since time.Duration
+}
+
+// TryAcquire implements tenure.Session: lock what is not held yet, close the
+// terms of those who held it, begin new ones. Each is a statement of its own.
+func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	attempts := make([]tenure.Attempt, len(candidates))
+	if err := s.lock(candidates, attempts); err != nil {
+		return nil, err
+	}
+	var places []int // in candidates, of what is locked
+	var roles []tenure.Role
+	var since []time.Duration
+	for i, attempt := range attempts {
+		if attempt.Outcome == tenure.Waiting {
+			places = append(places, i)
+			roles = append(roles, candidates[i].Role)
+			since = append(since, s.roles[candidates[i].Role.Name()].since)
+		}
+	}
+	if len(roles) == 0 {
+		return attempts, nil
+	}
+	var begun []tenure.Attempt
+	err := s.call("close terms", func(b *backend) error {
+		b.closeTerms(roles)
+		return nil
+	})
+	if err == nil {
+		err = s.call("begin terms", func(b *backend) error {
+			begun = b.beginTerms(roles, since)
+			return nil
+		})
+	}
+	switch {
+	case errors.Is(err, tenure.ErrSessionLost):
+		return nil, err
+	case err != nil: // rolled back; the locks are still held
+		for _, i := range places {
+			attempts[i].RetryIn = s.opening.Timing.RefreshInterval / 2
+		}
+		return attempts, nil
+	}
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for k, i := range places {
+		attempts[i] = begun[k]
+		if begun[k].Outcome == tenure.Granted {
+			s.roles[roles[k].Name()].term = begun[k].Term
+		}
+	}
+	return attempts, nil
+}
+
+// lock takes the locks of the candidates that this session does not hold, and
+// fills in the attempts: Waiting for what is now held.
+func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+	var fresh []tenure.Candidate
+	var places []int
+	s.world.mu.Lock()
+	for i, c := range candidates {
+		switch held := s.roles[c.Role.Name()]; {
+		case held == nil:
+			fresh, places = append(fresh, c), append(places, i)
+		case held.term == 0:
+			attempts[i].Outcome = tenure.Waiting
+		default:
+			s.world.checker.askedAgain(s, c.Role.Name())
+		}
+	}
+	s.world.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	var tried []tenure.Attempt
+	var now time.Duration
+	err := s.call("lock", func(b *backend) error {
+		tried, now = b.tryRoles(fresh), s.world.now()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for k, i := range places {
+		attempts[i] = tried[k]
+		if tried[k].Outcome == tenure.Waiting {
+			s.roles[fresh[k].Role.Name()] = &holding{since: now}
+		}
+	}
+	return nil
+}
+
+// Release implements tenure.Session: the record, the lock, the news.
+func (s *session) Release(releases []tenure.Release) error {
+	s.world.mu.Lock()
+	s.world.checker.releasing(s, releases)
+	s.world.mu.Unlock()
+	err := s.call("end terms", func(b *backend) error {
+		b.endTerms(releases)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.call("unlock", func(b *backend) error {
+		for _, r := range releases {
+			b.server.unlock(b, b.server.roleLock(r.Role))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.world.mu.Lock()
+	for _, r := range releases {
+		delete(s.roles, r.Role.Name())
+	}
+	s.world.mu.Unlock()
+	err = s.call("notify", func(b *backend) error {
+		b.server.notify()
+		return nil
+	})
+	if errors.Is(err, tenure.ErrSessionLost) {
+		return err
+	}
+	return nil // the resignation stands without the news
+}

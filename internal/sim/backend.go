@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Errors that the simulated server reports for a statement.
+var (
+	errStatementTimeout = errors.New("canceling statement due to statement timeout")
+	errLockTimeout      = errors.New("canceling statement due to lock timeout")
+)
+
+// backend is the server's process for one session. Its methods are called with
+// World.mu held.
+type backend struct {
+	server      *server
+	client      *session
+	down        *link // to the client
+	incarnation int64
+	node        tenure.NodeInfo
+	timing      tenure.Timing
+
+	held        []lockID // taken at some time, in order
+	fencedSince map[string]time.Duration
+
+	idle    *time.Timer // the idle timeout; nil before the first use
+	running *statement
+	abandon bool // the client closed the connection during a statement
+	ended   bool
+	endedAt time.Duration
+	killed  bool // ended by an administrator while its client may live
+
+	stuck    bool // the server neither answers nor counts it as idle
+	rowBlock bool // somebody holds a lock on the node's row
+}
+
+// statement is one request on a session, and its answer.
+type statement struct {
+	name   string
+	effect func(*backend) error // runs when the statement ends
+	answer func(error)          // runs at the client
+}
+
+// receive starts a statement. The idle timer does not run meanwhile.
+func (b *backend) receive(st *statement) {
+	if b.ended {
+		b.down.send(func() { b.client.disconnected(errReset) })
+		return
+	}
+	b.running = st
+	b.stopIdleTimer()
+	if !b.stuck {
+		b.execute(st)
+	}
+}
+
+// execute finishes a statement after a random time, at most the statement
+// timeout.
+func (b *backend) execute(st *statement) {
+	s := b.server
+	takes, timeout := s.rnd.between(20*time.Microsecond, 200*time.Microsecond), b.timing.RefreshInterval/2
+	if slow := b.client.process.machine.slow; slow > 0 {
+		takes += s.rnd.between(0, slow)
+	}
+	var failure error
+	switch {
+	case b.rowBlock && st.name == "heartbeat":
+		takes, failure = timeout, errLockTimeout
+	case takes > timeout:
+		takes, failure = timeout, errStatementTimeout
+	}
+	s.world.after(takes, func() { b.finish(st, failure) })
+}
+
+// finish performs a statement's effect and answers. Only now does the idle
+// timer start again, also after a failure.
+func (b *backend) finish(st *statement, failure error) {
+	if b.ended {
+		return
+	}
+	if b.stuck {
+		return // it was stuck halfway: execute again when that ends
+	}
+	if failure == nil {
+		failure = st.effect(b)
+	}
+	b.running = nil
+	if b.abandon {
+		b.end("the client closed the connection", false)
+		b.freeSlowly()
+		return
+	}
+	b.restartIdleTimer()
+	b.down.send(func() { st.answer(failure) })
+}
+
+// setStuck puts the backend into a state that the idle timeout does not cover,
+// or ends it.
+func (b *backend) setStuck(stuck bool) {
+	if b.ended || b.stuck == stuck {
+		return
+	}
+	b.stuck = stuck
+	switch {
+	case stuck:
+		b.stopIdleTimer()
+	case b.running != nil:
+		b.execute(b.running)
+	default:
+		b.restartIdleTimer()
+	}
+}
+
+// hangUp is told that the client closed the connection. A backend in the middle
+// of a statement notices at its end or at the next check of the connection.
+func (b *backend) hangUp() {
+	if b.ended {
+		return
+	}
+	if b.running == nil && !b.stuck {
+		b.end("the client closed the connection", false)
+		b.freeSlowly()
+		return
+	}
+	b.abandon = true
+	if b.stuck {
+		return // only the reaper helps
+	}
+	b.server.world.after(time.Second, func() {
+		if !b.ended && !b.stuck {
+			b.end("the client is gone", false)
+			b.freeSlowly()
+		}
+	})
+}
+
+func (b *backend) stopIdleTimer() {
+	if b.idle != nil {
+		b.idle.Stop()
+		b.idle = nil
+	}
+}
+
+func (b *backend) restartIdleTimer() {
+	b.stopIdleTimer()
+	if b.stuck {
+		return
+	}
+	var timer *time.Timer
+	timer = b.server.world.after(b.timing.Lease, func() {
+		if b.idle == timer && !b.ended {
+			b.end("idle-session timeout", true)
+			b.freeSlowly()
+		}
+	})
+	b.idle = timer
+}
+
+// kill ends the session although its client may live and lead.
+func (b *backend) kill() {
+	b.killed = true
+	b.terminate("terminating connection due to administrator command")
+}
+
+// terminate ends the session as pg_terminate_backend does.
+func (b *backend) terminate(why string) {
+	b.end(why, true)
+	b.freeSlowly()
+}
+
+// end stops the backend. If tell, a FATAL is sent to the client, before any
+// lock is freed. The caller frees the locks.
+func (b *backend) end(why string, tell bool) {
+	s := b.server
+	b.ended, b.endedAt = true, s.world.now()
+	b.stopIdleTimer()
+	s.backends = slices.DeleteFunc(s.backends, func(other *backend) bool { return other == b })
+	s.world.log("server", "ends session %d of %s: %s", b.incarnation, b.client.process, why)
+	if tell {
+		fatal := fmt.Errorf("%w: FATAL: %s", errReset, why)
+		b.down.send(func() { b.client.disconnected(fatal) })
+	}
+}
+
+// freeSlowly frees the locks of a dying session, not all at the same instant.
+func (b *backend) freeSlowly() {
+	s := b.server
+	for _, id := range b.held {
+		s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.free(b, id) })
+	}
+	s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.bereave(b) })
+}
+
+// freeAll frees the locks at once.
+func (b *backend) freeAll() {
+	for _, id := range b.held {
+		b.server.free(b, id)
+	}
+	b.server.bereave(b)
+}
+
+// leave removes the node's row and frees everything, as the node asked.
+func (b *backend) leave() {
+	if row := b.server.nodes[b.node.ID]; row != nil && row.incarnation == b.incarnation {
+		delete(b.server.nodes, b.node.ID)
+	}
+	b.freeAll()
+}
+
+// relock takes every lock that is held once more, as a careless renewal does.
+func (b *backend) relock() {
+	for _, id := range slices.Clone(b.held) {
+		if b.server.holds(b, id) {
+			b.server.tryLock(b, id)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// checker watches the invariants. It knows nothing of how the engine or the
+// server work; it remembers what it was told and compares. Its methods are
+// called with World.mu held.
+type checker struct {
+	world   *World
+	terms   map[string][]begun // by role, in order
+	due     bool               // a look is coming
+	failure *Violation
+
+	// TrustIsVain switches invariant 1 off: a machine's clocks stood still.
+	TrustIsVain bool
+}
+
+// begun is the begin of a term on the server.
+type begun struct {
+	term    int64
+	backend *backend
+}
+
+// Violation is a broken invariant. It is an error.
+type Violation struct {
+	Invariant int // as the design numbers them; 0 for the contract of the seam
+	At        time.Duration
+	What      string
+}
+
+func (v *Violation) Error() string {
+	if v.Invariant == 0 {
+		return fmt.Sprintf("at %v: %s", v.At, v.What)
+	}
+	return fmt.Sprintf("at %v: invariant %d: %s", v.At, v.Invariant, v.What)
+}
+
+func newChecker(w *World) *checker {
+	return &checker{world: w, terms: map[string][]begun{}}
+}
+
+// violate records the first violation.
+func (c *checker) violate(invariant int, format string, args ...any) {
+	v := &Violation{Invariant: invariant, At: c.world.now(), What: fmt.Sprintf(format, args...)}
+	c.world.log("checker", "VIOLATION %s", v.Error())
+	if c.failure == nil {
+		c.failure = v
+		c.world.Transcript.freeze()
+	}
+}
+
+// Failure returns the first violation, or nil.
+func (w *World) Failure() *Violation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checker.failure
+}
+
+// lookSoon has the nodes looked at once everybody has done what this instant
+// brought: time goes on only then.
+func (c *checker) lookSoon() {
+	if c.due {
+		return
+	}
+	c.due = true
+	c.world.after(1, func() {
+		c.due = false
+		c.look()
+	})
+}
+
+// look checks invariant 1: no two nodes trust a term of one role, and no work
+// goes on uncancelled under a term that has been succeeded.
+func (c *checker) look() {
+	if c.TrustIsVain {
+		return
+	}
+	for _, role := range c.world.roleNames {
+		// The contexts first: asking a node whether it leads can make it notice
+		// that it does not.
+		working := c.working(role)
+		leading := c.leading(role)
+		if len(leading) == 0 {
+			continue
+		}
+		newest := leading[len(leading)-1]
+		for _, old := range leading[:len(leading)-1] {
+			if old.process != newest.process && !c.excused(role, old) {
+				c.violate(1, "%s trusts term %d of %s, %s term %d",
+					old.process, old.term, role, newest.process, newest.term)
+			}
+		}
+		for _, old := range working {
+			if old.term < newest.term && !old.process.paused() && !c.excused(role, old) {
+				c.violate(1, "the work of %s under term %d of %s goes on while %s trusts term %d",
+					old.process, old.term, role, newest.process, newest.term)
+			}
+		}
+	}
+}
+
+// claim is what a process believes.
+type claim struct {
+	process *Process
+	term    int64
+}
+
+// leading returns the processes that say they lead, by term.
+func (c *checker) leading(role string) []claim {
+	var claims []claim
+	for _, p := range c.world.alive() {
+		if term := p.trusts(role); term > 0 {
+			claims = append(claims, claim{p, term})
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int { return int(a.term - b.term) })
+	return claims
+}
+
+// working returns the processes that work under a context that has not ended.
+func (c *checker) working(role string) []claim {
+	var claims []claim
+	for _, p := range c.world.alive() {
+		if work := p.work[role]; work != nil && work.ctx.Err() == nil {
+			claims = append(claims, claim{p, work.term})
+		}
+	}
+	return claims
+}
+
+// excused reports whether a claim outlives its session for the one reason that
+// the design allows: somebody ended a living leader's session on the server,
+// the news has not reached the leader, and no time to settle was asked for.
+func (c *checker) excused(role string, old claim) bool {
+	for _, b := range c.terms[role] {
+		if b.term != old.term || !b.backend.killed || b.backend.timing.Settle >= b.backend.timing.Lease {
+			continue
+		}
+		informed := b.backend.client.cause != nil && !old.process.paused()
+		return !informed && c.world.now()-b.backend.endedAt <= b.backend.timing.Lease
+	}
+	return false
+}
+
+// termBegan checks invariant 2: a new term is larger than all before it.
+func (c *checker) termBegan(role string, term int64, b *backend) {
+	terms := c.terms[role]
+	if n := len(terms); n > 0 && term <= terms[n-1].term {
+		c.violate(2, "%s begins term %d of %s after term %d", b.client.process, term, role, terms[n-1].term)
+	}
+	c.terms[role] = append(terms, begun{term, b})
+	c.lookSoon()
+}
+
+// lastTerm returns the newest term of a role, 0 before the first.
+func (c *checker) lastTerm(role string) int64 {
+	terms := c.terms[role]
+	if len(terms) == 0 {
+		return 0
+	}
+	return terms[len(terms)-1].term
+}
+
+// count returns how many terms have begun.
+func (c *checker) count() int {
+	count := 0
+	for _, terms := range c.terms {
+		count += len(terms)
+	}
+	return count
+}
+
+// committed checks invariant 3: no transaction of a term commits after the next
+// has begun.
+func (c *checker) committed(t *transaction) {
+	if last := c.lastTerm(t.role); last > t.term {
+		c.violate(3, "a transaction of %s under term %d of %s commits after term %d began", t.process, t.term, t.role, last)
+	}
+}
+
+// stacked checks invariant 5: a session never holds a lock twice.
+func (c *checker) stacked(b *backend, depth int) {
+	c.violate(5, "session %d of %s holds a lock %d times", b.incarnation, b.client.process, depth)
+}
+
+// askedAgain checks what the seam demands of the engine for invariant 5.
+func (c *checker) askedAgain(s *session, role string) {
+	c.violate(5, "%s asks for %s, which its session %d leads", s.process, role, s.Incarnation())
+}
+
+// releasing checks invariant 4: the work has returned before its lock is
+// released.
+func (c *checker) releasing(s *session, releases []tenure.Release) {
+	for _, r := range releases {
+		work := s.process.work[r.Role.Name()]
+		if s.process.crashed || r.Term == 0 || work == nil || work.term != r.Term {
+			continue
+		}
+		c.violate(4, "%s releases %s while its work under term %d runs (context: %v)",
+			s.process, r.Role, r.Term, work.ctx.Err())
+	}
+}
+
+// aborted checks invariants 4 and 1 where a connection is closed, which frees
+// every lock: no work runs uncancelled and no term is trusted.
+func (c *checker) aborted(s *session) {
+	if s.process.crashed || s.cause != nil || s.backend == nil {
+		return // the locks are gone anyway, or there were none
+	}
+	for name, held := range s.roles {
+		if held.term == 0 {
+			continue
+		}
+		if work := s.process.work[name]; work != nil && work.term == held.term && work.ctx.Err() == nil {
+			c.violate(4, "%s closes its session while its work under term %d of %s runs", s.process, held.term, name)
+		}
+		if s.process.trusts(name) == held.term {
+			c.violate(1, "%s closes its session while it trusts term %d of %s", s.process, held.term, name)
+		}
+	}
+}
+
+// closing checks that a session is left politely only with no term held.
+func (c *checker) closing(s *session) {
+	for name, held := range s.roles {
+		if held.term > 0 && !s.process.crashed {
+			c.violate(0, "%s leaves while it holds term %d of %s", s.process, held.term, name)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Clock is the time as one machine sees it. Its timers fire only while the
+// machine's process runs.
+type Clock struct {
+	world   *World
+	machine *Machine
+
+	mu        sync.Mutex // taken after World.mu, never the other way round
+	mono      time.Duration
+	wall      time.Duration
+	suspended bool
+	asleep    time.Duration // World.now when the machine was suspended
+	frozen    bool          // the wall clock stands still too
+}
+
+var _ tenure.Clock = (*Clock)(nil)
+
+// Now implements tenure.Clock.
+func (c *Clock) Now() tenure.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+func (c *Clock) now() tenure.Instant {
+	now := c.world.now()
+	mono, wall := now, now
+	if c.suspended {
+		mono = c.asleep
+		if c.frozen {
+			wall = c.asleep
+		}
+	}
+	return tenure.Instant{Mono: mono + c.mono, Wall: c.world.start.Add(wall + c.wall)}
+}
+
+// AfterFunc implements tenure.Clock.
+func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &alarm{clock: c, due: c.now().Mono + d, f: f}
+	t.arm(d)
+	return t.stop
+}
+
+// step moves the clocks, as an operator or a time service does.
+func (c *Clock) step(mono, wall time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mono += mono
+	c.wall += wall
+}
+
+// suspend stops the monotonic clock, as Linux does while a machine sleeps; if
+// freeze, it stops the wall clock too, as a hypervisor can.
+func (c *Clock) suspend(freeze bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.suspended, c.frozen, c.asleep = true, freeze, c.world.now()
+}
+
+// awake ends a suspension: the time that has passed is lost to the clocks that
+// stood still.
+func (c *Clock) awake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.suspended {
+		return
+	}
+	lost := c.world.now() - c.asleep
+	c.mono -= lost
+	if c.frozen {
+		c.wall -= lost
+	}
+	c.suspended, c.frozen = false, false
+}
+
+// alarm is one call of AfterFunc. It is guarded by Clock.mu.
+type alarm struct {
+	clock *Clock
+	due   time.Duration // on the monotonic clock
+	f     func()
+	timer *time.Timer
+	done  bool // fired or stopped
+}
+
+func (t *alarm) arm(d time.Duration) {
+	t.timer = t.clock.world.after(d, func() { t.clock.machine.pass(t.ring) })
+}
+
+// ring calls f on its own goroutine, unless the monotonic clock stood still
+// meanwhile, so that it is too early.
+func (t *alarm) ring() {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.done {
+		return
+	}
+	if early := t.due - t.clock.now().Mono; early > 0 {
+		t.arm(early)
+		return
+	}
+	t.done = true
+	go t.f()
+}
+
+func (t *alarm) stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.done {
+		return false
+	}
+	t.done = true
+	t.timer.Stop()
+	return true
+}

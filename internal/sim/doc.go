@@ -1,0 +1,23 @@
+// Package sim runs the real engine against a simulated database, network and
+// set of machines, on the fake clock of a testing/synctest bubble, with faults
+// drawn from a seed, and checks the invariants of the protocol while it does.
+//
+// The layers, from the bottom:
+//
+//   - [World] is the clock, the lock over everything simulated, the transcript
+//     and the checker. Every simulated action is an event at an instant of its
+//     own, so that a seed replays.
+//   - A path and its links carry messages between a machine and the server, in
+//     order and with random latencies; a blocked path keeps them.
+//   - The server holds sessions, advisory locks, roles, requests, fenced
+//     transactions, as far as the protocol depends on them: an idle timeout that
+//     starts when a statement has finished, a FATAL that is sent before the locks
+//     go, locks that go one by one.
+//   - [Machine] has a clock and paths, and runs one [Process] after another: a
+//     node with its elections and their work.
+//   - [Schedule] draws a configuration and faults from a seed, and [Script] reads
+//     them from a text.
+//
+// Numbered invariants are those of the design: one leader, terms grow, fenced
+// writes are ordered, work ends first, no stacking, someone leads.
+package sim

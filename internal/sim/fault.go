@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// fault is one kind of thing that goes wrong, or that somebody does. strike is
+// called with World.mu held and arranges its own end.
+type fault struct {
+	name   string
+	weight int
+	strike func(*storm, *Machine)
+}
+
+// faults is everything that can happen. Which of two kinds of clock faults a
+// schedule has is its choice: a wall clock that is set back while the monotonic
+// clock stands still is outside the promises.
+var faults = []fault{
+	{"crash", 3, (*storm).crash},
+	{"pause", 3, (*storm).pause},
+	{"isolate", 3, (*storm).isolate},
+	{"partition session", 4, (*storm).partitionSession},
+	{"partition watch", 1, (*storm).partitionWatch},
+	{"delay", 4, (*storm).delay},
+	{"lose notifications", 1, (*storm).loseNotifications},
+	{"restart server", 1, (*storm).restartServer},
+	{"fail over", 1, (*storm).failOver},
+	{"kill session", 2, (*storm).killSession},
+	{"slow statements", 2, (*storm).slowStatements},
+	{"block row", 2, (*storm).blockRow},
+	{"stick", 1, (*storm).stick},
+	{"clock", 2, (*storm).disturbClock},
+	{"step down", 3, (*storm).stepDown},
+	{"leave", 1, (*storm).leave},
+}
+
+// storm strikes machines with faults.
+type storm struct {
+	world  *World
+	rnd    *stream
+	member Member
+	lease  time.Duration
+	clocks clockFaults
+}
+
+type clockFaults int
+
+const (
+	wallSteps   clockFaults = iota // the wall clock is set
+	suspensions                    // the monotonic clock stands still with the machine
+	freezes                        // so does the wall clock: only fencing protects
+)
+
+// strike draws a fault and a victim.
+func (s *storm) strike() {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	total := 0
+	for _, f := range faults {
+		total += f.weight
+	}
+	n := s.rnd.below(total)
+	for _, f := range faults {
+		if n -= f.weight; n < 0 {
+			m := s.victim()
+			s.world.log("storm", "%s: %s", f.name, m)
+			f.strike(s, m)
+			return
+		}
+	}
+}
+
+// victim picks a machine, more often than not one that leads.
+func (s *storm) victim() *Machine {
+	machine := s.world.machines[s.rnd.below(len(s.world.machines))]
+	if s.rnd.chance(0.5) {
+		return machine
+	}
+	role := s.world.roleNames[s.rnd.below(len(s.world.roleNames))]
+	if leading := s.world.checker.leading(role); len(leading) > 0 {
+		return leading[len(leading)-1].process.machine
+	}
+	return machine
+}
+
+// lasting is how long a fault lasts: around one lease.
+func (s *storm) lasting() time.Duration { return s.rnd.rarely(s.lease) }
+
+func (s *storm) crash(m *Machine) {
+	vanish, down := s.rnd.chance(0.3), s.rnd.rarely(s.lease/4)
+	m.process.crash(vanish)
+	s.world.after(down, func() { s.revive(m) })
+}
+
+// revive starts a process on a machine whose last one crashed.
+func (s *storm) revive(m *Machine) {
+	if m.process.crashed {
+		m.start(s.member)
+	}
+}
+
+func (s *storm) pause(m *Machine) {
+	p := m.process
+	p.pause()
+	s.world.after(s.lasting(), p.resume)
+}
+
+func (s *storm) isolate(m *Machine) { s.block(m.paths()...) }
+
+func (s *storm) partitionSession(m *Machine) {
+	switch s.rnd.below(3) {
+	case 0:
+		s.block(m.sessionUp, m.sessionDown)
+	case 1:
+		s.block(m.sessionUp)
+	default:
+		s.block(m.sessionDown)
+	}
+}
+
+func (s *storm) partitionWatch(m *Machine) { s.block(m.watchUp, m.watchDown) }
+
+func (s *storm) block(paths ...*path) {
+	for _, p := range paths {
+		p.block()
+	}
+	s.world.after(s.lasting(), func() {
+		for _, p := range paths {
+			p.heal()
+		}
+	})
+}
+
+// delay makes a way slow: an answer can take as long as trust lasts.
+func (s *storm) delay(m *Machine) {
+	paths := m.paths()
+	way := paths[s.rnd.below(len(paths))]
+	if s.rnd.chance(0.5) {
+		way = m.sessionDown
+	}
+	way.extra = s.rnd.between(0, s.lease)
+	s.world.after(s.lasting(), way.heal)
+}
+
+func (s *storm) loseNotifications(*Machine) {
+	before := s.world.network.Loss
+	s.world.network.Loss = 1
+	s.world.after(s.lasting(), func() { s.world.network.Loss = before })
+}
+
+func (s *storm) restartServer(*Machine) {
+	server := s.world.server
+	if !server.up {
+		return
+	}
+	server.crash(s.rnd.chance(0.3))
+	s.world.after(s.rnd.rarely(s.lease/4), server.startIfDown)
+}
+
+// failOver makes a replica the server, sometimes one that lags behind.
+func (s *storm) failOver(*Machine) {
+	server := s.world.server
+	replica := server.replicate()
+	synchronous := s.rnd.chance(0.5)
+	s.world.after(s.lasting(), func() {
+		if !server.up {
+			return
+		}
+		if synchronous {
+			replica = server.replicate()
+		}
+		server.crash(s.rnd.chance(0.5))
+		s.world.after(s.rnd.rarely(s.lease/4), func() {
+			if !server.up {
+				server.promote(replica)
+			}
+		})
+	})
+}
+
+func (s *storm) killSession(m *Machine) {
+	if b := s.world.server.backendOf(m); b != nil {
+		b.kill()
+	}
+}
+
+func (s *storm) slowStatements(m *Machine) {
+	m.slow = s.rnd.between(0, s.lease/3)
+	s.world.after(s.lasting(), func() { m.slow = 0 })
+}
+
+func (s *storm) blockRow(m *Machine) {
+	if b := s.world.server.backendOf(m); b != nil {
+		b.rowBlock = true
+		s.world.after(s.lasting(), func() { b.rowBlock = false })
+	}
+}
+
+func (s *storm) stick(m *Machine) {
+	if b := s.world.server.backendOf(m); b != nil {
+		b.setStuck(true)
+		s.world.after(3*s.lasting(), func() { b.setStuck(false) })
+	}
+}
+
+func (s *storm) disturbClock(m *Machine) {
+	switch s.clocks {
+	case wallSteps:
+		step := s.lasting()
+		if s.rnd.chance(0.5) {
+			step = -step
+		}
+		s.world.log(m.name, "the wall clock steps by %v", step)
+		m.clock.step(0, step)
+	default:
+		p := m.process
+		p.pause()
+		m.clock.suspend(s.clocks == freezes)
+		s.world.after(s.lasting(), p.resume)
+	}
+}
+
+// stepDown has somebody ask a leader to go, sometimes in favour of another.
+func (s *storm) stepDown(m *Machine) {
+	request := tenure.Request{
+		Kind: tenure.RequestStepDown, By: "storm",
+		Role: s.world.roleNames[s.rnd.below(len(s.world.roleNames))],
+	}
+	if other := s.world.machines[s.rnd.below(len(s.world.machines))].process; s.rnd.chance(0.5) && other.id != uuid.Nil {
+		request.Kind, request.Target = tenure.RequestHandOver, other.id
+	}
+	p := m.process
+	if s.rnd.chance(0.5) {
+		p.request(request)
+	} else {
+		p.stepDown(request, s.rnd.rarely(s.lease))
+	}
+}
+
+// leave ends a process politely and starts another on the machine.
+func (s *storm) leave(m *Machine) {
+	p := m.process
+	p.end()
+	pause := s.rnd.rarely(s.lease / 4)
+	s.world.group.Go(func() {
+		<-p.ended
+		time.Sleep(pause)
+		s.world.mu.Lock()
+		defer s.world.mu.Unlock()
+		if m.process == p && !s.world.closing {
+			m.start(s.member)
+		}
+	})
+}
+
+// calm ends all faults.
+func (s *storm) calm(loss float64) {
+	w := s.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log("storm", "all faults end")
+	w.network.Loss = loss
+	w.server.startIfDown()
+	for _, m := range w.machines {
+		for _, p := range m.paths() {
+			p.heal()
+		}
+		m.slow = 0
+		if m.process.gate.resumed != nil {
+			m.process.resume()
+		}
+		s.revive(m)
+	}
+	for _, b := range slices.Clone(w.server.backends) {
+		b.rowBlock = false
+		b.setStuck(false)
+	}
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// lockID names an advisory lock: of a role, or of a node.
+type lockID struct {
+	key  tenure.LockKey
+	node uuid.UUID
+}
+
+func nodeLock(node uuid.UUID) lockID { return lockID{node: node} }
+
+func (s *server) roleLock(role tenure.Role) lockID { return lockID{key: role.LockKey(s.installed)} }
+
+// lock is a session-level advisory lock. Like PostgreSQL's it stacks: a session
+// can take it again, and must then release it as often.
+type lock struct {
+	holder *backend
+	depth  int
+}
+
+// tryLock takes a lock for b unless another session holds it.
+func (s *server) tryLock(b *backend, id lockID) bool {
+	l := s.locks[id]
+	if l == nil {
+		s.locks[id] = &lock{b, 1}
+		b.held = append(b.held, id)
+		return true
+	}
+	if l.holder != b {
+		return false
+	}
+	l.depth++
+	s.world.checker.stacked(b, l.depth)
+	return true
+}
+
+// unlock releases a lock once and reports whether b held it.
+func (s *server) unlock(b *backend, id lockID) bool {
+	l := s.locks[id]
+	if l == nil || l.holder != b {
+		return false
+	}
+	if l.depth--; l.depth == 0 {
+		delete(s.locks, id)
+		b.held = slices.DeleteFunc(b.held, func(other lockID) bool { return other == id })
+	}
+	return true
+}
+
+// holds reports whether b holds a lock.
+func (s *server) holds(b *backend, id lockID) bool {
+	l := s.locks[id]
+	return l != nil && l.holder == b
+}
+
+// free takes a lock away from a backend that has ended.
+func (s *server) free(b *backend, id lockID) {
+	if s.holds(b, id) {
+		delete(s.locks, id)
+	}
+}

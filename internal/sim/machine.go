@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// Machine is a host with its own clock and its own ways to the server. One
+// process runs on it at a time.
+type Machine struct {
+	world *World
+	name  string
+	clock *Clock
+
+	sessionUp, sessionDown *path
+	watchUp, watchDown     *path
+	poolUp, poolDown       *path
+
+	slow    time.Duration // most that a fault adds to each statement of its session
+	process *Process
+	lives   int
+}
+
+// NewMachine adds a machine.
+func (w *World) NewMachine() *Machine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := &Machine{world: w, name: fmt.Sprintf("n%d", len(w.machines)+1)}
+	m.clock = &Clock{world: w, machine: m}
+	m.sessionUp, m.sessionDown = w.newPath(), w.newPath()
+	m.watchUp, m.watchDown = w.newPath(), w.newPath()
+	m.poolUp, m.poolDown = w.newPath(), w.newPath()
+	w.machines = append(w.machines, m)
+	return m
+}
+
+// paths returns all ways between the machine and the server.
+func (m *Machine) paths() []*path {
+	return []*path{m.sessionUp, m.sessionDown, m.watchUp, m.watchDown, m.poolUp, m.poolDown}
+}
+
+// pass runs f when the machine's process runs.
+func (m *Machine) pass(f func()) {
+	if m.process == nil {
+		f()
+		return
+	}
+	m.process.gate.pass(f)
+}
+
+func (m *Machine) String() string { return m.name }

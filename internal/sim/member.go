@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Member says how a process runs the engine.
+type Member struct {
+	Config   tenure.Config // without Name, Clock, Logger and Retry
+	Election tenure.ElectionConfig
+	Work     Work
+
+	// Wrap, if set, puts something between the engine and the database or the
+	// clock: an engine that is broken on purpose.
+	Wrap func(tenure.Backend, *Clock) tenure.Backend
+}
+
+// closeTimeout is how long a node may take to close.
+const closeTimeout = time.Minute
+
+// Start starts a process on the machine that stands for every role of the world
+// until it crashes or the world closes.
+func (m *Machine) Start(member Member) *Process {
+	m.world.mu.Lock()
+	defer m.world.mu.Unlock()
+	return m.start(member)
+}
+
+func (m *Machine) start(member Member) *Process {
+	p := m.newProcess()
+	m.world.log(p.name, "starts")
+	m.world.group.Go(func() {
+		defer close(p.ended)
+		p.live(member)
+	})
+	return p
+}
+
+// live runs a node from its opening to its end.
+func (p *Process) live(member Member) {
+	w := p.machine.world
+	var backend tenure.Backend = p.database()
+	if member.Wrap != nil {
+		backend = member.Wrap(backend, p.machine.clock)
+	}
+	config := member.Config
+	config.Name, config.Clock, config.Logger = p.name, p.machine.clock, p.logger()
+	config.Retry = retry(config.CheckInterval)
+	var node *tenure.Node
+	for {
+		var err error
+		if node, err = tenure.Open(p.ctx, backend, config); err == nil {
+			break
+		}
+		if p.ctx.Err() != nil {
+			return
+		}
+		w.log(p.name, "cannot open: %v", err)
+		if !p.sleep(p.ctx, time.Second) {
+			return
+		}
+	}
+	w.mu.Lock()
+	p.node = node
+	w.mu.Unlock()
+	var standing sync.WaitGroup
+	defer standing.Wait()
+	for _, role := range w.roleNames {
+		election, err := node.ElectionWith(tenure.NamedRole(role), member.Election)
+		if err != nil {
+			panic(err) // the roles of a world are distinct and valid
+		}
+		w.mu.Lock()
+		p.elections[role] = election
+		w.mu.Unlock()
+		rnd := newStream(w.seed, p.name+" work on "+role)
+		standing.Go(func() { p.stand(election, member.Work, rnd) })
+	}
+	<-p.ctx.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer p.machine.clock.AfterFunc(closeTimeout, cancel)()
+	err := node.Close(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log(p.name, "closed: %v", err)
+	if err != nil && !p.crashed {
+		w.checker.violate(0, "%s does not close: %v", p, err)
+	}
+}
+
+// stand runs an election, again if it stops by itself.
+func (p *Process) stand(election *tenure.Election, work Work, rnd *stream) {
+	for p.ctx.Err() == nil {
+		err := election.Run(p.ctx, func(ctx context.Context, term *tenure.Term) error {
+			return p.lead(ctx, term, work, rnd)
+		})
+		p.machine.world.log(p.name, "stands for %s no more: %v", election.Role(), err)
+		if errors.Is(err, tenure.ErrClosed) || !p.sleep(p.ctx, time.Second) {
+			return
+		}
+	}
+}
+
+// retry waits for the check interval when others lead, and a short but growing
+// time after an error, without jitter, so that runs can be repeated.
+func retry(check time.Duration) tenure.RetryStrategy {
+	again := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
+	return tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+		if errors.Is(a.LastError, tenure.ErrLock) {
+			return check, true
+		}
+		return again.NextDelay(a)
+	})
+}
+
+// sleep waits on the machine's clock and reports whether the context still
+// stands.
+func (p *Process) sleep(ctx context.Context, d time.Duration) bool {
+	passed := make(chan struct{})
+	stop := p.machine.clock.AfterFunc(d, func() { close(passed) })
+	defer stop()
+	select {
+	case <-passed:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// trusts returns the number of the term of a role that the process trusts, or 0.
+func (p *Process) trusts(role string) int64 {
+	election := p.elections[role]
+	if election == nil {
+		return 0
+	}
+	// IsLeader is what programs ask; Term follows it.
+	if !election.IsLeader() {
+		return 0
+	}
+	if term := election.Term(); term != nil {
+		return term.Number()
+	}
+	return 0
+}
+
+// request has the process ask the leader of a role for something.
+func (p *Process) request(r tenure.Request) {
+	database := p.database()
+	p.machine.world.group.Go(func() {
+		err := database.Request(p.ctx, r)
+		p.machine.world.log(p.name, "asked for %s of %s: %v", r.Kind, r.Role, err)
+	})
+}
+
+// stepDown has the process give up a role, as its program would.
+func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
+	election := p.elections[r.Role]
+	if election == nil {
+		return
+	}
+	p.machine.world.group.Go(func() {
+		ctx, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		defer p.machine.clock.AfterFunc(patience, cancel)()
+		var err error
+		if r.Kind == tenure.RequestHandOver {
+			err = election.HandOver(ctx, r.Target)
+		} else {
+			err = election.StepDown(ctx)
+		}
+		p.machine.world.log(p.name, "stepped down from %s: %v", r.Role, err)
+	})
+}

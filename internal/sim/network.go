@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// path is one direction of the way between a machine and the server for one
+// kind of connection. It is guarded by World.mu.
+type path struct {
+	world   *World
+	least   time.Duration // latency
+	most    time.Duration
+	extra   time.Duration // most that a fault adds to the latency
+	blocked bool
+	links   []*link
+}
+
+func (w *World) newPath() *path {
+	return &path{world: w, least: w.network.Least, most: w.network.Most}
+}
+
+// block keeps every message, also those on their way, until heal.
+func (p *path) block() { p.blocked = true }
+
+// heal delivers what was kept, and removes extra latency.
+func (p *path) heal() {
+	p.blocked, p.extra = false, 0
+	for _, l := range p.links {
+		overdue := l.overdue
+		l.overdue = 0
+		for range overdue {
+			p.world.after(l.latency(), l.arrive)
+		}
+	}
+}
+
+// link is one direction of one connection. As on TCP, nothing is reordered and
+// nothing is lost as long as the connection lives. It is guarded by World.mu.
+type link struct {
+	path    *path
+	rnd     *stream
+	queue   []func()
+	overdue int // arrivals that met a blocked path
+	closed  bool
+}
+
+// connect returns a new link whose latencies are drawn from rnd.
+func (p *path) connect(rnd *stream) *link {
+	l := &link{path: p, rnd: rnd}
+	p.links = append(p.links, l)
+	return l
+}
+
+func (l *link) latency() time.Duration {
+	latency := l.rnd.between(l.path.least, l.path.most)
+	if l.path.extra > 0 {
+		latency += l.rnd.between(0, l.path.extra)
+	}
+	return latency
+}
+
+// send delivers f to the other end, where it runs under World.mu.
+func (l *link) send(f func()) {
+	if l.closed {
+		return
+	}
+	l.queue = append(l.queue, f)
+	if l.path.blocked {
+		l.overdue++
+		return
+	}
+	l.path.world.after(l.latency(), l.arrive)
+}
+
+// arrive delivers the oldest message, whichever one's latency has passed: that
+// keeps the order.
+func (l *link) arrive() {
+	if l.closed {
+		return
+	}
+	if l.path.blocked {
+		l.overdue++
+		return
+	}
+	f := l.queue[0]
+	l.queue = l.queue[1:]
+	f()
+	l.path.world.checker.lookSoon()
+}
+
+// close drops what is on its way and everything sent from now on.
+func (l *link) close() {
+	l.closed = true
+	l.queue = nil
+	l.path.links = slices.DeleteFunc(l.path.links, func(other *link) bool { return other == l })
+}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Process is one life of a node on a machine, as the operating system and the
+// network see it. Its fields are guarded by World.mu.
+type Process struct {
+	machine *Machine
+	name    string
+	rnd     *stream // of opening sessions
+	gate    *gate
+	id      uuid.UUID // of the node, once it has opened a session
+
+	crashed      bool
+	died         chan struct{} // closed when it crashes
+	ended        chan struct{} // closed when nothing of it is left
+	resumedAt    time.Duration
+	sessions     []*session
+	transactions []*transaction
+
+	node      *tenure.Node
+	elections map[string]*tenure.Election
+	work      map[string]*work // that has not returned, by role
+	ctx       context.Context  // of everything that the process does
+	end       context.CancelFunc
+}
+
+// newProcess puts a process on a machine that runs none.
+func (m *Machine) newProcess() *Process {
+	w := m.world
+	m.lives++
+	name := m.name
+	if m.lives > 1 {
+		name = fmt.Sprintf("%s.%d", m.name, m.lives)
+	}
+	p := &Process{
+		machine: m, name: name, died: make(chan struct{}), ended: make(chan struct{}),
+		rnd:  newStream(w.seed, name),
+		gate: &gate{world: w, rnd: newStream(w.seed, name+" gate")},
+
+		elections: map[string]*tenure.Election{}, work: map[string]*work{},
+	}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	m.process = p
+	return p
+}
+
+func (p *Process) String() string { return p.name }
+
+// pause stops the process; its clocks go on.
+func (p *Process) pause() {
+	p.machine.world.log(p.name, "paused")
+	p.gate.shut()
+}
+
+// resume lets it go on.
+func (p *Process) resume() {
+	if p.crashed {
+		return
+	}
+	p.machine.world.log(p.name, "resumed")
+	p.machine.clock.awake()
+	p.resumedAt = p.machine.world.now()
+	p.gate.open()
+}
+
+// paused reports whether the process stands still, or has only just begun to go
+// on, so that what is overdue may not have been done.
+func (p *Process) paused() bool {
+	return p.gate.resumed != nil || p.resumedAt > 0 && p.machine.world.now()-p.resumedAt < time.Millisecond
+}
+
+// crash ends the process. Its kernel closes the connections, unless the whole
+// machine vanishes without a word.
+func (p *Process) crash(vanish bool) {
+	if p.crashed {
+		return
+	}
+	p.machine.world.log(p.name, "crashes (without a word: %t)", vanish)
+	p.crashed = true
+	close(p.died)
+	p.end()
+	p.machine.clock.awake()
+	p.gate.open()
+	for _, s := range slices.Clone(p.sessions) {
+		s.hangUp(vanish)
+	}
+	for _, t := range slices.Clone(p.transactions) {
+		t.lose()
+		if vanish {
+			t.up.close()
+		}
+	}
+}
+
+func (p *Process) forget(t *transaction) {
+	p.transactions = slices.DeleteFunc(p.transactions, func(other *transaction) bool { return other == t })
+}

@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// roleRow is the record of a role: its last term.
+type roleRow struct {
+	key      tenure.LockKey
+	term     int64 // 0 before the first
+	node     uuid.UUID
+	holder   *backend
+	acquired time.Duration
+	ended    bool
+	endedAt  time.Duration
+	reason   tenure.EndReason
+	server   identity
+	lease    time.Duration // of the holder
+
+	reservedFor   uuid.UUID
+	reservedUntil time.Duration
+}
+
+// tryRoles tries to lock roles: the first statement of taking them.
+func (b *backend) tryRoles(candidates []tenure.Candidate) []tenure.Attempt {
+	attempts := make([]tenure.Attempt, len(candidates))
+	for i, c := range candidates {
+		attempts[i] = b.tryRole(c)
+	}
+	return attempts
+}
+
+func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
+	s, now := b.server, b.server.world.now()
+	key := c.Role.LockKey(s.installed)
+	row := s.roles[c.Role.Name()]
+	if row == nil {
+		row = &roleRow{key: key, ended: true}
+		if s.started == s.first {
+			row.server = s.started
+		}
+		s.roles[c.Role.Name()] = row
+	}
+	if row.key != key {
+		return tenure.Attempt{Outcome: tenure.Failed,
+			Err: fmt.Errorf("%w: %s is recorded, not %s", tenure.ErrKeyMismatch, row.key, key)}
+	}
+	if row.reservedUntil > now && row.reservedFor != b.node.ID {
+		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservedUntil - now}
+	}
+	if s.tryLock(b, s.roleLock(c.Role)) {
+		return tenure.Attempt{Outcome: tenure.Waiting}
+	}
+	s.reap(s.locks[s.roleLock(c.Role)].holder)
+	attempt := tenure.Attempt{Outcome: tenure.Busy}
+	if c.Recovering {
+		attempt.Holder = row.node
+	}
+	return attempt
+}
+
+// reap ends a backend that holds locks although its node has been silent for
+// longer than its lease: a state that the idle timeout does not cover.
+func (s *server) reap(holder *backend) {
+	row := s.nodes[holder.node.ID]
+	if holder.ended || row == nil || row.incarnation != holder.incarnation {
+		return
+	}
+	if row.lastHeartbeat+holder.timing.Lease+holder.timing.Margin < s.world.now() {
+		holder.terminate("reaped: its lease has expired")
+	}
+}
+
+// closeTerms ends the terms that the previous holders of roles left open. From
+// then on no transaction of theirs passes the fence.
+func (b *backend) closeTerms(roles []tenure.Role) {
+	for _, role := range roles {
+		row := b.server.roles[role.Name()]
+		if row.ended {
+			continue
+		}
+		row.ended, row.endedAt = true, b.server.world.now()
+		switch {
+		case row.server != b.server.started:
+			row.reason = tenure.EndServer
+		case b.server.silent(row):
+			row.reason = tenure.EndExpired
+		default:
+			row.reason = tenure.EndCrashed
+		}
+	}
+}
+
+// silent reports whether the holder of a role had not been heard of for a lease.
+func (s *server) silent(row *roleRow) bool {
+	node := s.nodes[row.node]
+	return node == nil || node.lastHeartbeat+row.lease <= s.world.now()
+}
+
+// beginTerms begins terms of roles that b has locked since the given times.
+func (b *backend) beginTerms(roles []tenure.Role, since []time.Duration) []tenure.Attempt {
+	attempts := make([]tenure.Attempt, len(roles))
+	for i, role := range roles {
+		attempts[i] = b.beginTerm(role, since[i])
+	}
+	return attempts
+}
+
+func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attempt {
+	s, now, name := b.server, b.server.world.now(), role.Name()
+	row := s.roles[name]
+	if !s.defects.NoFence && b.isFenced(name) {
+		return tenure.Attempt{Outcome: tenure.Waiting, Fenced: true, RetryIn: b.timing.RefreshInterval / 4}
+	}
+	if wait := since + b.mustHold(row) - now; wait > 0 {
+		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: wait}
+	}
+
+	term, vacant := row.term+1, now-row.endedAt
+	if row.term == 0 {
+		vacant = -1
+	}
+	if row.server != s.started {
+		term = max(term, s.wall(now).UnixMilli())
+	}
+	*row = roleRow{
+		key: row.key, term: term, node: b.node.ID, holder: b, acquired: now,
+		server: s.started, lease: b.timing.Lease,
+	}
+	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
+	s.world.checker.termBegan(name, term, b)
+	return tenure.Attempt{Outcome: tenure.Granted, Term: term, AcquiredAt: s.wall(now), Vacant: vacant}
+}
+
+// mustHold is how long the lock must be held before a term can begin: one lease
+// on a server that may have forgotten the old leader's lock, and the time to
+// settle after an unclean end.
+func (b *backend) mustHold(row *roleRow) time.Duration {
+	var wait time.Duration
+	own := row.node == b.node.ID && row.server.timeline == b.server.started.timeline
+	if row.server != b.server.started && !own && !b.server.defects.NoServerLag {
+		wait = max(b.timing.Lease, row.lease, b.timing.FailoverWait)
+	}
+	switch row.reason {
+	case tenure.EndCrashed, tenure.EndExpired, tenure.EndServer:
+		wait = max(wait, b.timing.Settle)
+	}
+	return wait
+}
+
+// isFenced reports whether fenced transactions hold off a new term, and ends
+// those that have done so for too long.
+func (b *backend) isFenced(role string) bool {
+	s, now := b.server, b.server.world.now()
+	fencing := s.fencing(role)
+	if len(fencing) == 0 {
+		delete(b.fencedSince, role)
+		return false
+	}
+	since, met := b.fencedSince[role]
+	if !met {
+		b.fencedSince[role] = now
+		return true
+	}
+	if now-since >= b.timing.FenceTimeout {
+		for _, t := range fencing {
+			t.end("it holds off a new term")
+		}
+	}
+	return true
+}
+
+// endTerms records the end of terms: the first statement of a release.
+func (b *backend) endTerms(releases []tenure.Release) {
+	now := b.server.world.now()
+	for _, r := range releases {
+		row := b.server.roles[r.Role.Name()]
+		if row == nil || r.Term == 0 || row.term != r.Term || row.holder != b || row.ended {
+			continue
+		}
+		row.ended, row.endedAt, row.reason = true, now, r.Reason
+		if r.For != uuid.Nil {
+			row.reservedFor, row.reservedUntil = r.For, now+r.ReserveFor
+		}
+	}
+}
+
+// heartbeat proves that the session is still the node's own.
+func (b *backend) heartbeat() (tenure.Pulse, error) {
+	row := b.server.nodes[b.node.ID]
+	if row == nil || row.incarnation != b.incarnation {
+		return tenure.Pulse{}, tenure.ErrSuperseded
+	}
+	row.lastHeartbeat = b.server.world.now()
+	for _, r := range b.server.requests {
+		if b.leads(r.Role) {
+			return tenure.Pulse{Requests: true}, nil
+		}
+	}
+	return tenure.Pulse{}, nil
+}
+
+// takeRequests removes and returns the requests for the roles that b leads.
+func (b *backend) takeRequests() []tenure.Request {
+	var taken, left []tenure.Request
+	for _, r := range b.server.requests {
+		if b.leads(r.Role) {
+			taken = append(taken, r)
+		} else {
+			left = append(left, r)
+		}
+	}
+	b.server.requests = left
+	return taken
+}
+
+func (b *backend) leads(role string) bool {
+	row := b.server.roles[role]
+	return row != nil && row.term > 0 && !row.ended && row.holder == b
+}

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Schedule is a run that a seed decides: how many nodes and roles, how they are
+// configured, what their work does, and what goes wrong when. It must be run
+// inside a synctest bubble.
+type Schedule struct {
+	Seed uint64
+	// Defects and Wrap break the database or the engine.
+	Defects Defects
+	Wrap    func(tenure.Backend, *Clock) tenure.Backend
+	// Full keeps the whole transcript instead of its end.
+	Full bool
+}
+
+// Result is what came of a schedule.
+type Result struct {
+	Violation  *Violation // nil if all went well
+	Transcript *Transcript
+	Terms      int           // that began
+	Lasted     time.Duration // of fake time
+}
+
+// bound is how long a willing candidate may leave a role vacant when nothing is
+// wrong any more (Invariant 7).
+func (p plan) bound() time.Duration {
+	c := p.member.Config
+	bound := 4*c.Lease + c.Settle + 2*c.CheckInterval + c.StopTimeout + c.LockTimeout + c.FenceTimeout
+	bound += 10 * p.member.Work.Stubborn
+	bound += 5 * time.Second // reconnecting, starting again
+	if p.member.Work.Term > 0 {
+		bound += 12 * c.CheckInterval // who returned early lets others go first
+	}
+	return bound
+}
+
+// plan is what a schedule draws before it starts.
+type plan struct {
+	machines int
+	roles    []string
+	network  Network
+	member   Member
+	clocks   clockFaults
+	lasts    time.Duration
+	every    time.Duration // mean time between faults
+	looks    time.Duration // time between looks that no event causes; 0 for none
+}
+
+// draw makes the plan of a schedule.
+func (s Schedule) draw() plan {
+	rnd := newStream(s.Seed, "schedule")
+	lease := pick(rnd, time.Second, 2*time.Second, 4*time.Second)
+	p := plan{
+		machines: 2 + rnd.below(3),
+		roles:    []string{"alpha", "beta"}[:1+rnd.below(2)],
+		network: Network{
+			Least: pick(rnd, 50*time.Microsecond, time.Millisecond),
+			Most:  pick(rnd, 2*time.Millisecond, 20*time.Millisecond),
+			Loss:  pick(rnd, 0, 0.2, 1),
+		},
+		clocks: pick(rnd, wallSteps, wallSteps, suspensions, suspensions, freezes),
+		lasts:  20 * lease,
+		every:  pick(rnd, lease/4, lease, 3*lease),
+		looks:  pick(rnd, 0, lease/20),
+	}
+	p.member = Member{
+		Config: tenure.Config{
+			Lease:         lease,
+			Margin:        pick(rnd, lease/10, lease/20),
+			CheckInterval: pick(rnd, lease/2, lease, 2*lease),
+			LockTimeout:   2 * lease,
+			FenceTimeout:  pick(rnd, lease/4, lease),
+			StopTimeout:   pick(rnd, lease/4, 2*lease),
+			Settle:        pick(rnd, 0, 0, lease),
+		},
+		Election: tenure.ElectionConfig{
+			ReconnectGrace: pick(rnd, 0, 0, lease/2, 2*lease),
+			NoReacquire:    rnd.chance(0.1),
+		},
+		Work: Work{
+			Between:     pick(rnd, lease/10, lease),
+			Transaction: pick(rnd, time.Millisecond, lease/4),
+			Stubborn:    pick(rnd, 0, 0, lease/4),
+			Term:        pick(rnd, 0, 0, 5*lease),
+			Heedless:    rnd.chance(0.3),
+			Polite:      rnd.chance(0.5),
+		},
+		Wrap: s.Wrap,
+	}
+	return p
+}
+
+// Run runs the schedule to its end or to the first violation. It returns when
+// every process has ended.
+func (s Schedule) Run() Result {
+	p := s.draw()
+	w := NewWorld(s.Seed, p.network, p.roles...)
+	if s.Full {
+		w.Transcript.keep = 1 << 30
+	}
+	w.server.defects = s.Defects
+	w.checker.TrustIsVain = p.clocks == freezes
+	rnd := newStream(s.Seed, "storm")
+	storm := &storm{world: w, rnd: rnd, member: p.member, lease: p.member.Config.Lease, clocks: p.clocks}
+	for range p.machines {
+		m := w.NewMachine()
+		time.Sleep(rnd.between(0, 10*time.Millisecond))
+		m.Start(p.member)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	if p.looks > 0 {
+		w.group.Go(func() { w.lookEvery(ctx, p.looks) })
+	}
+	for w.now() < p.lasts && w.Failure() == nil {
+		time.Sleep(rnd.rarely(p.every))
+		storm.strike()
+	}
+	storm.calm(p.network.Loss)
+	if w.Failure() == nil {
+		w.awaitLeaders(p.bound())
+	}
+	stop()
+	w.Close()
+	return Result{w.Failure(), w.Transcript, w.checker.count(), w.now()}
+}
+
+// lookEvery looks at the nodes at fixed times.
+func (w *World) lookEvery(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			w.mu.Lock()
+			w.checker.look()
+			w.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitLeaders checks invariant 7: every role has been led within the bound.
+func (w *World) awaitLeaders(bound time.Duration) {
+	until := w.now() + bound
+	led := map[string]bool{}
+	for len(led) < len(w.roleNames) && w.now() < until && w.Failure() == nil {
+		time.Sleep(5 * time.Millisecond)
+		w.mu.Lock()
+		for _, role := range w.roleNames {
+			if len(w.checker.leading(role)) > 0 {
+				led[role] = true
+			}
+		}
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, role := range w.roleNames {
+		if !led[role] {
+			w.checker.violate(7, "nobody leads %s, %v after all faults ended", role, bound)
+		}
+	}
+}
+
+// ReplayCommand is how to run one schedule again, with its whole transcript.
+func ReplayCommand(seed uint64) string {
+	return fmt.Sprintf("go test ./internal/sim -run 'TestReplay$' -seed=%d -v", seed)
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	schedules = flag.Int("schedules", schedulesFromEnvironment(), "how many schedules TestSchedules runs")
+	firstSeed = flag.Uint64("first-seed", 1, "the seed of the first schedule")
+	seed      = flag.Uint64("seed", 1, "the seed that TestReplay runs")
+)
+
+func schedulesFromEnvironment() int {
+	if n, err := strconv.Atoi(os.Getenv("TENURE_SIM_N")); err == nil {
+		return n
+	}
+	return 2000
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run runs a schedule in a bubble. A bubble that does not end, because
+// something waits for ever, is a failure like any other.
+func run(t *testing.T, s Schedule) (result Result) {
+	defer func() {
+		if r := recover(); r != nil {
+			result.Violation = &Violation{What: fmt.Sprint(r)}
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { result = s.Run() })
+	return result
+}
+
+// TestSchedules runs many seeds, on every processor.
+func TestSchedules(t *testing.T) {
+	var next atomic.Int64
+	var terms atomic.Int64
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for {
+					n := next.Add(1) - 1
+					if n >= int64(*schedules) || t.Failed() {
+						return
+					}
+					seed := *firstSeed + uint64(n)
+					result := run(t, Schedule{Seed: seed})
+					terms.Add(int64(result.Terms))
+					if result.Violation != nil {
+						t.Errorf("seed %d: %v\n%s\nreplay: %s", seed, result.Violation, result.Transcript, ReplayCommand(seed))
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d schedules, %d terms", *schedules, terms.Load())
+}
+
+// TestReplay runs the schedule of -seed and prints its whole transcript.
+func TestReplay(t *testing.T) {
+	result := run(t, Schedule{Seed: *seed, Full: true})
+	t.Logf("seed %d: %d terms in %v\n%s", *seed, result.Terms, result.Lasted, result.Transcript)
+	if result.Violation != nil {
+		t.Error(result.Violation)
+	}
+}

@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// server is the database server, as far as the protocol depends on it. Its
+// methods are called with World.mu held.
+type server struct {
+	world     *World
+	rnd       *stream
+	up        bool
+	started   identity
+	first     identity   // of the fresh installation: it waits for nothing
+	backends  []*backend // by incarnation, which grows
+	locks     map[lockID]*lock
+	roles     map[string]*roleRow
+	nodes     map[uuid.UUID]*nodeRow
+	requests  []tenure.Request
+	open      []*transaction
+	last      int64 // incarnation drawn from the sequence
+	defects   Defects
+	installed uuid.UUID
+}
+
+// identity is the server incarnation: which server this is, and since when it
+// has kept its locks.
+type identity struct {
+	timeline int // changes with a failover
+	boot     int // changes with a restart
+}
+
+// Defects are faults of the database, or of the statements sent to it, for
+// tests that a checker notices them.
+type Defects struct {
+	ResetTerms  bool // a restart forgets the rows of the roles
+	NoServerLag bool // a new term does not wait on another server
+	NoFence     bool // fenced transactions do not hold off a new term
+	Relock      bool // a role that is held is locked again
+}
+
+type nodeRow struct {
+	info          tenure.NodeInfo
+	incarnation   int64
+	lastHeartbeat time.Duration
+}
+
+func newServer(w *World) *server {
+	s := &server{
+		world: w, rnd: newStream(w.seed, "server"),
+		up: true, started: identity{1, 1}, first: identity{1, 1},
+		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{},
+	}
+	for i := range s.installed {
+		s.installed[i] = byte(s.rnd.below(256))
+	}
+	return s
+}
+
+// wall is the server's wall clock.
+func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at) }
+
+// connect starts a backend for a new session: a fresh incarnation, the node
+// lock, the node's row. Backends that the same node left behind are ended: it
+// has given them up.
+func (s *server) connect(c *session) *backend {
+	for _, b := range slices.Clone(s.backends) {
+		if b.client.opening.Node.ID == c.opening.Node.ID {
+			b.end("superseded by a new session", true)
+			b.freeAll()
+		}
+	}
+	s.last++
+	b := &backend{
+		server: s, client: c, incarnation: s.last,
+		node: c.opening.Node, timing: c.opening.Timing,
+		fencedSince: map[string]time.Duration{},
+	}
+	b.down = c.down
+	s.backends = append(s.backends, b)
+	s.tryLock(b, nodeLock(b.node.ID))
+	s.nodes[b.node.ID] = &nodeRow{info: b.node, incarnation: b.incarnation, lastHeartbeat: s.world.now()}
+	b.restartIdleTimer()
+	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
+	return b
+}
+
+// notify wakes every session, except those whose notification is lost.
+func (s *server) notify() {
+	for _, b := range s.backends {
+		if s.rnd.chance(s.world.network.Loss) {
+			s.world.log("server", "notification of %s lost", b.client.process)
+			continue
+		}
+		b.down.send(b.client.noticed)
+	}
+}
+
+// crash ends every session and transaction, and forgets the locks. If silent,
+// no client is told: it finds out when it sends something.
+func (s *server) crash(silent bool) {
+	s.world.log("server", "crashes")
+	s.up = false
+	for _, b := range slices.Clone(s.backends) {
+		b.end("the server went down", !silent)
+	}
+	clear(s.locks)
+	for _, t := range slices.Clone(s.open) {
+		t.end("the server went down")
+	}
+}
+
+// start takes connections again. The locks are gone, so it is another server to
+// the protocol.
+func (s *server) start() {
+	s.up = true
+	s.started.boot++
+	if s.defects.ResetTerms {
+		clear(s.roles)
+	}
+	s.world.log("server", "starts as %d.%d", s.started.timeline, s.started.boot)
+}
+
+// startIfDown starts the server unless it runs.
+func (s *server) startIfDown() {
+	if !s.up {
+		s.start()
+	}
+}
+
+// backendOf returns the newest backend of a machine's process, or nil.
+func (s *server) backendOf(m *Machine) *backend {
+	for _, b := range slices.Backward(s.backends) {
+		if b.client.process == m.process {
+			return b
+		}
+	}
+	return nil
+}
+
+// snapshot is what an asynchronous replica has received.
+type snapshot struct {
+	roles map[string]*roleRow
+	nodes map[uuid.UUID]*nodeRow
+}
+
+// replicate returns a copy of the tables as they are now.
+func (s *server) replicate() snapshot {
+	return snapshot{copyRows(s.roles), copyRows(s.nodes)}
+}
+
+func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
+	rows = maps.Clone(rows)
+	for key, row := range rows {
+		copied := *row
+		rows[key] = &copied
+	}
+	return rows
+}
+
+// promote makes a replica the server, with what it had received.
+func (s *server) promote(replica snapshot) {
+	s.roles, s.nodes = replica.roles, replica.nodes
+	s.requests = nil
+	s.started.timeline++
+	s.start()
+}
+
+// leaders returns the rows of the roles that somebody leads.
+func (s *server) leaders(names []string) []tenure.Leader {
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(s.roles))
+	}
+	now := s.world.now()
+	var leaders []tenure.Leader
+	for _, name := range names {
+		row := s.roles[name]
+		if row == nil || row.ended || row.term == 0 || row.holder.ended {
+			continue
+		}
+		node := s.nodes[row.node]
+		if node == nil {
+			continue
+		}
+		until := node.lastHeartbeat + row.lease
+		leaders = append(leaders, tenure.Leader{
+			Role: name, Term: row.term, NodeID: row.node, NodeName: node.info.Name, Host: node.info.Host,
+			AcquiredAt: s.wall(row.acquired), LeaseUntil: s.wall(until), ValidFor: until - now,
+		})
+	}
+	slices.SortFunc(leaders, func(a, b tenure.Leader) int { return cmp.Compare(a.Role, b.Role) })
+	return leaders
+}
+
+// request records a request for the leader of a role and wakes it.
+func (s *server) request(r tenure.Request) error {
+	row := s.roles[r.Role]
+	if row == nil || row.ended || row.term == 0 || row.holder.ended {
+		return tenure.ErrNoLeader
+	}
+	if r.Kind == tenure.RequestHandOver && !s.lives(r.Target) {
+		return tenure.ErrUnknownNode
+	}
+	r.At = s.wall(s.world.now())
+	s.requests = append(s.requests, r)
+	s.notify()
+	return nil
+}
+
+// lives reports whether a node has a session.
+func (s *server) lives(node uuid.UUID) bool {
+	return slices.ContainsFunc(s.backends, func(b *backend) bool { return b.node.ID == node })
+}
+
+// stop lets go of the timers.
+func (s *server) stop() {
+	for _, b := range s.backends {
+		b.stopIdleTimer()
+	}
+}

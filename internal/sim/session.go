@@ -1,0 +1,207 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/exactly-one/tenure"
+)
+
+var (
+	errReset   = errors.New("connection reset by peer")
+	errAborted = errors.New("aborted")
+	errKilled  = errors.New("the process is dead")
+)
+
+// session is the client's end of a session.
+type session struct {
+	process *Process
+	world   *World
+	opening tenure.Opening
+	rnd     *stream
+	backend *backend // nil until the server has accepted the connection
+	up      *link
+	down    *link
+
+	news   chan struct{} // holds a value when a notification has arrived
+	lost   chan struct{} // closed when the client knows that the connection is gone
+	cause  error         // why
+	hungUp bool          // the client has closed the connection
+
+	// roles is what this session holds. Only the goroutine that owns the session
+	// changes it.
+	roles map[string]*holding
+}
+
+var _ tenure.Session = (*session)(nil)
+
+// Incarnation implements tenure.Session.
+func (s *session) Incarnation() int64 { return s.backend.incarnation }
+
+// noticed is told of a notification, with World.mu held.
+func (s *session) noticed() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// disconnected is told that the connection is gone, with World.mu held.
+func (s *session) disconnected(why error) {
+	if s.cause != nil {
+		return
+	}
+	s.world.log(s.process.name, "session lost: %v", why)
+	s.cause = fmt.Errorf("%w: %w: %w", tenure.ErrSessionLost, tenure.ErrConnection, why)
+	close(s.lost)
+}
+
+// hangUp closes the connection from the client's side, with World.mu held. The
+// server learns of it, unless the whole machine vanished.
+func (s *session) hangUp(vanish bool) {
+	if s.hungUp {
+		return
+	}
+	s.hungUp = true
+	if s.cause == nil {
+		s.cause = fmt.Errorf("%w: %w: %w", tenure.ErrSessionLost, tenure.ErrConnection, errAborted)
+		close(s.lost)
+	}
+	s.process.sessions = slices.DeleteFunc(s.process.sessions, func(other *session) bool { return other == s })
+	s.down.close()
+	if vanish {
+		s.up.close()
+		return
+	}
+	s.up.send(func() {
+		s.up.close()
+		if s.backend != nil {
+			s.backend.hangUp()
+		}
+	})
+}
+
+// Abort implements tenure.Session.
+func (s *session) Abort() {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	s.process.gate.pass(func() {
+		if s.hungUp {
+			return
+		}
+		s.world.log(s.process.name, "aborts its session")
+		s.world.checker.aborted(s)
+		s.hangUp(false)
+	})
+}
+
+// call performs one statement and waits for its answer, without a deadline.
+func (s *session) call(name string, effect func(*backend) error) error {
+	s.process.gate.wait(s.rnd)
+	if !s.opening.MaySend() {
+		return fmt.Errorf("%s: %w: trust has ended", name, tenure.ErrSessionLost)
+	}
+	answer := make(chan error, 1)
+	st := &statement{name: name, effect: effect, answer: func(err error) { answer <- err }}
+	s.world.mu.Lock()
+	if s.cause != nil {
+		s.world.mu.Unlock()
+		return fmt.Errorf("%s: %w", name, s.cause)
+	}
+	s.up.send(func() { s.backend.receive(st) })
+	s.world.mu.Unlock()
+
+	var err error
+	select {
+	case err = <-answer:
+	case <-s.lost:
+	}
+	s.process.gate.wait(s.rnd)
+	select {
+	case err = <-answer: // it came before the end
+	default:
+		if err == nil {
+			err = s.gone()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// gone returns why the connection is gone, or nil.
+func (s *session) gone() error {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	return s.cause
+}
+
+// Heartbeat implements tenure.Session.
+func (s *session) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+	var pulse tenure.Pulse
+	err := s.call("heartbeat", func(b *backend) (err error) {
+		pulse, err = b.heartbeat()
+		if b.server.defects.Relock {
+			b.relock()
+		}
+		return err
+	})
+	if err != nil {
+		return tenure.Pulse{}, err // the effect may yet come
+	}
+	return pulse, nil
+}
+
+// Requests implements tenure.Session.
+func (s *session) Requests() ([]tenure.Request, error) {
+	var requests []tenure.Request
+	err := s.call("requests", func(b *backend) error {
+		requests = b.takeRequests()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return requests, nil
+}
+
+// Wait implements tenure.Session.
+func (s *session) Wait(ctx context.Context) (bool, error) {
+	s.process.gate.wait(s.rnd)
+	select {
+	case <-s.lost:
+	case <-s.news:
+		s.process.gate.wait(s.rnd)
+		return true, nil
+	case <-ctx.Done():
+	}
+	s.process.gate.wait(s.rnd)
+	if err := s.gone(); err != nil {
+		return false, fmt.Errorf("wait: %w", err)
+	}
+	return false, nil
+}
+
+// Close implements tenure.Session.
+func (s *session) Close() error {
+	s.world.mu.Lock()
+	s.world.checker.closing(s)
+	s.world.mu.Unlock()
+	err := s.call("leave", func(b *backend) error {
+		b.leave()
+		return nil
+	})
+	if err == nil {
+		err = s.call("notify", func(b *backend) error {
+			b.server.notify()
+			return nil
+		})
+	}
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	s.hangUp(false)
+	return err
+}

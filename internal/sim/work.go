@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Work says what leaders do during their terms: fenced transactions, one after
+// another. All durations are means.
+type Work struct {
+	Between     time.Duration // two transactions; 0 for none at all
+	Transaction time.Duration // from begin to commit
+	Stubborn    time.Duration // that work takes to return after its context ended
+	Term        time.Duration // after which work returns by itself; 0 for never
+	Heedless    bool          // transactions in progress ignore the end of the context
+	Polite      bool          // work listens to Stopping
+}
+
+// work is one call of a leader's function.
+type work struct {
+	term int64
+	ctx  context.Context
+}
+
+var errTired = errors.New("tired of leading")
+
+// lead is the function of Run.
+func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *stream) error {
+	role, w := term.Role().Name(), p.machine.world
+	p.gate.wait(rnd)
+	w.mu.Lock()
+	p.work[role] = &work{term.Number(), ctx}
+	w.log(p.name, "leads %s, term %d", role, term.Number())
+	w.mu.Unlock()
+	err := p.toil(ctx, term, plan, rnd)
+	if ctx.Err() != nil && plan.Stubborn > 0 {
+		p.sleep(context.Background(), rnd.rarely(plan.Stubborn))
+	}
+	p.gate.wait(rnd)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(p.work, role)
+	w.log(p.name, "has stopped its work on %s, term %d: %v (context: %v)", role, term.Number(), err, context.Cause(ctx))
+	return err
+}
+
+// toil works until the term ends or is to end, or its time is up. Transactions
+// in progress when it is to end are finished, those in progress when it ends are
+// not, unless the work is heedless.
+func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *stream) error {
+	begin, cancel := context.WithCancel(ctx) // new transactions
+	defer cancel()
+	if plan.Term > 0 {
+		defer p.machine.clock.AfterFunc(rnd.rarely(plan.Term), cancel)()
+	}
+	if plan.Polite {
+		defer p.watch(term.Stopping(), cancel)()
+	}
+	if plan.Heedless {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if plan.Between == 0 {
+		<-begin.Done()
+	}
+	for begin.Err() == nil && p.sleep(begin, rnd.rarely(plan.Between)) {
+		err := p.inTx(ctx, rnd, term.Role().Name(), term.Number(), func() error {
+			p.sleep(ctx, rnd.rarely(plan.Transaction))
+			return ctx.Err()
+		})
+		if err != nil {
+			p.machine.world.log(p.name, "transaction of term %d of %s: %v", term.Number(), term.Role(), err)
+		}
+	}
+	switch {
+	case !term.Valid():
+		return context.Cause(term.Context())
+	case rnd.chance(0.5):
+		return errTired
+	default:
+		return nil
+	}
+}
+
+// watch calls f when a channel is closed, until the returned function is called.
+func (p *Process) watch(closed <-chan struct{}, f func()) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-closed:
+			f()
+		case <-done:
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"sync"
+	"time"
+)
+
+// Network holds the properties of all paths.
+type Network struct {
+	Least, Most time.Duration // latency, one way
+	Loss        float64       // part of the notifications that are lost
+}
+
+// World is one simulated installation. It must be made inside a synctest
+// bubble.
+type World struct {
+	seed    uint64
+	network Network
+	start   time.Time
+
+	// Transcript is what happened.
+	Transcript *Transcript
+
+	// mu guards everything simulated, in all files, unless said otherwise. It is
+	// never held while the engine is called: the engine calls back.
+	mu       sync.Mutex
+	server   *server
+	machines []*Machine
+	checker  *checker
+	closing  bool // no process starts any more
+	stopped  bool // no event happens any more
+
+	roleNames []string
+	group     sync.WaitGroup // everything that processes do on their own
+}
+
+// NewWorld returns a world with a server and no machines, in which the named
+// roles are to be led.
+func NewWorld(seed uint64, network Network, roles ...string) *World {
+	w := &World{seed: seed, network: network, roleNames: roles, start: time.Now(), Transcript: newTranscript(5000)}
+	w.checker = newChecker(w)
+	w.server = newServer(w)
+	return w
+}
+
+// now is the time since the start; it is the same for everybody, and exact.
+func (w *World) now() time.Duration { return time.Since(w.start) }
+
+// after runs f under World.mu after d, unless the world has stopped by then.
+func (w *World) after(d time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.stopped {
+			f()
+		}
+	})
+}
+
+// log adds to the transcript.
+func (w *World) log(actor, format string, args ...any) {
+	w.Transcript.add(w.now(), actor, format, args...)
+}
+
+// alive returns the processes that have not crashed.
+func (w *World) alive() []*Process {
+	var alive []*Process
+	for _, m := range w.machines {
+		if p := m.process; p != nil && !p.crashed {
+			alive = append(alive, p)
+		}
+	}
+	return alive
+}
+
+// Close ends every process politely, waits for their ends, and stops all events.
+func (w *World) Close() {
+	w.mu.Lock()
+	w.closing = true
+	for _, m := range w.machines {
+		if m.process != nil {
+			m.process.end()
+		}
+	}
+	w.mu.Unlock()
+	w.group.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.server.stop()
+}

@@ -71,6 +71,12 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := b.names.prepare(ctx, watched, watchStatements); err != nil {
 		return err
 	}
+	if err := warm(ctx, s.conn, sessionWarmUp); err != nil {
+		return err
+	}
+	if err := warm(ctx, watched, watchWarmUp); err != nil {
+		return err
+	}
 	s.watch = newWatch(s)
 	s.fencing.init(s)
 	s.abort = s.onceAbort()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -231,6 +232,49 @@ func (n names) prepare(ctx context.Context, conn *pgx.Conn, statements map[state
 	for name, sql := range statements {
 		if _, err := conn.Prepare(ctx, string(name), n.sql(sql)); err != nil {
 			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// execution is a statement with parameters for which it does nothing.
+type execution struct {
+	statement statement
+	args      []any
+}
+
+var (
+	noTexts   = []string{}
+	noNumbers = []int64{}
+	noPairs   = []int32{}
+	noNodes   = []uuid.UUID{}
+)
+
+// sessionWarmUp and watchWarmUp are what a failover runs, in its order. The
+// first execution on a connection costs several times a later one: it plans, and
+// reads the catalogs.
+var (
+	sessionWarmUp = []execution{
+		{stmtLock, []any{noNumbers}},
+		{stmtLockPairs, []any{noPairs, noPairs}},
+		{stmtAddRoles, []any{noTexts, noTexts}},
+		{stmtClose, []any{noTexts, noTexts, "", ""}},
+		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", ""}},
+		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil}},
+		{stmtUnlock, []any{noNumbers}},
+		{stmtUnlockPairs, []any{noPairs, noPairs}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false}},
+	}
+	watchWarmUp = []execution{
+		{stmtDead, []any{0, ""}},
+	}
+)
+
+// warm executes statements once.
+func warm(ctx context.Context, conn *pgx.Conn, executions []execution) error {
+	for _, e := range executions {
+		if _, err := conn.Exec(ctx, string(e.statement), e.args...); err != nil {
+			return fmt.Errorf("try %s: %w", e.statement, err)
 		}
 	}
 	return nil

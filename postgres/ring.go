@@ -244,7 +244,10 @@ func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if err := applySettings(ctx, conn, watchSettings(s.server.version)); err != nil {
 		return err
 	}
-	return s.backend.names.prepare(ctx, conn, watchStatements)
+	if err := s.backend.names.prepare(ctx, conn, watchStatements); err != nil {
+		return err
+	}
+	return warm(ctx, conn, watchWarmUp)
 }
 
 func (w *watch) stopped() bool {

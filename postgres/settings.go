@@ -42,6 +42,7 @@ var common = []setting{
 	{"default_transaction_deferrable", "off"},
 	{"synchronous_commit", "on"},
 	{"jit", "off"},
+	{"plan_cache_mode", "force_generic_plan"}, // planned once, in warm
 }
 
 // migrationSettings let a migration wait for another process's, as long as its

@@ -1,0 +1,32 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Listen calls wake, in this goroutine, whenever something about the elections
+// of the schema may have changed, and once when it has begun to listen. It uses
+// a connection of its own and no privilege beyond connecting. It returns nil
+// when the context ends, and an error when it cannot listen any more; news can
+// be lost before that, so ask now and then besides.
+func (b *Backend) Listen(ctx context.Context, wake func()) error {
+	conn, err := b.dial(ctx, "listen", nil)
+	if err != nil {
+		return err
+	}
+	defer discard(conn)
+	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{b.names.channel()}.Sanitize())
+	for err == nil {
+		wake()
+		_, err = conn.WaitForNotification(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: listen: %w", tenure.ErrConnection, err)
+}

@@ -1,0 +1,34 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+const readNodes = `
+SELECT id, name, hostname
+FROM {nodes}
+WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
+ORDER BY incarnation`
+
+// Nodes returns the nodes that live, oldest session first. It needs to read the
+// nodes only. It is safe for concurrent use.
+func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
+	var nodes []tenure.NodeInfo
+	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.sql(readNodes))
+		if err != nil {
+			return err
+		}
+		nodes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (tenure.NodeInfo, error) {
+			var n tenure.NodeInfo
+			err := row.Scan(&n.ID, &n.Name, &n.Host)
+			return n, err
+		})
+		return err
+	})
+	return nodes, err
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// report is a line that a child prints.
+type report struct {
+	Kind string // ready, acquired, lost, lead, follow, gap, fault, done
+	At   int64  // nanoseconds since 1970
+	Last int64  // follow: the last look that said "leader"; gap: the last look before it
+	Term int64
+	Lead bool // gap: the first look after it
+}
+
+var printing sync.Mutex
+
+func tell(r report) {
+	if r.At == 0 {
+		r.At = time.Now().UnixNano()
+	}
+	line, _ := json.Marshal(r)
+	printing.Lock()
+	defer printing.Unlock()
+	os.Stdout.Write(append(line, '\n'))
+}
+
+func runChild(kind string, args []string) error {
+	flags := flag.NewFlagSet(kind, flag.ContinueOnError)
+	dsn := flags.String("dsn", "", "")
+	name := flags.String("name", "", "")
+	lease := flags.Duration("lease", 10*time.Second, "")
+	roles := flags.Int("roles", 1, "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	commands := make(chan string)
+	go func() {
+		defer close(commands)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			commands <- lines.Text()
+		}
+	}()
+	if kind == "child-waiter" {
+		return runWaiter(*dsn, commands)
+	}
+	return runNode(*dsn, *name, *lease, *roles, commands)
+}
+
+// runWaiter is the limit of the machine: a connection that waits for the lock.
+func runWaiter(dsn string, commands <-chan string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	const lock, unlock = "SELECT pg_advisory_lock(42)", "SELECT pg_advisory_unlock(42)"
+	tell(report{Kind: "ready"})
+	if _, err := conn.Exec(ctx, lock); err != nil {
+		return err
+	}
+	tell(report{Kind: "acquired"})
+	for range commands { // release
+		tell(report{Kind: "fault"})
+		if _, err := conn.Exec(ctx, unlock); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, lock); err != nil {
+			return err
+		}
+		tell(report{Kind: "acquired"})
+	}
+	return nil
+}
+
+func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan string) error {
+	ctx := context.Background()
+	db, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	node, err := tenure.Open(ctx, db, tenure.Config{Name: name, Lease: lease, Logger: logger})
+	if err != nil {
+		return err
+	}
+	var first *tenure.Election
+	counted := &counter{wanted: roles}
+	for i := range roles {
+		e, err := node.ElectionWith(tenure.NamedRole(fmt.Sprintf("role-%05d", i)), tenure.ElectionConfig{})
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = e
+		}
+		e.OnEvent(counted.event)
+		if err := e.Start(ctx); err != nil {
+			return err
+		}
+	}
+	tell(report{Kind: "ready"})
+	go watch(first)
+	for command := range commands {
+		tell(report{Kind: "fault"})
+		switch command {
+		case "stepdown":
+			err = first.StepDown(ctx)
+		case "close":
+			err = node.Close(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		tell(report{Kind: "done"})
+		if command == "close" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// counter tells when all roles of the process are held.
+type counter struct {
+	mu           sync.Mutex
+	held, wanted int
+}
+
+func (c *counter) event(event tenure.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch event.Kind {
+	case tenure.EventAcquired:
+		if c.held++; c.held == c.wanted {
+			tell(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+		}
+	case tenure.EventLost, tenure.EventReleased:
+		if c.held--; c.held == 0 {
+			tell(report{Kind: "lost", At: event.At.UnixNano()})
+		}
+	}
+}
+
+// watch looks once a millisecond whether this process says that it leads.
+func watch(e *tenure.Election) {
+	leading, last := false, time.Now()
+	for {
+		time.Sleep(time.Millisecond)
+		lead, now := e.IsLeader(), time.Now()
+		if now.Sub(last) > 100*time.Millisecond {
+			tell(report{Kind: "gap", At: now.UnixNano(), Last: last.UnixNano(), Lead: lead})
+		}
+		if lead != leading {
+			kind := "lead"
+			if leading {
+				kind = "follow"
+			}
+			tell(report{Kind: kind, At: now.UnixNano(), Last: last.UnixNano()})
+		}
+		leading, last = lead, now
+	}
+}

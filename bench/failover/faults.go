@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgserver"
+)
+
+func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
+	begun := time.Now()
+	b.kill(leader)
+	_, at, err := b.successor(ctx, "child-node", begun)
+	return outcome{took: at.Sub(begun)}, err
+}
+
+// told has the leader do something voluntarily; the child says when it began.
+func told(command string) func(context.Context, *bench, *child) (outcome, error) {
+	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
+		before := time.Now()
+		if err := leader.command(command); err != nil {
+			return outcome{}, err
+		}
+		fault, err := leader.await(ctx, "fault", before)
+		if err != nil {
+			return outcome{}, err
+		}
+		begun := time.Unix(0, fault.At)
+		_, at, err := b.successor(ctx, "child-node", begun)
+		if err == nil && command == "close" {
+			<-leader.ended
+			b.kill(leader)
+		}
+		return outcome{took: at.Sub(begun)}, err
+	}
+}
+
+func terminate(ctx context.Context, b *bench, _ *child) (outcome, error) {
+	conn, err := pgx.Connect(ctx, b.server.DSN())
+	if err != nil {
+		return outcome{}, err
+	}
+	defer conn.Close(ctx)
+	var pid int
+	const leader = "SELECT n.pid FROM tenure_leaders l JOIN tenure_nodes n ON n.id = l.node_id"
+	if err := conn.QueryRow(ctx, leader).Scan(&pid); err != nil {
+		return outcome{}, err
+	}
+	begun := time.Now()
+	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err != nil {
+		return outcome{}, err
+	}
+	_, at, err := b.successor(ctx, "child-node", begun)
+	return outcome{took: at.Sub(begun)}, err
+}
+
+// stopLeader stops the leader's process for longer than its lease.
+func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
+	begun := time.Now()
+	if err := leader.signal(syscall.SIGSTOP); err != nil {
+		return outcome{}, err
+	}
+	_, at, err := b.successor(ctx, "child-node", begun)
+	resumed := time.Now()
+	_ = leader.signal(syscall.SIGCONT)
+	if err != nil {
+		return outcome{}, err
+	}
+	gap, err := leader.await(ctx, "gap", resumed)
+	if err != nil {
+		return outcome{}, err
+	}
+	note := "not leader at its first look"
+	if gap.Lead {
+		note = "STILL LEADER at its first look"
+	}
+	return outcome{took: at.Sub(begun), note: note}, nil
+}
+
+func cutNetwork(ctx context.Context, b *bench, leader *child) (outcome, error) {
+	begun := time.Now()
+	if err := cut(ctx); err != nil {
+		return outcome{}, err
+	}
+	_, at, err := b.successor(ctx, "child-node", begun)
+	if err != nil {
+		return outcome{}, err
+	}
+	b.kill(leader)
+	return outcome{took: at.Sub(begun)}, mend(ctx)
+}
+
+func restart(mode pgserver.StopMode) func(context.Context, *bench, *child) (outcome, error) {
+	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
+		if err := b.server.Stop(ctx, mode); err != nil {
+			return outcome{}, err
+		}
+		begun := time.Now()
+		if err := b.server.Start(ctx); err != nil {
+			return outcome{}, err
+		}
+		return b.afterRestart(ctx, leader, begun, time.Now())
+	}
+}
+
+// crashServer kills one backend, so that the server resets all.
+func crashServer(ctx context.Context, b *bench, leader *child) (outcome, error) {
+	conn, err := pgx.Connect(ctx, b.server.DSN())
+	if err != nil {
+		return outcome{}, err
+	}
+	begun := time.Now()
+	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+		return outcome{}, err
+	}
+	for conn.Ping(ctx) == nil { // until the server has noticed
+		time.Sleep(time.Millisecond)
+	}
+	_ = conn.Close(ctx)
+	if err := b.server.AwaitReady(ctx); err != nil {
+		return outcome{}, err
+	}
+	return b.afterRestart(ctx, leader, begun, time.Now())
+}
+
+// afterRestart measures from when the server answered again.
+func (b *bench) afterRestart(ctx context.Context, leader *child, begun, ready time.Time) (outcome, error) {
+	next, at, err := b.successor(ctx, "child-node", begun)
+	if err != nil {
+		return outcome{}, err
+	}
+	note := "another node"
+	if next == leader {
+		note = "same node"
+	}
+	return outcome{took: max(0, at.Sub(ready)), note: note}, nil
+}
+
+// waiters are the bare connections: one holds the lock, one waits.
+type waiters struct{ holder *child }
+
+func (w *waiters) gather(ctx context.Context, b *bench) error {
+	for range 2 {
+		if w.holder != nil && w.count(b) == 2 {
+			break
+		}
+		c, err := b.spawn(ctx, "", "child-waiter", "-dsn", b.server.DSN())
+		if err != nil {
+			return err
+		}
+		if w.holder == nil {
+			w.holder = c
+			if _, err := c.await(ctx, "acquired", time.Time{}); err != nil {
+				return err
+			}
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // the waiter's statement is on its way
+	return nil
+}
+
+func (w *waiters) count(b *bench) int {
+	n := 0
+	for _, c := range b.children {
+		if c.kind == "child-waiter" {
+			n++
+		}
+	}
+	return n
+}
+
+func bareKill(ctx context.Context, b *bench, w *waiters) (time.Duration, error) {
+	if err := w.gather(ctx, b); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	b.kill(w.holder)
+	next, at, err := b.successor(ctx, "child-waiter", begun)
+	w.holder = next
+	return at.Sub(begun), err
+}
+
+func bareRelease(ctx context.Context, b *bench, w *waiters) (time.Duration, error) {
+	if err := w.gather(ctx, b); err != nil {
+		return 0, err
+	}
+	before := time.Now()
+	if err := w.holder.command("release"); err != nil {
+		return 0, err
+	}
+	fault, err := w.holder.await(ctx, "fault", before)
+	if err != nil {
+		return 0, fmt.Errorf("release: %w", err)
+	}
+	begun := time.Unix(0, fault.At)
+	next, at, err := b.successor(ctx, "child-waiter", begun)
+	w.holder = next
+	return at.Sub(begun), err
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgserver"
+)
+
+// scenario is one kind of fault, many times over.
+type scenario struct {
+	name  string
+	slow  bool                                                                   // takes a lease each time
+	bare  func(ctx context.Context, b *bench, w *waiters) (time.Duration, error) // the machine's limit, or nil
+	fault func(ctx context.Context, b *bench, leader *child) (outcome, error)
+	roles func(b *bench) int
+	place string // network namespace of the first leader
+	bound string
+}
+
+// outcome is one round.
+type outcome struct {
+	took time.Duration
+	note string
+}
+
+var scenarios = []scenario{
+	{name: "sigkill", bare: bareKill, fault: killLeader, bound: "ratio <= 2, p99 < 15"},
+	{name: "step-down", bare: bareRelease, fault: told("stepdown"), bound: "ratio <= 2, p99 < 15"},
+	{name: "shutdown", bare: bareRelease, fault: told("close"), bound: "ratio <= 2, p99 < 15"},
+	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
+	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "< 100 for 1,000 roles"},
+	{name: "sigstop", slow: true, fault: stopLeader, bound: "lease + 500"},
+	{name: "network-cut", slow: true, fault: cutNetwork, place: namespace, bound: "lease + 500"},
+	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
+	{name: "restart-immediate", slow: true, fault: restart(pgserver.Immediate), bound: "same node 2500, else lease + 2500"},
+	{name: "backend-sigkill", slow: true, fault: crashServer, bound: "same node 2500, else lease + 2500"},
+}
+
+func scenarioNames() []string {
+	names := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		names[i] = s.name
+	}
+	return names
+}
+
+const nodes = 3
+
+func (s scenario) run(ctx context.Context, b *bench) (string, error) {
+	if s.place != "" {
+		remove, err := makeNamespace(ctx)
+		if err != nil {
+			return fmt.Sprintf("%-22s not measured: %v", s.name, err), nil
+		}
+		defer remove()
+	}
+	rounds := b.rounds
+	if s.slow {
+		rounds = b.slowRounds
+	}
+	var waiting *waiters
+	if s.bare != nil {
+		waiting = &waiters{}
+	}
+	result := results{scenario: s, lease: b.lease}
+	for round := range rounds {
+		if err := s.gather(ctx, b); err != nil {
+			return "", err
+		}
+		leader := b.leader()
+		if leader == nil {
+			return "", errors.New("nobody leads")
+		}
+		if s.bare != nil {
+			took, err := s.bare(ctx, b, waiting)
+			if err != nil {
+				return "", fmt.Errorf("bare waiter: %w", err)
+			}
+			result.bare = append(result.bare, took)
+		}
+		out, err := s.fault(ctx, b, leader)
+		if err != nil {
+			return "", fmt.Errorf("round %d: %w", round+1, err)
+		}
+		result.took = append(result.took, out.took)
+		result.notes = append(result.notes, out.note)
+		if b.verbose {
+			fmt.Printf("  %s round %d: %v %s\n", s.name, round+1, out.took, out.note)
+		}
+	}
+	result.overlap = b.overlap()
+	return result.String(), nil
+}
+
+// gather brings the number of nodes up, with one leader in the scenario's place,
+// and lets the ring close.
+func (s scenario) gather(ctx context.Context, b *bench) error {
+	args := []string{"-lease", b.lease.String()}
+	if s.roles != nil {
+		args = append(args, "-roles", fmt.Sprint(s.roles(b)))
+	}
+	if s.place != "" { // the leader must be in the place
+		b.killAll()
+		c, err := b.spawn(ctx, s.place, "child-node", append(args, "-dsn", throughNamespace(b.server.Port))...)
+		if err != nil {
+			return err
+		}
+		if _, err := c.await(ctx, "lead", time.Time{}); err != nil {
+			return err
+		}
+	}
+	if len(b.nodes()) == 0 {
+		if err := b.vacate(ctx); err != nil {
+			return err
+		}
+	}
+	for len(b.nodes()) < nodes {
+		if _, err := b.spawn(ctx, "", "child-node", append(args, "-dsn", b.server.DSN())...); err != nil {
+			return err
+		}
+	}
+	for deadline := time.Now().Add(patience); b.leader() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return errors.New("nobody leads")
+		}
+	}
+	time.Sleep(1500 * time.Millisecond)
+	return ctx.Err()
+}
+
+// vacate waits until no session of an earlier scenario is left.
+func (b *bench) vacate(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, b.server.DSN())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for {
+		var left int
+		err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").Scan(&left)
+		if err != nil || left == 0 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (b *bench) nodes() []*child {
+	var all []*child
+	for _, c := range b.children {
+		if c.kind == "child-node" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (b *bench) leader() *child {
+	for _, c := range b.nodes() {
+		if c.says() {
+			return c
+		}
+	}
+	return nil
+}
+
+// successor waits until some child of a kind has taken over since a moment, and
+// returns it with the time it gives itself.
+func (b *bench) successor(ctx context.Context, kind string, since time.Time) (*child, time.Time, error) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		for _, c := range b.children {
+			if c.kind != kind {
+				continue
+			}
+			if r, found := c.find("acquired", since); found {
+				return c, time.Unix(0, r.At), nil
+			}
+		}
+	}
+	return nil, time.Time{}, errors.Join(errors.New("nobody took over"), ctx.Err())
+}

@@ -228,7 +228,7 @@ func (s *session) fenced(held *seat) time.Duration {
 	delay := min(longest, first<<min(held.skipped, 10))
 	held.skipped++
 	if now-held.since >= s.opening.Timing.FenceTimeout {
-		s.fencing.end(s, held.role)
+		s.fencing.end(held.role.Name())
 	}
 	return delay
 }

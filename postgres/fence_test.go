@@ -1,0 +1,314 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// work is a table that fenced transactions write to.
+func work(t testing.TB, b *Backend) *pgxpool.Pool {
+	t.Helper()
+	if err := b.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, b, `CREATE TABLE {schema}.work (term bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+	return pgtest.Pool(t, b.connect.ConnString())
+}
+
+func (p *peer) mark(role string) []mark { return []mark{{role, p.seats[role].term, p.id}} }
+
+// write is one fenced transaction of a peer's term.
+func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []mark, middle func(pgx.Tx)) error {
+	return p.backend.inTx(context.Background(), pool, options, marks, func(tx pgx.Tx) error {
+		_, err := tx.Exec(context.Background(), p.backend.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), marks[0].term)
+		if middle != nil {
+			middle(tx)
+		}
+		return err
+	})
+}
+
+func TestFencedTransaction(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			pool := work(t, b)
+			first, second := open(t, b), open(t, b)
+			first.take("scheduler")
+			marks, options := first.mark("scheduler"), pgx.TxOptions{IsoLevel: level}
+			if err := first.write(pool, options, marks, nil); err != nil {
+				t.Fatalf("while the term stands: %v", err)
+			}
+
+			// The term ends, and the next begins, after the transaction took its
+			// snapshot.
+			err := first.write(pool, options, marks, func(pgx.Tx) {
+				first.Abort()
+				second.win("scheduler")
+			})
+			if !errors.Is(err, tenure.ErrFenced) {
+				t.Errorf("a transaction that outlived its term: %v; want it fenced", err)
+			}
+			if err := first.write(pool, options, marks, nil); !errors.Is(err, tenure.ErrFenced) {
+				t.Errorf("a transaction after its term: %v; want it fenced", err)
+			}
+			if n := row[int](t, b, "SELECT count(*) FROM {schema}.work"); n != 1 {
+				t.Errorf("%d writes of the first term were committed, want 1", n)
+			}
+		})
+	}
+}
+
+func TestNextTermWaitsForFencedTransaction(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	first.take("other")
+	second.try("scheduler", "other")
+
+	ctx := context.Background()
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
+		t.Fatal(err)
+	}
+	first.beat() // a fenced transaction does not stand in the way of heartbeats
+	first.Abort()
+	if term := second.win("other").Term; term != 2 { // nor of other roles
+		t.Errorf("the other role has term %d, want 2", term)
+	}
+	for range 3 {
+		attempt := second.try("scheduler")[0]
+		if attempt.Outcome != tenure.Waiting || !attempt.Fenced || attempt.RetryIn <= 0 {
+			t.Fatalf("outcome %d, %+v; want it waiting for the transaction", attempt.Outcome, attempt)
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatalf("the fenced transaction: %v", err)
+	}
+	if attempt := second.take("scheduler"); attempt.Term != 2 {
+		t.Errorf("the next term is %d, want 2", attempt.Term)
+	}
+}
+
+// Without the commit that closes the old term, transactions that overlap would
+// keep the new one waiting for ever.
+func TestOverlappingFencedTransactions(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	second.refused("scheduler")
+	marks := first.mark("scheduler")
+
+	var workers sync.WaitGroup
+	stop := make(chan struct{})
+	ready := make(chan struct{}, 4)
+	for range 4 {
+		workers.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := b.inTx(context.Background(), pool, pgx.TxOptions{}, marks, func(tx pgx.Tx) error {
+					_, err := tx.Exec(context.Background(), b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)"))
+					return err
+				})
+				if err != nil && !errors.Is(err, tenure.ErrFenced) {
+					t.Errorf("worker: %v", err)
+					return
+				}
+				if round == 3 {
+					ready <- struct{}{}
+				}
+			}
+		})
+	}
+	defer workers.Wait()
+	defer close(stop)
+	for range 4 {
+		<-ready
+	}
+
+	first.Abort()
+	var locked time.Time
+	for deadline := time.Now().Add(patience); ; {
+		attempt := second.try("scheduler")[0]
+		if attempt.Outcome != tenure.Busy && locked.IsZero() {
+			locked = time.Now()
+		}
+		if attempt.Outcome == tenure.Granted {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the next term never began")
+		}
+		second.wait(max(attempt.RetryIn, time.Millisecond))
+	}
+	if took := time.Since(locked); took > 200*time.Millisecond {
+		t.Errorf("the next term began %v after the lock was taken, want at most 200ms", took)
+	}
+	late := row[int](t, b, "SELECT count(*) FROM {schema}.work w JOIN {terms} t ON w.term < t.term AND w.at > t.acquired_at")
+	if late > 0 { // Invariant 3.
+		t.Errorf("%d writes of the old term were made after the new one began", late)
+	}
+}
+
+func TestInTxSavepointRolledBack(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	ctx := context.Background()
+	held := make(chan struct{})
+	proceed := make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- first.write(pool, pgx.TxOptions{}, first.mark("scheduler"), func(tx pgx.Tx) {
+			// A fence within the function is lost with the savepoint; the one of
+			// InTx comes after it.
+			inner, err := tx.Begin(ctx)
+			if err == nil {
+				err = errors.Join(b.fence(ctx, inner, first.mark("scheduler")), inner.Rollback(ctx))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			close(held)
+			<-proceed
+		})
+	}()
+	<-held
+	first.network.Close()
+	second.win("scheduler")
+	close(proceed)
+	if err := <-done; !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("%v; want it fenced", err)
+	}
+}
+
+func TestInTxCommitsOnlyItself(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	p := open(t, b)
+	p.take("scheduler")
+	ctx := context.Background()
+	for name, end := range map[string]func(tx pgx.Tx) error{
+		"commit":           func(tx pgx.Tx) error { return tx.Commit(ctx) },
+		"rollback":         func(tx pgx.Tx) error { return tx.Rollback(ctx) },
+		"statement COMMIT": func(tx pgx.Tx) error { _, err := tx.Exec(ctx, "COMMIT"); return err },
+		"failed statement": func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "SELECT 1/0"); return nil },
+		"error":            func(pgx.Tx) error { return errors.New("no") },
+	} {
+		if err := b.inTx(ctx, pool, pgx.TxOptions{}, p.mark("scheduler"), end); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestFenceWithDatabaseSQL(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	work(t, b)
+	db, err := sql.Open("pgx", b.connect.ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	first.take("archive")
+	both := append(first.mark("scheduler"), first.mark("archive")...)
+	insert := func(tx *sql.Tx) error {
+		_, err := tx.Exec(b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)"))
+		return err
+	}
+	ctx := context.Background()
+	if err := b.inSQLTx(ctx, db, nil, both, insert); err != nil {
+		t.Fatalf("while both terms stand: %v", err)
+	}
+	first.release("archive", tenure.EndResigned)
+	err = b.inSQLTx(ctx, db, nil, both, insert)
+	if !errors.Is(err, tenure.ErrFenced) || !strings.Contains(err.Error(), "archive") {
+		t.Errorf("when one has ended: %v; want it fenced, and archive named", err)
+	}
+	err = b.inSQLTx(ctx, db, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, first.mark("scheduler"), func(tx *sql.Tx) error {
+		err := insert(tx)
+		first.Abort()
+		second.win("scheduler")
+		return err
+	})
+	if !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("in REPEATABLE READ: %v; want it fenced", err)
+	}
+	if n := row[int](t, b, "SELECT count(*) FROM {schema}.work"); n != 1 {
+		t.Errorf("%d transactions were committed, want 1", n)
+	}
+}
+
+// The public way, from a term of the engine.
+func TestInTxWithTerm(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	node, err := tenure.Open(ctx, b, tenure.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close(context.WithoutCancel(ctx))
+	election, err := node.Election(tenure.NamedRole("scheduler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.Campaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert := func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), term.Number())
+		return err
+	}
+	if err := InTx(ctx, pool, term, insert); err != nil {
+		t.Errorf("while it stands: %v", err)
+	}
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if err := Fence(ctx, tx, term); err != nil {
+		t.Errorf("fence: %v", err)
+	}
+	tx.Rollback(ctx)
+	if err := term.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := InTx(ctx, pool, term, insert); !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("after its end: %v; want it fenced", err)
+	}
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Pool is where [InTx] begins transactions: a *pgxpool.Pool or a *pgx.Conn.
+type Pool interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// InTx runs fn in a transaction that commits only if the term still stands then;
+// otherwise it is rolled back, and the error matches tenure.ErrFenced. No write
+// of one term is committed after the next has begun.
+//
+// fn must not end the transaction itself; it may use savepoints. If it returns
+// an error or panics, the transaction is rolled back and the error returned. As
+// always, an error of the commit itself can mean that it happened. If ctx ends,
+// the transaction ends with it; a context from [tenure.Election.Run] ends with
+// the term. The pool's user needs the privileges of
+// [Backend.ApplicationGrants].
+func InTx(ctx context.Context, pool Pool, term *tenure.Term, fn func(tx pgx.Tx) error) error {
+	return InTxOptions(ctx, pool, pgx.TxOptions{}, term, fn)
+}
+
+// InTxOptions is [InTx] with options for the transaction, such as its isolation
+// level. It is fenced at every level.
+func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *tenure.Term, fn func(tx pgx.Tx) error) error {
+	backend, marks, err := marksOf([]*tenure.Term{term})
+	if err != nil {
+		return err
+	}
+	if !term.Valid() {
+		return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role())
+	}
+	return backend.inTx(ctx, pool, options, marks, fn)
+}
+
+func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, marks []mark, fn func(tx pgx.Tx) error) error {
+	tx, err := pool.BeginTx(ctx, options)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	// Does nothing after a commit. A cancelled context must not prevent it.
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(fencedTx{tx}); err != nil {
+		return err
+	}
+	if err := b.fence(ctx, tx, marks); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// fencedTx keeps a function from committing without the fence.
+type fencedTx struct{ pgx.Tx }
+
+var errOwnCommit = errors.New("the transaction is committed by InTx, after the function has returned")
+
+func (fencedTx) Commit(context.Context) error { return errOwnCommit }
+
+// InSQLTx is [InTx] for database/sql, with any PostgreSQL driver. options may be
+// nil.
+func InSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.Term, fn func(tx *sql.Tx) error) error {
+	backend, marks, err := marksOf([]*tenure.Term{term})
+	if err != nil {
+		return err
+	}
+	if !term.Valid() {
+		return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role())
+	}
+	return backend.inSQLTx(ctx, db, options, marks, fn)
+}
+
+func (b *Backend) inSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, marks []mark, fn func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, options)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := b.fenceSQL(ctx, tx, marks); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}

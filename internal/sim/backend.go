@@ -100,9 +100,9 @@ func (b *backend) finish(st *statement, failure error) {
 }
 
 // setStuck puts the backend into a state that the idle timeout does not cover,
-// or ends it.
+// or ends that. Once the client is gone nothing but the reaper does.
 func (b *backend) setStuck(stuck bool) {
-	if b.ended || b.stuck == stuck {
+	if b.ended || b.stuck == stuck || b.client.hungUp {
 		return
 	}
 	b.stuck = stuck

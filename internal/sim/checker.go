@@ -14,6 +14,7 @@ import (
 type checker struct {
 	world   *World
 	terms   map[string][]begun // by role, in order
+	lasting map[string]int64   // the newest term of a role that the server remembers
 	due     bool               // a look is coming
 	failure *Violation
 
@@ -42,7 +43,7 @@ func (v *Violation) Error() string {
 }
 
 func newChecker(w *World) *checker {
-	return &checker{world: w, terms: map[string][]begun{}}
+	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}}
 }
 
 // violate records the first violation.
@@ -155,16 +156,17 @@ func (c *checker) termBegan(role string, term int64, b *backend) {
 		c.violate(2, "%s begins term %d of %s after term %d", b.client.process, term, role, terms[n-1].term)
 	}
 	c.terms[role] = append(terms, begun{term, b})
+	c.lasting[role] = term
 	c.lookSoon()
 }
 
-// lastTerm returns the newest term of a role, 0 before the first.
-func (c *checker) lastTerm(role string) int64 {
-	terms := c.terms[role]
-	if len(terms) == 0 {
-		return 0
+// promoted is told that another server goes on with what it had received. Terms
+// that it has not heard of, and what was committed under them, are lost.
+func (c *checker) promoted(rows map[string]*roleRow) {
+	clear(c.lasting)
+	for role, row := range rows {
+		c.lasting[role] = row.term
 	}
-	return terms[len(terms)-1].term
 }
 
 // count returns how many terms have begun.
@@ -179,7 +181,7 @@ func (c *checker) count() int {
 // committed checks invariant 3: no transaction of a term commits after the next
 // has begun.
 func (c *checker) committed(t *transaction) {
-	if last := c.lastTerm(t.role); last > t.term {
+	if last := c.lasting[t.role]; last > t.term {
 		c.violate(3, "a transaction of %s under term %d of %s commits after term %d began", t.process, t.term, t.role, last)
 	}
 }

@@ -26,7 +26,8 @@ var faults = []fault{
 	{"isolate", 3, (*storm).isolate},
 	{"partition session", 4, (*storm).partitionSession},
 	{"partition watch", 1, (*storm).partitionWatch},
-	{"delay", 4, (*storm).delay},
+	{"delay", 2, (*storm).delay},
+	{"degrade", 3, (*storm).degrade},
 	{"lose notifications", 1, (*storm).loseNotifications},
 	{"restart server", 1, (*storm).restartServer},
 	{"fail over", 1, (*storm).failOver},
@@ -136,15 +137,26 @@ func (s *storm) block(paths ...*path) {
 	})
 }
 
-// delay makes a way slow: an answer can take as long as trust lasts.
+// delay makes one way slow: an answer can take as long as trust lasts.
 func (s *storm) delay(m *Machine) {
 	paths := m.paths()
 	way := paths[s.rnd.below(len(paths))]
-	if s.rnd.chance(0.5) {
-		way = m.sessionDown
-	}
 	way.extra = s.rnd.between(0, s.lease)
 	s.world.after(s.lasting(), way.heal)
+}
+
+// degrade makes answers slow, and after a while lets nothing through: the last
+// answers come long after the last statements.
+func (s *storm) degrade(m *Machine) {
+	m.sessionDown.extra = s.rnd.between(0, s.lease)
+	s.world.after(s.lasting(), func() {
+		m.sessionUp.block()
+		s.world.after(s.rnd.between(0, s.lease/2), m.sessionDown.block)
+		s.world.after(s.lease+s.lasting(), func() {
+			m.sessionUp.heal()
+			m.sessionDown.heal()
+		})
+	})
 }
 
 func (s *storm) loseNotifications(*Machine) {
@@ -219,6 +231,9 @@ func (s *storm) disturbClock(m *Machine) {
 		m.clock.step(0, step)
 	default:
 		p := m.process
+		if p.crashed {
+			return
+		}
 		p.pause()
 		m.clock.suspend(s.clocks == freezes)
 		s.world.after(s.lasting(), p.resume)

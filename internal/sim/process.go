@@ -58,6 +58,9 @@ func (p *Process) String() string { return p.name }
 
 // pause stops the process; its clocks go on.
 func (p *Process) pause() {
+	if p.crashed {
+		return
+	}
 	p.machine.world.log(p.name, "paused")
 	p.gate.shut()
 }

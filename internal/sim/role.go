@@ -68,7 +68,7 @@ func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 // longer than its lease: a state that the idle timeout does not cover.
 func (s *server) reap(holder *backend) {
 	row := s.nodes[holder.node.ID]
-	if holder.ended || row == nil || row.incarnation != holder.incarnation {
+	if s.defects.NoReaper || holder.ended || row == nil || row.incarnation != holder.incarnation {
 		return
 	}
 	if row.lastHeartbeat+holder.timing.Lease+holder.timing.Margin < s.world.now() {
@@ -125,7 +125,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	if row.term == 0 {
 		vacant = -1
 	}
-	if row.server != s.started {
+	if row.server != s.started && !s.defects.ResetTerms {
 		term = max(term, s.wall(now).UnixMilli())
 	}
 	*row = roleRow{

@@ -87,6 +87,7 @@ func (s Schedule) draw() plan {
 		Work: Work{
 			Between:     pick(rnd, lease/10, lease),
 			Transaction: pick(rnd, time.Millisecond, lease/4),
+			Linger:      pick(rnd, 0, lease/10, lease),
 			Stubborn:    pick(rnd, 0, 0, lease/4),
 			Term:        pick(rnd, 0, 0, 5*lease),
 			Heedless:    rnd.chance(0.3),
@@ -97,11 +98,12 @@ func (s Schedule) draw() plan {
 	return p
 }
 
-// Run runs the schedule to its end or to the first violation. It returns when
-// every process has ended.
-func (s Schedule) Run() Result {
+// Run runs the schedule to its end or to the first violation, and fills in the
+// result. It returns when every process has ended.
+func (s Schedule) Run(result *Result) {
 	p := s.draw()
 	w := NewWorld(s.Seed, p.network, p.roles...)
+	result.Transcript = w.Transcript
 	if s.Full {
 		w.Transcript.keep = 1 << 30
 	}
@@ -128,7 +130,7 @@ func (s Schedule) Run() Result {
 	}
 	stop()
 	w.Close()
-	return Result{w.Failure(), w.Transcript, w.checker.count(), w.now()}
+	result.Violation, result.Terms, result.Lasted = w.Failure(), w.checker.count(), w.now()
 }
 
 // lookEvery looks at the nodes at fixed times.

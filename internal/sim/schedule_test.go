@@ -36,7 +36,7 @@ func run(t *testing.T, s Schedule) (result Result) {
 			result.Violation = &Violation{What: fmt.Sprint(r)}
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { result = s.Run() })
+	synctest.Test(t, func(*testing.T) { s.Run(&result) })
 	return result
 }
 
@@ -68,7 +68,8 @@ func TestSchedules(t *testing.T) {
 
 // TestReplay runs the schedule of -seed and prints its whole transcript.
 func TestReplay(t *testing.T) {
-	result := run(t, Schedule{Seed: *seed, Full: true})
+	var result Result
+	synctest.Test(t, func(*testing.T) { Schedule{Seed: *seed, Full: true}.Run(&result) })
 	t.Logf("seed %d: %d terms in %v\n%s", *seed, result.Terms, result.Lasted, result.Transcript)
 	if result.Violation != nil {
 		t.Error(result.Violation)

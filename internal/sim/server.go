@@ -44,6 +44,7 @@ type Defects struct {
 	NoServerLag bool // a new term does not wait on another server
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
+	NoReaper    bool // sessions that the idle timeout does not cover live on
 }
 
 type nodeRow struct {
@@ -170,6 +171,7 @@ func (s *server) promote(replica snapshot) {
 	s.roles, s.nodes = replica.roles, replica.nodes
 	s.requests = nil
 	s.started.timeline++
+	s.world.checker.promoted(s.roles)
 	s.start()
 }
 

@@ -130,18 +130,21 @@ func (t *transaction) close() {
 	})
 }
 
-// inTx runs a fenced transaction: begin, work, fence, commit. It returns nil
-// only if it has committed.
-func (p *Process) inTx(ctx context.Context, rnd *stream, role string, term int64, takes func() error) error {
+// inTx runs a fenced transaction: begin, work, fence, linger, commit. It returns
+// nil only if it has committed.
+func (p *Process) inTx(ctx context.Context, rnd *stream, role string, term int64, work, linger func() error) error {
 	t := p.begin(rnd.fork(), role, term)
 	defer t.close()
 	if err := t.ask(ctx, func() error { return nil }); err != nil {
 		return err
 	}
-	if err := takes(); err != nil {
+	if err := work(); err != nil {
 		return err
 	}
 	if err := t.ask(ctx, t.fence); err != nil {
+		return err
+	}
+	if err := linger(); err != nil {
 		return err
 	}
 	return t.ask(ctx, t.commit)

@@ -12,7 +12,8 @@ import (
 // another. All durations are means.
 type Work struct {
 	Between     time.Duration // two transactions; 0 for none at all
-	Transaction time.Duration // from begin to commit
+	Transaction time.Duration // from begin to the fence
+	Linger      time.Duration // from the fence to commit
 	Stubborn    time.Duration // that work takes to return after its context ended
 	Term        time.Duration // after which work returns by itself; 0 for never
 	Heedless    bool          // transactions in progress ignore the end of the context
@@ -66,10 +67,8 @@ func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 		<-begin.Done()
 	}
 	for begin.Err() == nil && p.sleep(begin, rnd.rarely(plan.Between)) {
-		err := p.inTx(ctx, rnd, term.Role().Name(), term.Number(), func() error {
-			p.sleep(ctx, rnd.rarely(plan.Transaction))
-			return ctx.Err()
-		})
+		err := p.inTx(ctx, rnd, term.Role().Name(), term.Number(),
+			p.busy(ctx, rnd.rarely(plan.Transaction)), p.busy(ctx, rnd.rarely(plan.Linger)))
 		if err != nil {
 			p.machine.world.log(p.name, "transaction of term %d of %s: %v", term.Number(), term.Role(), err)
 		}
@@ -80,6 +79,16 @@ func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	case rnd.chance(0.5):
 		return errTired
 	default:
+		return nil
+	}
+}
+
+// busy returns a piece of work that takes d, or until the context ends.
+func (p *Process) busy(ctx context.Context, d time.Duration) func() error {
+	return func() error {
+		if d > 0 && !p.sleep(ctx, d) {
+			return ctx.Err()
+		}
 		return nil
 	}
 }

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Engines and databases that are broken on purpose. Each must be caught, and by
+// the invariant that it breaks: otherwise the schedules prove nothing.
+var mutations = []struct {
+	name       string
+	invariants []int // that may be the first to be seen broken
+	schedule   Schedule
+	within     int // seeds
+}{
+	{"trust measured from the reply", []int{1}, Schedule{Wrap: wrapping(trustFromReply)}, 400},
+	{"trust extended before the reply", []int{1}, Schedule{Wrap: wrapping(trustBeforeReply)}, 400},
+	{"release before the work ends", []int{4}, Schedule{Wrap: wrapping(releaseEarly)}, 100},
+	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
+	{"term numbers begin again", []int{2}, Schedule{Defects: Defects{ResetTerms: true}}, 100},
+	{"no wait on another server", []int{1}, Schedule{Defects: Defects{NoServerLag: true}}, 400},
+	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
+	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
+	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
+}
+
+func TestMutations(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for n := range m.within {
+				m.schedule.Seed = uint64(n + 1)
+				result := run(t, m.schedule)
+				if result.Violation == nil {
+					continue
+				}
+				for _, invariant := range m.invariants {
+					if result.Violation.Invariant == invariant {
+						t.Logf("seed %d: %v", m.schedule.Seed, result.Violation)
+						return
+					}
+				}
+				t.Fatalf("seed %d: another invariant than expected is broken: %v", m.schedule.Seed, result.Violation)
+			}
+			t.Errorf("not caught in %d schedules", m.within)
+		})
+	}
+}
+
+// wrapping makes a Schedule.Wrap of a function that wraps one session.
+func wrapping(wrap func(tenure.Session, tenure.Opening, *Clock) tenure.Session) func(tenure.Backend, *Clock) tenure.Backend {
+	return func(b tenure.Backend, clock *Clock) tenure.Backend { return &wrapped{b, clock, wrap} }
+}
+
+type wrapped struct {
+	tenure.Backend
+	clock *Clock
+	wrap  func(tenure.Session, tenure.Opening, *Clock) tenure.Session
+}
+
+func (w *wrapped) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	session, err := w.Backend.Open(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	return w.wrap(session, opening, w.clock), nil
+}
+
+// trustFromReply sets the node's clocks back by the time that each heartbeat
+// took: what was sent at t now seems to have been sent when the answer came.
+func trustFromReply(s tenure.Session, _ tenure.Opening, clock *Clock) tenure.Session {
+	return &repliedSession{s, clock}
+}
+
+type repliedSession struct {
+	tenure.Session
+	clock *Clock
+}
+
+func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	sent := s.clock.Now()
+	pulse, err := s.Session.Heartbeat(load)
+	if err == nil {
+		took := s.clock.Now().Mono - sent.Mono
+		s.clock.step(-took, -took)
+	}
+	return pulse, err
+}
+
+// trustBeforeReply takes every heartbeat for acknowledged when it is sent.
+func trustBeforeReply(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &hopefulSession{Session: s}
+}
+
+type hopefulSession struct {
+	tenure.Session
+	pending chan struct{} // closed when the last heartbeat was answered
+}
+
+func (s *hopefulSession) await() {
+	if s.pending != nil {
+		<-s.pending
+	}
+}
+
+func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	s.await()
+	pending := make(chan struct{})
+	s.pending = pending
+	go func() { // ends with the answer, or with Abort
+		defer close(pending)
+		_, _ = s.Session.Heartbeat(load)
+	}()
+	return tenure.Pulse{}, nil
+}
+
+func (s *hopefulSession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	s.await()
+	return s.Session.TryAcquire(candidates)
+}
+
+func (s *hopefulSession) Release(releases []tenure.Release) error {
+	s.await()
+	return s.Session.Release(releases)
+}
+
+func (s *hopefulSession) Requests() ([]tenure.Request, error) {
+	s.await()
+	return s.Session.Requests()
+}
+
+func (s *hopefulSession) Close() error {
+	s.await()
+	return s.Session.Close()
+}
+
+// releaseEarly releases a role as soon as it is asked to, before the engine has
+// ended the work.
+func releaseEarly(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &hastySession{Session: s, terms: map[string]int64{}}
+}
+
+type hastySession struct {
+	tenure.Session
+	terms map[string]int64
+}
+
+func (s *hastySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	attempts, err := s.Session.TryAcquire(candidates)
+	for i, a := range attempts {
+		if a.Outcome == tenure.Granted {
+			s.terms[candidates[i].Role.Name()] = a.Term
+		}
+	}
+	return attempts, err
+}
+
+func (s *hastySession) Requests() ([]tenure.Request, error) {
+	requests, err := s.Session.Requests()
+	for _, r := range requests {
+		release := tenure.Release{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: tenure.EndSteppedDown}
+		if err := s.Session.Release([]tenure.Release{release}); err != nil {
+			return nil, err
+		}
+	}
+	return requests, err
+}
+
+// deadlineCloses gives every heartbeat a deadline that closes the connection, as
+// a context does in common drivers.
+func deadlineCloses(s tenure.Session, opening tenure.Opening, clock *Clock) tenure.Session {
+	return &impatientSession{s, opening.Timing.RefreshInterval / 4, clock}
+}
+
+type impatientSession struct {
+	tenure.Session
+	patience time.Duration
+	clock    *Clock
+}
+
+func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	defer s.clock.AfterFunc(s.patience, s.Abort)()
+	return s.Session.Heartbeat(load)
+}

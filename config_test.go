@@ -1,0 +1,78 @@
+package tenure
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConfigDefaults(t *testing.T) {
+	t.Parallel()
+	c := Config{}.withDefaults()
+	want := Timing{
+		Lease: 10 * time.Second, RefreshInterval: 10 * time.Second / 3, Margin: time.Second,
+		CheckInterval: 5 * time.Second, LockTimeout: 10 * time.Second, FenceTimeout: 5 * time.Second,
+	}
+	if got := c.timing(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if c.StopTimeout != 10*time.Second {
+		t.Errorf("the stop timeout is %v", c.StopTimeout)
+	}
+	if c.Name == "" || c.Logger == nil || c.Clock == nil {
+		t.Errorf("unset: %+v", c)
+	}
+	if err := c.validate(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+func TestConfigDerivesFromTheLease(t *testing.T) {
+	t.Parallel()
+	c := Config{Lease: 3 * time.Second}.withDefaults()
+	if c.RefreshInterval != time.Second || c.Margin != 300*time.Millisecond {
+		t.Errorf("refresh %v, margin %v", c.RefreshInterval, c.Margin)
+	}
+	c = Config{Lease: 3 * time.Second, RefreshInterval: time.Second / 2, Margin: time.Second / 4}.withDefaults()
+	if c.RefreshInterval != time.Second/2 || c.Margin != time.Second/4 {
+		t.Errorf("set values were replaced: refresh %v, margin %v", c.RefreshInterval, c.Margin)
+	}
+}
+
+func TestConfigValidation(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config Config
+		want   string // part of the message; empty if the configuration is good
+	}{
+		"shortest lease":             {Config{Lease: 100 * time.Millisecond}, ""},
+		"lease too short":            {Config{Lease: 99 * time.Millisecond}, "the lease is 99ms; the least is 100ms"},
+		"longest lease":              {Config{Lease: 24 * time.Hour}, ""},
+		"lease too long":             {Config{Lease: 25 * time.Hour}, "the most is 24h"},
+		"negative lease":             {Config{Lease: -time.Second}, "the lease is -1s"},
+		"refresh and margin fit":     {Config{RefreshInterval: 8 * time.Second, Margin: 2*time.Second - 1}, ""},
+		"refresh and margin too big": {Config{RefreshInterval: 8 * time.Second, Margin: 2 * time.Second}, "must be longer than"},
+		"negative refresh":           {Config{RefreshInterval: -1}, "the refresh interval"},
+		"negative margin":            {Config{Margin: -1}, "the margin"},
+		"check interval too short":   {Config{CheckInterval: 1}, "the check interval"},
+		"lock timeout too short":     {Config{LockTimeout: 1}, "the lock timeout"},
+		"fence timeout too short":    {Config{FenceTimeout: 1}, "the fence timeout"},
+		"stop timeout too short":     {Config{StopTimeout: 1}, "the stop timeout"},
+		"negative settle":            {Config{Settle: -1}, "the settle"},
+		"negative failover wait":     {Config{FailoverWait: -1}, "the failover wait"},
+		"name with a line break":     {Config{Name: "a\nb"}, "the node's name"},
+		"name too long":              {Config{Name: strings.Repeat("n", MaxRoleName+1)}, "the node's name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := test.config.withDefaults().validate()
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case test.want != "" && (!errors.Is(err, ErrInvalidConfig) || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}

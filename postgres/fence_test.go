@@ -120,6 +120,21 @@ func TestOverlappingFencedTransactions(t *testing.T) {
 	second.refused("scheduler")
 	marks := first.mark("scheduler")
 
+	// Each keeps its fence for a while, as those who manage their own
+	// transactions might, so that there is always one that stands.
+	transaction := func() error {
+		ctx := context.Background()
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
+				return err
+			}
+			if err := b.fence(ctx, tx, marks); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(0.03)")
+			return err
+		})
+	}
 	var workers sync.WaitGroup
 	stop := make(chan struct{})
 	ready := make(chan struct{}, 4)
@@ -131,11 +146,7 @@ func TestOverlappingFencedTransactions(t *testing.T) {
 					return
 				default:
 				}
-				err := b.inTx(context.Background(), pool, pgx.TxOptions{}, marks, func(tx pgx.Tx) error {
-					_, err := tx.Exec(context.Background(), b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)"))
-					return err
-				})
-				if err != nil && !errors.Is(err, tenure.ErrFenced) {
+				if err := transaction(); err != nil && !errors.Is(err, tenure.ErrFenced) {
 					t.Errorf("worker: %v", err)
 					return
 				}

@@ -23,12 +23,12 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 	var line strings.Builder
 	line.WriteString(record.Message)
 	record.Attrs(func(a slog.Attr) bool {
-		if a.Key != "node" {
+		if a.Key != "node" && a.Key != "target" { // a random id says nothing
 			line.WriteString(" " + a.String())
 		}
 		return true
 	})
-	r.process.machine.world.log(r.process.name, "| %s", line.String())
+	r.process.log("| %s", line.String())
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (p *Process) live(member Member) {
 		if p.ctx.Err() != nil {
 			return
 		}
-		w.log(p.name, "cannot open: %v", err)
+		p.log("cannot open: %v", err)
 		if !p.sleep(p.ctx, time.Second) {
 			return
 		}
@@ -68,6 +68,11 @@ func (p *Process) live(member Member) {
 	w.mu.Lock()
 	p.node = node
 	w.mu.Unlock()
+	// What ends first, the context of Run or the node, is a matter of taste.
+	running, byContext := context.Background(), p.rnd.fork().chance(0.5)
+	if byContext {
+		running = p.ctx
+	}
 	var standing sync.WaitGroup
 	defer standing.Wait()
 	for _, role := range w.roleNames {
@@ -79,28 +84,33 @@ func (p *Process) live(member Member) {
 		p.elections[role] = election
 		w.mu.Unlock()
 		rnd := newStream(w.seed, p.name+" work on "+role)
-		standing.Go(func() { p.stand(election, member.Work, rnd) })
+		standing.Go(func() { p.stand(running, election, member.Work, rnd) })
 	}
 	<-p.ctx.Done()
+	if byContext {
+		standing.Wait()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer p.machine.clock.AfterFunc(closeTimeout, cancel)()
 	err := node.Close(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.log(p.name, "closed: %v", err)
+	p.log("closed: %v", err)
 	if err != nil && !p.crashed {
 		w.checker.violate(0, "%s does not close: %v", p, err)
 	}
 }
 
-// stand runs an election, again if it stops by itself.
-func (p *Process) stand(election *tenure.Election, work Work, rnd *stream) {
+// stand runs an election, again if it stops by itself. It begins at an instant
+// of its own.
+func (p *Process) stand(ctx context.Context, election *tenure.Election, work Work, rnd *stream) {
+	p.sleep(p.ctx, rnd.between(0, time.Millisecond))
 	for p.ctx.Err() == nil {
-		err := election.Run(p.ctx, func(ctx context.Context, term *tenure.Term) error {
+		err := election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 			return p.lead(ctx, term, work, rnd)
 		})
-		p.machine.world.log(p.name, "stands for %s no more: %v", election.Role(), err)
+		p.log("stands for %s no more: %v", election.Role(), err)
 		if errors.Is(err, tenure.ErrClosed) || !p.sleep(p.ctx, time.Second) {
 			return
 		}
@@ -154,7 +164,7 @@ func (p *Process) request(r tenure.Request) {
 	database := p.database()
 	p.machine.world.group.Go(func() {
 		err := database.Request(p.ctx, r)
-		p.machine.world.log(p.name, "asked for %s of %s: %v", r.Kind, r.Role, err)
+		p.log("asked for %s of %s: %v", r.Kind, r.Role, err)
 	})
 }
 
@@ -174,6 +184,6 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 		} else {
 			err = election.StepDown(ctx)
 		}
-		p.machine.world.log(p.name, "stepped down from %s: %v", r.Role, err)
+		p.log("stepped down from %s: %v", r.Role, err)
 	})
 }

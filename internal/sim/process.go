@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,7 @@ type Process struct {
 	id      uuid.UUID // of the node, once it has opened a session
 
 	crashed      bool
+	silent       atomic.Bool   // as crashed, for those who do not hold World.mu
 	died         chan struct{} // closed when it crashes
 	ended        chan struct{} // closed when nothing of it is left
 	resumedAt    time.Duration
@@ -56,12 +58,20 @@ func (m *Machine) newProcess() *Process {
 
 func (p *Process) String() string { return p.name }
 
+// log adds to the transcript what the process does, as long as it lives: after
+// a crash its goroutines still have to end.
+func (p *Process) log(format string, args ...any) {
+	if !p.silent.Load() {
+		p.machine.world.log(p.name, format, args...)
+	}
+}
+
 // pause stops the process; its clocks go on.
 func (p *Process) pause() {
 	if p.crashed {
 		return
 	}
-	p.machine.world.log(p.name, "paused")
+	p.log("paused")
 	p.gate.shut()
 }
 
@@ -70,7 +80,7 @@ func (p *Process) resume() {
 	if p.crashed {
 		return
 	}
-	p.machine.world.log(p.name, "resumed")
+	p.log("resumed")
 	p.machine.clock.awake()
 	p.resumedAt = p.machine.world.now()
 	p.gate.open()
@@ -88,8 +98,9 @@ func (p *Process) crash(vanish bool) {
 	if p.crashed {
 		return
 	}
-	p.machine.world.log(p.name, "crashes (without a word: %t)", vanish)
+	p.log("crashes (without a word: %t)", vanish)
 	p.crashed = true
+	p.silent.Store(true)
 	close(p.died)
 	p.end()
 	p.machine.clock.awake()

@@ -53,7 +53,7 @@ func (s *session) disconnected(why error) {
 	if s.cause != nil {
 		return
 	}
-	s.world.log(s.process.name, "session lost: %v", why)
+	s.process.log("session lost: %v", why)
 	s.cause = fmt.Errorf("%w: %w: %w", tenure.ErrSessionLost, tenure.ErrConnection, why)
 	close(s.lost)
 }
@@ -91,7 +91,7 @@ func (s *session) Abort() {
 		if s.hungUp {
 			return
 		}
-		s.world.log(s.process.name, "aborts its session")
+		s.process.log("aborts its session")
 		s.world.checker.aborted(s)
 		s.hangUp(false)
 	})
@@ -171,18 +171,23 @@ func (s *session) Requests() ([]tenure.Request, error) {
 // Wait implements tenure.Session.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	s.process.gate.wait(s.rnd)
+	news := false
 	select {
-	case <-s.lost:
-	case <-s.news:
-		s.process.gate.wait(s.rnd)
-		return true, nil
-	case <-ctx.Done():
+	case <-s.news: // first, so that a choice between several is not left to chance
+		news = true
+	default:
+		select {
+		case <-s.lost:
+		case <-s.news:
+			news = true
+		case <-ctx.Done():
+		}
 	}
 	s.process.gate.wait(s.rnd)
 	if err := s.gone(); err != nil {
 		return false, fmt.Errorf("wait: %w", err)
 	}
-	return false, nil
+	return news, nil
 }
 
 // Close implements tenure.Session.

@@ -34,17 +34,17 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	p.gate.wait(rnd)
 	w.mu.Lock()
 	p.work[role] = &work{term.Number(), ctx}
-	w.log(p.name, "leads %s, term %d", role, term.Number())
+	p.log("leads %s, term %d", role, term.Number())
 	w.mu.Unlock()
 	err := p.toil(ctx, term, plan, rnd)
-	if ctx.Err() != nil && plan.Stubborn > 0 {
-		p.sleep(context.Background(), rnd.rarely(plan.Stubborn))
+	if ctx.Err() != nil {
+		p.sleep(context.Background(), rnd.between(0, 100*time.Microsecond)+rnd.rarely(plan.Stubborn))
 	}
 	p.gate.wait(rnd)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(p.work, role)
-	w.log(p.name, "has stopped its work on %s, term %d: %v (context: %v)", role, term.Number(), err, context.Cause(ctx))
+	p.log("has stopped its work on %s, term %d: %v (context: %v)", role, term.Number(), err, context.Cause(ctx))
 	return err
 }
 
@@ -70,7 +70,7 @@ func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 		err := p.inTx(ctx, rnd, term.Role().Name(), term.Number(),
 			p.busy(ctx, rnd.rarely(plan.Transaction)), p.busy(ctx, rnd.rarely(plan.Linger)))
 		if err != nil {
-			p.machine.world.log(p.name, "transaction of term %d of %s: %v", term.Number(), term.Role(), err)
+			p.log("transaction of term %d of %s: %v", term.Number(), term.Role(), err)
 		}
 	}
 	switch {

@@ -1,0 +1,220 @@
+// Package layout holds the project to its own plan: which package may import
+// which, and how long a file may grow.
+package layout
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root     = "../.."
+	module   = "github.com/exactly-one/tenure"
+	maxLines = 500
+)
+
+// layers are the packages from the bottom up, by folder; a folder stands for
+// what is in it too. Code imports from lower layers only, and within its own
+// folder.
+var layers = [][]string{
+	{"internal/fsm", "internal/pgserver"},
+	{"."},
+	{"postgres", "lease", "tenuretest", "eventstore", "internal/sim", "internal/sessiontest"},
+	{"cluster", "cron", "processor"},
+	{"outbox", "view"},
+	{"metrics", "dashboard"},
+	{"cmd/tenure", "bench", "examples"},
+}
+
+// forTests are folders that only tests and benchmarks import, and themselves.
+var forTests = []string{"internal/pgtest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/layout"}
+
+// rootMayImport is all that the root package may import besides the standard
+// library: no database driver, above all.
+var rootMayImport = []string{"github.com/google/uuid", module + "/internal/fsm"}
+
+// source is what matters here of one file.
+type source struct {
+	folder    string // relative to the repository's root
+	name      string
+	imports   []string
+	lines     int
+	generated bool
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
+
+func TestLayout(t *testing.T) {
+	sources := readSources(t)
+	if len(sources) < 20 {
+		t.Fatalf("only %d Go files were found: the test looks in the wrong place", len(sources))
+	}
+	for _, s := range sources {
+		for _, fault := range faults(s) {
+			t.Error(fault)
+		}
+	}
+}
+
+// faults lists what is wrong with a file.
+func faults(s source) []string {
+	if s.isTest() {
+		return nil
+	}
+	var found []string
+	add := func(format string, args ...any) {
+		found = append(found, filepath.Join(s.folder, s.name)+": "+fmt.Sprintf(format, args...))
+	}
+	if s.lines > maxLines && !s.generated {
+		add("%d lines; at most %d", s.lines, maxLines)
+	}
+	level := layerOf(s.folder)
+	if level < 0 && !isForTests(s.folder) {
+		add("no layer is planned for this folder: give it one in internal/layout")
+	}
+	for _, path := range s.imports {
+		if s.folder == "." && !isStandard(path) && !slices.Contains(rootMayImport, path) {
+			add("the root package must not import %s", path)
+		}
+		target, ours := inModule(path)
+		if !ours || within(s.folder, topFolder(target)) {
+			continue
+		}
+		switch {
+		case isForTests(target) && !isForTests(s.folder) && !within(s.folder, "bench"):
+			add("imports %s, which is for tests", target)
+		case level >= 0 && layerOf(target) >= level:
+			add("imports %s, which is not below it", target)
+		}
+	}
+	return found
+}
+
+// within reports whether a folder is another or lies in it. Nothing lies in the
+// root folder but its own files.
+func within(folder, other string) bool {
+	return folder == other || other != "." && strings.HasPrefix(folder, other+"/")
+}
+
+func layerOf(folder string) int {
+	return slices.IndexFunc(layers, func(folders []string) bool {
+		return slices.ContainsFunc(folders, func(f string) bool { return within(folder, f) })
+	})
+}
+
+func isForTests(folder string) bool {
+	return slices.ContainsFunc(forTests, func(f string) bool { return within(folder, f) })
+}
+
+// topFolder is the folder of a package that layers speak of.
+func topFolder(folder string) string {
+	for _, prefix := range []string{"internal/", "cmd/"} {
+		if rest, ok := strings.CutPrefix(folder, prefix); ok {
+			top, _, _ := strings.Cut(rest, "/")
+			return prefix + top
+		}
+	}
+	top, _, _ := strings.Cut(folder, "/")
+	return top
+}
+
+func inModule(path string) (folder string, ok bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func isStandard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+func readSources(t *testing.T) []source {
+	t.Helper()
+	var sources []source
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			ignored := strings.HasPrefix(entry.Name(), ".") && path != root || slices.Contains([]string{"testdata", "bin", "tmp"}, entry.Name())
+			if ignored {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".go" {
+			return nil
+		}
+		s, err := read(path)
+		sources = append(sources, s)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+func read(path string) (source, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return source{}, err
+	}
+	folder, err := filepath.Rel(root, filepath.Dir(path))
+	s := source{
+		folder: filepath.ToSlash(folder), name: filepath.Base(path),
+		lines: files.File(file.FileStart).LineCount(), generated: ast.IsGenerated(file),
+	}
+	for _, spec := range file.Imports {
+		s.imports = append(s.imports, strings.Trim(spec.Path.Value, "`\""))
+	}
+	return s, err
+}
+
+func TestFaultsAreFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		source source
+		want   string // part of the only fault; empty if there is none
+	}{
+		"root imports its state machine": {source{folder: ".", imports: []string{"time", module + "/internal/fsm"}}, ""},
+		"root imports a driver":          {source{folder: ".", imports: []string{"github.com/jackc/pgx/v5"}}, "must not import"},
+		"backend imports root":           {source{folder: "postgres", imports: []string{module}}, ""},
+		"backend imports its own parts":  {source{folder: "lease", imports: []string{module + "/lease/sqlite"}}, ""},
+		"part imports its backend":       {source{folder: "lease/sqlite", imports: []string{module + "/lease"}}, ""},
+		"backend imports a backend":      {source{folder: "lease", imports: []string{module + "/postgres"}}, "not below it"},
+		"state machine imports root":     {source{folder: "internal/fsm", imports: []string{module}}, "not below it"},
+		"backend imports upwards":        {source{folder: "postgres", imports: []string{module + "/cluster"}}, "not below it"},
+		"upper layer skips one":          {source{folder: "outbox", imports: []string{module, module + "/processor"}}, ""},
+		"the program imports all":        {source{folder: "cmd/tenure", imports: []string{module + "/dashboard", module + "/internal/pgserver"}}, ""},
+		"library imports the program":    {source{folder: "metrics", imports: []string{module + "/cmd/tenure"}}, "not below it"},
+		"library imports a test folder":  {source{folder: "postgres", imports: []string{module + "/internal/pgtest"}}, "for tests"},
+		"test imports a test folder":     {source{folder: "postgres", name: "x_test.go", imports: []string{module + "/internal/pgtest"}}, ""},
+		"benchmark imports a test folder": {
+			source{folder: "bench/failover", imports: []string{module + "/internal/faultwire"}}, "",
+		},
+		"folder without a place": {source{folder: "helpers"}, "no layer is planned"},
+		"long file":              {source{folder: "cron", lines: maxLines + 1}, "501 lines"},
+		"full file":              {source{folder: "cron", lines: maxLines}, ""},
+		"long generated file":    {source{folder: "cron", lines: 9999, generated: true}, ""},
+		"long test":              {source{folder: "cron", name: "x_test.go", lines: 9999}, ""},
+	} {
+		got := faults(test.source)
+		ok := len(got) == 0
+		if test.want != "" {
+			ok = len(got) == 1 && strings.Contains(got[0], test.want)
+		}
+		if !ok {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}

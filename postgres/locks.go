@@ -96,17 +96,11 @@ func (s *session) reconcile() error {
 func (s *session) extraLocks() (keyArrays, error) {
 	var extra keyArrays
 	err := s.query(stmtOwnLocks, func(rows pgx.Rows) error {
-		var (
-			high, low int64
-			kind      int16 // 1: one 64-bit key; 2: a pair
-		)
-		if err := rows.Scan(&high, &low, &kind); err != nil {
+		var r lockRow
+		if err := rows.Scan(&r.high, &r.low, &r.kind); err != nil {
 			return err
 		}
-		key := tenure.LockKey{Key: high<<32 | low}
-		if kind == 2 {
-			key = tenure.LockKey{Key: int64(int32(high)), Key2: int32(low), Pair: true}
-		}
+		key := r.key()
 		_, held := s.keys[key]
 		if node := (tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true}); !held && key != node {
 			extra.add(key)

@@ -1,0 +1,292 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Severity says how bad a finding is.
+type Severity uint8
+
+// The severities.
+const (
+	Fine    Severity = iota // as it should be
+	Warning                 // elections work, but something is worth a look
+	Failure                 // no node could open a session
+)
+
+// String returns "ok", "warning" or "failure".
+func (s Severity) String() string {
+	switch s {
+	case Fine:
+		return "ok"
+	case Warning:
+		return "warning"
+	default:
+		return "failure"
+	}
+}
+
+// MarshalText returns the severity's name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Finding is one answer of [Backend.Diagnose].
+type Finding struct {
+	Name     string // what was looked at
+	Severity Severity
+	Detail   string // what was found
+	Advice   string // what to do; empty if nothing
+}
+
+// Diagnose connects and says what would break an election here, in the order in
+// which a session would meet it. It changes nothing. What cannot be examined
+// after a failure is left out. The context bounds it; without a deadline it ends
+// after 30 s.
+func (b *Backend) Diagnose(ctx context.Context) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	d := &diagnosis{backend: b}
+	d.run(ctx)
+	return d.findings
+}
+
+type diagnosis struct {
+	backend  *Backend
+	findings []Finding
+}
+
+func (d *diagnosis) add(name string, severity Severity, detail, advice string) {
+	d.findings = append(d.findings, Finding{name, severity, detail, advice})
+}
+
+// fail adds an error as a finding, split into what it is and what to do.
+func (d *diagnosis) fail(name string, err error) {
+	d.add(name, Failure, err.Error(), "")
+}
+
+func (d *diagnosis) run(ctx context.Context) {
+	session, err := d.backend.dial(ctx, "doctor", nil)
+	if err != nil {
+		d.fail("connection", err)
+		return
+	}
+	defer discard(session)
+	watch, err := d.backend.dial(ctx, "doctor", nil)
+	if err != nil {
+		d.fail("connection", fmt.Errorf("a second connection: %w", err))
+		return
+	}
+	defer discard(watch)
+	config := session.Config()
+	d.add("connection", Fine, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
+
+	if !d.server(ctx, session, watch) {
+		return
+	}
+	if err := applySettings(ctx, session, readerSettings); err != nil {
+		d.fail("settings", err)
+		return
+	}
+	d.schema(ctx, session)
+	for _, check := range []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability} {
+		if err := check(ctx, session); err != nil {
+			d.fail("examination", err)
+		}
+	}
+}
+
+// server looks at what both connections reached.
+func (d *diagnosis) server(ctx context.Context, session, watch *pgx.Conn) bool {
+	key := newProbeKey()
+	own, err := probeConnection(ctx, session, key)
+	if err != nil {
+		d.fail("server", err)
+		return false
+	}
+	other, err := probeConnection(ctx, watch, key)
+	if err != nil {
+		d.fail("server", err)
+		return false
+	}
+	err = refuse(own, other)
+	for _, check := range []struct {
+		name, detail string
+		refusal      error
+	}{
+		{"pooler", "connected directly", tenure.ErrPooled},
+		{"version", firstWords(own.name), tenure.ErrServerTooOld},
+		{"advisory locks", "they exclude each other", tenure.ErrLocksIgnored},
+		{"recovery", "the server is a primary", tenure.ErrInRecovery},
+	} {
+		if errors.Is(err, check.refusal) {
+			d.fail(check.name, err)
+			return false
+		}
+		d.add(check.name, Fine, check.detail, "")
+	}
+	if err != nil {
+		d.fail("server", err)
+		return false
+	}
+	return true
+}
+
+// schema looks at the tables and what the user may do with them.
+func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
+	b := d.backend
+	version, err := b.readVersion(ctx, conn)
+	switch {
+	case err != nil:
+		d.fail("schema", err)
+		return
+	case version > len(migrations):
+		d.fail("schema", newerSchema(version))
+		return
+	case version < len(migrations) && b.config.ManualMigrations:
+		d.add("schema", Failure, fmt.Sprintf("it has version %d and version %d is needed", version, len(migrations)), "run the migrations")
+		return
+	case version < len(migrations):
+		d.mayMigrate(ctx, conn, version)
+		return
+	}
+	d.add("schema", Fine, fmt.Sprintf("version %d", version), "")
+	missing, err := b.missingPrivileges(ctx, conn)
+	switch {
+	case err != nil:
+		d.fail("privileges", err)
+	case len(missing) > 0:
+		d.add("privileges", Failure, "the database user lacks some", strings.Join(missing, " "))
+	default:
+		d.add("privileges", Fine, "complete, ending the sessions of other nodes included", "")
+	}
+	if err := b.checkIndex(ctx, conn); err != nil {
+		d.fail("fencing index", err)
+	} else {
+		d.add("fencing index", Fine, "in place", "")
+	}
+}
+
+const mayCreate = `
+SELECT CASE
+    WHEN EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) THEN has_schema_privilege($1, 'CREATE')
+    ELSE has_database_privilege(current_database(), 'CREATE')
+END`
+
+// mayMigrate looks whether the first node that opens could make the schema.
+func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int) {
+	var may bool
+	if err := conn.QueryRow(ctx, mayCreate, d.backend.config.Schema).Scan(&may); err != nil {
+		d.fail("schema", err)
+		return
+	}
+	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, len(migrations))
+	if may {
+		d.add("schema", Fine, detail, "")
+		return
+	}
+	d.add("schema", Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
+		"run the migrations as another user")
+}
+
+const readConnections = `
+SELECT
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`
+
+// connections looks whether there is room for nodes: each has two connections,
+// and at times a third.
+func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
+	const few = 10
+	var used, most int
+	if err := conn.QueryRow(ctx, readConnections).Scan(&used, &most); err != nil {
+		return err
+	}
+	detail := fmt.Sprintf("%d of %d in use", used, most)
+	if most-used < few {
+		d.add("connections", Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
+		return nil
+	}
+	d.add("connections", Fine, detail, "")
+	return nil
+}
+
+// lockTable looks how many roles could still be held.
+func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
+	const few = 100
+	var (
+		s    server
+		used int
+	)
+	if err := identify(ctx, conn, &s); err != nil {
+		return err
+	}
+	if err := conn.QueryRow(ctx, d.backend.names.sql(sessionStatements[stmtLockUsage])).Scan(&used); err != nil {
+		return err
+	}
+	room := max(0, s.lockTable/2-used)
+	detail := fmt.Sprintf("%d of %d in use; room for %d more roles", used, s.lockTable, room)
+	if room < few {
+		d.add("lock table", Warning, detail, "raise max_locks_per_transaction")
+		return nil
+	}
+	d.add("lock table", Fine, detail, "")
+	return nil
+}
+
+// clock compares the clocks. Nothing depends on their agreement, but people who
+// read logs do.
+func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
+	const much = 5 * time.Second
+	var there time.Time
+	sent := time.Now()
+	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&there); err != nil {
+		return err
+	}
+	travel := time.Since(sent)
+	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
+	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
+	if ahead.Abs() > much {
+		d.add("clock", Warning, detail, "let both follow a time server: elections do not compare them, but people do")
+		return nil
+	}
+	d.add("clock", Fine, detail, "")
+	return nil
+}
+
+const readDurability = `
+SELECT
+    current_setting('fsync')::boolean,
+    current_setting('full_page_writes')::boolean,
+    current_setting('synchronous_standby_names'),
+    EXISTS (SELECT FROM pg_stat_replication)`
+
+// durability looks whether terms survive a crash and a failover.
+func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
+	var (
+		fsync, fullPages, replicas bool
+		standbys                   string
+	)
+	// Another user's rows of pg_stat_replication are there, with columns hidden.
+	if err := conn.QueryRow(ctx, readDurability).Scan(&fsync, &fullPages, &standbys, &replicas); err != nil {
+		return err
+	}
+	switch {
+	case !fsync || !fullPages:
+		d.add("durability", Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
+	case standbys == "" && replicas:
+		d.add("durability", Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
+			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
+	case standbys != "":
+		d.add("durability", Fine, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
+	default:
+		d.add("durability", Fine, "commits are flushed", "")
+	}
+	return nil
+}

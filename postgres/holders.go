@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Holder is who holds a role: by the records, and by the server's lock table.
+type Holder struct {
+	Role string
+	Key  tenure.LockKey
+
+	// Leader is the leader of record, or nil if nobody leads the role.
+	Leader *tenure.Leader
+	// Sessions hold the role's lock. There is more than one only where programs
+	// that are not Tenure's share it.
+	Sessions []LockSession
+}
+
+// LockSession is a database session that holds a lock. What the database user
+// may not see of another user's session is empty.
+type LockSession struct {
+	PID         int32
+	User        string
+	Application string
+	Client      string    // address, or empty for a local socket
+	Started     time.Time // by the database's clock; zero if hidden
+
+	// NodeID and NodeName are of the node whose session it is; the zero UUID if
+	// it is not Tenure's.
+	NodeID   uuid.UUID
+	NodeName string
+}
+
+// Foreign reports whether the session is not a node's of this installation.
+func (s LockSession) Foreign() bool { return s.NodeID == uuid.Nil }
+
+const (
+	readRoles = `SELECT role, lock_key FROM {terms} ORDER BY role COLLATE "C"`
+
+	readLockSessions = `
+SELECT
+    l.classid::bigint,
+    l.objid::bigint,
+    l.objsubid,
+    l.pid,
+    coalesce(a.usename::text, ''),
+    coalesce(a.application_name, ''),
+    coalesce(host(a.client_addr), ''),
+    a.backend_start
+FROM pg_locks l
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory'
+    AND l.granted
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY l.pid`
+
+	readNodeSessions = `SELECT incarnation, pid, id, name FROM {nodes} WHERE status <> 'dead'`
+)
+
+// Holders reads who holds the given roles, or all roles that were ever led here
+// if none is given, in order. It reads the whole lock table, which stops it for
+// a moment: ask seldom. Without a schema only roles with keys of their own can be
+// looked up.
+func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]Holder, error) {
+	for _, role := range roles {
+		if err := role.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	var holders []Holder
+	err := b.reader.ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
+		version, err := b.readVersion(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if holders, err = b.rolesToLookUp(ctx, conn, roles, version > 0); err != nil {
+			return err
+		}
+		nodes := map[nodeSession]LockSession{}
+		var space int32
+		if version > 0 {
+			if space, err = b.readNodeSessions(ctx, conn, nodes); err != nil {
+				return err
+			}
+		}
+		return lookUp(ctx, conn, holders, nodes, space)
+	})
+	if err != nil || len(holders) == 0 {
+		return nil, err
+	}
+	names := make([]string, len(holders))
+	for i, h := range holders {
+		names[i] = h.Role
+	}
+	leaders, err := b.Leaders(ctx, names...)
+	if errors.Is(err, tenure.ErrSchema) {
+		return holders, nil
+	}
+	for _, leader := range leaders {
+		for i := range holders {
+			if holders[i].Role == leader.Role {
+				holders[i].Leader = &leader
+			}
+		}
+	}
+	return holders, err
+}
+
+// rolesToLookUp returns the roles with their keys.
+func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []tenure.Role, schema bool) ([]Holder, error) {
+	var holders []Holder
+	if len(roles) == 0 {
+		if !schema {
+			return nil, nil
+		}
+		rows, err := conn.Query(ctx, b.names.sql(readRoles))
+		if err != nil {
+			return nil, err
+		}
+		var role, key string
+		_, err = pgx.ForEachRow(rows, []any{&role, &key}, func() error {
+			parsed, err := parseKey(key)
+			holders = append(holders, Holder{Role: role, Key: parsed})
+			return err
+		})
+		return holders, err
+	}
+	var installation uuid.UUID
+	if schema {
+		if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&installation); err != nil {
+			return nil, err
+		}
+	}
+	for _, role := range roles {
+		if !schema && role == tenure.NamedRole(role.Name()) {
+			return nil, fmt.Errorf("%w: there is none, so the key of %s is not known", tenure.ErrSchema, role)
+		}
+		holders = append(holders, Holder{Role: role.Name(), Key: role.LockKey(installation)})
+	}
+	return holders, nil
+}
+
+// nodeSession is what identifies a node's session in the lock table.
+type nodeSession struct {
+	incarnation, pid int32
+}
+
+func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes map[nodeSession]LockSession) (space int32, err error) {
+	var installation uuid.UUID
+	if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&installation); err != nil {
+		return 0, err
+	}
+	rows, err := conn.Query(ctx, b.names.sql(readNodeSessions))
+	if err != nil {
+		return 0, err
+	}
+	var (
+		key  nodeSession
+		node LockSession
+	)
+	_, err = pgx.ForEachRow(rows, []any{&key.incarnation, &key.pid, &node.NodeID, &node.NodeName}, func() error {
+		nodes[key] = node
+		return nil
+	})
+	return nodeSpace(installation), err
+}
+
+// lookUp finds the sessions that hold the locks. That a session is a node's is
+// proven by its node lock: process ids are used again.
+func lookUp(ctx context.Context, conn *pgx.Conn, holders []Holder, nodes map[nodeSession]LockSession, space int32) error {
+	rows, err := conn.Query(ctx, readLockSessions)
+	if err != nil {
+		return err
+	}
+	var (
+		locks     lockRow
+		session   LockSession
+		started   *time.Time
+		byKey     = map[tenure.LockKey][]LockSession{}
+		processes = map[int32]LockSession{} // of nodes
+	)
+	columns := []any{&locks.high, &locks.low, &locks.kind, &session.PID, &session.User, &session.Application, &session.Client, &started}
+	_, err = pgx.ForEachRow(rows, columns, func() error {
+		key, found := locks.key(), session
+		if started != nil {
+			found.Started = *started
+		}
+		byKey[key] = append(byKey[key], found)
+		if node, ok := nodes[nodeSession{key.Key2, found.PID}]; ok && key.Pair && key.Key == int64(space) {
+			processes[found.PID] = node
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range holders {
+		for _, session := range byKey[holders[i].Key] {
+			node := processes[session.PID]
+			session.NodeID, session.NodeName = node.NodeID, node.NodeName
+			holders[i].Sessions = append(holders[i].Sessions, session)
+		}
+	}
+	return nil
+}
+
+// lockRow is an advisory lock as pg_locks shows it.
+type lockRow struct {
+	high, low int64 // unsigned 32 bits each
+	kind      int16 // 1: one 64-bit key; 2: a pair
+}
+
+func (r lockRow) key() tenure.LockKey {
+	if r.kind == 2 {
+		return tenure.LockKey{Key: int64(int32(r.high)), Key2: int32(r.low), Pair: true}
+	}
+	return tenure.LockKey{Key: r.high<<32 | r.low}
+}
+
+// parseKey reads what LockKey.String wrote.
+func parseKey(text string) (tenure.LockKey, error) {
+	if a, b, pair := strings.Cut(text, ":"); pair {
+		first, err1 := strconv.ParseInt(a, 10, 32)
+		second, err2 := strconv.ParseInt(b, 10, 32)
+		return tenure.LockKey{Key: first, Key2: int32(second), Pair: true}, errors.Join(err1, err2)
+	}
+	key, err := strconv.ParseInt(text, 10, 64)
+	return tenure.LockKey{Key: key}, err
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,13 +69,17 @@ func runWaiter(dsn string, commands <-chan string) error {
 		return err
 	}
 	const lock, unlock = "SELECT pg_advisory_lock(42)", "SELECT pg_advisory_unlock(42)"
+	var holds atomic.Bool
+	go watch(holds.Load) // as the nodes do: it costs them something to die
 	tell(report{Kind: "ready"})
 	if _, err := conn.Exec(ctx, lock); err != nil {
 		return err
 	}
 	tell(report{Kind: "acquired"})
+	holds.Store(true)
 	for range commands { // release
 		tell(report{Kind: "fault"})
+		holds.Store(false)
 		if _, err := conn.Exec(ctx, unlock); err != nil {
 			return err
 		}
@@ -82,6 +87,7 @@ func runWaiter(dsn string, commands <-chan string) error {
 			return err
 		}
 		tell(report{Kind: "acquired"})
+		holds.Store(true)
 	}
 	return nil
 }
@@ -114,7 +120,7 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 		}
 	}
 	tell(report{Kind: "ready"})
-	go watch(first)
+	go watch(first.IsLeader)
 	for command := range commands {
 		tell(report{Kind: "fault"})
 		switch command {
@@ -156,11 +162,11 @@ func (c *counter) event(event tenure.Event) {
 }
 
 // watch looks once a millisecond whether this process says that it leads.
-func watch(e *tenure.Election) {
+func watch(leads func() bool) {
 	leading, last := false, time.Now()
 	for {
 		time.Sleep(time.Millisecond)
-		lead, now := e.IsLeader(), time.Now()
+		lead, now := leads(), time.Now()
 		if now.Sub(last) > 100*time.Millisecond {
 			tell(report{Kind: "gap", At: now.UnixNano(), Last: last.UnixNano(), Lead: lead})
 		}

@@ -163,6 +163,9 @@ func (b *bench) overlap() time.Duration {
 	var longest int64
 	for i, one := range b.all {
 		for _, other := range b.all[i+1:] {
+			if one.kind != "child-node" || other.kind != "child-node" {
+				continue
+			}
 			for _, a := range one.intervals() {
 				for _, c := range other.intervals() {
 					longest = max(longest, min(a.to, c.to)-max(a.from, c.from))

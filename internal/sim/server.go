@@ -216,9 +216,9 @@ func (s *server) request(r tenure.Request) error {
 	return nil
 }
 
-// lives reports whether a node has a session.
+// lives reports whether a node has a session and has not left.
 func (s *server) lives(node uuid.UUID) bool {
-	return slices.ContainsFunc(s.backends, func(b *backend) bool { return b.node.ID == node })
+	return s.nodes[node] != nil && slices.ContainsFunc(s.backends, func(b *backend) bool { return b.node.ID == node })
 }
 
 // stop lets go of the timers.

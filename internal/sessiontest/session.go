@@ -1,0 +1,265 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+func releaseWakes(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	term := a.lead(role).Term
+	b.refused(role)
+	b.quiet()
+	a.resign(role, term)
+	b.woken("a release")
+	b.lead(role)
+}
+
+func abortWakes(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	a.lead(role)
+	b.refused(role)
+	b.quiet()
+	a.Abort()
+	b.woken("the end of a session")
+	b.leadSoon(role)
+}
+
+func closeLeaves(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	b.resign(role, b.lead(role).Term)
+	a.lead(role)
+	b.quiet()
+	if err := b.Close(); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
+	b.Abort()
+	b.Abort()
+	request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: b.id}
+	if err := s.request(request); !errors.Is(err, tenure.ErrUnknownNode) {
+		s.Errorf("a request to hand over to a node that left: got error %v, want ErrUnknownNode", err)
+	}
+}
+
+func waitContext(s *suite) {
+	a, role := s.open("a", timing()), tenure.NamedRole("r")
+	a.quiet()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if changed, err := a.Wait(ctx); changed || err != nil {
+		s.Errorf("Wait with a context that has ended: changed %t, error %v", changed, err)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if changed, err := a.Wait(ctx); changed || err != nil {
+		s.Errorf("Wait until the context ends: changed %t, error %v", changed, err)
+	}
+	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
+		s.Errorf("heartbeat after Wait was interrupted: %v", err)
+	}
+	a.lead(role)
+}
+
+func abortUnblocks(s *suite) {
+	a := s.open("a", timing())
+	a.quiet()
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := a.Wait(ctx)
+		ended <- err
+	}()
+	a.Abort()
+	s.lost("Wait after Abort", <-ended)
+	a.Abort()
+}
+
+func heartbeatKeeps(s *suite) {
+	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	a.lead(role)
+	next := time.NewTicker(short().RefreshInterval)
+	defer next.Stop()
+	for range 5 {
+		<-next.C
+		if _, err := a.Heartbeat(tenure.Load{Jobs: 1}); err != nil {
+			s.Fatalf("heartbeat: %v", err)
+		}
+		if _, err := b.Heartbeat(tenure.Load{}); err != nil {
+			s.Fatalf("heartbeat: %v", err)
+		}
+		b.refused(role)
+	}
+}
+
+func silenceEnds(s *suite) {
+	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	a.lead(role)
+	sent := time.Now()
+	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
+		s.Fatalf("heartbeat: %v", err)
+	}
+	b.leadSoon(role)
+	silent := time.Since(sent)
+	if silent < short().Lease {
+		s.Errorf("the role was granted to another %v after a heartbeat was sent; the lease is %v", silent, short().Lease)
+	}
+	_, err := a.Heartbeat(tenure.Load{})
+	s.lost("heartbeat after the lease", err)
+}
+
+// maySend checks that a session whose trust has ended does not prolong its
+// lease, whatever is asked of it.
+func maySend(s *suite) {
+	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	term := a.lead(role).Term
+	a.mute.Store(true)
+	began := time.Now()
+	s.eventually("the role is granted", func() bool {
+		_, err := a.Heartbeat(tenure.Load{})
+		s.lost("Heartbeat", err)
+		_, err = a.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("another")}})
+		s.lost("TryAcquire", err)
+		_, err = a.Requests()
+		s.lost("Requests", err)
+		s.lost("Release", a.Release([]tenure.Release{{Role: role, Term: term}}))
+		return b.try(role).Outcome == tenure.Granted
+	})
+	if took := time.Since(began); took > 2*short().Lease {
+		s.Errorf("a session that may not send kept its role for %v; the lease is %v", took, short().Lease)
+	}
+}
+
+func superseded(s *suite) {
+	a, role := s.open("a", timing()), tenure.NamedRole("r")
+	a.lead(role)
+	b := s.reopen(a.id, "a", timing())
+	var err error
+	s.eventually("the old session learns of the new one", func() bool {
+		_, err = a.Heartbeat(tenure.Load{})
+		return err != nil
+	})
+	s.lost("heartbeat of a superseded session", err)
+	a.Abort()
+	b.leadSoon(role)
+}
+
+func leaders(s *suite) {
+	a, b := s.open("a", timing()), s.open("b", timing())
+	red, green, blue := tenure.NamedRole("red"), tenure.NamedRole("green"), tenure.NamedRole("blue")
+	term := a.lead(red).Term
+	b.lead(green)
+	b.resign(blue, b.lead(blue).Term)
+
+	all := s.leaders()
+	if names := roleNames(all); !slices.Equal(names, []string{"green", "red"}) {
+		s.Fatalf("leaders of %q, want green and red, in this order", names)
+	}
+	l := all[1]
+	if l.Term != term || l.NodeID != a.id || l.NodeName != "a" || l.Host != "host-of-a" {
+		s.Errorf("got %+v, want term %d of a, %s", l, term, a.id)
+	}
+	if !l.Valid() || l.ValidFor <= 0 || l.ValidFor > timing().Lease {
+		s.Errorf("valid: %t, for %v; want within the lease, %v", l.Valid(), l.ValidFor, timing().Lease)
+	}
+	if l.AcquiredAt.IsZero() || !l.LeaseUntil.After(l.AcquiredAt) {
+		s.Errorf("acquired at %v, lease until %v", l.AcquiredAt, l.LeaseUntil)
+	}
+	if names := roleNames(s.leaders("red", "blue", "unknown")); !slices.Equal(names, []string{"red"}) {
+		s.Errorf("asked for red, blue and an unknown role: leaders of %q, want red alone", names)
+	}
+}
+
+func (s *suite) leaders(roles ...string) []tenure.Leader {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	leaders, err := s.backend.Leaders(ctx, roles...)
+	if err != nil {
+		s.Fatalf("Leaders: %v", err)
+	}
+	return leaders
+}
+
+func roleNames(leaders []tenure.Leader) []string {
+	var names []string
+	for _, l := range leaders {
+		names = append(names, l.Role)
+	}
+	return names
+}
+
+func (s *suite) request(r tenure.Request) error {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.backend.Request(ctx, r)
+}
+
+func requests(s *suite) {
+	a, b := s.open("a", timing()), s.open("b", timing())
+	a.lead(tenure.NamedRole("r"))
+	b.lead(tenure.NamedRole("another"))
+	a.quiet()
+	if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || pulse.Requests {
+		s.Errorf("nobody asked for anything: %+v, error %v", pulse, err)
+	}
+	for _, request := range []tenure.Request{
+		{Kind: tenure.RequestStepDown, Role: "r", By: "the suite"},
+		{Kind: tenure.RequestHandOver, Role: "r", Target: b.id, By: "the suite"},
+	} {
+		if err := s.request(request); err != nil {
+			s.Fatalf("%s: %v", request.Kind, err)
+		}
+		a.woken("a request")
+		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.Requests {
+			s.Errorf("a request waits: %+v, error %v", pulse, err)
+		}
+		if others, err := b.Requests(); err != nil || len(others) != 0 {
+			s.Errorf("requests for another node: %+v, error %v", others, err)
+		}
+		got, err := a.Requests()
+		if err != nil || len(got) != 1 {
+			s.Fatalf("got requests %+v, error %v, want one", got, err)
+		}
+		if got[0].At.IsZero() {
+			s.Error("the time of the request is not set")
+		}
+		got[0].At = time.Time{}
+		if got[0] != request {
+			s.Errorf("got %+v, want %+v", got[0], request)
+		}
+		if again, err := a.Requests(); err != nil || len(again) != 0 {
+			s.Errorf("the second time: got %+v, error %v, want none", again, err)
+		}
+	}
+}
+
+func requestsRefused(s *suite) {
+	a := s.open("a", timing())
+	for _, c := range []struct {
+		request tenure.Request
+		want    error
+	}{
+		{tenure.Request{Kind: tenure.RequestStepDown, Role: "vacant"}, tenure.ErrNoLeader},
+		{tenure.Request{Kind: tenure.RequestHandOver, Role: "vacant", Target: a.id}, tenure.ErrNoLeader},
+		{tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: uuid.New()}, tenure.ErrUnknownNode},
+	} {
+		if c.request.Role == "r" {
+			a.lead(tenure.NamedRole("r"))
+		}
+		if err := s.request(c.request); !errors.Is(err, c.want) {
+			s.Errorf("%+v: got error %v, want %v", c.request, err, c.want)
+		}
+	}
+	a.quiet()
+	if got, err := a.Requests(); err != nil || len(got) != 0 {
+		s.Errorf("refused requests were delivered: %+v, error %v", got, err)
+	}
+}

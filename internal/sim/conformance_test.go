@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/sessiontest"
+)
+
+// TestConformance runs the suite of the seam against the simulated database.
+func TestConformance(t *testing.T) {
+	sessiontest.RunIn(t, synctest.Test, func(t *testing.T) tenure.Backend {
+		w := NewWorld(1, Network{Least: time.Millisecond, Most: 3 * time.Millisecond})
+		t.Cleanup(w.Close)
+		return newFleet(w)
+	})
+}
+
+// fleet is the database as a whole cluster reaches it: every node from a machine
+// of its own.
+type fleet struct {
+	world *World
+	own   *database // for questions outside sessions
+
+	mu    sync.Mutex
+	nodes map[uuid.UUID]*database
+}
+
+func newFleet(w *World) *fleet {
+	f := &fleet{world: w, nodes: map[uuid.UUID]*database{}}
+	f.own = f.arrive()
+	return f
+}
+
+func (f *fleet) arrive() *database {
+	m := f.world.NewMachine()
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	return m.newProcess().database()
+}
+
+func (f *fleet) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	f.mu.Lock()
+	d := f.nodes[opening.Node.ID]
+	if d == nil {
+		d = f.arrive()
+		f.nodes[opening.Node.ID] = d
+	}
+	f.mu.Unlock()
+	return d.Open(ctx, opening)
+}
+
+func (f *fleet) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
+	return f.own.Leaders(ctx, roles...)
+}
+
+func (f *fleet) Request(ctx context.Context, request tenure.Request) error {
+	return f.own.Request(ctx, request)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+)
+
+const acquireLong = `Try once to take a role, and release it again.
+
+Exits 0 if the role was acquired and 1 if somebody else holds it. With --hold the
+role is kept until SIGTERM or SIGINT, or until somebody asks the holder to step
+down (both exit 0), or until it is lost (exit 3).`
+
+// acquireCommand makes one attempt to take a role.
+type acquireCommand struct {
+	out   *output
+	node  nodeFlags
+	roles roleFlags
+	hold  bool
+}
+
+func newAcquire(out *output) *cobra.Command {
+	c := &acquireCommand{out: out}
+	cmd := &cobra.Command{
+		Use:   "acquire --role NAME",
+		Short: "Try once to take a role; exit 0 if it was acquired, 1 if not",
+		Long:  acquireLong,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	c.roles.register(cmd.Flags(), "take")
+	c.node.register(cmd.Flags())
+	cmd.Flags().BoolVar(&c.hold, "hold", false, "keep the role until a signal")
+	return cmd
+}
+
+func (c *acquireCommand) run(cmd *cobra.Command) error {
+	role, err := c.roles.single()
+	if err != nil {
+		return err
+	}
+	config, err := c.node.config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
+	return c.node.with(cmd.Context(), config, func(node *tenure.Node) error {
+		election, err := node.ElectionWith(role, tenure.ElectionConfig{
+			NoReacquire: true, Retry: tenure.FixedInterval{},
+		})
+		if err != nil {
+			return err
+		}
+		election.OnEvent(func(event tenure.Event) {
+			switch event.Kind {
+			case tenure.EventAcquired, tenure.EventReleased, tenure.EventLost, tenure.EventAcquireFailed:
+				record := newEventRecord(node, event)
+				if err := c.out.print(record, record.text()); err != nil {
+					config.Logger.Error("an event could not be printed", "error", err)
+				}
+			}
+		})
+		return c.attempt(cmd.Context(), election)
+	})
+}
+
+func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election) error {
+	term, err := election.TryAcquire(ctx)
+	switch {
+	case errors.Is(err, tenure.ErrHeld):
+		return notAcquired("%s is held by %s", election.Role(), holder(ctx, election))
+	case err != nil && ctx.Err() != nil:
+		return notAcquired("interrupted before %s was acquired", election.Role())
+	case err != nil || !c.hold:
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-term.Context().Done():
+	}
+	if cause := context.Cause(term.Context()); !errors.Is(cause, tenure.ErrResigned) {
+		return fmt.Errorf("%s was lost: %w", election.Role(), cause)
+	}
+	return nil
+}
+
+// holder says who leads a role that could not be taken.
+func holder(ctx context.Context, election *tenure.Election) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	leader, err := election.Leader(ctx)
+	if err != nil {
+		return "another program"
+	}
+	return fmt.Sprintf("%s (term %d)", leader.NodeName, leader.Term)
+}

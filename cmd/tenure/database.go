@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// databaseFlags are the flags that say which database, and where in it.
+type databaseFlags struct {
+	flags  *pflag.FlagSet
+	dsn    string
+	schema string
+	prefix string
+}
+
+func (f *databaseFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.dsn, "dsn", "", "connection string of PostgreSQL; default from the environment, see tenure --help")
+	flags.StringVar(&f.schema, "schema", postgres.DefaultSchema, "schema with the tables")
+	flags.StringVar(&f.prefix, "prefix", postgres.DefaultPrefix, "what the names of the tables begin with")
+}
+
+// dsnVariables are the environment variables that hold a connection string, in
+// the order in which they are tried.
+var dsnVariables = []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}
+
+// libpqVariables are those of libpq that say which database is meant.
+var libpqVariables = []string{"PGHOST", "PGSERVICE", "PGPORT", "PGDATABASE"}
+
+// connectionString returns the connection string, empty if the variables of
+// libpq say everything. There is no default: one unset variable must not make
+// every machine elect a leader of its own.
+func (f *databaseFlags) connectionString() (string, error) {
+	if f.flags.Changed("dsn") {
+		if strings.TrimSpace(f.dsn) == "" {
+			return "", usage("--dsn is empty")
+		}
+		return f.dsn, nil
+	}
+	for _, name := range dsnVariables {
+		if value := os.Getenv(name); value != "" {
+			return value, nil
+		}
+	}
+	for _, name := range libpqVariables {
+		if os.Getenv(name) != "" {
+			return "", nil
+		}
+	}
+	return "", usage("no database is named: give --dsn, or set %s, or the variables of libpq (PGHOST, PGSERVICE, ...)",
+		strings.Join(dsnVariables, ", "))
+}
+
+// open makes the backend. It does not connect.
+func (f *databaseFlags) open(config postgres.Config) (*postgres.Backend, error) {
+	dsn, err := f.connectionString()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"schema", "prefix"} {
+		if f.flags.Lookup(name).Value.String() == "" {
+			return nil, usage("--%s is empty", name)
+		}
+	}
+	config.Schema, config.Prefix = f.schema, f.prefix
+	return postgres.New(dsn, config)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/exactly-one/tenure/internal/pgserver"
+)
+
+const demoLong = `Show failovers on a private PostgreSQL.
+
+Starts a PostgreSQL server from the binaries of this machine in a temporary
+directory, and three nodes as separate processes; kills the leader every few
+seconds and shows who leads, the term, and how long each failover took: from just
+before the kill until the next term has begun. Ctrl-C ends everything and leaves
+nothing behind.`
+
+// demoNodes is how many nodes the demonstration has.
+const demoNodes = 3
+
+// takeoverLimit is when the demonstration gives up waiting for a new leader.
+const takeoverLimit = 60 * time.Second
+
+// demoCommand shows failovers.
+type demoCommand struct {
+	out   *output
+	limit duration
+	every duration
+}
+
+func newDemo(out *output) *cobra.Command {
+	c := &demoCommand{out: out, every: duration{value: 5 * time.Second}}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show failovers on a private PostgreSQL",
+		Long:  demoLong,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	cmd.Flags().Var(&c.limit, "for", "end after this time; default: at a signal")
+	cmd.Flags().Var(&c.every, "kill-every", "how long each leader may live")
+	return cmd
+}
+
+func (c *demoCommand) run(ctx context.Context) (err error) {
+	if c.limit.value > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.limit.value)
+		defer cancel()
+	}
+	sandbox, err := pgserver.NewSandbox()
+	if err != nil {
+		return fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
+	}
+	defer func() { err = errors.Join(err, sandbox.Close()) }()
+	server, err := sandbox.Start(ctx, pgserver.Options{})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // ended before it began
+		}
+		return fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
+	}
+
+	// The kernel kills children with the thread that started them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	processes := newChildren(server.DSN())
+	defer processes.close()
+	show := &demoShow{children: processes, every: c.every.value, view: c.view(server.Installation.Version)}
+	if err := show.run(ctx); err != nil {
+		return err
+	}
+	summary := newSummary(show.failovers)
+	return c.out.print(summary, summary.text())
+}
+
+// view chooses how to show it.
+func (c *demoCommand) view(version string) demoView {
+	file, ok := c.out.w.(*os.File)
+	if !c.out.json() && ok && term.IsTerminal(int(file.Fd())) {
+		return &demoScreen{out: c.out, version: version}
+	}
+	return &demoLines{out: c.out}
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// demoLines shows the demonstration as lines of text or JSON.
+type demoLines struct{ out *output }
+
+// demoRecord is an event of the demonstration as it is printed.
+type demoRecord struct {
+	Time            timestamp `json:"time"`
+	Event           string    `json:"event"` // elected or killed
+	NodeName        string    `json:"node_name"`
+	PID             int       `json:"pid"`
+	Term            int64     `json:"term"`
+	Replaced        string    `json:"replaced,omitempty"`         // of elected: the killed leader's name
+	FailoverSeconds *float64  `json:"failover_seconds,omitempty"` // of elected: from just before the kill
+}
+
+func (v *demoLines) elected(at time.Time, slot *demoSlot, term int64, replaced *failover) error {
+	record := demoRecord{Time: timestamp(at), Event: "elected", NodeName: slot.name, PID: slot.child.pid(), Term: term}
+	text := fmt.Sprintf("%s  %s leads term %d", shortTime(at), slot.name, term)
+	if replaced != nil {
+		record.Replaced, record.FailoverSeconds = replaced.from, inSeconds(replaced.took)
+		text += fmt.Sprintf(", %s after %s was killed", milliseconds(replaced.took), replaced.from)
+	}
+	return v.out.print(record, text)
+}
+
+func (v *demoLines) killed(at time.Time, slot *demoSlot, term int64) error {
+	record := demoRecord{Time: timestamp(at), Event: "killed", NodeName: slot.name, PID: slot.child.pid(), Term: term}
+	return v.out.print(record, fmt.Sprintf("%s  %s is killed", shortTime(at), slot.name))
+}
+
+func (v *demoLines) draw(*demoShow) error { return nil }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// demoScreen shows the demonstration as a picture on a terminal that it draws
+// over. It changes nothing else of the terminal, so that whatever ends the
+// program leaves that usable.
+type demoScreen struct {
+	out     *output
+	version string
+	height  int // lines of the last picture
+}
+
+// recentFailovers is how many the picture lists.
+const recentFailovers = 8
+
+func (v *demoScreen) elected(time.Time, *demoSlot, int64, *failover) error { return nil }
+
+func (v *demoScreen) killed(time.Time, *demoSlot, int64) error { return nil }
+
+func (v *demoScreen) draw(show *demoShow) error {
+	lines := v.picture(show, time.Now())
+	var text strings.Builder
+	if v.height > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA", v.height)
+	}
+	for _, line := range lines {
+		text.WriteString(line + "\x1b[K\n")
+	}
+	text.WriteString("\x1b[J")
+	v.height = len(lines)
+	return v.out.write(text.String())
+}
+
+// picture returns the lines that show the moment.
+func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
+	lines := []string{
+		fmt.Sprintf("Tenure: %d nodes on a private PostgreSQL %s. Ctrl-C ends it.", demoNodes, v.version),
+		"",
+		fmt.Sprintf("  %-8s  %-8s  %-8s  %s", "NODE", "PID", "STATE", "FOR"),
+	}
+	for _, slot := range show.slots {
+		pid := "-"
+		if slot.child != nil {
+			pid = fmt.Sprint(slot.child.pid())
+		}
+		lived := max(0, now.Sub(slot.since)).Seconds()
+		lines = append(lines, fmt.Sprintf("  %-8s  %-8s  %-8s  %.1f s", slot.name, pid, slot.state, lived))
+	}
+	prospect := "  Nobody leads."
+	if show.leader != nil {
+		prospect = fmt.Sprintf("  %s leads term %d and will be killed in %.1f s.",
+			show.leader.name, show.term, max(0, show.next.Sub(now)).Seconds())
+	}
+	lines = append(lines, "", prospect, "", "  "+newSummary(show.failovers).text())
+	for i := len(show.failovers) - 1; i >= max(0, len(show.failovers)-recentFailovers); i-- {
+		f := show.failovers[i]
+		lines = append(lines, fmt.Sprintf("  term %-14d  %s -> %s  %9s", f.term, f.from, f.to, milliseconds(f.took)))
+	}
+	return lines
+}

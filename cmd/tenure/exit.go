@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/exactly-one/tenure"
+)
+
+// The exit codes of the program.
+const (
+	exitDone        = 0 // also after SIGTERM or SIGINT
+	exitNotAcquired = 1 // the role did not go to whom it was wanted for
+	exitUsage       = 2 // the user must change something: an argument, the connection string, a privilege, the schema
+	exitDatabase    = 3 // the database cannot be reached, or not be used
+)
+
+// exitError is an error with its exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage reports bad input.
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// notAcquired reports a role that did not go to whom it was wanted for.
+func notAcquired(format string, args ...any) error {
+	return &exitError{exitNotAcquired, fmt.Errorf(format, args...)}
+}
+
+// userErrors are the errors that go away only when the user changes something.
+var userErrors = []error{
+	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
+	tenure.ErrPrivilege, tenure.ErrSchema, tenure.ErrPooled, tenure.ErrUnknownNode,
+}
+
+// exitCode returns the exit code for the result of a command.
+func exitCode(err error) int {
+	var coded *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &coded):
+		return coded.code
+	}
+	for _, target := range userErrors {
+		if errors.Is(err, target) {
+			return exitUsage
+		}
+	}
+	if errors.Is(err, tenure.ErrHeld) || errors.Is(err, tenure.ErrNoLeader) {
+		return exitNotAcquired
+	}
+	return exitDatabase
+}
+
+// report writes the result of a command, if it is an error, as one line, and
+// returns its exit code.
+func report(w io.Writer, err error) int {
+	if err != nil {
+		fmt.Fprintf(w, "tenure: %s\n", oneLine(err))
+	}
+	return exitCode(err)
+}
+
+// oneLine is the text of an error on one line.
+func oneLine(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "interrupted before the end"
+	}
+	return flatten(err.Error())
+}
+
+// flatten makes a text one line without control characters, so that what comes
+// from elsewhere cannot forge lines or move the cursor of a terminal.
+func flatten(text string) string {
+	var flat strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.Join(strings.Fields(line), " ")
+		switch so := flat.String(); {
+		case line == "" || so == "":
+		case strings.HasSuffix(so, ":"):
+			flat.WriteString(" ")
+		default:
+			flat.WriteString("; ")
+		}
+		flat.WriteString(line)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, flat.String())
+}

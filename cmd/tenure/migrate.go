@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const migrateLong = `Create the schema, or bring an older one up to date.
+
+Nodes do this by themselves unless they run with --manual-migrations. Any number
+of processes may do it at once.`
+
+const migrateDownLong = `Undo migrations until the schema has the version given by --to.
+
+Version 0 removes everything, and with it the numbers of the terms: fencing
+tokens start again. No node may be running.`
+
+// migrateTimeout bounds a migration: it changes small tables only, but may wait
+// for another process that migrates.
+const migrateTimeout = 5 * time.Minute
+
+// migrateCommand is what the commands about the schema have in common.
+type migrateCommand struct {
+	out      *output
+	database databaseFlags
+}
+
+func newMigrate(out *output) *cobra.Command {
+	c := &migrateCommand{out: out}
+	up := func(cmd *cobra.Command, _ []string) error {
+		return c.change(cmd.Context(), (*postgres.Backend).Migrate)
+	}
+	var target int
+	down := &cobra.Command{
+		Use: "down --to VERSION", Short: "Undo migrations", Long: migrateDownLong, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("to") {
+				return usage("say with --to which version to go down to; 0 removes everything")
+			}
+			return c.change(cmd.Context(), func(b *postgres.Backend, ctx context.Context) error {
+				return b.MigrateDown(ctx, target)
+			})
+		},
+	}
+	down.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
+
+	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up}
+	c.database.register(cmd.PersistentFlags())
+	cmd.AddCommand(
+		&cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up},
+		down,
+		&cobra.Command{
+			Use: "print", Short: "Print SQL that creates the schema from nothing", Args: noArgs,
+			RunE: func(*cobra.Command, []string) error { return c.printSQL() },
+		},
+		&cobra.Command{
+			Use: "version", Short: "Print the version of the schema in the database", Args: noArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return c.change(cmd.Context(), func(*postgres.Backend, context.Context) error { return nil })
+			},
+		},
+	)
+	return cmd
+}
+
+// schemaRecord is the state of the schema as it is printed.
+type schemaRecord struct {
+	Schema        string `json:"schema"`
+	Prefix        string `json:"prefix"`
+	SchemaVersion int    `json:"schema_version"` // 0 if there is none
+}
+
+// change does something to the schema and prints the version that it then has.
+func (c *migrateCommand) change(ctx context.Context, do func(*postgres.Backend, context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	backend, err := c.database.open(postgres.Config{})
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	if err := do(backend, ctx); err != nil {
+		return err
+	}
+	version, err := backend.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	record := schemaRecord{c.database.schema, c.database.prefix, version}
+	text := fmt.Sprintf("schema %s, prefix %s: version %d", record.Schema, record.Prefix, version)
+	if version == 0 {
+		text = fmt.Sprintf("schema %s, prefix %s: no tables", record.Schema, record.Prefix)
+	}
+	return c.out.print(record, text)
+}
+
+// printSQL needs no database, only names.
+func (c *migrateCommand) printSQL() error {
+	backend, err := postgres.New("host=localhost", postgres.Config{Schema: c.database.schema, Prefix: c.database.prefix})
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	sql := backend.MigrationSQL()
+	if c.out.json() {
+		return c.out.print(map[string]string{"sql": sql}, "")
+	}
+	return c.out.write(sql)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// format is how a command prints.
+type format string
+
+const (
+	formatText format = "text"
+	formatJSON format = "json"
+)
+
+// Set implements pflag.Value.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case formatText, formatJSON:
+		*f = format(s)
+		return nil
+	default:
+		return fmt.Errorf("it must be text or json")
+	}
+}
+
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "format" }
+
+// output is where and how a command prints. Each call of its methods writes
+// whole lines at once; they may be called from several goroutines.
+type output struct {
+	format format
+
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *output) json() bool { return o.format == formatJSON }
+
+// print writes a line: the value as JSON, or the text, as the user wants it.
+func (o *output) print(value any, text string) error {
+	if !o.json() {
+		return o.write(text + "\n")
+	}
+	line, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return o.write(string(line) + "\n")
+}
+
+// printTable writes a value as JSON, or as a table whose first row is its
+// header.
+func (o *output) printTable(value any, rows [][]string) error {
+	if o.json() {
+		return o.print(value, "")
+	}
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t")) // the builder accepts everything
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	var trimmed strings.Builder
+	for line := range strings.Lines(text.String()) {
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return o.write(trimmed.String())
+}
+
+func (o *output) write(text string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, err := io.WriteString(o.w, text); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// timeFormat is RFC 3339 with all nine digits of the nanoseconds.
+const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// timestamp is a time as the program prints it in JSON; null if it is zero.
+type timestamp time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (t timestamp) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
+}
+
+// shortTime is a time as people read it.
+func shortTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}
+
+// orDash is what a table shows where there is nothing.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+)
+
+// roleFlags are the flags that name roles: by name, by one 64-bit key, or by a
+// pair of 32-bit keys.
+type roleFlags struct {
+	flags *pflag.FlagSet
+	names []string
+	keys  []string
+	key1  string
+	key2  string
+}
+
+// register adds the flags. doing says what happens to the roles.
+func (f *roleFlags) register(flags *pflag.FlagSet, doing string) {
+	f.flags = flags
+	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name; may be repeated")
+	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; may be repeated")
+	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first")
+	flags.StringVar(&f.key2, "key2", "", "the second of the pair")
+}
+
+// roles returns the roles that the flags name, possibly none.
+func (f *roleFlags) roles() ([]tenure.Role, error) {
+	pair := f.flags.Changed("key1") || f.flags.Changed("key2")
+	if len(f.names) > 0 && (len(f.keys) > 0 || pair) || len(f.keys) > 0 && pair {
+		return nil, usage("give roles either with --role, or with --key, or with --key1 and --key2, not both")
+	}
+	var roles []tenure.Role
+	for _, name := range f.names {
+		role, err := parseRole(name)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, role)
+	}
+	for _, text := range f.keys {
+		key, err := parseKey("--key", text, math.MinInt64, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, tenure.KeyRole(key))
+	}
+	if pair {
+		if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
+			return nil, usage("--key1 and --key2 belong together: give both")
+		}
+		key1, err1 := parseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
+		key2, err2 := parseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, usage("%w", err)
+		}
+		roles = append(roles, tenure.KeyPairRole(int32(key1), int32(key2)))
+	}
+	seen := map[string]bool{}
+	for _, role := range roles {
+		if seen[role.Name()] {
+			return nil, usage("the role %s is given twice", role)
+		}
+		seen[role.Name()] = true
+	}
+	return roles, nil
+}
+
+// required is roles, but none is an error.
+func (f *roleFlags) required() ([]tenure.Role, error) {
+	roles, err := f.roles()
+	if err == nil && len(roles) == 0 {
+		err = usage("no role is given: use --role NAME, or --key N, or --key1 A and --key2 B")
+	}
+	return roles, err
+}
+
+// single is required, but more than one is an error.
+func (f *roleFlags) single() (tenure.Role, error) {
+	roles, err := f.required()
+	if err != nil {
+		return tenure.Role{}, err
+	}
+	if len(roles) > 1 {
+		return tenure.Role{}, usage("give one role; %d are given", len(roles))
+	}
+	return roles[0], nil
+}
+
+var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
+
+// parseRole returns the role with this name. The names key:N and key:A:B stand
+// for the roles given by these numbers, which are called so everywhere: a role
+// of such a name with another lock would lead beside them.
+func parseRole(name string) (tenure.Role, error) {
+	match := keyName.FindStringSubmatch(name)
+	if match == nil {
+		role := tenure.NamedRole(name)
+		return role, role.Validate()
+	}
+	if match[2] == "" {
+		key, err := parseKey("the role "+name, match[1], math.MinInt64, math.MaxInt64)
+		return tenure.KeyRole(key), err
+	}
+	key1, err1 := parseKey("the role "+name, match[1], math.MinInt32, math.MaxInt32)
+	key2, err2 := parseKey("the role "+name, match[2], math.MinInt32, math.MaxInt32)
+	if err := errors.Join(err1, err2); err != nil {
+		return tenure.Role{}, usage("%w", err)
+	}
+	return tenure.KeyPairRole(int32(key1), int32(key2)), nil
+}
+
+// parseKey reads an integer, decimal or hexadecimal with 0x.
+func parseKey(what, text string, least, most int64) (int64, error) {
+	base, digits := 10, text
+	if len(text) > 2 && (text[:2] == "0x" || text[:2] == "0X") {
+		base, digits = 16, text[2:]
+	}
+	key, err := strconv.ParseInt(digits, base, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, usage("%s is not an integer: %q", what, text)
+	}
+	if err != nil || key < least || key > most {
+		return 0, usage("%s is out of range: %s; it must be between %d and %d", what, text, least, most)
+	}
+	return key, nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Tenure elects leaders on the PostgreSQL you already run: exactly one at a time,
+replaced within milliseconds of its death.
+
+Commands that talk to a database find it by --dsn, else by TENURE_DSN, PG_DSN or
+DATABASE_URL, else by the variables of libpq (PGHOST, PGSERVICE, ...).
+
+Durations are written 5s, 1m30s or as seconds: 5.0.
+
+Exit codes: 0 done, also after SIGTERM or SIGINT; 1 not acquired; 2 bad input:
+something must be changed; 3 the database cannot be reached or used.`
+
+// newRoot builds the program's tree of commands.
+func newRoot() *cobra.Command {
+	out := &output{format: formatText}
+	root := &cobra.Command{
+		Use:           "tenure",
+		Short:         "Leader election on PostgreSQL",
+		Long:          rootLong,
+		Version:       programVersion().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command %q; see tenure --help", args[0])
+			}
+			return cmd.Help()
+		},
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { out.w = cmd.OutOrStdout() },
+	}
+	root.PersistentFlags().VarP(&out.format, "output", "o", "how to print: text or json")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.AddCommand(
+		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out),
+		newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
+	)
+	return root
+}
+
+// noArgs refuses arguments of a command that takes flags only.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+)
+
+const runLong = `Stand for one or more roles and print each event until a signal.
+
+On SIGTERM or SIGINT the roles are released and the program exits 0. A database
+that cannot be reached is tried again until a signal; one that must not be used
+as it is (a pooler, a missing privilege, a newer schema) ends the program at
+once.
+
+With --no-auto-reacquire the node does not stand again after it lost or gave up
+a role. When it stands for no role any more, the program exits 0; if an attempt
+failed for another reason than that somebody else leads, 3.
+
+With -o json each event is one object on a line of its own, with time, event
+(state_change with from and to, acquired, lost, released, acquire_failed, error,
+stopped), role, term, node and node_name.`
+
+// runCommand stands in elections.
+type runCommand struct {
+	out   *output
+	node  nodeFlags
+	roles roleFlags
+
+	retryBase     duration
+	retryMax      duration
+	grace         duration
+	noAutoAcquire bool
+}
+
+func newRun(out *output) *cobra.Command {
+	c := &runCommand{out: out}
+	cmd := &cobra.Command{
+		Use:     "run --role NAME",
+		Short:   "Stand for roles and print each event until a signal",
+		Long:    runLong,
+		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("tenure run cannot run a command (%q) in this version; it only stands for the role", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *runCommand) register(flags *pflag.FlagSet) {
+	c.roles.register(flags, "stand for")
+	c.node.register(flags)
+	c.grace.allowZero = true
+	flags.Var(&c.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
+	flags.Var(&c.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
+	flags.Var(&c.grace, "reconnect-grace", "how long to try to recover a lost role before telling; default 0s: not at all")
+	flags.BoolVar(&c.noAutoAcquire, "no-auto-reacquire", false, "do not stand again after a loss or a step-down")
+}
+
+// config returns the configuration of the node.
+func (c *runCommand) config(cmd *cobra.Command) (tenure.Config, error) {
+	config, err := c.node.config(cmd.ErrOrStderr())
+	if err != nil {
+		return config, err
+	}
+	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
+		base, limit := c.retryBase.value, c.retryMax.value
+		if base == 0 {
+			base = min(time.Second, limit)
+		}
+		if limit == 0 {
+			limit = max(30*time.Second, base)
+		}
+		if base > limit {
+			return config, usage("--retry-base (%v) is longer than --retry-max (%v)", base, limit)
+		}
+		config.Retry = tenure.ExponentialBackoff{Base: base, Max: limit}
+	}
+	return config, nil
+}
+
+// run stands until the context ends.
+func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	roles, err := c.roles.required()
+	if err != nil {
+		return err
+	}
+	config, err := c.config(cmd)
+	if err != nil {
+		return err
+	}
+	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
+	err = c.node.with(ctx, config, func(node *tenure.Node) error {
+		return stand(ctx, node, roles, election, func(record eventRecord) {
+			if err := c.out.print(record, record.text()); err != nil {
+				config.Logger.Error("an event could not be printed", "error", err)
+			}
+		})
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// stand stands for roles until the context ends or no election goes on. It
+// leaves shutting down to the node's Close.
+func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(eventRecord)) error {
+	ended := make(chan error, 2*len(roles))
+	for _, role := range roles {
+		election, err := node.ElectionWith(role, config)
+		if err != nil {
+			return err
+		}
+		var failure error // of the last attempt; callbacks come one at a time
+		election.OnEvent(func(event tenure.Event) {
+			tell(newEventRecord(node, event))
+			switch event.Kind {
+			case tenure.EventAcquired:
+				failure = nil
+			case tenure.EventAcquireFailed:
+				failure = event.Err
+			case tenure.EventStopped:
+				ended <- failure
+			}
+		})
+		if err := election.Start(context.Background()); err != nil {
+			return err
+		}
+	}
+	for range roles {
+		select {
+		case failure := <-ended:
+			if failure != nil && !errors.Is(failure, tenure.ErrHeld) {
+				return failure
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const statusLong = `Show who holds each role: by the records of the elections, and by the server's
+lock table.
+
+Without --role, --key or --key1 and --key2 it shows all roles that were ever led.
+Roles given by key are shown whether Tenure knows them or not, with every program
+that holds the lock. STATE is "leads"; "waits" for a node that has the lock but
+whose term has not begun; "foreign" for a program that is not Tenure's; or
+"vacant". The exit code is 0 also when nobody leads.
+
+It reads only. What the database user may not see of other users' sessions is
+shown as "-".`
+
+// statusCommand shows who holds roles.
+type statusCommand struct {
+	out      *output
+	database databaseFlags
+	roles    roleFlags
+}
+
+func newStatus(out *output) *cobra.Command {
+	c := &statusCommand{out: out}
+	cmd := &cobra.Command{
+		Use:   "status [--role NAME]...",
+		Short: "Show who holds each role",
+		Long:  statusLong,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.roles.register(cmd.Flags(), "show")
+	c.database.register(cmd.Flags())
+	return cmd
+}
+
+// statusRecord is the answer as it is printed.
+type statusRecord struct {
+	Roles []roleRecord `json:"roles"`
+}
+
+type roleRecord struct {
+	Role     string          `json:"role"`
+	Key      string          `json:"key"`    // of the advisory lock: N or A:B
+	Leader   *leaderRecord   `json:"leader"` // null if nobody leads
+	Sessions []sessionRecord `json:"sessions"`
+}
+
+// sessionRecord is a database session that holds a role's lock. What the user
+// may not see is empty or null.
+type sessionRecord struct {
+	State       string     `json:"state"`
+	Node        *uuid.UUID `json:"node"` // null if the session is not Tenure's
+	NodeName    string     `json:"node_name"`
+	PID         int32      `json:"pid"`
+	User        string     `json:"user"`
+	Client      string     `json:"client"`
+	Application string     `json:"application"`
+	StartedAt   timestamp  `json:"started_at"`
+}
+
+// The states of a session that holds a lock.
+const (
+	stateLeads   = "leads"
+	stateWaits   = "waits" // the term has not begun
+	stateForeign = "foreign"
+)
+
+func (c *statusCommand) run(ctx context.Context) error {
+	roles, err := c.roles.roles()
+	if err != nil {
+		return err
+	}
+	backend, err := c.database.open(postgres.Config{})
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	holders, err := backend.Holders(ctx, roles...)
+	if err == nil && len(holders) == 0 {
+		err = c.requireSchema(ctx, backend)
+	}
+	if err != nil {
+		return err
+	}
+	record := statusRecord{Roles: []roleRecord{}}
+	rows := [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}}
+	for _, holder := range holders {
+		role := newRoleRecord(holder)
+		record.Roles = append(record.Roles, role)
+		rows = append(rows, role.rows(holder.Leader)...)
+	}
+	return c.out.printTable(record, rows)
+}
+
+// requireSchema tells a schema without roles from none.
+func (c *statusCommand) requireSchema(ctx context.Context, backend *postgres.Backend) error {
+	version, err := backend.SchemaVersion(ctx)
+	if err == nil && version == 0 {
+		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, c.database.schema, c.database.prefix)
+	}
+	return err
+}
+
+func newRoleRecord(holder postgres.Holder) roleRecord {
+	role := roleRecord{
+		Role: holder.Role, Key: holder.Key.String(), Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},
+	}
+	for _, s := range holder.Sessions {
+		record := sessionRecord{
+			State: stateForeign, NodeName: s.NodeName, PID: s.PID, User: s.User, Client: s.Client,
+			Application: s.Application, StartedAt: timestamp(s.Started),
+		}
+		if !s.Foreign() {
+			record.Node, record.State = &s.NodeID, stateWaits
+			if holder.Leader != nil && holder.Leader.NodeID == s.NodeID {
+				record.State = stateLeads
+			}
+		}
+		role.Sessions = append(role.Sessions, record)
+	}
+	return role
+}
+
+// rows returns the role's rows of the table: one for each session, and one for
+// a leader of record whose session is not there.
+func (r roleRecord) rows(leader *tenure.Leader) [][]string {
+	var rows [][]string
+	led := false
+	for _, s := range r.Sessions {
+		row := []string{r.Role, s.State, orDash(s.NodeName), "-", "-", "-", strconv.Itoa(int(s.PID)), orDash(s.Client), orDash(s.Application)}
+		if s.State == stateLeads {
+			led = true
+			copy(row[3:], termColumns(leader))
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case leader != nil && !led:
+		row := append([]string{r.Role, stateLeads, leader.NodeName}, termColumns(leader)...)
+		rows = append([][]string{append(row, "-", "-", "-")}, rows...)
+	case len(rows) == 0:
+		rows = [][]string{{r.Role, "vacant", "-", "-", "-", "-", "-", "-", "-"}}
+	}
+	return rows
+}
+
+// termColumns returns the table's columns on a term: its number, since when it
+// lasts, and for how long its lease still runs.
+func termColumns(leader *tenure.Leader) []string {
+	return []string{
+		strconv.FormatInt(leader.Term, 10), shortTime(leader.AcquiredAt), leader.ValidFor.Round(100 * time.Millisecond).String(),
+	}
+}

@@ -14,12 +14,10 @@ import (
 const (
 	codeInsufficientPrivilege = "42501"
 	codeUndefinedTable        = "42P01"
-	codeUndefinedFunction     = "42883"
 	codeInvalidSchema         = "3F000"
 	codeOutOfMemory           = "53200" // here: of the shared lock table
 	codeSerialization         = "40001"
-	codeQueryCanceled         = "57014"
-	codeUndefinedObject       = "42704" // here: an unknown setting
+	codeNoSuchStatement       = "26000"
 )
 
 // lost reports the end of a session whose connection has failed.
@@ -46,6 +44,9 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && fatal(pg) || conn.IsClosed() {
 		return lost(doing, err)
+	}
+	if hasCode(err, codeNoSuchStatement) {
+		return superseded("%s: somebody has reset the session: %v", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

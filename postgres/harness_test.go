@@ -166,7 +166,8 @@ func (p *peer) win(role string) tenure.Attempt {
 		if pause == 0 {
 			pause = p.opening.Timing.CheckInterval
 		}
-		p.wait(pause)
+		p.wait(min(pause, p.opening.Timing.Lease/3))
+		p.beat()
 	}
 	p.t.Fatalf("%s was not won in %v", role, patience)
 	panic("unreachable")

@@ -1,0 +1,363 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func numbered(n int) []string {
+	roles := make([]string, n)
+	for i := range roles {
+		roles[i] = fmt.Sprintf("role-%04d", i)
+	}
+	return roles
+}
+
+func TestThousandRolesAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	roles := numbered(1000)
+	for i, attempt := range first.try(roles...) {
+		if attempt.Outcome != tenure.Granted || attempt.Term != 1 {
+			t.Fatalf("%s: %+v; want its first term", roles[i], attempt)
+		}
+	}
+	for i, attempt := range second.try(roles...) {
+		if attempt.Outcome != tenure.Busy {
+			t.Fatalf("%s: %+v; want it busy", roles[i], attempt)
+		}
+	}
+	second.drain()
+	first.network.Close()
+	missing := roles
+	for deadline := time.Now().Add(patience); len(missing) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d roles were not taken over", len(missing))
+		}
+		second.wait(20 * time.Millisecond)
+		var left []string
+		for i, attempt := range second.try(missing...) {
+			switch {
+			case attempt.Outcome == tenure.Busy:
+				left = append(left, missing[i])
+			case attempt.Outcome != tenure.Granted || attempt.Term != 2:
+				t.Fatalf("%s: %+v; want its second term", missing[i], attempt)
+			}
+		}
+		missing = left
+	}
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.news.pid); held != 1001 {
+		t.Errorf("the session holds %d locks, want 1001", held)
+	}
+	if err := second.Release(releasesOf(second)); err != nil {
+		t.Fatal(err)
+	}
+	if n := row[int](t, b, "SELECT count(*) FROM {terms} WHERE ended_at IS NULL"); n > 0 {
+		t.Errorf("%d terms are open after their release", n)
+	}
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.news.pid); held != 1 {
+		t.Errorf("the session holds %d locks after the release, want 1", held)
+	}
+}
+
+func releasesOf(p *peer) []tenure.Release {
+	var all []tenure.Release
+	for _, seat := range p.seats {
+		all = append(all, tenure.Release{Role: seat.role, Term: seat.term, Reason: tenure.EndResigned})
+	}
+	return all
+}
+
+// attempt makes one attempt for one role.
+func (p *peer) attempt(c tenure.Candidate) tenure.Attempt {
+	p.t.Helper()
+	attempts, err := p.TryAcquire([]tenure.Candidate{c})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return attempts[0]
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	b := backendOn(t, pgtest.Shared(t).Database(t), Config{}) // the keys are the database's
+	first, second := open(t, b), open(t, b)
+	single, pair := tenure.KeyRole(-9), tenure.KeyPairRole(-4, 2)
+	attempts, err := first.TryAcquire([]tenure.Candidate{
+		{Role: single}, {Role: pair}, {Role: tenure.NamedRole("same").WithKey(-9)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Granted, tenure.Busy} {
+		if attempts[i].Outcome != want {
+			t.Errorf("candidate %d: %+v; want outcome %d", i, attempts[i], want)
+		}
+	}
+	again := first.attempt(tenure.Candidate{Role: tenure.NamedRole("same").WithKey(-9)})
+	if again.Outcome != tenure.Busy {
+		t.Errorf("a second role with the key of a held one: %+v; want it busy", again)
+	}
+	for _, sql := range []string{"SELECT pg_try_advisory_lock(-9)", "SELECT pg_try_advisory_lock(-4, 2)"} {
+		if row[bool](t, b, sql) {
+			t.Errorf("%s succeeds beside the leader", sql)
+		}
+	}
+	for _, role := range []tenure.Role{single, pair} {
+		if attempt := second.attempt(tenure.Candidate{Role: role}); attempt.Outcome != tenure.Busy {
+			t.Errorf("%s: %+v; want it busy", role, attempt)
+		}
+	}
+
+	mismatch := second.attempt(tenure.Candidate{Role: tenure.NamedRole(single.Name()).WithKey(10)})
+	if mismatch.Outcome != tenure.Failed || !errors.Is(mismatch.Err, tenure.ErrKeyMismatch) {
+		t.Errorf("another key for the same name: %+v; want ErrKeyMismatch", mismatch)
+	}
+	if !row[bool](t, b, "SELECT pg_try_advisory_lock(10)") {
+		t.Error("the other key is still locked")
+	}
+	if row[bool](t, b, "SELECT ended_at IS NOT NULL FROM {terms} WHERE role = $1", single.Name()) {
+		t.Error("the wrong key closed the leader's term")
+	}
+	first.release(single.Name(), tenure.EndResigned)
+	first.release(pair.Name(), tenure.EndResigned)
+	for _, role := range []tenure.Role{single, pair} {
+		if attempt := second.attempt(tenure.Candidate{Role: role}); attempt.Outcome != tenure.Granted {
+			t.Errorf("%s after its release: %+v; want it granted", role, attempt)
+		}
+	}
+}
+
+func TestInstallationsInOneDatabaseDoNotMeet(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	one := backendOn(t, server.DSN(), Config{Schema: schema})
+	other := backendOn(t, server.DSN(), Config{Schema: schema, Prefix: `it's "other"_`})
+	first, second := open(t, one), open(t, other)
+	first.take("scheduler")
+	second.take("scheduler")
+	first.release("scheduler", tenure.EndResigned)
+	second.beat()
+	second.refusedBy(open(t, other))
+	second.drain()
+	first.Abort()
+	if second.wait(100 * time.Millisecond) {
+		t.Error("a node hears of the death of another installation's")
+	}
+}
+
+// refusedBy makes sure that another peer finds the role busy.
+func (p *peer) refusedBy(other *peer) {
+	p.t.Helper()
+	other.refused("scheduler")
+}
+
+func TestReservation(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second, third := open(t, b), open(t, b), open(t, b)
+	first.take("scheduler")
+	err := first.Release([]tenure.Release{{
+		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: tenure.EndHandedOver, For: second.id, ReserveFor: time.Hour,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if attempt := third.refused("scheduler"); attempt.RetryIn <= 59*time.Minute || attempt.RetryIn > time.Hour {
+			t.Errorf("another node shall retry in %v, want an hour", attempt.RetryIn)
+		}
+	}
+	second.take("scheduler")
+	second.release("scheduler", tenure.EndResigned)
+	third.take("scheduler") // the reservation was for once
+
+	err = third.Release([]tenure.Release{{
+		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: tenure.EndHandedOver, For: uuid.New(), ReserveFor: 200 * time.Millisecond,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.refused("scheduler")
+	first.win("scheduler") // the target never came
+}
+
+func TestHolderIsReportedToTheRecovering(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	candidate := tenure.Candidate{Role: tenure.NamedRole("scheduler"), Recovering: true}
+	if attempt := second.attempt(candidate); attempt.Outcome != tenure.Busy || attempt.Holder != first.id {
+		t.Errorf("%+v; want it busy, held by %v", attempt, first.id)
+	}
+	if attempt := second.refused("scheduler"); attempt.Holder != uuid.Nil {
+		t.Errorf("unasked, the holder %v was reported", attempt.Holder)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	settle := 300 * time.Millisecond
+	first, second := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
+	first.take("scheduler")
+	second.refused("scheduler")
+	first.release("scheduler", tenure.EndResigned)
+	second.take("scheduler") // no wait after a resignation
+	second.release("scheduler", tenure.EndResigned)
+
+	first.take("scheduler")
+	second.drain()
+	first.network.Close()
+	var waiting time.Time
+	for {
+		attempt := second.try("scheduler")[0]
+		if attempt.Outcome == tenure.Waiting && waiting.IsZero() {
+			waiting = time.Now()
+			if attempt.Fenced || attempt.RetryIn <= 0 || attempt.RetryIn > settle {
+				t.Errorf("%+v; want it to wait for at most %v", attempt, settle)
+			}
+		}
+		if attempt.Outcome == tenure.Granted {
+			break
+		}
+		second.wait(max(attempt.RetryIn, time.Millisecond))
+	}
+	if waiting.IsZero() || time.Since(waiting) < settle-20*time.Millisecond {
+		t.Errorf("the term began %v after the lock was taken, want %v", time.Since(waiting), settle)
+	}
+}
+
+// A role that waits can be given up, and its lock is then free.
+func TestReleaseOfAWaitingRole(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second, third := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = time.Hour }), open(t, b)
+	first.take("scheduler")
+	first.Abort()
+	for second.try("scheduler")[0].Outcome != tenure.Waiting {
+		second.wait(10 * time.Millisecond)
+	}
+	second.beat()
+	third.refused("scheduler")
+	if err := second.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler")}}); err != nil {
+		t.Fatal(err)
+	}
+	third.take("scheduler")
+}
+
+func TestAnotherServer(t *testing.T) {
+	const lease = 400 * time.Millisecond
+	changed := map[string]string{
+		"restarted":       "UPDATE {terms} SET server_epoch = 'of an earlier life'",
+		"another lineage": "UPDATE {terms} SET server_lineage = 'of another timeline'",
+	}
+	short := func(o *peerOptions) { o.timing.Lease = lease }
+	for name, sql := range changed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			first, second := open(t, b), open(t, b, short)
+			first.take("scheduler")
+			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
+			first.release("scheduler", tenure.EndResigned) // whatever the row says
+			exec(t, b, sql)
+
+			attempt := second.try("scheduler")[0]
+			if attempt.Outcome != tenure.Waiting || attempt.RetryIn < 500*time.Millisecond || attempt.RetryIn > 600*time.Millisecond {
+				t.Fatalf("%+v; want it to wait for the longer lease, 600ms", attempt)
+			}
+			before := time.Now().UnixMilli()
+			if attempt = second.win("scheduler"); attempt.Term < before {
+				t.Errorf("the term is %d, want at least the time, %d", attempt.Term, before)
+			}
+		})
+	}
+	t.Run("the same node", func(t *testing.T) {
+		t.Parallel()
+		b := newBackend(t)
+		first := open(t, b)
+		first.take("scheduler")
+		first.release("scheduler", tenure.EndResigned)
+		exec(t, b, changed["restarted"])
+		first.take("scheduler") // at once
+		first.release("scheduler", tenure.EndResigned)
+		exec(t, b, changed["another lineage"])
+		if attempt := first.try("scheduler")[0]; attempt.Outcome != tenure.Waiting {
+			t.Errorf("on another timeline: %+v; want it to wait", attempt)
+		}
+	})
+	t.Run("locks were lost, and the role's row too", func(t *testing.T) {
+		t.Parallel()
+		b := newBackend(t)
+		if err := b.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, b, "TRUNCATE {server}")
+		p := open(t, b, short)
+		attempt := p.try("scheduler")[0]
+		if attempt.Outcome != tenure.Waiting || attempt.RetryIn <= 0 || attempt.RetryIn > lease {
+			t.Errorf("%+v; want it to wait for the rest of the lease", attempt)
+		}
+		if attempt = p.win("scheduler"); attempt.Term < time.Now().Add(-time.Minute).UnixMilli() {
+			t.Errorf("the term is %d, want a time", attempt.Term)
+		}
+		p.take("later") // the lease is over now
+	})
+}
+
+func TestLockTableAtItsEnd(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+		"max_locks_per_transaction": "10", "max_connections": "20",
+	}})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	granted, full := 0, 0
+	for i, attempt := range p.try(numbered(600)...) {
+		switch {
+		case attempt.Outcome == tenure.Granted:
+			granted++
+		case attempt.Outcome == tenure.Failed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+			full++
+		default:
+			t.Fatalf("role %d: %+v", i, attempt)
+		}
+	}
+	if granted == 0 || granted > 100 || full == 0 {
+		t.Errorf("%d roles were granted and %d refused; want at most half of 200 locks granted", granted, full)
+	}
+	p.beat()
+
+	// When the account is wrong, the server's own limit is met.
+	p.table.size = 1_000_000
+	failed := 0
+	for i, attempt := range p.try(numbered(20_000)...) {
+		if attempt.Outcome == tenure.Failed {
+			failed++
+			if !errors.Is(attempt.Err, tenure.ErrLockTableFull) {
+				t.Fatalf("role %d: %v", i, attempt.Err)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Fatal("the lock table never ended")
+	}
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); held != 1+len(p.seats) {
+		t.Errorf("%d locks are held for %d roles", held, len(p.seats))
+	}
+	row[int](t, b, "SELECT count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid") // bystanders work
+	for range 8 {
+		p.beat()
+	}
+}

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/exactly-one/tenure"
+)
+
+// meddle runs statements of a foreign hand on the session's connection.
+func (p *peer) meddle(sql string) {
+	p.t.Helper()
+	if _, err := p.conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestHeartbeatNoticesAForeignHand(t *testing.T) {
+	for name, sql := range map[string]string{
+		"DISCARD ALL":      "DISCARD ALL",
+		"RESET ALL":        "RESET ALL",
+		"another setting":  "SET tenure.incarnation = '7'",
+		"unlock all":       "SELECT pg_advisory_unlock_all()",
+		"one lock more":    "SELECT pg_advisory_lock(12345)",
+		"node lock missed": "SELECT pg_advisory_unlock(classid::int, objid::int) FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := open(t, newBackend(t))
+			p.take("scheduler")
+			p.beat()
+			p.meddle(sql)
+			for beats := 1; ; beats++ {
+				_, err := p.Heartbeat(tenure.Load{})
+				if err == nil && beats < 10 { // locks are counted now and then
+					continue
+				}
+				if !errors.Is(err, tenure.ErrSessionLost) {
+					t.Errorf("after %d heartbeats: %v; want the session lost", beats, err)
+				}
+				return
+			}
+		})
+	}
+}
+
+func TestHeartbeatNoticesANewerSession(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first := open(t, b)
+	second := open(t, b, func(o *peerOptions) { o.id = first.id })
+	if first.Incarnation() >= second.Incarnation() {
+		t.Errorf("the incarnations are %d, then %d", first.Incarnation(), second.Incarnation())
+	}
+	if _, err := first.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("the older session: %v; want it superseded", err)
+	}
+	second.beat()
+}
+
+func TestHeartbeatOfANodeFoundDead(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	exec(t, b, "UPDATE {nodes} SET status = 'dead' WHERE id = $1", p.id)
+	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("%v; want it superseded", err)
+	}
+}
+
+func TestHeartbeatWritesLoad(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	if _, err := p.Heartbeat(tenure.Load{Connections: 3, Jobs: 4, CPU: 12.5, Memory: 50}); err != nil {
+		t.Fatal(err)
+	}
+	if !row[bool](t, b, `SELECT (current_connections, current_jobs, cpu_usage, memory_usage) = (3, 4, 12.5, 50) FROM {nodes} WHERE id = $1`, p.id) {
+		t.Error("the load is not in the node's row")
+	}
+}
+
+// The server itself ends a session that is silent for a lease, and not before.
+func TestServerEndsASilentSession(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	lease := 700 * time.Millisecond
+	silent := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
+	other := open(t, b)
+	silent.take("scheduler")
+	silent.beat()
+	quiet := time.Now()
+	other.refused("scheduler")
+	other.drain()
+	other.win("scheduler")
+	if after := time.Since(quiet); after < lease || after > lease+time.Second {
+		t.Errorf("the role was free after %v; want a little more than the lease of %v", after, lease)
+	}
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndExpired)
+	}
+	var err error
+	for changed := true; changed; { // there is news of the others first
+		changed, err = silent.Wait(context.Background())
+	}
+	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrConnection) {
+		t.Errorf("the silent session: %v; want it lost", err)
+	}
+}
+
+// A session that the server does not count as idle is ended by its successor in
+// the ring.
+func TestReaperEndsAStuckSession(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	lease := 700 * time.Millisecond
+	stuck := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
+	other := open(t, b, func(o *peerOptions) { o.timing.Margin = 100 * time.Millisecond })
+	stuck.take("scheduler")
+	stuck.beat()
+	quiet := time.Now()
+	// A message without Sync: the server waits for more of it, not for a client
+	// that is idle.
+	stuck.meddle("SET statement_timeout = 0")
+	frontend := stuck.conn.PgConn().Frontend()
+	frontend.SendParse(&pgproto3.Parse{Query: "SELECT 1"})
+	if err := frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	other.drain()
+	other.win("scheduler")
+	if after := time.Since(quiet); after < lease {
+		t.Errorf("the role was free after %v, before the lease of %v was over", after, lease)
+	}
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndExpired)
+	}
+}
+
+func TestIncarnationsPassOverRowsThatARestoredServerKept(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first := open(t, b)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, b, `INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+		VALUES ($1, 40, 'old', '', 1000, 0, now())`, uuid.New())
+	if p := open(t, b); p.Incarnation() <= 40 {
+		t.Errorf("the incarnation is %d, want more than 40", p.Incarnation())
+	}
+}

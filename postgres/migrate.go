@@ -211,7 +211,7 @@ func (b *Backend) readVersion(ctx context.Context, q querier) (int, error) {
 	var version int
 	if err := q.QueryRow(ctx, b.names.sql(readVersion)).Scan(&version); err != nil {
 		if hasCode(err, codeInsufficientPrivilege) {
-			return 0, fmt.Errorf("%w: GRANT SELECT ON %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{migrations}"), err)
+			return 0, fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{migrations}"), err)
 		}
 		return 0, fmt.Errorf("read the schema's version: %w", err)
 	}

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestNewRefusesBadConfigurations(t *testing.T) {
+	const dsn = "postgres://localhost/db"
+	for name, config := range map[string]Config{
+		"long schema":  {Schema: strings.Repeat("s", 64)},
+		"long prefix":  {Prefix: strings.Repeat("p", 33)},
+		"NUL":          {Schema: "a\x00b"},
+		"not UTF-8":    {Prefix: "\xff"},
+		"a quote":      {Prefix: functionQuote},
+		"long watch":   {WatchPeriod: time.Minute},
+		"short watch":  {WatchPeriod: -1},
+		"long program": {ApplicationName: strings.Repeat("a", 64)},
+	} {
+		if _, err := New(dsn, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%s: %v; want ErrInvalidConfig", name, err)
+		}
+	}
+}
+
+func TestNewNeverShowsThePassword(t *testing.T) {
+	const password = "hunter2"
+	for _, dsn := range []string{
+		"postgres://user:" + password + "@host:notaport/db",
+		"postgres://user:" + password + "%zz@host/db",
+		"postgres://user:" + password + "@ho st/db",
+		"postgres://user:" + password + "@host/db?sslmode=bogus",
+		"postgres://user:" + password + "@host/db?connect_timeout=bogus",
+		"host=h password='" + password,
+		"host=h password=" + password + " port=99999999",
+		"host=h user=u password=" + password + " sslmode=" + password,
+		password,
+		"postgres//user:" + password + "@host/db",
+		"postgres://user:`: invalid port " + password + "@[::1/db",
+	} {
+		_, err := New(dsn, Config{})
+		if !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%q: %v; want ErrInvalidConfig", dsn, err)
+			continue
+		}
+		if strings.Contains(err.Error(), password) {
+			t.Errorf("%q: the error shows the password: %v", dsn, err)
+		}
+	}
+}
+
+func TestNewWantsADatabaseNamed(t *testing.T) {
+	for _, name := range []string{"PGHOST", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
+		t.Setenv(name, "")
+	}
+	_, err := New("", Config{})
+	if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "PGHOST") {
+		t.Errorf("%v; want ErrInvalidConfig with the choices", err)
+	}
+	t.Setenv("PGHOST", "somewhere")
+	if _, err := New("", Config{}); err != nil {
+		t.Errorf("with PGHOST: %v", err)
+	}
+}
+
+func TestChannel(t *testing.T) {
+	if got := newNames("public", "tenure_").channel(); got != "public_tenure_" {
+		t.Errorf("channel %q, want public_tenure_", got)
+	}
+	long := newNames(strings.Repeat("s", 63), "tenure_").channel()
+	other := newNames(strings.Repeat("s", 62)+"t", "tenure_").channel()
+	if len(long) > maxIdentifier || long == other {
+		t.Errorf("channels %q and %q; want them short and distinct", long, other)
+	}
+}
+
+func TestApplicationName(t *testing.T) {
+	for _, c := range [][3]string{
+		{"tenure", "api-1 session", "tenure api-1 session"},
+		{strings.Repeat("a", 60), "session", strings.Repeat("a", 55) + " session"},
+	} {
+		if got := applicationName(c[0], c[1]); got != c[2] {
+			t.Errorf("%q, %q: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}

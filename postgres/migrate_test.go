@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestTenProcessesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	var (
+		group sync.WaitGroup
+		start = make(chan struct{})
+		errs  = make([]error, 10)
+		nodes = make([]*peer, 10)
+	)
+	for i := range errs {
+		b := backendOn(t, server.DSN(), Config{Schema: schema})
+		group.Go(func() {
+			<-start
+			nodes[i], errs[i] = tryOpen(t, b)
+		})
+	}
+	close(start)
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes {
+		if i > 0 && nodes[i].installation != nodes[0].installation {
+			t.Error("there are two installations")
+		}
+	}
+	nodes[0].take("scheduler")
+	nodes[9].refused("scheduler")
+}
+
+func TestMigrations(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), Prefix: `o'd "d\_`, ManualMigrations: true})
+	ctx := context.Background()
+	version := func(want int) {
+		t.Helper()
+		if got, err := b.SchemaVersion(ctx); err != nil || got != want {
+			t.Errorf("version %d, %v; want %d", got, err, want)
+		}
+	}
+	version(0)
+	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
+		t.Errorf("open without a schema: %v; want ErrSchema", err)
+	}
+	if _, err := b.Leaders(ctx); !errors.Is(err, tenure.ErrSchema) {
+		t.Errorf("leaders without a schema: %v; want ErrSchema", err)
+	}
+	for range 2 {
+		if err := b.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version(len(migrations))
+	p := open(t, b)
+	p.take("scheduler")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.MigrateDown(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		version(0)
+	}
+	left := row[int](t, b, `SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1`, b.config.Schema)
+	if left > 0 {
+		t.Errorf("%d objects are left", left)
+	}
+
+	exec(t, b, b.MigrationSQL())
+	version(len(migrations))
+	open(t, b).take("scheduler")
+	exec(t, b, "INSERT INTO {migrations} (version) VALUES (99)")
+	for name, err := range map[string]error{
+		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, 0),
+	} {
+		if !errors.Is(err, tenure.ErrSchema) {
+			t.Errorf("a newer schema, %s: %v; want ErrSchema", name, err)
+		}
+	}
+}
+
+// user creates a database user and returns the connection string.
+func user(t testing.TB, server *pgtest.Server, name string) string {
+	t.Helper()
+	conn := server.Conn(t)
+	if _, err := conn.Exec(context.Background(), "CREATE ROLE "+name+" LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	return server.DSNFor(name, "postgres")
+}
+
+func TestRestrictedUser(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
+	owner := backendOn(t, server.DSN(), Config{Schema: "elections"})
+	node := backendOn(t, user(t, server, "node"), Config{Schema: "elections"})
+	ctx := context.Background()
+
+	if err := node.Migrate(ctx); !errors.Is(err, tenure.ErrPrivilege) {
+		t.Errorf("migrate: %v; want ErrPrivilege", err)
+	}
+	if err := owner.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tryOpen(t, node)
+	if !errors.Is(err, tenure.ErrPrivilege) {
+		t.Fatalf("open: %v; want ErrPrivilege", err)
+	}
+	grants := strings.Split(strings.TrimSpace(node.Grants("node")), "\n")
+	for _, grant := range grants[:len(grants)-1] { // the last is PUBLIC's
+		exec(t, owner, grant)
+	}
+	p := open(t, node)
+	p.take("scheduler")
+	p.release("scheduler", tenure.EndResigned)
+	p.beat()
+
+	// Each of them is needed, and named when it is missing.
+	for _, grant := range grants {
+		revoke := strings.Replace(strings.Replace(grant, "GRANT", "REVOKE", 1), " TO ", " FROM ", 1)
+		if strings.Contains(grant, "FUNCTION") {
+			revoke = strings.Replace(revoke, `"node"`, `"node", PUBLIC`, 1)
+		}
+		exec(t, owner, revoke)
+		_, err := tryOpen(t, node)
+		object := grant[strings.Index(grant, " ON ")+4 : strings.Index(grant, " TO ")]
+		if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), object) {
+			t.Errorf("%s: %v; want ErrPrivilege and %s", revoke, err, object)
+		}
+		exec(t, owner, grant)
+	}
+	open(t, node).take("scheduler")
+}
+
+// A user that may not end the sessions of another node's user is refused, since
+// it could not free that node's roles.
+func TestStrangeSibling(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	owner := backendOn(t, server.DSN(), Config{})
+	one := backendOn(t, user(t, server, "one"), Config{})
+	two := backendOn(t, user(t, server, "two"), Config{})
+	if err := owner.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, owner, owner.Grants("one")+owner.Grants("two"))
+	open(t, one)
+	_, err := tryOpen(t, two)
+	if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), `GRANT "one" TO "two"`) {
+		t.Errorf("%v; want ErrPrivilege with the GRANT", err)
+	}
+	exec(t, owner, `GRANT one TO two`)
+	open(t, two)
+}
+
+func TestApplicationUser(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	p.take("scheduler")
+	dsn := user(t, server, "application")
+	exec(t, b, b.ApplicationGrants("application"))
+	conn := pgtest.Conn(t, dsn)
+	ctx := context.Background()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.fence(ctx, tx, p.mark("scheduler")); err != nil {
+		t.Errorf("fence: %v", err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, sql := range []string{
+		"UPDATE {terms} SET term = term + 1", "UPDATE {terms} SET ended_at = now()", "DELETE FROM {terms}", "UPDATE {nodes} SET status = 'dead'",
+	} {
+		if _, err := conn.Exec(ctx, b.names.sql(sql)); !hasCode(err, codeInsufficientPrivilege) {
+			t.Errorf("%s: %v; want it forbidden", sql, err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// What a role, a database or an administrator sets must not change how
+// elections work.
+func TestSettingsAreNotInherited(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	owner := backendOn(t, server.DSN(), Config{})
+	if err := owner.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	dsn := user(t, server, "node")
+	exec(t, owner, owner.Grants("node"))
+	for name, value := range map[string]string{
+		"synchronous_commit":                  "off",
+		"default_transaction_read_only":       "on",
+		"default_transaction_isolation":       "serializable",
+		"default_transaction_deferrable":      "on",
+		"statement_timeout":                   "1s",
+		"lock_timeout":                        "1ms",
+		"idle_session_timeout":                "1h",
+		"idle_in_transaction_session_timeout": "1h",
+		"client_min_messages":                 "error",
+		"search_path":                         "elsewhere",
+		"plan_cache_mode":                     "force_custom_plan",
+	} {
+		exec(t, owner, fmt.Sprintf("ALTER ROLE node SET %s = %s", name, literal(value)))
+	}
+	b := backendOn(t, dsn, Config{})
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	second.refused("scheduler")
+	for name, want := range map[string]string{
+		"synchronous_commit":                  "on",
+		"default_transaction_read_only":       "off",
+		"default_transaction_isolation":       "read committed",
+		"default_transaction_deferrable":      "off",
+		"statement_timeout":                   "1500ms",
+		"lock_timeout":                        "1500ms",
+		"idle_session_timeout":                "10s",
+		"idle_in_transaction_session_timeout": "10s",
+		"client_connection_check_interval":    "1s",
+		"client_min_messages":                 "warning",
+		"tcp_user_timeout":                    "0", // not TCP: a local socket
+		incarnationSetting:                    fmt.Sprint(first.Incarnation()),
+	} {
+		var got string
+		if err := first.conn.QueryRow(context.Background(), "SELECT current_setting($1)", name).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if name == "tcp_user_timeout" && server.Host[0] != '/' {
+			want = "20000"
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+
+	// The watch outlives the statement timeout of the role.
+	second.drain()
+	eventually(t, owner, `SELECT now() - query_start > interval '1.2 s' FROM pg_stat_activity WHERE application_name LIKE '%watch' AND pid > $1`, 0)
+	first.network.Close()
+	second.win("scheduler")
+}
+
+// A wait for a standby must not hold back the cleaning of dead rows.
+func TestWatchLetsTheHorizonAdvance(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	log := new(logBuffer)
+	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), WatchPeriod: 300 * time.Millisecond})
+	open(t, b)
+	watching := open(t, b, logTo(log))
+	const horizon = `SELECT coalesce(min(backend_xmin::text::bigint), 0) FROM pg_stat_activity WHERE application_name = $1`
+	name := applicationName("tenure", watching.opening.Node.Name+" watch")
+	first := row[int64](t, b, horizon, name)
+	eventually(t, b, "SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE application_name = $1", name)
+	for range 5 { // transaction ids go on
+		exec(t, b, "UPDATE {nodes} SET version = version || 'x'")
+	}
+	eventually(t, b, "SELECT backend_xmin::text::bigint > $2 FROM pg_stat_activity WHERE application_name = $1", name, first)
+	if log.contains("watch connection failed") {
+		t.Error("the watch connection failed meanwhile")
+	}
+	if strings.Contains(server.Log(), "still waiting for") {
+		t.Error("the server's log reports the wait")
+	}
+}
+
+// A wait for a synchronous standby that somebody cancels looks like success,
+// with a warning.
+func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	p.take("scheduler")
+	server.Configure(t, map[string]string{"synchronous_standby_names": "nobody"})
+	eventually(t, b, "SELECT current_setting('synchronous_standby_names') = 'nobody'")
+	admin := server.Conn(t)
+	if _, err := admin.Exec(context.Background(), "SET synchronous_commit = local"); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := func(call func() error) error {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep'`
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(patience); ; <-tick.C {
+			select {
+			case err := <-done:
+				return err
+			default:
+			}
+			if _, err := admin.Exec(context.Background(), cancel, p.news.pid); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the call did not return")
+			}
+		}
+	}
+	err := cancelled(func() error { _, err := p.Heartbeat(tenure.Load{}); return err })
+	if err == nil || errors.Is(err, tenure.ErrSessionLost) {
+		t.Errorf("heartbeat: %v; want an error that the session survives", err)
+	}
+	err = cancelled(func() error {
+		_, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("other")}})
+		return err
+	})
+	if !errors.Is(err, tenure.ErrSessionLost) {
+		t.Errorf("a term: %v; want the session lost", err)
+	}
+}
+
+func TestWatchConnectionComesBack(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second, third := open(t, b), open(t, b), open(t, b)
+	first.take("scheduler")
+	second.drain()
+	const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1"
+	name := applicationName("tenure", second.opening.Node.Name+" watch")
+	before := row[int32](t, b, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", name)
+	exec(t, b, end, name)
+	second.refused("scheduler") // the session itself goes on
+	eventually(t, b, "SELECT pid <> $2 FROM pg_stat_activity WHERE application_name = $1", name, before)
+	second.drain()
+	third.drain()
+	first.network.Close()
+	second.win("scheduler")
+}
+
+// While the watch connection is down, the session looks for silent nodes.
+func TestBlindSessionReaps(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	silent, other := open(t, b), open(t, b)
+	silent.take("scheduler")
+	other.watch.leave()
+	other.watch.blind.Store(true)
+	silent.watch.leave()
+	other.refused("scheduler")
+	exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", silent.id)
+	other.win("scheduler")
+}
+
+func TestSeveralHosts(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{})
+	replica := primary.Replica(t, pgtest.ReplicaOptions{})
+	b := backendOn(t, replica.DSN(), Config{})
+	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrInRecovery) {
+		t.Errorf("a replica alone: %v; want ErrInRecovery", err)
+	}
+	hosts := func(a, b *pgtest.Server) string {
+		return fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres sslmode=disable", a.Host, b.Host, a.Port, b.Port)
+	}
+	open(t, backendOn(t, hosts(replica, primary), Config{})).take("scheduler")
+	primary.Stop(t, "fast")
+	_, err := tryOpen(t, backendOn(t, hosts(replica, primary), Config{}))
+	if !errors.Is(err, tenure.ErrConnection) || errors.Is(err, tenure.ErrRefused) {
+		t.Errorf("a replica, and a primary that is down: %v; want an error that may pass", err)
+	}
+}
+
+func TestConnectFunction(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	calls := 0
+	b := backendOn(t, "postgres://nobody@nowhere/none", Config{
+		Schema: server.Schema(t),
+		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+			calls++
+			right, err := pgx.ParseConfig(server.DSN())
+			if err != nil {
+				return nil, err
+			}
+			config.Host, config.Port, config.User, config.Database = right.Host, right.Port, right.User, right.Database
+			config.TLSConfig, config.Fallbacks = nil, nil
+			return pgx.ConnectConfig(ctx, config)
+		},
+	})
+	p := open(t, b)
+	p.take("scheduler")
+	if leaders, err := b.Leaders(context.Background()); err != nil || len(leaders) != 1 {
+		t.Errorf("leaders: %v, %v; want one", leaders, err)
+	}
+	if calls != 3 {
+		t.Errorf("it was called %d times, want 3", calls)
+	}
+}

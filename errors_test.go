@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,10 +56,7 @@ func TestErrorsMatchTheirCategoriesAndNoOthers(t *testing.T) {
 	for err, ancestors := range ancestry {
 		wrapped := fmt.Errorf("heartbeat: %w", err)
 		for other := range ancestry {
-			want := other == err
-			for _, ancestor := range ancestors {
-				want = want || other == ancestor
-			}
+			want := slices.Contains(append(ancestors, err), other)
 			if got := errors.Is(wrapped, other); got != want {
 				t.Errorf("%q is %q: %v", err, other, got)
 			}

@@ -84,7 +84,8 @@ func TestLockKeysDiffer(t *testing.T) {
 
 func TestRolesAreComparable(t *testing.T) {
 	t.Parallel()
-	if tenure.NamedRole("a") != tenure.NamedRole("a") || tenure.NamedRole("a") == tenure.NamedRole("b") {
+	a, again, b := tenure.NamedRole("a"), tenure.NamedRole("a"), tenure.NamedRole("b")
+	if a != again || a == b {
 		t.Error("roles by name")
 	}
 	if tenure.NamedRole("key:1") == tenure.KeyRole(1) {

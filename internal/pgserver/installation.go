@@ -16,8 +16,8 @@ import (
 // postgres in them, separated like those of PATH.
 const BinariesVariable = "TENURE_PG_BIN"
 
-// ErrNotInstalled: no PostgreSQL server of the wanted version was found. The
-// message says how to get one.
+// ErrNotInstalled means that no PostgreSQL server of the wanted version was
+// found. The message says how to get one.
 var ErrNotInstalled = errors.New("no PostgreSQL server found on this machine")
 
 // usualPlaces are where distributions put the server's programs.

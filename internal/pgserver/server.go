@@ -73,7 +73,8 @@ func (s *Sandbox) Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, err
 	}
 	s.add(server)
-	return server, server.Start(ctx)
+	err = server.Start(ctx)
+	return server, err
 }
 
 func (s *Sandbox) newServer(installation Installation, options Options) (*Server, error) {

@@ -1,0 +1,57 @@
+# Tenure: leader election on PostgreSQL.
+#
+# Each target does all its own set-up on a machine that has Go.
+
+GO      ?= go
+BIN     := $(CURDIR)/bin
+MODULES := . cmd/tenure
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+# Run a command in every module.
+in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fmt build bench-failover sim clean prerequisites
+
+help: ## print this list
+	@echo "Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+demo: build ## three nodes on a private PostgreSQL; kill the leader, watch the failover
+	@.ci/prerequisites
+	$(BIN)/tenure demo $(ARGS)
+
+test: prerequisites ## all tests, with the race detector where there is a C compiler (RACE= turns it off)
+	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); \
+	$(call in-modules,$(GO) test $$race -timeout 20m $(ARGS) ./...)
+
+lint: $(GOLANGCI_LINT) ## formatting, go vet and golangci-lint
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
+	@$(call in-modules,$(GO) vet ./...)
+	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
+
+fmt: ## format all code
+	gofmt -w .
+
+build: ## the program, as bin/tenure
+	cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
+
+bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
+	$(GO) run ./bench/failover $(ARGS)
+
+sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
+	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)
+
+clean: ## remove what was built
+	rm -rf $(BIN)
+
+prerequisites:
+	@.ci/prerequisites pgbouncer
+
+$(GOLANGCI_LINT):
+	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"
+	@mkdir -p $(BIN)/build
+	@GOWORK=off GOBIN=$(BIN)/build $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(BIN)/build/golangci-lint $@ && rmdir $(BIN)/build

@@ -1,0 +1,70 @@
+// Command billing is one of several replicas of which exactly one writes
+// invoices.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Getenv("DATABASE_URL")); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, dsn string) error {
+	pool, err := pgxpool.New(ctx, dsn) // for the work itself
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS invoices (term bigint, written timestamptz DEFAULT now())")
+	if err != nil {
+		return err
+	}
+
+	db, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	node, err := tenure.Open(ctx, db, tenure.Config{}) // two connections, however many elections
+	if err != nil {
+		return err
+	}
+	defer func() { _ = node.Close(context.WithoutCancel(ctx)) }()
+
+	election, err := node.Election(tenure.NamedRole("billing"))
+	if err != nil {
+		return err
+	}
+	return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		for {
+			err := postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, "INSERT INTO invoices (term) VALUES ($1)", term.Number())
+				return err // committed only if this term still stands
+			})
+			if err != nil {
+				return err
+			}
+			log.Printf("invoice written in term %d", term.Number())
+			select {
+			case <-ctx.Done(): // before anyone else can lead
+				return context.Cause(ctx)
+			case <-time.After(time.Second):
+			}
+		}
+	})
+}

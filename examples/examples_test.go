@@ -1,0 +1,98 @@
+package examples
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// What people copy from the README is what is compiled and run here.
+func TestReadmeShowsTheExample(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("billing/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := bytes.Cut(readme, []byte("```go\n"))
+	block, _, closed := bytes.Cut(rest, []byte("```\n"))
+	if !found || !closed {
+		t.Fatal("the README has no block of Go")
+	}
+	if !bytes.Equal(block, program) {
+		t.Error("the README's first block of Go differs from billing/main.go")
+	}
+}
+
+func TestBilling(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Shared(t).Database(t)
+	program := filepath.Join(t.TempDir(), "billing")
+	if output, err := exec.Command("go", "build", "-o", program, "./billing").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+
+	first := launch(t, program, dsn)
+	first.await(t, "invoice written in term ")
+	second := launch(t, program, dsn)
+	if err := first.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.await(t, "invoice written in term ")
+
+	if err := second.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	second.await(t, "to=stopped")
+	if err := second.command.Wait(); err != nil {
+		t.Errorf("after an interrupt: %v", err)
+	}
+	var terms int
+	if err := pgtest.Conn(t, dsn).QueryRow(t.Context(), "SELECT count(DISTINCT term) FROM invoices").Scan(&terms); err != nil || terms != 2 {
+		t.Errorf("invoices of %d terms, %v", terms, err)
+	}
+}
+
+// process is a running example, with the lines it prints.
+type process struct {
+	command *exec.Cmd
+	lines   *bufio.Scanner
+}
+
+func launch(t *testing.T, program, dsn string) process {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program) // ended with the test at the latest
+	command.Env = append(os.Environ(), "DATABASE_URL="+dsn)
+	output, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() }) // an error if it was killed or is waited for twice
+	return process{command, bufio.NewScanner(output)}
+}
+
+// await reads up to a line that contains a text.
+func (p process) await(t *testing.T, text string) {
+	t.Helper()
+	for p.lines.Scan() {
+		if strings.Contains(p.lines.Text(), text) {
+			return
+		}
+		t.Log(p.lines.Text())
+	}
+	t.Fatalf("the program ended before it printed %q: %v", text, p.lines.Err())
+}

@@ -30,6 +30,7 @@ type backend struct {
 
 	idle    *time.Timer // the idle timeout; nil before the first use
 	running *statement
+	working *time.Timer // until the running statement ends
 	abandon bool // the client closed the connection during a statement
 	ended   bool
 	endedAt time.Duration
@@ -74,7 +75,7 @@ func (b *backend) execute(st *statement) {
 	case takes > timeout:
 		takes, failure = timeout, errStatementTimeout
 	}
-	s.world.after(takes, func() { b.finish(st, failure) })
+	b.working = s.world.after(takes, func() { b.finish(st, failure) })
 }
 
 // finish performs a statement's effect and answers. Only now does the idle
@@ -82,9 +83,6 @@ func (b *backend) execute(st *statement) {
 func (b *backend) finish(st *statement, failure error) {
 	if b.ended {
 		return
-	}
-	if b.stuck {
-		return // it was stuck halfway: execute again when that ends
 	}
 	if failure == nil {
 		failure = st.effect(b)
@@ -109,6 +107,9 @@ func (b *backend) setStuck(stuck bool) {
 	switch {
 	case stuck:
 		b.stopIdleTimer()
+		if b.running != nil {
+			b.working.Stop()
+		}
 	case b.running != nil:
 		b.execute(b.running)
 	default:

@@ -20,7 +20,7 @@ type database struct {
 var _ tenure.Backend = (*database)(nil)
 
 func (p *Process) database() *database {
-	return &database{process: p, rnd: newStream(p.machine.world.seed, p.name+" pool")}
+	return &database{process: p, rnd: p.machine.world.stream(p.name + " pool")}
 }
 
 // Open implements tenure.Backend.

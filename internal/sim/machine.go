@@ -30,6 +30,11 @@ func (w *World) NewMachine() *Machine {
 	m.sessionUp, m.sessionDown = w.newPath(), w.newPath()
 	m.watchUp, m.watchDown = w.newPath(), w.newPath()
 	m.poolUp, m.poolDown = w.newPath(), w.newPath()
+	if w.network.Steady {
+		for _, p := range m.paths() {
+			p.least += time.Duration(len(w.machines)) * 100 * time.Microsecond
+		}
+	}
 	w.machines = append(w.machines, m)
 	return m
 }

@@ -83,7 +83,7 @@ func (p *Process) live(member Member) {
 		w.mu.Lock()
 		p.elections[role] = election
 		w.mu.Unlock()
-		rnd := newStream(w.seed, p.name+" work on "+role)
+		rnd := w.stream(p.name + " work on " + role)
 		standing.Go(func() { p.stand(running, election, member.Work, rnd) })
 	}
 	<-p.ctx.Done()

@@ -46,8 +46,8 @@ func (m *Machine) newProcess() *Process {
 	}
 	p := &Process{
 		machine: m, name: name, died: make(chan struct{}), ended: make(chan struct{}),
-		rnd:  newStream(w.seed, name),
-		gate: &gate{world: w, rnd: newStream(w.seed, name+" gate")},
+		rnd:  w.stream(name),
+		gate: &gate{world: w, rnd: w.stream(name + " gate")},
 
 		elections: map[string]*tenure.Election{}, work: map[string]*work{},
 	}

@@ -55,7 +55,7 @@ type nodeRow struct {
 
 func newServer(w *World) *server {
 	s := &server{
-		world: w, rnd: newStream(w.seed, "server"),
+		world: w, rnd: w.stream("server"),
 		up: true, started: identity{1, 1}, first: identity{1, 1},
 		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{},
 	}

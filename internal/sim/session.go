@@ -91,7 +91,9 @@ func (s *session) Abort() {
 		if s.hungUp {
 			return
 		}
-		s.process.log("aborts its session")
+		if s.cause == nil {
+			s.process.log("closes its session")
+		}
 		s.world.checker.aborted(s)
 		s.hangUp(false)
 	})

@@ -44,7 +44,8 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(p.work, role)
-	p.log("has stopped its work on %s, term %d: %v (context: %v)", role, term.Number(), err, context.Cause(ctx))
+	p.log("has stopped its work on %s, term %d", role, term.Number())
+	p.log("| work returned: %v; context: %v", err, context.Cause(ctx))
 	return err
 }
 

@@ -9,6 +9,10 @@ import (
 type Network struct {
 	Least, Most time.Duration // latency, one way
 	Loss        float64       // part of the notifications that are lost
+
+	// Steady leaves nothing to chance: everything takes its least time, the
+	// messages of each machine a little longer than those of the one before.
+	Steady bool
 }
 
 // World is one simulated installation. It must be made inside a synctest

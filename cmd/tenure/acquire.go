@@ -35,7 +35,7 @@ func newAcquire(out *output) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.roles.register(cmd.Flags(), "take")
-	c.node.register(cmd.Flags())
+	c.node.register(cmd.Flags(), "error")
 	cmd.Flags().BoolVar(&c.hold, "hold", false, "keep the role until a signal")
 	return cmd
 }

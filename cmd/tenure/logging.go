@@ -13,8 +13,10 @@ type logFlags struct {
 	format string
 }
 
-func (f *logFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "log-level", "warn", "least level to log on standard error: debug, info, warn or error")
+// register adds the flags. What a command tells anyway need not be in its log,
+// so each has a least level of its own.
+func (f *logFlags) register(flags *pflag.FlagSet, level string) {
+	flags.StringVar(&f.level, "log-level", level, "least level to log on standard error: debug, info, warn or error")
 	flags.StringVar(&f.format, "log-format", "text", "format of the log: text or json")
 }
 

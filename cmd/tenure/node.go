@@ -31,10 +31,10 @@ type nodeFlags struct {
 	wait    duration
 }
 
-func (f *nodeFlags) register(flags *pflag.FlagSet) {
+func (f *nodeFlags) register(flags *pflag.FlagSet, logLevel string) {
 	f.flags = flags
 	f.database.register(flags)
-	f.log.register(flags)
+	f.log.register(flags, logLevel)
 	f.settle.allowZero, f.wait.allowZero = true, true
 	flags.BoolVar(&f.manual, "manual-migrations", false, "refuse a missing or older schema instead of migrating it")
 	flags.StringVar(&f.name, "name", "", "what people call this node; default the host's name and the process id")

@@ -43,7 +43,7 @@ func newObserve(out *output) *cobra.Command {
 	flags := cmd.Flags()
 	c.roles.register(flags, "follow")
 	c.database.register(flags)
-	c.log.register(flags)
+	c.log.register(flags, "warn")
 	flags.Var(&c.check, "check-interval", "time between questions when no news comes")
 	return cmd
 }
@@ -76,6 +76,17 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 	defer backend.Close()
 
 	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	look := func() error {
+		leaders, err := backend.Leaders(ctx, names...)
+		if err != nil {
+			return err
+		}
+		return c.tell(time.Now(), leaders)
+	}
+	if err := look(); err != nil {
+		return err
+	}
 	wake := make(chan struct{}, 1)
 	listening := make(chan struct{})
 	go func() {
@@ -86,28 +97,17 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 		cancel()
 		<-listening
 	}()
-
 	check := time.NewTicker(c.check.value)
 	defer check.Stop()
-	for first := true; ; first = false {
-		leaders, err := backend.Leaders(ctx, names...)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && first:
-			return err
-		case err != nil:
-			logger.Warn("looking up the leaders failed", "error", err)
-		default:
-			if err := c.tell(time.Now(), leaders); err != nil {
-				return err
-			}
-		}
+	for {
 		select {
 		case <-wake:
 		case <-check.C:
 		case <-ctx.Done():
 			return nil
+		}
+		if err := look(); err != nil && ctx.Err() == nil {
+			logger.Warn("looking up the leaders failed", "error", err)
 		}
 	}
 }

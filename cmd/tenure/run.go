@@ -59,7 +59,7 @@ func newRun(out *output) *cobra.Command {
 
 func (c *runCommand) register(flags *pflag.FlagSet) {
 	c.roles.register(flags, "stand for")
-	c.node.register(flags)
+	c.node.register(flags, "warn")
 	c.grace.allowZero = true
 	flags.Var(&c.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
 	flags.Var(&c.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")

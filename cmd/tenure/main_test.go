@@ -1,0 +1,19 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// asProgram is the environment variable that makes the test binary be the
+// program, so that tests can run real processes of what they were built from.
+const asProgram = "TENURE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(realMain())
+	}
+	pgtest.Main(m)
+}

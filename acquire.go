@@ -134,7 +134,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 	case Busy:
 		if e.State() == Reconnecting {
 			if result.Holder == n.id || result.Holder == uuid.Nil {
-				a.at = now + s.nextTry(a, now) // our own lost session still holds it
+				a.at = now + nextTry(a) // our own lost session still holds it
 				return false
 			}
 			e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
@@ -142,7 +142,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 			return false
 		}
 		if a.burst > 0 && result.RetryIn == 0 {
-			a.at = now + s.nextTry(a, now)
+			a.at = now + nextTry(a)
 			return false
 		}
 		if result.RetryIn > 0 {
@@ -151,7 +151,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 		return s.fail(e, fsm.AcquireFailed, ErrHeld)
 	case Failed:
 		if e.State() == Reconnecting {
-			a.at, a.err = now+s.nextTry(a, now), result.Err
+			a.at, a.err = now+nextTry(a), result.Err
 			return false
 		}
 		n.log.Warn("taking a role failed", "role", e.role.Name(), "error", result.Err)
@@ -161,7 +161,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 }
 
 // nextTry returns the pause before the next quick try.
-func (s *session) nextTry(a *attempt, now time.Duration) time.Duration {
+func nextTry(a *attempt) time.Duration {
 	if a.burst == 0 {
 		return burstDelays[len(burstDelays)-1]
 	}

@@ -169,7 +169,7 @@ func (e *Election) settled(life uint64) bool {
 // node's mutex.
 func (e *Election) unfinished(doing string, err error) error {
 	if e.term != nil {
-		if any, _ := e.term.running(); any {
+		if some, _ := e.term.running(); some {
 			return fmt.Errorf("%s %s: %w: %w", doing, e.role, ErrWorkRunning, err)
 		}
 	}

@@ -95,8 +95,8 @@ var (
 	ErrUnknownNode = derive(ErrTenure, "no such node")
 )
 
-// Done, returned by the function given to [Election.Run], resigns and ends Run
-// without an error.
+// Done is what the function given to [Election.Run] returns to resign and to end
+// Run without an error.
 var Done = errors.New("done")
 
 // derived is a sentinel with a parent: errors.Is finds the whole chain.

@@ -15,15 +15,14 @@ import (
 
 // database is a coordinator in memory whose sessions do what a test tells them.
 type database struct {
-	mu        sync.Mutex
-	refuse    error // what Open returns
-	opened    int
-	holders   map[string]*conn
-	terms     map[string]int64
-	leaders   map[string]tenure.Leader
-	requests  []tenure.Request
-	sessions  []*conn // newest last
-	lockedFor map[string]*conn
+	mu       sync.Mutex
+	refuse   error // what Open returns
+	opened   int
+	holders  map[string]*conn
+	terms    map[string]int64
+	leaders  map[string]tenure.Leader
+	requests []tenure.Request
+	sessions []*conn // newest last
 }
 
 func newDatabase() *database {

@@ -113,7 +113,7 @@ func (s *session) end(cause error) {
 	if s.trustTimer != nil {
 		s.trustTimer()
 	}
-	gone := append(s.releasing, s.releases...)
+	gone := slices.Concat(s.releasing, s.releases)
 	s.releases, s.releasing = nil, nil
 	terms := slices.Collect(maps.Keys(s.terms))
 	for _, term := range terms {
@@ -294,13 +294,14 @@ func (s *session) next() (job, time.Duration) {
 		return jobRelease, 0
 	case s.leaving && len(s.terms) == 0:
 		return jobLeave, 0
-	case s.requested && len(s.terms) > 0:
-		return jobRequests, 0
 	}
 	due, next := s.due(now)
 	if len(due) > 0 {
 		s.trying = due
 		return jobAcquire, 0
+	}
+	if s.requested && len(s.terms) > 0 {
+		return jobRequests, 0
 	}
 	return jobWait, min(next, s.nextBeat) - now
 }

@@ -161,12 +161,12 @@ func (t *Term) bodyReturned() {
 
 // running reports whether work has not returned, and whether it is work that
 // may go on until StopTimeout after the term was asked to end.
-func (t *Term) running() (any, polite bool) {
+func (t *Term) running() (some, polite bool) {
 	t.work.Lock()
 	defer t.work.Unlock()
-	any = t.work.guards > 0 || t.work.body
+	some = t.work.guards > 0 || t.work.body
 	polite = t.work.guards > 0 || t.work.body && t.listened.Load()
-	return any, polite
+	return some, polite
 }
 
 // settle moves the end of the term along after work has returned.
@@ -216,14 +216,14 @@ func (t *Term) end(cause error) {
 // advance takes the next step of: trust ends, the context is cancelled, the
 // work returns, the lock is released (Invariant 4). Under the node's mutex.
 func (t *Term) advance() {
-	any, polite := t.running()
+	some, polite := t.running()
 	if !t.over.Load() {
 		if t.resigning && !polite {
 			t.end(t.cause)
 		}
 		return
 	}
-	if any || t.queued {
+	if some || t.queued {
 		return
 	}
 	t.queued = true

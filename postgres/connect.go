@@ -89,7 +89,7 @@ func connectError(err error) error {
 	}
 	// The chain is cut, or the error would match ErrInRecovery.
 	if errors.Is(err, tenure.ErrRefused) {
-		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err)
+		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
 	}
 	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
 }

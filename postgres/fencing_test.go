@@ -55,7 +55,7 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback(ctx)
+		t.Cleanup(func() { _ = tx.Rollback(ctx) }) // before the pool is closed
 		if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
 			t.Fatal(err)
 		}

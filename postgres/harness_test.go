@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -225,7 +226,7 @@ func eventually(t testing.TB, b *Backend, sql string, args ...any) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
 		var holds bool
-		if err := conn.QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&holds); err != nil && err != pgx.ErrNoRows {
+		if err := conn.QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&holds); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 		if holds {

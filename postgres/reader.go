@@ -61,7 +61,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 		}
 		r.slot <- conn
 	}()
-	if conn != nil && conn.PgConn().CheckConn() != nil { // ended since the last question
+	if conn != nil && conn.Ping(ctx) != nil { // ended since the last question
 		discard(conn)
 		conn = nil
 	}

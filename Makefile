@@ -27,8 +27,9 @@ test: prerequisites ## all tests, with the race detector where there is a C comp
 	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); \
 	$(call in-modules,$(GO) test $$race -timeout 20m $(ARGS) ./...)
 
-lint: $(GOLANGCI_LINT) ## formatting, go vet and golangci-lint
+lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
+	@$(call in-modules,$(GO) mod tidy -diff)
 	@$(call in-modules,$(GO) vet ./...)
 	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
 

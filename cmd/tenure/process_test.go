@@ -93,13 +93,16 @@ type process struct {
 }
 
 // launch starts the program; it is killed with the test.
-func launch(t *testing.T, args ...string) *process {
+func launch(t *testing.T, args ...string) *process { t.Helper(); return launchWith(t, nil, args...) }
+
+// launchWith is launch with more environment variables.
+func launchWith(t *testing.T, variables []string, args ...string) *process {
 	t.Helper()
 	p := &process{
 		t: t, command: exec.Command(os.Args[0], args...), lines: make(chan string, 1000),
 		done: make(chan struct{}), written: make(chan struct{}),
 	}
-	p.command.Env = environment()
+	p.command.Env = environment(variables...)
 	p.command.Stderr = p
 	stdin, err := p.command.StdinPipe()
 	if err != nil {

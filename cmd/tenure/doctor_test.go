@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// examine returns what "tenure doctor" prints as JSON.
+func examine(t *testing.T, code int, args ...string) map[string]string {
+	t.Helper()
+	var record struct {
+		Findings []struct{ Name, Severity, Detail, Advice string }
+	}
+	invoke(t, append([]string{"doctor", "-o", "json"}, args...)...).want(t, code).decode(t, &record)
+	found := map[string]string{}
+	for _, f := range record.Findings {
+		if f.Detail == "" {
+			t.Errorf("%s says nothing", f.Name)
+		}
+		found[f.Name] = f.Severity
+	}
+	return found
+}
+
+// TestDoctorOnAHealthyDatabase finds no failure, and changes nothing.
+func TestDoctorOnAHealthyDatabase(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	for range 2 { // without and with a schema
+		before := place.schemaVersion(t)
+		found := examine(t, exitDone, place.with()...)
+		for name, severity := range found {
+			if severity == postgres.Failure.String() {
+				t.Errorf("%s: %s", name, severity)
+			}
+		}
+		if len(found) < 8 {
+			t.Errorf("only %v", found)
+		}
+		if place.schemaVersion(t) != before {
+			t.Error("the doctor changed the schema")
+		}
+		invoke(t, place.with("migrate")...).want(t, exitDone)
+	}
+	text := invoke(t, place.with("doctor")...).want(t, exitDone).stdout
+	if !strings.HasPrefix(text, "ok") || !strings.Contains(text, "PostgreSQL") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestDoctorOnABadDatabase says what is wrong, with exit code 3.
+func TestDoctorOnABadDatabase(t *testing.T) {
+	t.Parallel()
+	found := examine(t, exitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
+	if found["connection"] != postgres.Failure.String() {
+		t.Errorf("unreachable: %v", found)
+	}
+
+	primary := pgtest.Start(t, pgtest.Options{})
+	replica := primary.Replica(t, pgtest.ReplicaOptions{})
+	got := invoke(t, "doctor", "--dsn", replica.DSN()).want(t, exitDatabase)
+	if !strings.Contains(got.stdout, "failure") || !strings.Contains(got.stdout, "recovery") {
+		t.Errorf("replica: %s", got.stdout)
+	}
+	if !strings.HasPrefix(got.stderr, "tenure: no election can take place here") {
+		t.Errorf("%s", got.stderr)
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// schemaVersion returns what "tenure migrate version" prints.
+func (p place) schemaVersion(t *testing.T) int {
+	t.Helper()
+	var record schemaRecord
+	invoke(t, p.with("migrate", "version", "-o", "json")...).want(t, exitDone).decode(t, &record)
+	if record.Schema != p.schema || record.Prefix != "tenure_" {
+		t.Errorf("%+v", record)
+	}
+	return record.SchemaVersion
+}
+
+// TestMigrate goes up, down, and up again.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	if version := place.schemaVersion(t); version != 0 {
+		t.Fatalf("version %d before", version)
+	}
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	current := place.schemaVersion(t)
+	if current == 0 {
+		t.Fatal("version 0 after migrate")
+	}
+	got := invoke(t, place.with("migrate", "up")...).want(t, exitDone) // nothing to do
+	if want := "schema " + place.schema + ", prefix tenure_: version " + strconv.Itoa(current) + "\n"; got.stdout != want {
+		t.Errorf("%q, want %q", got.stdout, want)
+	}
+	got = invoke(t, place.with("migrate", "down", "--to", "0")...).want(t, exitDone)
+	if !strings.Contains(got.stdout, "no tables") || place.schemaVersion(t) != 0 {
+		t.Errorf("%q", got.stdout)
+	}
+	invoke(t, place.with("migrate", "up")...).want(t, exitDone)
+	if version := place.schemaVersion(t); version != current {
+		t.Errorf("version %d, want %d", version, current)
+	}
+}
+
+// TestMigratePrint: the SQL it prints makes the schema that nodes accept.
+func TestMigratePrint(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	sql := invoke(t, "migrate", "print", "--schema", place.schema).want(t, exitDone).stdout
+	if _, err := place.server.Conn(t).Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatalf("%v in\n%s", err, sql)
+	}
+	invoke(t, place.with("acquire", "--role", "billing", "--manual-migrations")...).want(t, exitDone)
+
+	var record struct{ SQL string }
+	invoke(t, "migrate", "print", "--schema", place.schema, "-o", "json").want(t, exitDone).decode(t, &record)
+	if record.SQL != sql {
+		t.Errorf("JSON has another script:\n%s", record.SQL)
+	}
+}
+
+// TestNewerSchema is refused by everything that would use it.
+func TestNewerSchema(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	table := pgx.Identifier{place.schema, "tenure_migrations"}.Sanitize()
+	if _, err := place.server.Conn(t).Exec(t.Context(), "INSERT INTO "+table+" (version) VALUES (1000)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0"},
+	} {
+		got := invoke(t, place.with(args...)...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, "version 1000") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%v: %s", args, got.stderr)
+		}
+	}
+	if version := place.schemaVersion(t); version != 1000 {
+		t.Errorf("version %d", version)
+	}
+}
+
+// TestPrivileges: a user who lacks one is told which, and nothing is created.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	place := place{server, server.Schema(t)}
+	user := "nobody_" + place.schema
+	if _, err := server.Conn(t).Exec(t.Context(), "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "--role", "a"}, {"acquire", "--role", "a"}, {"migrate"}} {
+		got := invoke(t, append(args, "--dsn", server.DSNFor(user, "postgres"), "--schema", place.schema)...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, "GRANT CREATE") || got.stdout != "" {
+			t.Errorf("%v: %q, %q", args, got.stdout, got.stderr)
+		}
+	}
+	if version := place.schemaVersion(t); version != 0 {
+		t.Errorf("version %d", version)
+	}
+}

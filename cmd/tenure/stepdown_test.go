@@ -1,0 +1,120 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// stepDown returns what "tenure step-down" prints as JSON.
+func (p place) stepDown(t *testing.T, args ...string) stepDownRecord {
+	t.Helper()
+	var record stepDownRecord
+	args = append([]string{"step-down", "-o", "json", "--role", "billing"}, args...)
+	invoke(t, p.with(args...)...).want(t, exitDone).decode(t, &record)
+	return record
+}
+
+// TestStepDown: somebody else leads afterwards, or the same node again if there
+// is nobody else.
+func TestStepDown(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--name", "one")
+	one.await("acquired")
+	record := place.stepDown(t)
+	if record.Previous.NodeName != "one" || record.Previous.Term != 1 || record.Leader == nil ||
+		record.Leader.NodeName != "one" || record.Leader.Term != 2 {
+		t.Errorf("alone: %+v -> %+v", record.Previous, record.Leader)
+	}
+	one.await("acquired")
+
+	two := place.run(t, "--role", "billing", "--name", "two")
+	two.await("acquire_failed")
+	record = place.stepDown(t)
+	if record.Previous.Term != 2 || record.Leader == nil || record.Leader.NodeName != "two" || record.Leader.Term != 3 {
+		t.Errorf("two nodes: %+v -> %+v", record.Previous, record.Leader)
+	}
+	one.await("released")
+	text := invoke(t, place.with("step-down", "--role", "billing")...).want(t, exitDone).stdout
+	if text != "one leads billing, term 4\n" {
+		t.Errorf("text: %q", text)
+	}
+}
+
+// TestHandOver: the named node leads next, by name and by id.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	names := []string{"one", "two", "three", "four"}
+	nodes := map[string]*process{}
+	ids := map[string]string{}
+	for i, name := range names {
+		nodes[name] = place.run(t, "--role", "billing", "--name", name)
+		kind := "acquire_failed"
+		if i == 0 {
+			kind = "acquired"
+		}
+		ids[name], _ = nodes[name].await(kind)["node"].(string)
+	}
+	for i, target := range []string{"four", "two", "three"} {
+		to := target
+		if i == 1 {
+			to = ids[target]
+		}
+		record := place.stepDown(t, "--to", to)
+		if record.Leader == nil || record.Leader.NodeName != target || record.Leader.Term <= record.Previous.Term {
+			t.Errorf("to %s: %+v -> %+v", to, record.Previous, record.Leader)
+		}
+		nodes[target].await("acquired")
+	}
+	if record := place.stepDown(t, "--to", "three"); record.Leader.Term != record.Previous.Term {
+		t.Errorf("to the leader itself: %+v -> %+v", record.Previous, record.Leader)
+	}
+}
+
+// TestHandOverToNobody: what cannot be done is refused, and nothing changes.
+func TestHandOverToNobody(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	got := invoke(t, place.with("step-down", "--role", "billing")...).want(t, exitNotAcquired)
+	if !strings.Contains(got.stderr, "nobody leads") {
+		t.Errorf("%s", got.stderr)
+	}
+
+	leader := place.run(t, "--role", "billing", "--name", "leader")
+	leader.await("acquired")
+	for range 2 {
+		place.run(t, "--role", "billing", "--name", "twin").await("acquire_failed")
+	}
+	for to, want := range map[string]string{
+		"stranger":                             "no such node",
+		"00000000-0000-0000-0000-000000000001": "no such node",
+		"twin":                                 "2 nodes are called",
+	} {
+		got := invoke(t, place.with("step-down", "--role", "billing", "--to", to)...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, want) || got.stdout != "" {
+			t.Errorf("%s: %q, %q", to, got.stdout, got.stderr)
+		}
+	}
+	if status := place.status(t); status.Roles[0].Leader == nil || status.Roles[0].Leader.Term != 1 {
+		t.Errorf("%+v", status.Roles[0])
+	}
+}
+
+// TestStepDownLeavesNobody: a leader that does not stand again leaves the role
+// vacant, which is said.
+func TestStepDownLeavesNobody(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--no-auto-reacquire")
+	node.await("acquired")
+	record := place.stepDown(t, "--timeout", "1s")
+	if record.Previous == nil || record.Leader != nil {
+		t.Errorf("%+v -> %+v", record.Previous, record.Leader)
+	}
+	node.await("stopped")
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -76,7 +76,8 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
 		}
 	}
-	if err := s.addRoles(all); err != nil {
+	all, err := s.addRoles(all, attempts)
+	if err != nil {
 		fail(all, err)
 		return lostOnly(err)
 	}
@@ -101,6 +102,15 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 	for _, w := range got {
 		s.seats[w.role.Name()] = &seat{role: w.role, key: w.key, lockedAt: now}
 		s.keys[w.key] = struct{}{}
+	}
+	slices.SortFunc(got, func(a, b wanted) int { return cmp.Compare(a.role.Name(), b.role.Name()) })
+	// Most terms can begin at once; only what is left needs a closer look.
+	if err := lostOnly(s.begin(seatsOf(s, got), false)); err != nil {
+		return err
+	}
+	got = slices.DeleteFunc(got, func(w wanted) bool { return s.seats[w.role.Name()].term > 0 })
+	if len(got) == 0 {
+		return nil
 	}
 	unfit, err := s.examine(got, attempts)
 	if err != nil {
@@ -129,8 +139,9 @@ func lostOnly(err error) error {
 	return nil
 }
 
-// addRoles makes rows for roles that this session has not tried before.
-func (s *session) addRoles(all []wanted) error {
+// addRoles makes rows for roles that this session has not tried before, and
+// returns those whose key is that of their row. The others have failed.
+func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, error) {
 	var roles, keys []string
 	for _, w := range all {
 		if _, known := s.known[w.role.Name()]; !known {
@@ -138,16 +149,30 @@ func (s *session) addRoles(all []wanted) error {
 			keys = append(keys, w.key.String())
 		}
 	}
-	if len(roles) == 0 {
-		return nil
+	if len(roles) > 0 {
+		if err := s.query(stmtAddRoles, nil, roles, keys); err != nil {
+			return all, err
+		}
+		err := s.query(stmtRoleKeys, func(rows pgx.Rows) error {
+			var role, key string
+			err := rows.Scan(&role, &key)
+			s.known[role] = key
+			return err
+		}, roles)
+		if err != nil {
+			return all, err
+		}
 	}
-	if err := s.query(stmtAddRoles, nil, roles, keys); err != nil {
-		return err
+	fitting := make([]wanted, 0, len(all))
+	for _, w := range all {
+		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
+			delete(s.known, w.role.Name()) // look again the next time
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, recorded)}
+			continue
+		}
+		fitting = append(fitting, w)
 	}
-	for _, role := range roles {
-		s.known[role] = struct{}{}
-	}
-	return nil
+	return fitting, nil
 }
 
 // examine closes the previous terms of roles whose locks were taken, and decides
@@ -191,7 +216,7 @@ func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Atte
 		}
 	}
 	slices.SortFunc(ready, func(a, b *seat) int { return cmp.Compare(a.role.Name(), b.role.Name()) })
-	failure := s.begin(ready)
+	failure := s.begin(ready, true)
 	if lost := lostOnly(failure); lost != nil {
 		return lost
 	}

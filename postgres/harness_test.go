@@ -225,11 +225,11 @@ func eventually(t testing.TB, b *Backend, sql string, args ...any) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
-		var holds bool
+		var holds *bool
 		if err := conn.QueryRow(context.Background(), b.names.sql(sql), args...).Scan(&holds); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			t.Fatalf("%s: %v", sql, err)
 		}
-		if holds {
+		if holds != nil && *holds {
 			return
 		}
 	}

@@ -48,8 +48,12 @@ func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, ma
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	// Does nothing after a commit. A cancelled context must not prevent it.
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	defer func() {
+		// Does nothing after a commit. A cancelled context must not prevent it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		_ = tx.Rollback(ctx)
+	}()
 	if err := fn(fencedTx{tx}); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -65,11 +66,7 @@ func (s *session) unlock(seats []*seat) error {
 	case missing > 0:
 		return superseded("%d locks were gone before they were released", missing)
 	}
-	s.table.used -= len(seats)
-	for _, seat := range seats {
-		delete(s.seats, seat.role.Name())
-		delete(s.keys, seat.key)
-	}
+	s.vacated(seats)
 	return nil
 }
 
@@ -91,22 +88,31 @@ func (s *session) reconcile() error {
 	return fmt.Errorf("%w: locks are left over", tenure.ErrSessionLost)
 }
 
-// extraLocks lists the locks that the session holds beyond its seats and its
-// node lock.
-func (s *session) extraLocks() (keyArrays, error) {
-	var extra keyArrays
+// ownLocks lists the advisory locks of the session.
+func (s *session) ownLocks() (map[tenure.LockKey]struct{}, error) {
+	held := map[tenure.LockKey]struct{}{}
 	err := s.query(stmtOwnLocks, func(rows pgx.Rows) error {
 		var r lockRow
 		if err := rows.Scan(&r.high, &r.low, &r.kind); err != nil {
 			return err
 		}
-		key := r.key()
-		_, held := s.keys[key]
-		if node := (tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true}); !held && key != node {
-			extra.add(key)
-		}
+		held[r.key()] = struct{}{}
 		return nil
 	})
+	return held, err
+}
+
+// extraLocks lists the locks that the session holds beyond its seats and its
+// node lock.
+func (s *session) extraLocks() (keyArrays, error) {
+	held, err := s.ownLocks()
+	delete(held, tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true})
+	var extra keyArrays
+	for key := range held {
+		if _, seated := s.keys[key]; !seated {
+			extra.add(key)
+		}
+	}
 	return extra, err
 }
 
@@ -158,23 +164,28 @@ func (s *session) eachKey(singles, pairs statement, keys keyArrays, each func(te
 // lockTable keeps an account of the server's lock table. Beyond its end, queries
 // of bystanders fail, so elections stop at half of it.
 type lockTable struct {
-	size int // how many locks it is certain to hold
-	used int // at the last count, and by this session since
+	size    int           // how many locks it is certain to hold
+	used    int           // at the last count, and by this session since
+	counted time.Duration // when that was, on the node's monotonic clock
 }
 
+func (t *lockTable) count(used int, now time.Duration) { t.used, t.counted = used, now }
+
 // room returns how many of n locks may be taken, and an error if fewer. It
-// counts only when this attempt wants many, or could come near the limit: the
-// count stops the whole lock table for a moment.
+// counts only if this attempt could come near the limit, or wants many after a
+// long time: the count stops the whole lock table for a moment.
 func (t *lockTable) room(s *session, n int) (int, error) {
-	const many = 256
-	limit := t.size / 2
-	if n < many && t.used+n <= limit/2 {
+	const many, long = 64, time.Minute
+	limit, now := t.size/2, s.opening.Clock.Now().Mono
+	if t.used+n <= limit/2 && (n < many || now-t.counted < long) {
 		return n, nil
 	}
-	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&t.used) })
+	used := 0
+	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&used) })
 	if err != nil {
 		return 0, err
 	}
+	t.count(used, now)
 	if room := max(0, limit-t.used); room < n {
 		return room, fmt.Errorf("%w: %d of its %d locks are in use, elections may use half, and %d more were wanted: raise max_locks_per_transaction",
 			tenure.ErrLockTableFull, t.used, t.size, n)

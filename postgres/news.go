@@ -12,6 +12,19 @@ type news struct {
 	mu        sync.Mutex
 	pending   bool
 	interrupt context.CancelFunc // of the Wait in progress
+	taken     bool               // the last news was taken
+	digested  []chan struct{}    // closed when the engine waits again after that
+}
+
+// announceFirst is announce, and returns a channel that is closed when the
+// engine has done what the news made it do and waits again.
+func (n *news) announceFirst() <-chan struct{} {
+	n.announce()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	done := make(chan struct{})
+	n.digested = append(n.digested, done)
+	return done
 }
 
 // announce records a change.
@@ -30,6 +43,7 @@ func (n *news) take() bool {
 	defer n.mu.Unlock()
 	pending := n.pending
 	n.pending = false
+	n.taken = n.taken || pending
 	return pending
 }
 
@@ -38,6 +52,12 @@ func (n *news) await(interrupt context.CancelFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.interrupt = interrupt
+	if n.taken && interrupt != nil {
+		for _, done := range n.digested {
+			close(done)
+		}
+		n.taken, n.digested = false, nil
+	}
 	if n.pending && interrupt != nil {
 		interrupt()
 	}

@@ -24,7 +24,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		news:    newEars(),
 		seats:   map[string]*seat{},
 		keys:    map[tenure.LockKey]struct{}{},
-		known:   map[string]struct{}{},
+		known:   map[string]string{},
 	}
 	s.openedAt = opening.Clock.Now().Mono
 	var err error
@@ -208,10 +208,12 @@ func (s *session) join(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, string(stmtMoved), channel); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
-	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&s.table.used); err != nil {
+	var used int
+	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used); err != nil {
 		return fmt.Errorf("count locks: %w", err)
 	}
 	s.table.size = s.server.lockTable
+	s.table.count(used, s.openedAt)
 	return nil
 }
 

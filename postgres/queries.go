@@ -20,9 +20,11 @@ const (
 	stmtOwnLocks    statement = "own_locks"
 	stmtLockUsage   statement = "lock_usage"
 	stmtAddRoles    statement = "add_roles"
+	stmtRoleKeys    statement = "role_keys"
 	stmtClose       statement = "close_terms"
 	stmtBegin       statement = "begin_terms"
 	stmtEnd         statement = "end_terms"
+	stmtResign      statement = "resign"
 	stmtHolders     statement = "holders"
 	stmtHeartbeat   statement = "heartbeat"
 	stmtRequests    statement = "take_requests"
@@ -36,6 +38,7 @@ const (
 const (
 	stmtWatch statement = "watch"
 	stmtDead  statement = "mark_dead"
+	stmtNext  statement = "next_membership"
 )
 
 // sessionStatements are prepared when a session opens, so that a failover pays
@@ -65,6 +68,9 @@ SELECT count(*) FROM pg_locks WHERE NOT fastpath`,
 INSERT INTO {terms} (role, lock_key)
 SELECT r, k FROM unnest($1::text[], $2::text[]) AS c(r, k) ORDER BY r
 ON CONFLICT (role) DO NOTHING`,
+
+	stmtRoleKeys: `
+SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 
 	// Closes the terms that their holders left open, and says of every role
 	// what its row was like. It is committed on its own, so that a stream of
@@ -105,16 +111,37 @@ LEFT JOIN closed ON closed.role = t.role
 WHERE t.role = ANY ($1)`,
 
 	// Skips what a fenced transaction holds right now; the order is fixed, so
-	// that nothing deadlocks. A number after a jump is a time, since a replica
-	// may have lost the last terms.
+	// that nothing deadlocks. Unless the rows were examined before ($9), it also
+	// skips those whose terms may have to wait: of another server, reserved for
+	// another node, or to be settled. A number after a jump is a time, since a
+	// replica may have lost the last terms.
 	stmtBegin: `
 WITH previous AS MATERIALIZED (
-    SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR UPDATE SKIP LOCKED
+    SELECT *
+    FROM {terms}
+    WHERE role = ANY ($1::text[])
+        AND ($9::boolean
+            OR (reserved_for IS NULL OR reserved_for = $3 OR reserved_until <= clock_timestamp())
+            AND (term = 0 AND $10::boolean
+                OR server_lineage = $7 AND server_epoch = $8
+                AND (NOT $11::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
+    ORDER BY role
+    FOR UPDATE SKIP LOCKED
 ), recorded AS (
     INSERT INTO {history}
         (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
-    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms
-    FROM previous
+    SELECT role, term, node_id, node_name, incarnation, acquired_at,
+        coalesce(ended_at, clock_timestamp()),
+        coalesce(end_reason, CASE
+            WHEN (
+                SELECT n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= clock_timestamp()
+                FROM {nodes} n
+                WHERE n.id = p.node_id AND n.incarnation = p.incarnation
+            ) THEN 'lease_expired'
+            ELSE 'crashed'
+        END),
+        vacant_ms
+    FROM previous p
     WHERE term > 0
     ON CONFLICT (role, term) DO NOTHING
 )
@@ -142,6 +169,32 @@ SET term = CASE
 FROM previous
 WHERE t.role = previous.role
 RETURNING t.role, t.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
+
+	// A whole resignation. The order within the statement does not matter: a
+	// successor that finds the lock free finds the row locked until the end of
+	// the term is committed, and is told only after that. If the commit fails,
+	// the locks are free all the same, since unlocking is not undone.
+	stmtResign: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+), ended AS (
+    UPDATE {terms} t
+    SET ended_at = clock_timestamp(),
+        end_reason = c.reason,
+        reserved_for = c.target,
+        reserved_until = CASE
+            WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
+        END
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[])
+            AS c(role, term, reason, target, reserve_ms),
+        durability
+    WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL
+)
+SELECT pg_advisory_unlock(k) FROM unnest($7::bigint[]) k
+UNION ALL
+SELECT pg_advisory_unlock(a, b) FROM unnest($8::int[], $9::int[]) AS k(a, b)
+UNION ALL
+SELECT pg_notify($10::text, '') IS NOT NULL WHERE $10::text <> ''`,
 
 	// Need not be durable: if the server forgets it, the next leader finds a
 	// term that was not closed, on another server.
@@ -223,6 +276,8 @@ WITH durability AS MATERIALIZED (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
 )
 SELECT name, pg_notify($2, '') FROM dead`,
+	stmtNext: `
+SELECT nextval({membership:regclass})`,
 	stmtMoved: sessionStatements[stmtMoved],
 	stmtReap:  sessionStatements[stmtReap],
 }
@@ -259,8 +314,9 @@ var (
 		{stmtLockPairs, []any{noPairs, noPairs}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
-		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", ""}},
+		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil}},
+		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, ""}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
 		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false}},

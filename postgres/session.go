@@ -37,7 +37,7 @@ type session struct {
 
 	seats    map[string]*seat            // by role: those whose lock is held
 	keys     map[tenure.LockKey]struct{} // of seats
-	known    map[string]struct{}         // roles that have a row
+	known    map[string]string           // keys of the roles that have a row
 	beats    int                         // heartbeats so far
 	reapedAt time.Duration               // when reapIfBlind last looked
 	abort    func()
@@ -150,7 +150,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, 1+len(s.seats))
 	}
 	if counting {
-		s.table.used = inTable
+		s.table.count(inTable, s.opening.Clock.Now().Mono)
 	}
 	return pulse, nil
 }

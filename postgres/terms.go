@@ -85,8 +85,9 @@ func (s *session) waitFor(row termRow) (wait time.Duration, jump bool) {
 }
 
 // begin begins the terms of seats, sorted by role. A seat that is skipped stays
-// without a term: a fenced transaction of the old term holds its row.
-func (s *session) begin(ready []*seat) error {
+// without a term: a fenced transaction of the old term holds its row or, if the
+// rows were not examined, the term may have to wait.
+func (s *session) begin(ready []*seat, examined bool) error {
 	if len(ready) == 0 {
 		return nil
 	}
@@ -99,6 +100,7 @@ func (s *session) begin(ready []*seat) error {
 		}
 	}
 	node := s.opening.Node
+	settling := s.opening.Timing.Settle > 0
 	err := s.query(stmtBegin, func(rows pgx.Rows) error {
 		var (
 			role    string
@@ -112,7 +114,8 @@ func (s *session) begin(ready []*seat) error {
 		seat := s.seats[role]
 		seat.term, seat.attempt = attempt.Term, attempt
 		return nil
-	}, roles, jumps, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch())
+	}, roles, jumps, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
+		examined, s.server.byMigration, settling)
 	if err != nil {
 		for _, seat := range ready { // rolled back, whatever rows came
 			seat.term = 0

@@ -19,7 +19,7 @@ var faultCommands = []command{
 	{"cut-session NODE", on(func(_ *Script, m *Machine) { cut(m.sessionUp, m.sessionDown) })},
 	{"cut-answers NODE", on(func(_ *Script, m *Machine) { cut(m.sessionDown) })},
 	{"cut-watch NODE", on(func(_ *Script, m *Machine) { cut(m.watchUp, m.watchDown) })},
-	{"heal NODE", on(func(s *Script, m *Machine) {
+	{"heal NODE", on(func(_ *Script, m *Machine) {
 		for _, p := range m.paths() {
 			p.heal()
 		}

@@ -43,6 +43,7 @@ var common = []setting{
 	{"synchronous_commit", "on"},
 	{"jit", "off"},
 	{"plan_cache_mode", "force_generic_plan"}, // planned once, in warm
+	{"enable_seqscan", "off"},                 // and not for the few rows that there are at that time
 }
 
 // migrationSettings let a migration wait for another process's, as long as its

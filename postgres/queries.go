@@ -170,10 +170,11 @@ FROM previous
 WHERE t.role = previous.role
 RETURNING t.role, t.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
 
-	// A whole resignation. The order within the statement does not matter: a
-	// successor that finds the lock free finds the row locked until the end of
-	// the term is committed, and is told only after that. If the commit fails,
-	// the locks are free all the same, since unlocking is not undone.
+	// A whole resignation. The rows are written before a lock is freed, since
+	// the unlocking reads how many were: a successor that finds the lock free
+	// finds the row locked until the end of the term is committed, and is told
+	// only after that. If the commit fails, the locks are free all the same,
+	// since unlocking is not undone.
 	stmtResign: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -189,10 +190,13 @@ WITH durability AS MATERIALIZED (
             AS c(role, term, reason, target, reserve_ms),
         durability
     WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL
+    RETURNING t.role
+), written AS MATERIALIZED (
+    SELECT count(*) FROM ended
 )
-SELECT pg_advisory_unlock(k) FROM unnest($7::bigint[]) k
+SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k
 UNION ALL
-SELECT pg_advisory_unlock(a, b) FROM unnest($8::int[], $9::int[]) AS k(a, b)
+SELECT pg_advisory_unlock(a, b) FROM written, unnest($8::int[], $9::int[]) AS k(a, b)
 UNION ALL
 SELECT pg_notify($10::text, '') IS NOT NULL WHERE $10::text <> ''`,
 

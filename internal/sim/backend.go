@@ -28,10 +28,12 @@ type backend struct {
 	held        []lockID // taken at some time, in order
 	fencedSince map[string]time.Duration
 
-	idle    *time.Timer // the idle timeout; nil before the first use
+	idleUntil time.Duration // when the idle timeout ends the session; 0 for never
+	idling    bool          // its timer runs
+
 	running *statement
 	working *time.Timer // until the running statement ends
-	abandon bool // the client closed the connection during a statement
+	abandon bool        // the client closed the connection during a statement
 	ended   bool
 	endedAt time.Duration
 	killed  bool // ended by an administrator while its client may live
@@ -94,7 +96,10 @@ func (b *backend) finish(st *statement, failure error) {
 		return
 	}
 	b.restartIdleTimer()
-	b.down.send(func() { st.answer(failure) })
+	b.down.send(func() {
+		st.answer(failure)
+		b.server.world.checker.lookSoon()
+	})
 }
 
 // setStuck puts the backend into a state that the idle timeout does not cover,
@@ -140,26 +145,35 @@ func (b *backend) hangUp() {
 	})
 }
 
-func (b *backend) stopIdleTimer() {
-	if b.idle != nil {
-		b.idle.Stop()
-		b.idle = nil
-	}
-}
-
+// restartIdleTimer starts the time after which the server ends a session that
+// says nothing.
 func (b *backend) restartIdleTimer() {
-	b.stopIdleTimer()
 	if b.stuck {
 		return
 	}
-	var timer *time.Timer
-	timer = b.server.world.after(b.timing.Lease, func() {
-		if b.idle == timer && !b.ended {
-			b.end("idle-session timeout", true)
-			b.freeSlowly()
-		}
-	})
-	b.idle = timer
+	b.idleUntil = b.server.world.now() + b.timing.Lease
+	if !b.idling {
+		b.idling = true
+		b.server.world.after(b.timing.Lease, b.idled)
+	}
+}
+
+// stopIdleTimer stops it. The timer itself runs on, to be used again.
+func (b *backend) stopIdleTimer() { b.idleUntil = 0 }
+
+// idled ends the session if it has been idle for long enough by now.
+func (b *backend) idled() {
+	b.idling = false
+	if b.ended || b.idleUntil == 0 {
+		return
+	}
+	if left := b.idleUntil - b.server.world.now(); left > 0 {
+		b.idling = true
+		b.server.world.after(left, b.idled)
+		return
+	}
+	b.end("idle-session timeout", true)
+	b.freeSlowly()
 }
 
 // kill ends the session although its client may live and lead.

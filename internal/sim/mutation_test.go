@@ -132,6 +132,11 @@ func (s *hopefulSession) Requests() ([]tenure.Request, error) {
 	return s.Session.Requests()
 }
 
+func (s *hopefulSession) Wait(ctx context.Context) (bool, error) {
+	s.await()
+	return s.Session.Wait(ctx)
+}
+
 func (s *hopefulSession) Close() error {
 	s.await()
 	return s.Session.Close()

@@ -86,7 +86,6 @@ func (l *link) arrive() {
 	f := l.queue[0]
 	l.queue = l.queue[1:]
 	f()
-	l.path.world.checker.lookSoon()
 }
 
 // close drops what is on its way and everything sent from now on.

@@ -68,7 +68,7 @@ func (s Schedule) draw() plan {
 		clocks: pick(rnd, wallSteps, wallSteps, suspensions, suspensions, freezes),
 		lasts:  20 * lease,
 		every:  pick(rnd, lease/4, lease, 3*lease),
-		looks:  pick(rnd, 0, lease/20),
+		looks:  pick(rnd, 0, 0, lease/10),
 	}
 	p.member = Member{
 		Config: tenure.Config{
@@ -85,7 +85,7 @@ func (s Schedule) draw() plan {
 			NoReacquire:    rnd.chance(0.1),
 		},
 		Work: Work{
-			Between:     pick(rnd, lease/10, lease),
+			Between:     pick(rnd, lease/5, lease),
 			Transaction: pick(rnd, time.Millisecond, lease/4),
 			Linger:      pick(rnd, 0, lease/10, lease),
 			Stubborn:    pick(rnd, 0, 0, lease/4),
@@ -109,8 +109,8 @@ func (s Schedule) Run(result *Result) {
 	}
 	w.server.defects = s.Defects
 	w.checker.TrustIsVain = p.clocks == freezes
-	rnd := newStream(s.Seed, "storm")
-	storm := &storm{world: w, rnd: rnd, member: p.member, lease: p.member.Config.Lease, clocks: p.clocks}
+	rnd := newStream(s.Seed, "pauses")
+	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), member: p.member, lease: p.member.Config.Lease, clocks: p.clocks}
 	for range p.machines {
 		m := w.NewMachine()
 		time.Sleep(rnd.between(0, 10*time.Millisecond))

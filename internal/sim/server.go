@@ -220,10 +220,3 @@ func (s *server) request(r tenure.Request) error {
 func (s *server) lives(node uuid.UUID) bool {
 	return s.nodes[node] != nil && slices.ContainsFunc(s.backends, func(b *backend) bool { return b.node.ID == node })
 }
-
-// stop lets go of the timers.
-func (s *server) stop() {
-	for _, b := range s.backends {
-		b.stopIdleTimer()
-	}
-}

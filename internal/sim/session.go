@@ -56,6 +56,7 @@ func (s *session) disconnected(why error) {
 	s.process.log("session lost: %v", why)
 	s.cause = fmt.Errorf("%w: %w: %w", tenure.ErrSessionLost, tenure.ErrConnection, why)
 	close(s.lost)
+	s.world.checker.lookSoon()
 }
 
 // hangUp closes the connection from the client's side, with World.mu held. The

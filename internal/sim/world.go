@@ -91,5 +91,4 @@ func (w *World) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	w.server.stop()
 }

@@ -15,10 +15,17 @@ import (
 
 const observeLong = `Print who leads, and then every change, until a signal.
 
-It needs to read only. News arrives at once; in case it is lost, the database is
-also asked every --check-interval. Without --role, --key or --key1 and --key2 it
+It needs to read only. News of a vacancy arrives at once, and who leads next is
+looked up in the moments after it; in case news is lost, the database is also
+asked every --check-interval. Without --role, --key or --key1 and --key2 it
 follows all roles. With -o json each change is one object on a line of its own:
 time, role, leader (null if nobody leads now) and previous.`
+
+// aftermath is when to look again after news. That a role is vacant, or a node
+// new, is announced; that a term has begun, shortly after, is not.
+var aftermath = [...]time.Duration{
+	10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second,
+}
 
 // observeCommand follows who leads.
 type observeCommand struct {
@@ -97,12 +104,18 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 		cancel()
 		<-listening
 	}()
-	check := time.NewTicker(c.check.value)
-	defer check.Stop()
-	for {
+	next := time.NewTimer(c.check.value)
+	defer next.Stop()
+	for looked := len(aftermath); ; looked++ {
+		pause := c.check.value
+		if looked < len(aftermath) {
+			pause = min(pause, aftermath[looked])
+		}
+		next.Reset(pause)
 		select {
 		case <-wake:
-		case <-check.C:
+			looked = -1
+		case <-next.C:
 		case <-ctx.Done():
 			return nil
 		}

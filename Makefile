@@ -25,7 +25,11 @@ demo: build ## three nodes on a private PostgreSQL; kill the leader, watch the f
 
 test: prerequisites ## all tests, with the race detector where there is a C compiler (RACE= turns it off)
 	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); \
-	$(call in-modules,$(GO) test $$race -timeout 20m $(ARGS) ./...)
+	failed=; for module in $(MODULES); do \
+		echo "[$$module] go test $$race ./..."; \
+		(cd $$module && $(GO) test $$race -timeout 20m $(ARGS) ./...) || failed="$$failed $$module"; \
+	done; \
+	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
 
 lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }

@@ -1,6 +1,7 @@
 package pgtest_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +45,23 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 	})
 	if exists(t, conn, "SELECT FROM pg_database WHERE datname = $1", name) {
 		t.Errorf("%s still exists", name)
+	}
+}
+
+func TestEveryVersionRuns(t *testing.T) {
+	for _, version := range pgtest.Versions(t) {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t, pgtest.Options{Version: version})
+			var number int
+			query := "SELECT current_setting('server_version_num')::int / 10000"
+			if err := server.Conn(t).QueryRow(t.Context(), query).Scan(&number); err != nil {
+				t.Fatal(err)
+			}
+			if strconv.Itoa(number) != version || server.Major() != number {
+				t.Errorf("version %s was wanted, got %d", version, number)
+			}
+		})
 	}
 }
 

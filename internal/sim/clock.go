@@ -19,6 +19,7 @@ type Clock struct {
 	suspended bool
 	asleep    time.Duration // World.now when the machine was suspended
 	frozen    bool          // the wall clock stands still too
+	late      time.Duration // by which every timer is late: a defect, for tests
 }
 
 var _ tenure.Clock = (*Clock)(nil)
@@ -46,6 +47,7 @@ func (c *Clock) now() tenure.Instant {
 func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	d += c.late
 	t := &alarm{clock: c, due: c.now().Mono + d, f: f}
 	t.arm(d)
 	return t.stop
@@ -67,13 +69,13 @@ func (c *Clock) suspend(freeze bool) {
 	c.suspended, c.frozen, c.asleep = true, freeze, c.world.now()
 }
 
-// awake ends a suspension: the time that has passed is lost to the clocks that
-// stood still.
-func (c *Clock) awake() {
+// awake ends a suspension, and reports whether there was one: the time that has
+// passed is lost to the clocks that stood still.
+func (c *Clock) awake() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.suspended {
-		return
+		return false
 	}
 	lost := c.world.now() - c.asleep
 	c.mono -= lost
@@ -81,6 +83,7 @@ func (c *Clock) awake() {
 		c.wall -= lost
 	}
 	c.suspended, c.frozen = false, false
+	return true
 }
 
 // alarm is one call of AfterFunc. It is guarded by Clock.mu.

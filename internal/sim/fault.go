@@ -83,8 +83,8 @@ func (s *storm) victim() *Machine {
 		return machine
 	}
 	role := s.world.roleNames[s.rnd.below(len(s.world.roleNames))]
-	if leading := s.world.checker.leading(role); len(leading) > 0 {
-		return leading[len(leading)-1].process.machine
+	if row := s.world.server.roles[role]; row != nil && row.term > 0 {
+		return row.holder.client.process.machine
 	}
 	return machine
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ var mutations = []struct {
 }{
 	{"trust measured from the reply", []int{1}, Schedule{Wrap: wrapping(trustFromReply)}, 400},
 	{"trust extended before the reply", []int{1}, Schedule{Wrap: wrapping(trustBeforeReply)}, 400},
+	{"trust extended by a failed heartbeat", []int{1}, Schedule{Wrap: wrapping(trustFailure)}, 400},
+	{"contexts cancelled late", []int{1}, Schedule{Wrap: lateTimers}, 400},
 	{"release before the work ends", []int{4}, Schedule{Wrap: wrapping(releaseEarly)}, 100},
 	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
 	{"term numbers begin again", []int{2}, Schedule{Defects: Defects{ResetTerms: true}}, 100},
@@ -140,6 +143,30 @@ func (s *hopefulSession) Wait(ctx context.Context) (bool, error) {
 func (s *hopefulSession) Close() error {
 	s.await()
 	return s.Session.Close()
+}
+
+// trustFailure takes a heartbeat that failed for one that was acknowledged.
+func trustFailure(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &carelessSession{s}
+}
+
+type carelessSession struct{ tenure.Session }
+
+func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	pulse, err := s.Session.Heartbeat(load)
+	if err != nil && !errors.Is(err, tenure.ErrSessionLost) {
+		err = nil
+	}
+	return pulse, err
+}
+
+// lateTimers makes every timer of a node late: whether it leads is answered
+// rightly, but the contexts of its terms outlive them.
+func lateTimers(b tenure.Backend, clock *Clock) tenure.Backend {
+	clock.mu.Lock()
+	defer clock.mu.Unlock()
+	clock.late = 300 * time.Millisecond
+	return b
 }
 
 // releaseEarly releases a role as soon as it is asked to, before the engine has

@@ -25,7 +25,7 @@ type Process struct {
 	silent       atomic.Bool   // as crashed, for those who do not hold World.mu
 	died         chan struct{} // closed when it crashes
 	ended        chan struct{} // closed when nothing of it is left
-	resumedAt    time.Duration
+	dazed        time.Duration // until when it may not have done what was overdue when it went on
 	sessions     []*session
 	transactions []*transaction
 
@@ -75,21 +75,33 @@ func (p *Process) pause() {
 	p.gate.shut()
 }
 
+// How long a process that goes on may take to do what is overdue. Timers are
+// late where the monotonic clock stood still; once a second the engine looks at
+// the wall clock.
+const (
+	afterPause      = time.Millisecond
+	afterSuspension = time.Second + time.Millisecond
+)
+
 // resume lets it go on.
 func (p *Process) resume() {
 	if p.crashed {
 		return
 	}
 	p.log("resumed")
-	p.machine.clock.awake()
-	p.resumedAt = p.machine.world.now()
+	w, takes := p.machine.world, afterPause
+	if p.machine.clock.awake() {
+		takes = afterSuspension
+	}
+	p.dazed = w.now() + takes
 	p.gate.open()
+	w.after(takes+1, w.checker.look)
 }
 
 // paused reports whether the process stands still, or has only just begun to go
 // on, so that what is overdue may not have been done.
 func (p *Process) paused() bool {
-	return p.gate.resumed != nil || p.resumedAt > 0 && p.machine.world.now()-p.resumedAt < time.Millisecond
+	return p.gate.resumed != nil || p.machine.world.now() < p.dazed
 }
 
 // crash ends the process. Its kernel closes the connections, unless the whole

@@ -12,19 +12,19 @@ func (s *server) bereave(dead *backend) {
 	}
 	machine, process := watcher.client.process.machine, watcher.client.process
 	down, up := machine.watchDown.connect(s.rnd.fork()), machine.watchUp.connect(s.rnd.fork())
-	down.send(func() {
-		process.gate.pass(func() {
-			if watcher.ended {
-				return
-			}
-			up.send(func() {
-				s.world.log("server", "%s saw session %d end", process, dead.incarnation)
-				s.notify()
-				down.close()
-				up.close()
-			})
+	answer := func() {
+		defer down.close()
+		if watcher.ended {
+			up.close()
+			return
+		}
+		up.send(func() {
+			s.world.log("server", "%s saw session %d end", process, dead.incarnation)
+			s.notify()
+			up.close()
 		})
-	})
+	}
+	down.send(func() { process.gate.pass(answer) })
 }
 
 // successor returns the backend that watches an ended one: that of the next

@@ -51,6 +51,7 @@ type plan struct {
 	lasts    time.Duration
 	every    time.Duration // mean time between faults
 	looks    time.Duration // time between looks that no event causes; 0 for none
+	shy      bool          // looks ask nobody whether he leads
 }
 
 // draw makes the plan of a schedule.
@@ -69,6 +70,7 @@ func (s Schedule) draw() plan {
 		lasts:  20 * lease,
 		every:  pick(rnd, lease/4, lease, 3*lease),
 		looks:  pick(rnd, 0, 0, lease/10),
+		shy:    rnd.chance(0.3),
 	}
 	p.member = Member{
 		Config: tenure.Config{
@@ -108,7 +110,7 @@ func (s Schedule) Run(result *Result) {
 		w.Transcript.keep = 1 << 30
 	}
 	w.server.defects = s.Defects
-	w.checker.TrustIsVain = p.clocks == freezes
+	w.checker.vain, w.checker.shy = p.clocks == freezes, p.shy
 	rnd := newStream(s.Seed, "pauses")
 	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), member: p.member, lease: p.member.Config.Lease, clocks: p.clocks}
 	for range p.machines {

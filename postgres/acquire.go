@@ -194,9 +194,8 @@ func (s *session) examine(got []wanted, attempts []tenure.Attempt) (unfit []want
 		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
 			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
 		default:
-			wait, jump := s.waitFor(row)
 			held := s.seats[w.role.Name()]
-			held.beginAt, held.jump = held.lockedAt+wait, jump
+			held.beginAt, held.jump = s.earliest(row, held.lockedAt)
 			continue
 		}
 		unfit = append(unfit, w)

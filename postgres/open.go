@@ -144,7 +144,7 @@ func (s *session) readSchema(ctx context.Context) error {
 	read := func() error {
 		var age float64
 		err := s.conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &s.server.byMigration)
-		s.server.age = fromMilliseconds(age)
+		s.server.bornAt = s.opening.Clock.Now().Mono - fromMilliseconds(age)
 		return err
 	}
 	err := read()
@@ -189,6 +189,9 @@ func (s *session) join(ctx context.Context) error {
 	channel := s.backend.names.channel()
 	if _, err := s.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
+	}
+	if err := s.conn.QueryRow(ctx, sql(readGhost), node.ID).Scan(&s.watch.ghost); err != nil {
+		return fmt.Errorf("join: %w", err)
 	}
 	for _, step := range []struct {
 		sql  string

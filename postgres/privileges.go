@@ -30,7 +30,7 @@ var nodePrivileges = []privilege{
 	{"SELECT", "TABLE", "{leaders}"},
 	{"USAGE", "SEQUENCE", "{incarnations}"},
 	{"SELECT, USAGE", "SEQUENCE", "{membership}"},
-	{"EXECUTE", "FUNCTION", "{watch}(integer, integer, bigint, integer, integer)"},
+	{"EXECUTE", "FUNCTION", "{watch}(integer, integer, integer, bigint, integer, integer)"},
 	{"EXECUTE", "FUNCTION", "pg_catalog.pg_terminate_backend(integer, bigint)"},
 }
 

@@ -73,12 +73,16 @@ ON CONFLICT (role) DO NOTHING`,
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 
 	// Closes the terms that their holders left open, and says of every role
-	// what its row was like. It is committed on its own, so that a stream of
-	// fenced transactions of the old term ends; it need not be durable on its
-	// own, since the commit that begins the new term also flushes this one.
+	// what its row was like. The rows are locked before they are read: the end
+	// of a term may just be being committed. It is committed on its own, so that
+	// a stream of fenced transactions of the old term ends; it need not be
+	// durable on its own, since the commit that begins the new term also flushes
+	// this one.
 	stmtClose: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
+), previous AS MATERIALIZED (
+    SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE
 ), closed AS (
     UPDATE {terms} t
     SET ended_at = clock_timestamp(),
@@ -91,24 +95,23 @@ WITH durability AS MATERIALIZED (
             ) THEN 'lease_expired'
             ELSE 'crashed'
         END
-    FROM unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
-    WHERE t.role = c.role AND t.lock_key = c.lock_key AND t.ended_at IS NULL AND t.term > 0
+    FROM previous p, unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
+    WHERE t.role = p.role AND p.role = c.role AND p.lock_key = c.lock_key AND p.ended_at IS NULL AND p.term > 0
     RETURNING t.role, t.end_reason
 )
 SELECT
-    t.role,
-    t.lock_key,
-    t.term,
-    t.node_id,
-    coalesce(t.lease_ms, 0),
-    coalesce(t.server_lineage, ''),
-    coalesce(t.server_epoch, ''),
-    coalesce(closed.end_reason, t.end_reason, ''),
-    t.reserved_for,
-    coalesce(1000 * extract(epoch FROM t.reserved_until - clock_timestamp()), 0)::double precision
-FROM {terms} t
-LEFT JOIN closed ON closed.role = t.role
-WHERE t.role = ANY ($1)`,
+    p.role,
+    p.lock_key,
+    p.term,
+    p.node_id,
+    coalesce(p.lease_ms, 0),
+    coalesce(p.server_lineage, ''),
+    coalesce(p.server_epoch, ''),
+    coalesce(closed.end_reason, p.end_reason, ''),
+    p.reserved_for,
+    coalesce(1000 * extract(epoch FROM p.reserved_until - clock_timestamp()), 0)::double precision
+FROM previous p
+LEFT JOIN closed ON closed.role = p.role`,
 
 	// Skips what a fenced transaction holds right now; the order is fixed, so
 	// that nothing deadlocks. Unless the rows were examined before ($9), it also
@@ -269,7 +272,7 @@ WHERE n.status <> 'dead'
 
 var watchStatements = map[statement]string{
 	stmtWatch: `
-SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5)`,
+SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5, $6)`,
 	stmtDead: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -282,8 +285,9 @@ WITH durability AS MATERIALIZED (
 SELECT name, pg_notify($2, '') FROM dead`,
 	stmtNext: `
 SELECT nextval({membership:regclass})`,
-	stmtMoved: sessionStatements[stmtMoved],
-	stmtReap:  sessionStatements[stmtReap],
+	stmtMoved:  sessionStatements[stmtMoved],
+	stmtNotify: sessionStatements[stmtNotify],
+	stmtReap:   sessionStatements[stmtReap],
 }
 
 // prepare prepares statements on a connection.
@@ -355,6 +359,8 @@ FROM {server}`
 	// rows that it kept are passed over.
 	drawIncarnation = `
 SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
+
+	readGhost = `SELECT coalesce((SELECT incarnation FROM {nodes} WHERE id = $1 AND status <> 'dead'), 0)`
 
 	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
 

@@ -19,6 +19,7 @@ type watch struct {
 	session *session
 	log     *slog.Logger
 	seen    int64 // the membership that the last call saw
+	ghost   int32 // an earlier session of this node that the server may still keep, or 0
 	blind   atomic.Bool
 
 	stop     chan struct{}
@@ -147,7 +148,7 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	)
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership)
-	}, s.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
+	}, s.incarnation, w.ghost, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
 		w.seen = membership
 	}
@@ -166,6 +167,10 @@ func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
 	case <-w.stop:
 	}
 	channel := s.backend.names.channel()
+	if incarnation == w.ghost { // this node lives on in another session
+		w.ghost = 0
+		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
+	}
 	var name string
 	found := false
 	err := w.bounded(conn, callTimeout, stmtDead, func(rows pgx.Rows) error {

@@ -25,7 +25,7 @@ type server struct {
 	// The row of the unlogged table: a crash restart, which changes nothing
 	// else, empties it, and so does the promotion of a replica.
 	id          uuid.UUID
-	age         time.Duration // of that row, when the session opened
+	bornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
 	byMigration bool
 
 	lockTable int // how many locks the server can keep

@@ -154,3 +154,29 @@ func TestClose(t *testing.T) {
 	}
 	first.Abort()
 }
+
+// When a node has a new session and the server drops the old one at last, the
+// others are told, although nobody watches the old one in the ring.
+func TestEndOfAnEarlierSessionIsNoticed(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	for _, others := range []int{0, 1} {
+		earlier := open(t, b)
+		earlier.take("scheduler")
+		later := open(t, b, func(o *peerOptions) { o.id = earlier.id })
+		watching := later
+		if others > 0 {
+			watching = open(t, b)
+		}
+		watching.refused("scheduler")
+		watching.drain()
+		earlier.network.Close()
+		if !watching.wait(patience) {
+			t.Errorf("with %d others: nobody was told", others)
+		}
+		watching.win("scheduler")
+		watching.Close()
+		later.Close()
+	}
+	eventually(t, b, "SELECT count(*) = 0 FROM {nodes}")
+}

@@ -56,32 +56,33 @@ func (s *session) closeTerms(got []wanted) (map[string]termRow, error) {
 	return found, err
 }
 
-// waitFor decides how long the lock of a role must be held before its term may
-// begin, and whether the number has to jump. On another server than the last
-// term's, the old leader may not have noticed yet that its lock is gone.
-func (s *session) waitFor(row termRow) (wait time.Duration, jump bool) {
+// earliest decides when the term of a role whose lock was taken at lockedAt may
+// begin, on the node's monotonic clock, and whether the number has to jump. On
+// another server than the last term's, the old leader may not have noticed yet
+// that its lock is gone.
+func (s *session) earliest(row termRow, lockedAt time.Duration) (at time.Duration, jump bool) {
 	timing := s.opening.Timing
 	if row.term == 0 {
 		// The role is new here. On a server whose locks were lost that may be
 		// because its row was lost too.
 		if s.server.byMigration {
-			return 0, false
+			return lockedAt, false
 		}
-		age := s.server.age + s.opening.Clock.Now().Mono - s.openedAt
-		return max(0, timing.Lease-age), true
+		return max(lockedAt, s.server.bornAt+timing.Lease), true
 	}
+	var wait time.Duration
 	if !row.clean() {
 		wait = timing.Settle
 	}
 	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
-		return wait, false
+		return lockedAt + wait, false
 	}
 	// The same node may take its own term again: its old work has returned, or
 	// it would not campaign.
 	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
-		return 0, true
+		return lockedAt, true
 	}
-	return max(wait, timing.Lease, row.lease, timing.FailoverWait), true
+	return lockedAt + max(wait, timing.Lease, row.lease, timing.FailoverWait), true
 }
 
 // begin begins the terms of seats, sorted by role. A seat that is skipped stays

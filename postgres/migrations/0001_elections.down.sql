@@ -1,4 +1,4 @@
-DROP FUNCTION {watch}(integer, integer, bigint, integer, integer);
+DROP FUNCTION {watch}(integer, integer, integer, bigint, integer, integer);
 DROP VIEW {leaders};
 DROP TABLE {requests};
 DROP TABLE {history};

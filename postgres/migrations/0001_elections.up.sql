@@ -124,9 +124,11 @@ WHERE t.ended_at IS NULL AND n.status <> 'dead';
 -- or the time is over; see the manual page on failover for the reasons behind
 -- its form. Each attempt is shorter than deadlock_timeout, so that the server's
 -- log stays silent, and at transaction level, since a session-level lock can be
--- granted in the moment of the timeout and stay.
+-- granted in the moment of the timeout and stay. The ghost is an earlier session
+-- of the own node that the server still keeps, which has no row any more.
 CREATE FUNCTION {watch}(
     own integer,
+    ghost integer,
     space integer,
     seen bigint,
     max_wait_ms integer,
@@ -142,13 +144,20 @@ DECLARE
     deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
     deadlock_ms constant double precision :=
         1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
-    attempt_ms constant integer := greatest(1, least(900, floor(deadlock_ms * 0.9)::integer));
+    longest_ms constant integer := CASE WHEN ghost > 0 THEN 100 ELSE 900 END;
+    attempt_ms constant integer := greatest(1, least(longest_ms, floor(deadlock_ms * 0.9)::integer));
     predecessor record;
 BEGIN
     LOOP
         SELECT last_value INTO membership FROM {membership};
         IF membership <> seen THEN
             event := 'moved';
+            RETURN;
+        END IF;
+
+        died := ghost;
+        IF ghost > 0 AND pg_try_advisory_xact_lock_shared(space, ghost) THEN
+            event := 'died';
             RETURN;
         END IF;
 
@@ -160,12 +169,13 @@ BEGIN
         WHERE n.status <> 'dead' AND n.incarnation <> own
         ORDER BY n.incarnation < own DESC, n.incarnation DESC
         LIMIT 1;
-        IF NOT FOUND THEN
+        IF FOUND THEN
+            died := predecessor.incarnation;
+        ELSIF ghost = 0 THEN
             event := 'alone';
             RETURN;
         END IF;
 
-        died := predecessor.incarnation;
         IF pg_try_advisory_xact_lock_shared(space, died) THEN
             event := 'died';
             RETURN;

@@ -8,7 +8,7 @@ import (
 
 // clockTest gives a test a process with its machine, and a way to act on it.
 func clockTest(t *testing.T, test func(m *Machine, do func(func()))) {
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		w := NewWorld(1, Network{})
 		m := w.NewMachine()
 		do := func(f func()) {
@@ -23,7 +23,7 @@ func clockTest(t *testing.T, test func(m *Machine, do func(func()))) {
 }
 
 // ringing sets an alarm and returns a function that reports whether it rang.
-func ringing(m *Machine, d time.Duration) (rang func() bool, stop func() bool) {
+func ringing(m *Machine, d time.Duration) (rang, stop func() bool) {
 	done := make(chan struct{})
 	stop = m.clock.AfterFunc(d, func() { close(done) })
 	return func() bool {

@@ -37,9 +37,11 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	p.log("leads %s, term %d", role, term.Number())
 	w.mu.Unlock()
 	err := p.toil(ctx, term, plan, rnd)
+	returns := rnd.between(0, 100*time.Microsecond) // an instant of its own
 	if ctx.Err() != nil {
-		p.sleep(context.Background(), rnd.between(0, 100*time.Microsecond)+rnd.rarely(plan.Stubborn))
+		returns += rnd.rarely(plan.Stubborn)
 	}
+	p.sleep(context.Background(), returns)
 	p.gate.wait(rnd)
 	w.mu.Lock()
 	defer w.mu.Unlock()

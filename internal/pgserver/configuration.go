@@ -31,7 +31,9 @@ func (s *Server) Configure(settings map[string]string) error {
 // writeConfiguration replaces the files that initdb made. s.mu is held.
 func (s *Server) writeConfiguration() error {
 	settings := maps.Clone(s.settings)
-	settings["listen_addresses"] = s.Host
+	if _, ok := settings["listen_addresses"]; !ok {
+		settings["listen_addresses"] = s.Host
+	}
 	settings["port"] = strconv.Itoa(s.Port)
 	settings["unix_socket_directories"] = s.Socket
 	settings["logging_collector"] = "off"

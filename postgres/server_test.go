@@ -177,8 +177,12 @@ func TestBlindSessionReaps(t *testing.T) {
 	other.watch.blind.Store(true)
 	silent.watch.leave()
 	other.refused("scheduler")
+	start := time.Now()
 	exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", silent.id)
 	other.win("scheduler")
+	if took := time.Since(start); took > timing().Lease/2 { // then the server did it
+		t.Errorf("the role was free after %v", took)
+	}
 }
 
 func TestSeveralHosts(t *testing.T) {

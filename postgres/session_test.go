@@ -163,10 +163,14 @@ func TestEndOfAnEarlierSessionIsNoticed(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		earlier := open(t, b)
 		earlier.take("scheduler")
+		var other *peer
+		if others > 0 {
+			other = open(t, b)
+		}
 		later := open(t, b, func(o *peerOptions) { o.id = earlier.id })
 		watching := later
 		if others > 0 {
-			watching = open(t, b)
+			watching = other
 		}
 		watching.refused("scheduler")
 		watching.drain()

@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// Neither a row that cannot be written nor news that cannot be sent keeps a role
+// locked.
+func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	brief := func(o *peerOptions) { o.timing.RefreshInterval = 400 * time.Millisecond }
+	first, second := open(t, b, brief), open(t, b)
+	first.take("scheduler")
+	first.take("archive")
+
+	ctx := context.Background()
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Release(releasesOf(first)); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+	if len(first.seats) > 0 {
+		t.Errorf("the session still keeps %d seats", len(first.seats))
+	}
+	first.beat()
+	if attempt := second.try("scheduler")[0]; attempt.Outcome == tenure.Busy {
+		t.Error("the role is still locked")
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	second.win("scheduler")
+	second.win("archive")
+}
+
+func TestReleaseOfLocksThatAreGone(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	p.meddle("SELECT pg_advisory_unlock_all()")
+	if err := p.Release(releasesOf(p)); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("%v; want the session superseded", err)
+	}
+}

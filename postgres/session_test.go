@@ -174,6 +174,9 @@ func TestEndOfAnEarlierSessionIsNoticed(t *testing.T) {
 		}
 		watching.refused("scheduler")
 		watching.drain()
+		if others > 0 { // until the other has found out that its place in the ring has changed
+			eventually(t, b, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE objsubid = 2 AND objid = $1::int::oid AND NOT granted)", earlier.Incarnation())
+		}
 		earlier.network.Close()
 		if !watching.wait(patience) {
 			t.Errorf("with %d others: nobody was told", others)

@@ -1,0 +1,216 @@
+package acceptance_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// childVariable makes this test program a node instead; its value says what the
+// node does. orderVariable holds the rest.
+const (
+	childVariable = "TENURE_ACCEPTANCE_CHILD"
+	orderVariable = "TENURE_ACCEPTANCE_ORDER"
+)
+
+// What a child does while it leads.
+const (
+	childIdle   = "idle"   // nothing
+	childWrites = "writes" // it stops in a fenced transaction, after the writes
+	childFenced = "fenced" // it stops in a fenced transaction, before the commit
+)
+
+// order is what a child is told.
+type order struct {
+	DSN, Schema, Name string
+	Lease             time.Duration
+	Roles             int
+}
+
+// report is a line that a child prints.
+type report struct {
+	Kind  string // see the functions below
+	At    int64  // nanoseconds since 1970
+	Last  int64  // follow: the last look that said "leader"
+	Term  int64
+	Lead  bool   // gap, committed: what the first look after it said
+	Error string // committed
+}
+
+var printing sync.Mutex
+
+func tell(r report) {
+	if r.At == 0 {
+		r.At = time.Now().UnixNano()
+	}
+	line, _ := json.Marshal(r) // it has no fields that cannot be
+	printing.Lock()
+	defer printing.Unlock()
+	_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the child is about to be killed
+}
+
+// runChild is the life of a child; it ends when its standard input does.
+func runChild(kind string) int {
+	var o order
+	err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o)
+	if err == nil {
+		err = lead(kind, o)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "child %s: %v\n", o.Name, err)
+		return 1
+	}
+	return 0
+}
+
+func lead(kind string, o order) error {
+	ctx := context.Background()
+	db, err := postgres.New(o.DSN, postgres.Config{Schema: o.Schema})
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("child", o.Name)
+	node, err := tenure.Open(ctx, db, tenure.Config{
+		Name: o.Name, Lease: o.Lease, CheckInterval: checkInterval, FenceTimeout: time.Second, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	count := &counter{wanted: o.Roles}
+	var first *tenure.Election
+	for i := range o.Roles {
+		name := role
+		if i > 0 {
+			name = fmt.Sprintf("%s-%04d", role, i)
+		}
+		e, err := node.Election(tenure.NamedRole(name))
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			first = e
+		}
+		e.OnEvent(count.event)
+		if kind == childIdle {
+			if err := e.Start(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	tell(report{Kind: "ready"})
+	go look(first.IsLeader)
+	lines := bufio.NewScanner(os.Stdin)
+	if kind != childIdle {
+		pool, err := pgxpool.New(ctx, o.DSN)
+		if err != nil {
+			return err
+		}
+		go func() {
+			_ = first.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+				return stopInTransaction(ctx, kind, o.Schema, pool, first, term, lines)
+			})
+		}()
+		select {} // the scanner belongs to the work now
+	}
+	for lines.Scan() {
+	}
+	return lines.Err()
+}
+
+// stopInTransaction writes under a term and reports "writing"; after a line on
+// standard input it looks whether it leads and goes on to commit.
+func stopInTransaction(ctx context.Context, kind, schema string, pool *pgxpool.Pool, e *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
+	look := false
+	pause := func() {
+		tell(report{Kind: "writing", Term: term.Number()})
+		lines.Scan()
+		look = e.IsLeader()
+	}
+	// The transaction must not end because the context does: that it may not
+	// commit is for the fence to see to.
+	err := inTx(context.WithoutCancel(ctx), kind, pool, term, pause, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{schema, "ledger"}.Sanitize()+" (term) VALUES ($1)", term.Number())
+		return err
+	})
+	r := report{Kind: "committed", Term: term.Number(), Lead: look}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	tell(r)
+	return nil
+}
+
+// inTx is postgres.InTx with a pause before or after the fence.
+func inTx(ctx context.Context, kind string, pool *pgxpool.Pool, term *tenure.Term, pause func(), write func(pgx.Tx) error) error {
+	if kind == childWrites {
+		return postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
+			err := write(tx)
+			pause()
+			return err
+		})
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := write(tx); err != nil {
+			return err
+		}
+		err := postgres.Fence(ctx, tx, term)
+		pause()
+		return err
+	})
+}
+
+// counter tells when all roles of the child are held.
+type counter struct {
+	wanted int
+	held   atomic.Int64
+}
+
+func (c *counter) event(event tenure.Event) {
+	switch event.Kind {
+	case tenure.EventAcquired:
+		if c.held.Add(1) == int64(c.wanted) {
+			tell(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+		}
+		if event.Role.Name() == role {
+			context.AfterFunc(event.Term.Context(), func() { tell(report{Kind: "ended", Term: event.Term.Number()}) })
+		}
+	case tenure.EventLost, tenure.EventReleased:
+		c.held.Add(-1)
+	}
+}
+
+// look looks once a millisecond whether this child says that it leads, and tells
+// when that changes ("lead", "follow") and what it said first after it had been
+// stopped ("gap").
+func look(leads func() bool) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	leading, last := false, time.Now()
+	for {
+		lead, now := leads(), time.Now()
+		if now.Sub(last) > lease/2 {
+			tell(report{Kind: "gap", At: now.UnixNano(), Lead: lead})
+		}
+		if lead != leading {
+			kind := "lead"
+			if leading {
+				kind = "follow"
+			}
+			tell(report{Kind: kind, At: now.UnixNano(), Last: last.UnixNano()})
+		}
+		leading, last = lead, now
+		<-tick.C
+	}
+}

@@ -33,7 +33,7 @@ type migrateCommand struct {
 func newMigrate(out *output) *cobra.Command {
 	c := &migrateCommand{out: out}
 	up := func(cmd *cobra.Command, _ []string) error {
-		return c.change(cmd.Context(), (*postgres.Backend).Migrate)
+		return c.change(cmd.Context(), func(ctx context.Context, b *postgres.Backend) error { return b.Migrate(ctx) })
 	}
 	var target int
 	down := &cobra.Command{
@@ -42,7 +42,7 @@ func newMigrate(out *output) *cobra.Command {
 			if !cmd.Flags().Changed("to") {
 				return usage("say with --to which version to go down to; 0 removes everything")
 			}
-			return c.change(cmd.Context(), func(b *postgres.Backend, ctx context.Context) error {
+			return c.change(cmd.Context(), func(ctx context.Context, b *postgres.Backend) error {
 				return b.MigrateDown(ctx, target)
 			})
 		},
@@ -61,7 +61,7 @@ func newMigrate(out *output) *cobra.Command {
 		&cobra.Command{
 			Use: "version", Short: "Print the version of the schema in the database", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return c.change(cmd.Context(), func(*postgres.Backend, context.Context) error { return nil })
+				return c.change(cmd.Context(), func(context.Context, *postgres.Backend) error { return nil })
 			},
 		},
 	)
@@ -76,7 +76,7 @@ type schemaRecord struct {
 }
 
 // change does something to the schema and prints the version that it then has.
-func (c *migrateCommand) change(ctx context.Context, do func(*postgres.Backend, context.Context) error) error {
+func (c *migrateCommand) change(ctx context.Context, do func(context.Context, *postgres.Backend) error) error {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	backend, err := c.database.open(postgres.Config{})
@@ -84,7 +84,7 @@ func (c *migrateCommand) change(ctx context.Context, do func(*postgres.Backend, 
 		return err
 	}
 	defer backend.Close()
-	if err := do(backend, ctx); err != nil {
+	if err := do(ctx, backend); err != nil {
 		return err
 	}
 	version, err := backend.SchemaVersion(ctx)

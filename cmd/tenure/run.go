@@ -116,7 +116,8 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 // stand stands for roles until the context ends or no election goes on. It
 // leaves shutting down to the node's Close.
 func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(eventRecord)) error {
-	ended := make(chan error, 2*len(roles))
+	ended := make(chan error, len(roles)) // each election stops at most once
+	refused := make(chan error, 1)
 	for _, role := range roles {
 		election, err := node.ElectionWith(role, config)
 		if err != nil {
@@ -130,6 +131,12 @@ func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config t
 				failure = nil
 			case tenure.EventAcquireFailed:
 				failure = event.Err
+				if errors.Is(failure, tenure.ErrKeyMismatch) { // trying again does not help
+					select {
+					case refused <- failure:
+					default:
+					}
+				}
 			case tenure.EventStopped:
 				ended <- failure
 			}
@@ -144,6 +151,8 @@ func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config t
 			if failure != nil && !errors.Is(failure, tenure.ErrHeld) {
 				return failure
 			}
+		case err := <-refused:
+			return err
 		case <-ctx.Done():
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -243,6 +244,73 @@ func TestTextOutput(t *testing.T) {
 		}
 	}
 	node.signal(syscall.SIGINT)
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestAnotherKey: a role that others lead by another lock is refused.
+func TestAnotherKey(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("acquire", "--role", "billing")...).want(t, exitDone)
+	terms := pgx.Identifier{place.schema, "tenure_terms"}.Sanitize()
+	if _, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+terms+" SET lock_key = '7'"); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"run", "acquire"} {
+		got := invoke(t, place.with(command, "--role", "billing", "--log-level", "error")...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, "another lock key") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: %s", command, got.stderr)
+		}
+	}
+}
+
+// TestSecondSignal: one that comes while the first waits for a database that
+// does not answer ends the process at once.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--lease", "1m")
+	node.await("acquired")
+	place.freeze(t)
+	node.signal(syscall.SIGTERM)
+	if e := node.await("state_change"); e["to"] != "releasing" {
+		t.Fatalf("%v", e)
+	}
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// freeze stops the server process of the session that holds the role billing,
+// until the end of the test.
+func (p place) freeze(t *testing.T) {
+	t.Helper()
+	backend := int(p.status(t, "--role", "billing").Roles[0].Sessions[0].PID)
+	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Kill(backend, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDatabaseDoesNotAnswer: a graceful end is bounded by the lease.
+func TestDatabaseDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--lease", "500ms")
+	node.await("acquired")
+	place.freeze(t)
+	node.signal(syscall.SIGTERM)
+	want := []string{"leader>releasing", "releasing>stopped", "error", "stopped"}
+	if got := kinds(node.rest()); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
 	if code := node.exit(); code != exitDone {
 		t.Errorf("exit code %d", code)
 	}

@@ -268,10 +268,10 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 		switch term := e.Term(); {
 		case term != nil:
 			return term, nil
-		case e.State() == Stopped:
-			return nil, e.stopError()
 		case e.attempt.failures != failures:
 			return nil, e.attempt.err
+		case e.State() == Stopped:
+			return nil, e.stopError()
 		}
 		if err := e.wait(ctx); err != nil {
 			return nil, err

@@ -55,6 +55,12 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, c.limit.value)
 		defer cancel()
 	}
+	terminal := c.terminal()
+	if terminal != nil {
+		if err := c.out.write("Starting a private PostgreSQL ...\n"); err != nil {
+			return err
+		}
+	}
 	sandbox, err := pgserver.NewSandbox()
 	if err != nil {
 		return fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
@@ -73,7 +79,10 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	defer runtime.UnlockOSThread()
 	processes := newChildren(server.DSN())
 	defer processes.close()
-	show := &demoShow{children: processes, every: c.every.value, view: c.view(server.Installation.Version)}
+	show := &demoShow{children: processes, every: c.every.value, view: &demoLines{out: c.out}}
+	if terminal != nil {
+		show.view = &demoScreen{out: c.out, version: server.Installation.Version, size: terminal}
+	}
 	if err := show.run(ctx); err != nil {
 		return err
 	}
@@ -81,11 +90,12 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	return c.out.print(summary, summary.text())
 }
 
-// view chooses how to show it.
-func (c *demoCommand) view(version string) demoView {
+// terminal returns what tells the width and height of the terminal that the
+// command prints to, or nil if it prints lines.
+func (c *demoCommand) terminal() func() (width, height int, err error) {
 	file, ok := c.out.w.(*os.File)
-	if !c.out.json() && ok && term.IsTerminal(int(file.Fd())) {
-		return &demoScreen{out: c.out, version: version}
+	if c.out.json() || !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
 	}
-	return &demoLines{out: c.out}
+	return func() (int, int, error) { return term.GetSize(int(file.Fd())) }
 }

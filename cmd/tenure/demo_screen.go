@@ -12,7 +12,8 @@ import (
 type demoScreen struct {
 	out     *output
 	version string
-	height  int // lines of the last picture
+	size    func() (width, height int, err error) // of the terminal
+	height  int                                   // lines of the last picture
 }
 
 // recentFailovers is how many the picture lists.
@@ -23,7 +24,7 @@ func (v *demoScreen) elected(time.Time, *demoSlot, int64, *failover) error { ret
 func (v *demoScreen) killed(time.Time, *demoSlot, int64) error { return nil }
 
 func (v *demoScreen) draw(show *demoShow) error {
-	lines := v.picture(show, time.Now())
+	lines := v.crop(v.picture(show, time.Now()))
 	var text strings.Builder
 	if v.height > 0 {
 		fmt.Fprintf(&text, "\x1b[%dA", v.height)
@@ -34,6 +35,20 @@ func (v *demoScreen) draw(show *demoShow) error {
 	text.WriteString("\x1b[J")
 	v.height = len(lines)
 	return v.out.write(text.String())
+}
+
+// crop cuts a picture to the terminal, since lines that wrap or scroll away
+// cannot be drawn over. A terminal that does not tell its size is large enough.
+func (v *demoScreen) crop(lines []string) []string {
+	width, height, err := v.size()
+	if err != nil || width < 2 || height < 2 {
+		return lines
+	}
+	lines = lines[:min(len(lines), height-1)]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), width-1)] // all of it is ASCII
+	}
+	return lines
 }
 
 // picture returns the lines that show the moment.

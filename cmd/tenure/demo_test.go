@@ -172,7 +172,8 @@ func TestDemoScreen(t *testing.T) {
 	now := time.Now()
 	one := &demoSlot{name: "node-1", state: "LEADER", since: now}
 	show := &demoShow{slots: []*demoSlot{one}, leader: one, term: 7, next: now.Add(time.Second)}
-	screen := &demoScreen{out: &output{w: &text}, version: "15.18"}
+	width, height := 80, 25
+	screen := &demoScreen{out: &output{w: &text}, version: "15.18", size: func() (int, int, error) { return width, height, nil }}
 	if err := screen.draw(show); err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +202,15 @@ func TestDemoScreen(t *testing.T) {
 	}
 	if strings.Contains(second, "term 11 ") {
 		t.Error("old failovers are still listed")
+	}
+
+	text.Reset()
+	width, height = 20, 5
+	if err := screen.draw(show); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(text.String(), "\n"); len(lines) != height || !strings.HasSuffix(lines[0], "ATenure: 3 nodes on \x1b[K") {
+		t.Errorf("not cut to the terminal: %q", lines)
 	}
 }
 

@@ -175,7 +175,9 @@ func TestEndOfAnEarlierSessionIsNoticed(t *testing.T) {
 		watching.refused("scheduler")
 		watching.drain()
 		if others > 0 { // until the other has found out that its place in the ring has changed
-			eventually(t, b, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE objsubid = 2 AND objid = $1::int::oid AND NOT granted)", earlier.Incarnation())
+			eventually(t, b, `SELECT NOT EXISTS (
+				SELECT FROM pg_locks WHERE objsubid = 2 AND classid = $1::bigint::oid AND objid = $2::bigint::oid AND NOT granted
+			)`, uint32(earlier.space), earlier.Incarnation())
 		}
 		earlier.network.Close()
 		if !watching.wait(patience) {

@@ -147,6 +147,7 @@ DECLARE
     longest_ms constant integer := CASE WHEN ghost > 0 THEN 100 ELSE 900 END;
     attempt_ms constant integer := greatest(1, least(longest_ms, floor(deadlock_ms * 0.9)::integer));
     predecessor record;
+    pause_ms integer;
 BEGIN
     LOOP
         SELECT last_value INTO membership FROM {membership};
@@ -163,7 +164,8 @@ BEGIN
 
         SELECT
             n.incarnation,
-            n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' < clock_timestamp() AS silent
+            1000 * extract(epoch FROM
+                n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' - clock_timestamp()) AS left_ms
         INTO predecessor
         FROM {nodes} n
         WHERE n.status <> 'dead' AND n.incarnation <> own
@@ -179,13 +181,15 @@ BEGIN
         IF pg_try_advisory_xact_lock_shared(space, died) THEN
             event := 'died';
             RETURN;
-        ELSIF predecessor.silent THEN
+        ELSIF predecessor.left_ms < 0 THEN
             event := 'silent';
             RETURN;
         END IF;
 
+        -- A silent predecessor is noticed when its time is over, not an attempt later.
+        pause_ms := least(attempt_ms, greatest(1, ceil(coalesce(predecessor.left_ms, attempt_ms))));
         BEGIN
-            PERFORM set_config('lock_timeout', attempt_ms || 'ms', true);
+            PERFORM set_config('lock_timeout', pause_ms || 'ms', true);
             PERFORM pg_advisory_xact_lock_shared(space, died);
             event := 'died';
             RETURN;

@@ -48,8 +48,8 @@ func value[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (v T) {
 	return v
 }
 
-// eventually waits until a condition in the database holds. A query without
-// rows does not hold.
+// eventually waits until a condition in the database holds, which NULL and a
+// query without rows do not.
 func eventually(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -57,12 +57,12 @@ func eventually(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		var holds bool
+		var holds *bool
 		err := conn.QueryRow(ctx, sql, args...).Scan(&holds)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			t.Fatalf("waiting for %s: %v", sql, err)
 		}
-		if holds {
+		if holds != nil && *holds {
 			return
 		}
 		<-tick.C

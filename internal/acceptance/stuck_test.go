@@ -1,0 +1,118 @@
+package acceptance_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// A heartbeat that is stuck behind a row lock fails again and again, and each
+// failure restarts the server's idle timer: the lock must not come free while
+// the leader trusts itself, and must when it does not.
+func TestHeartbeatStuckBehindARowLock(t *testing.T) {
+	for name, deaf := range map[string]bool{
+		"work that returns":          false,
+		"work that ignores its term": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			stuck := c.open("stuck", nil)
+			var err error
+			if stuck.election, err = stuck.Election(tenure.NamedRole(role)); err != nil {
+				t.Fatal(err)
+			}
+			c.checks.add(stuck)
+			over, finished, begun := make(chan struct{}), make(chan error), make(chan *tenure.Term, 1)
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				finished <- stuck.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+					begun <- term
+					<-ctx.Done()
+					if deaf {
+						<-over
+					}
+					return nil
+				})
+			}()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-finished; err != nil {
+					t.Error(err)
+				}
+			})
+			term := <-begun
+			rival := c.join("rival")
+
+			locked := begin(t, c.dsn)
+			execute(t, locked, "SELECT FROM "+c.quoted("nodes")+" WHERE id = $1 FOR UPDATE", stuck.ID())
+			since := time.Now()
+			next, _ := rival.leadsWithin(lease+checkInterval, since)
+			if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+				t.Errorf("the stuck term ended because of %v; want the end of trust", cause)
+			}
+			// The row of the stuck node is still locked.
+			if !next.Valid() {
+				t.Error("the rival has lost its term already")
+			}
+			execute(t, locked, "ROLLBACK")
+			close(over)
+		})
+	}
+}
+
+// The states in which the server does not count a silent session as idle. Each
+// is brought about on the connection of a node that falls silent with it.
+func TestSilentSessionThatIsNotIdle(t *testing.T) {
+	for name, stall := range map[string]func(*testing.T, *cluster, *silent){
+		"a message without Sync": func(_ *testing.T, _ *cluster, s *silent) {
+			s.fallSilent(withoutSync)
+		},
+		"COPY": func(t *testing.T, c *cluster, s *silent) {
+			s.fallSilent(instead(t, "COPY "+c.quoted("installation")+" FROM STDIN"))
+			c.awaitBackend(t, s.pid(t), "state = 'active' AND wait_event = 'ClientRead'")
+		},
+		"a result that is not read": func(t *testing.T, c *cluster, s *silent) {
+			s.fallSilent(instead(t, "SELECT repeat('x', 1 << 20) FROM generate_series(1, 100)"))
+			c.awaitBackend(t, s.pid(t), "state = 'active' AND wait_event = 'ClientWrite'")
+		},
+		"notifications that are not read": func(t *testing.T, c *cluster, s *silent) {
+			s.fallSilent(nothing)
+			execute(t, pgtest.Conn(t, c.dsn), "SELECT pg_notify($1, i || repeat('x', 7000)) FROM generate_series(1, 5000) i", c.schema+"_tenure_")
+			c.awaitBackend(t, s.pid(t), "wait_event = 'ClientWrite'")
+		},
+		"a wait for a row lock": func(t *testing.T, c *cluster, s *silent) {
+			execute(t, begin(t, c.dsn), "SELECT FROM "+c.quoted("nodes")+" WHERE name = 'silent' FOR UPDATE")
+			s.fallSilent(last)
+			c.awaitBackend(t, s.pid(t), "wait_event_type = 'Lock'")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			s := newSilent(t)
+			c.db.Connect = s.connect
+			leader := c.join("silent")
+			c.db.Connect = nil
+			term := leader.leads()
+			rival := c.join("rival")
+
+			since := time.Now() // the last heartbeat was sent before
+			stall(t, c, s)
+			rival.leadsWithin(lease+checkInterval, since)
+			if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+				t.Errorf("the silent node's term ended because of %v; want the end of trust", cause)
+			}
+		})
+	}
+}
+
+// awaitBackend waits until a condition on a row of pg_stat_activity holds.
+func (c *cluster) awaitBackend(t *testing.T, pid uint32, condition string) {
+	t.Helper()
+	eventually(t, pgtest.Conn(t, c.dsn), "SELECT "+condition+" FROM pg_stat_activity WHERE pid = $1", pid)
+}

@@ -3,6 +3,8 @@ package acceptance_test
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -75,4 +77,9 @@ func begin(t *testing.T, dsn string) *pgx.Conn {
 	conn := pgtest.Conn(t, dsn)
 	execute(t, conn, "BEGIN")
 	return conn
+}
+
+// address is the TCP address of a server.
+func address(server *pgtest.Server) string {
+	return net.JoinHostPort(server.Host, strconv.Itoa(server.Port))
 }

@@ -1,0 +1,169 @@
+package acceptance_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// recovery is how long after the server answers again somebody leads, beside
+// what the protocol waits for.
+const recovery = 2500 * time.Millisecond
+
+// newServer starts a server of the test and an installation on it.
+func newServer(t *testing.T, options pgtest.Options) (*pgtest.Server, *cluster) {
+	t.Helper()
+	server := pgtest.Start(t, options)
+	return server, clusterOn(t, server.DSN(), "public")
+}
+
+// crash kills one backend, so that the server ends all others, forgets all
+// locks and starts anew, and returns when it was done and when the server
+// answered again.
+func crash(t *testing.T, server *pgtest.Server) (killed, answered time.Time) {
+	t.Helper()
+	conn := server.Conn(t)
+	killed = time.Now()
+	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for conn.Ping(t.Context()) == nil { // until the server has noticed
+		<-tick.C
+	}
+	server.AwaitReady(t)
+	return killed, time.Now()
+}
+
+// epoch is the server incarnation that the last term was granted in.
+func (c *cluster) epoch() string {
+	c.t.Helper()
+	return value[string](c.t, pgtest.Conn(c.t, c.dsn), "SELECT server_lineage || ' ' || server_epoch FROM "+c.quoted("terms")+" WHERE role = $1", role)
+}
+
+func TestBackendKilled(t *testing.T) {
+	t.Run("the leader takes the role again at once", func(t *testing.T) {
+		t.Parallel()
+		server, c := newServer(t, pgtest.Options{})
+		leader := c.join("leader")
+		first := leader.leads()
+		before := c.epoch()
+		_, answered := crash(t, server)
+		ended(t, first)
+		term, _ := leader.leadsWithin(recovery, answered)
+		if term.Number() <= first.Number() {
+			t.Errorf("Invariant 2: term %d came after term %d", term.Number(), first.Number())
+		}
+		if after := c.epoch(); after == before {
+			t.Errorf("the server incarnation is %s before and after", after)
+		}
+	})
+
+	// Another node cannot know whether the leader has noticed.
+	t.Run("another node waits for a lease", func(t *testing.T) {
+		t.Parallel()
+		server, c := newServer(t, pgtest.Options{})
+		leader := c.joinWired("leader", address(server))
+		first := leader.leads()
+		other := c.join("other")
+		leader.wire.Stall() // it hears nothing of all this
+		killed, answered := crash(t, server)
+		term, _ := other.leadsWithin(lease+recovery, answered)
+		if waited := term.AcquiredAt().Sub(killed); waited < lease {
+			t.Errorf("the other node's term began %v after the crash; want at least the lease of %v", waited, lease)
+		}
+		if term.Number() <= first.Number() {
+			t.Errorf("Invariant 2: term %d came after term %d", term.Number(), first.Number())
+		}
+		leader.wire.Resume()
+		ended(t, first)
+	})
+}
+
+func TestRestart(t *testing.T) {
+	for _, mode := range []string{"fast", "immediate"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			server, c := newServer(t, pgtest.Options{})
+			members := []*member{c.join("one"), c.join("two")}
+			_, term := c.someoneElse(0, members...)
+			for range 2 {
+				server.Restart(t, mode)
+				answered := time.Now()
+				ended(t, term)
+				next, again := c.someoneElse(term.Number(), members...)
+				took, bound := time.Since(answered), lease+recovery
+				if next.ID() == term.NodeID() {
+					bound = recovery
+				}
+				if took > bound+slack {
+					t.Errorf("the role was led after %v; the bound is %v", took, bound)
+				}
+				t.Logf("%s led after %v (bound %v)", next.Name(), took.Round(time.Millisecond), bound)
+				term = again
+			}
+		})
+	}
+}
+
+// A session that an administrator ends is followed by another at once. The
+// overlap is what the news of it takes to the old leader.
+func TestSessionTerminated(t *testing.T) {
+	const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tenure ' || $1 || ' session'"
+	const rounds = 5
+	t.Run("on loopback", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		admin := pgtest.Conn(t, c.dsn)
+		members := []*member{c.join(t.Name() + " one"), c.join(t.Name() + " two")}
+		leader, term := c.someoneElse(0, members...)
+		for range rounds {
+			execute(t, admin, end, leader.Name())
+			since := time.Now()
+			leader, term = c.someoneElse(term.Number(), members...)
+			if took := time.Since(since); took > slack {
+				t.Errorf("the next term began after %v", took)
+			}
+		}
+	})
+	t.Run("behind a delay", func(t *testing.T) {
+		t.Parallel()
+		const delay = 50 * time.Millisecond
+		c := newCluster(t)
+		admin := pgtest.Conn(t, c.dsn)
+		measured := c.checks.tolerate()
+		far := c.joinWired(t.Name()+" far", address(pgtest.Shared(t)))
+		near := c.join(t.Name() + " near")
+		for range rounds {
+			term := far.leads()
+			far.wire.Delay(delay)
+			execute(t, admin, end, far.Name())
+			next := near.leads()
+			ended(t, term)
+			far.wire.Delay(0)
+			if next.Number() <= term.Number() {
+				t.Errorf("Invariant 2: term %d came after term %d", next.Number(), term.Number())
+			}
+			giveBack(t, near, far)
+		}
+		overlap := measured()
+		t.Logf("with news delayed by %v, two nodes trusted their terms for %v at most", delay, overlap)
+		if overlap > delay+slack/2 {
+			t.Errorf("the overlap of %v is longer than the delay explains", overlap)
+		}
+	})
+}
+
+// giveBack hands the role over to another node and waits until it leads.
+func giveBack(t *testing.T, from, to *member) *tenure.Term {
+	t.Helper()
+	from.leads()
+	if err := from.election.HandOver(t.Context(), to.ID()); err != nil {
+		t.Fatal(err)
+	}
+	return to.leads()
+}

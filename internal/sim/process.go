@@ -85,7 +85,7 @@ const (
 
 // resume lets it go on.
 func (p *Process) resume() {
-	if p.crashed {
+	if p.crashed || p.gate.resumed == nil {
 		return
 	}
 	p.log("resumed")
@@ -93,7 +93,7 @@ func (p *Process) resume() {
 	if p.machine.clock.awake() {
 		takes = afterSuspension
 	}
-	p.dazed = w.now() + takes
+	p.dazed = max(p.dazed, w.now()+takes)
 	p.gate.open()
 	w.after(takes+1, w.checker.look)
 }

@@ -1,0 +1,159 @@
+package acceptance_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// The leader's network loses every packet of one direction or of both: it falls
+// silent, or cannot hear.
+func TestNetworkStalls(t *testing.T) {
+	for name, directions := range map[string][]faultwire.Direction{
+		"both directions": nil,
+		"to the server":   {faultwire.ToServer},
+		"to the client":   {faultwire.ToClient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			leader := c.joinWired("leader", address(pgtest.Shared(t)))
+			term := leader.leads()
+			rival := c.join("rival")
+			since := time.Now()
+			leader.wire.Stall(directions...)
+			rival.leadsWithin(lease+slack/2, since)
+			ended(t, term)
+			leader.wire.Resume()
+			giveBack(t, rival, leader) // it is a node like any other again
+		})
+	}
+}
+
+// Only the session connection carries leadership.
+func TestOneConnectionStalls(t *testing.T) {
+	t.Run("the session", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t)
+		leader := c.joinWired("leader", address(pgtest.Shared(t)))
+		term := leader.leads()
+		rival := c.join("rival")
+		since := time.Now()
+		leader.session().Stall()
+		c.someoneElse(term.Number(), leader, rival)
+		if took := time.Since(since); took > lease+slack {
+			t.Errorf("the role was led again after %v", took)
+		}
+		ended(t, term)
+	})
+	for name, stall := range map[string]func(*faultwire.Conn){
+		"the watch":     func(c *faultwire.Conn) { c.Stall() },
+		"the watch cut": func(c *faultwire.Conn) { c.Cut() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			leader := c.joinWired("leader", address(pgtest.Shared(t)))
+			term := leader.leads()
+			c.join("rival")
+			admin := pgtest.Conn(t, c.dsn)
+			stall(leader.watch())
+			// For longer than a lease.
+			const beats = "SELECT last_heartbeat > clock_timestamp() - $2::interval AND started_at < clock_timestamp() - 2 * $2::interval FROM "
+			eventually(t, admin, beats+c.quoted("nodes")+" WHERE id = $1", leader.ID(), lease)
+			if !term.Valid() {
+				t.Error("the leader lost its term although only its watch connection failed")
+			}
+			if seen := c.checks.terms(); len(seen) != 1 {
+				t.Errorf("there were %d terms, want 1", len(seen))
+			}
+		})
+	}
+}
+
+// The leader runs behind a network of its own, whose cable is pulled: no FIN, no
+// RST, nobody answers.
+func TestNetworkCut(t *testing.T) {
+	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {
+		t.Skip("NOT TESTED: network namespaces need root and the program ip (Debian: apt-get install iproute2)")
+	}
+	t.Parallel()
+	cable := pullable(t)
+	server := pgtest.Start(t, pgtest.Options{
+		Settings: map[string]string{"listen_addresses": "127.0.0.1," + cable.host},
+		HBA:      []string{"host all all " + cable.network + " trust"},
+	})
+	c := clusterOn(t, server.DSN(), "public")
+	c.migrate()
+	far := fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", cable.host, server.Port)
+	leader := spawn(t, childIdle, order{DSN: far, Schema: c.schema, Name: "leader", Lease: lease, Roles: 1},
+		"ip", "netns", "exec", cable.namespace)
+	first := leader.await("acquired", time.Time{})
+	rival := c.join("rival")
+
+	since := time.Now()
+	cable.pull(t)
+	term, _ := rival.leadsWithin(lease+slack/2, since)
+	begun := time.Now()
+	if term.Number() <= first.Term {
+		t.Errorf("Invariant 2: term %d came after term %d", term.Number(), first.Term)
+	}
+	over, follow := leader.await("ended", since), leader.await("follow", since)
+	if follow.Last >= begun.UnixNano() {
+		t.Error("Invariant 1: the leader still said that it leads when its rival did")
+	}
+	if over.At >= begun.UnixNano() {
+		t.Errorf("the context of the leader's term ended %v after the next term had begun", time.Duration(over.At-begun.UnixNano()))
+	}
+	t.Logf("the leader's term ended %v before the next one began", time.Duration(begun.UnixNano()-over.At).Round(time.Millisecond))
+}
+
+// cable joins a network namespace to this one.
+type cable struct {
+	namespace     string
+	host, network string
+	plug          string // the end inside the namespace
+}
+
+// pullable makes a namespace, removed with the test.
+func pullable(t *testing.T) *cable {
+	t.Helper()
+	id := os.Getpid() % 1 << 14 // several runs on one machine must not meet
+	base := fmt.Sprintf("10.%d.%d", 192+id>>8, id&255)
+	c := &cable{
+		namespace: fmt.Sprintf("tenure-t%d", id), plug: fmt.Sprintf("tenure-i%d", id),
+		host: base + ".1", network: base + ".0/30",
+	}
+	socket := fmt.Sprintf("tenure-o%d", id)
+	t.Cleanup(func() { c.ip(t, "netns", "del", c.namespace) }) // and the pair with it
+	for _, command := range []string{
+		"netns add " + c.namespace,
+		"link add " + socket + " type veth peer name " + c.plug + " netns " + c.namespace,
+		"addr add " + c.host + "/30 dev " + socket,
+		"link set " + socket + " up",
+		"-n " + c.namespace + " addr add " + base + ".2/30 dev " + c.plug,
+		"-n " + c.namespace + " link set " + c.plug + " up",
+		"-n " + c.namespace + " link set lo up",
+	} {
+		c.ip(t, strings.Fields(command)...)
+	}
+	return c
+}
+
+func (c *cable) pull(t *testing.T) {
+	t.Helper()
+	c.ip(t, "-n", c.namespace, "link", "set", c.plug, "down")
+}
+
+func (c *cable) ip(t *testing.T, args ...string) {
+	t.Helper()
+	if output, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, output)
+	}
+}

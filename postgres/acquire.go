@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +18,8 @@ type seat struct {
 	role     tenure.Role
 	key      tenure.LockKey
 	lockedAt time.Duration // on the node's monotonic clock
-	beginAt  time.Duration // the same: the term must not begin earlier
+	examined bool          // the row was read: what follows is known
+	beginAt  time.Duration // as lockedAt: the term must not begin earlier
 	jump     bool          // the number goes on from the time: terms may be lost
 	skipped  int           // how often a fenced transaction was in the way
 	since    time.Duration // when that was so first
@@ -52,6 +54,9 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	if err := s.lockAll(locking, attempts); err != nil {
 		return nil, err
 	}
+	if err := s.examineAll(candidates, attempts); err != nil {
+		return nil, err
+	}
 	if err := s.beginAll(candidates, attempts); err != nil {
 		return nil, err
 	}
@@ -65,25 +70,28 @@ type wanted struct {
 	key   tenure.LockKey
 }
 
-// lockAll tries to lock roles and examines those that it got. An error of the
-// database fails the attempts; one that is returned ends the session.
+// failAll sets the attempts of candidates that failed for one reason.
+func failAll(some []wanted, attempts []tenure.Attempt, err error) {
+	for _, w := range some {
+		attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
+	}
+}
+
+// lockAll tries to lock roles and begins the terms of those for which nothing
+// speaks against it. An error of the database fails the attempts; one that is
+// returned ends the session.
 func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 	if len(all) == 0 {
 		return nil
 	}
-	fail := func(some []wanted, err error) {
-		for _, w := range some {
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
-		}
-	}
 	all, err := s.addRoles(all, attempts)
 	if err != nil {
-		fail(all, err)
+		failAll(all, attempts, err)
 		return lostOnly(err)
 	}
 	room, err := s.table.room(s, len(all))
 	if err != nil && room < len(all) {
-		fail(all[room:], err)
+		failAll(all[room:], attempts, err)
 		if errors.Is(err, tenure.ErrSessionLost) {
 			return err
 		}
@@ -92,44 +100,25 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 
 	got, err := s.lock(all)
 	if err != nil {
-		fail(all, err)
+		failAll(all, attempts, err)
 		return lostOnly(err)
 	}
-	if len(got) == 0 {
-		return nil
-	}
 	now := s.opening.Clock.Now().Mono
-	for _, w := range got {
-		s.seats[w.role.Name()] = &seat{role: w.role, key: w.key, lockedAt: now}
+	seats := make([]*seat, len(got))
+	for i, w := range got {
+		seats[i] = &seat{role: w.role, key: w.key, lockedAt: now}
+		s.seats[w.role.Name()] = seats[i]
 		s.keys[w.key] = struct{}{}
 	}
-	slices.SortFunc(got, func(a, b wanted) int { return cmp.Compare(a.role.Name(), b.role.Name()) })
-	// Most terms can begin at once; only what is left needs a closer look.
-	if err := lostOnly(s.begin(seatsOf(s, got), false)); err != nil {
-		return err
+	slices.SortFunc(seats, byRole)
+	err = s.begin(seats, false)
+	if err != nil && lostOnly(err) == nil { // those that are left are tried once more
+		s.log.Warn("beginning terms failed", "error", err)
 	}
-	got = slices.DeleteFunc(got, func(w wanted) bool { return s.seats[w.role.Name()].term > 0 })
-	if len(got) == 0 {
-		return nil
-	}
-	unfit, err := s.examine(got, attempts)
-	if err != nil {
-		fail(got, err)
-		unfit = got
-		if lost := lostOnly(err); lost != nil {
-			return lost
-		}
-	}
-	return s.unlock(seatsOf(s, unfit))
+	return lostOnly(err)
 }
 
-func seatsOf(s *session, some []wanted) []*seat {
-	seats := make([]*seat, len(some))
-	for i, w := range some {
-		seats[i] = s.seats[w.role.Name()]
-	}
-	return seats
-}
+func byRole(a, b *seat) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
 
 // lostOnly keeps an error that ends the session and drops any other.
 func lostOnly(err error) error {
@@ -153,15 +142,11 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 		if err := s.query(stmtAddRoles, nil, roles, keys); err != nil {
 			return all, err
 		}
-		err := s.query(stmtRoleKeys, func(rows pgx.Rows) error {
-			var role, key string
-			err := rows.Scan(&role, &key)
-			s.known[role] = key
-			return err
-		}, roles)
+		recorded, err := s.readKeys(all)
 		if err != nil {
 			return all, err
 		}
+		maps.Copy(s.known, recorded)
 	}
 	fitting := make([]wanted, 0, len(all))
 	for _, w := range all {
@@ -175,32 +160,20 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 	return fitting, nil
 }
 
-// examine closes the previous terms of roles whose locks were taken, and decides
-// from their rows when the new terms may begin. It returns those that must be
-// unlocked again, with their attempts set.
-func (s *session) examine(got []wanted, attempts []tenure.Attempt) (unfit []wanted, err error) {
-	rows, err := s.closeTerms(got)
-	if err != nil {
-		return nil, err
+// readKeys reads the lock keys in the rows of roles.
+func (s *session) readKeys(some []wanted) (map[string]string, error) {
+	roles := make([]string, len(some))
+	for i, w := range some {
+		roles[i] = w.role.Name()
 	}
-	for _, w := range got {
-		row, found := rows[w.role.Name()]
-		switch {
-		case !found:
-			delete(s.known, w.role.Name())
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errRowMissing(w.role)}
-		case row.key != w.key.String():
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, row.key)}
-		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
-		default:
-			held := s.seats[w.role.Name()]
-			held.beginAt, held.jump = s.earliest(row, held.lockedAt)
-			continue
-		}
-		unfit = append(unfit, w)
-	}
-	return unfit, nil
+	keys := make(map[string]string, len(some))
+	err := s.query(stmtRoleKeys, func(rows pgx.Rows) error {
+		var role, key string
+		err := rows.Scan(&role, &key)
+		keys[role] = key
+		return err
+	}, roles)
+	return keys, err
 }
 
 // beginAll begins the terms of the candidates whose locks are held and whose
@@ -210,11 +183,11 @@ func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Atte
 	var ready []*seat
 	for _, c := range candidates {
 		held := s.seats[c.Role.Name()]
-		if held != nil && held.term == 0 && held.beginAt <= now {
+		if held != nil && held.term == 0 && held.examined && held.beginAt <= now {
 			ready = append(ready, held)
 		}
 	}
-	slices.SortFunc(ready, func(a, b *seat) int { return cmp.Compare(a.role.Name(), b.role.Name()) })
+	slices.SortFunc(ready, byRole)
 	failure := s.begin(ready, true)
 	if lost := lostOnly(failure); lost != nil {
 		return lost
@@ -241,8 +214,8 @@ func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Atte
 	return nil
 }
 
-// fenced notes that a fenced transaction was in the way of a seat's term, and
-// says when to try again.
+// fenced notes that somebody else's transaction was in the way of a seat's term,
+// and says when to try again.
 func (s *session) fenced(held *seat) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono

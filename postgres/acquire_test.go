@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -255,6 +256,63 @@ func TestReleaseOfAWaitingRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	third.take("scheduler")
+}
+
+// One row that somebody is writing delays no other role.
+func TestARowInUseDelaysOnlyItsRole(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	roles := []string{"a", "b", "c"}
+	first.try(roles...)
+	second.try(roles...)
+	ctx := context.Background()
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} WHERE role = 'b' FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	first.Abort()
+	second.win("a")
+	second.win("c")
+	for second.busy("b") {
+		second.wait(10 * time.Millisecond)
+	}
+	start := time.Now()
+	attempt := second.try("b")[0]
+	if attempt.Outcome != tenure.Waiting || !attempt.Fenced || time.Since(start) > second.opening.Timing.RefreshInterval/2 {
+		t.Errorf("%+v after %v; want it waiting, at once", attempt, time.Since(start))
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	second.win("b")
+}
+
+// busy tries and reports whether another session holds the role.
+func (p *peer) busy(role string) bool {
+	p.t.Helper()
+	return p.try(role)[0].Outcome == tenure.Busy
+}
+
+func TestADeletedRowIsReported(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	p.release("scheduler", tenure.EndResigned)
+	exec(t, b, "DELETE FROM {terms}")
+	attempt := p.try("scheduler")[0]
+	if attempt.Outcome != tenure.Failed || !errors.Is(attempt.Err, tenure.ErrLock) {
+		t.Errorf("%+v; want a failure", attempt)
+	}
+	if len(p.seats) > 0 {
+		t.Error("the lock is still held")
+	}
+	p.take("scheduler") // the row is made anew
 }
 
 func TestAnotherServer(t *testing.T) {

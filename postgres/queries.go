@@ -73,8 +73,9 @@ ON CONFLICT (role) DO NOTHING`,
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 
 	// Closes the terms that their holders left open, and says of every role
-	// what its row was like. The rows are locked before they are read: the end
-	// of a term may just be being committed. It is committed on its own, so that
+	// what its row was like. The rows are locked before they are read, and
+	// skipped if that is not possible: the end of a term may just be being
+	// committed. It is committed on its own, so that
 	// a stream of fenced transactions of the old term ends; it need not be
 	// durable on its own, since the commit that begins the new term also flushes
 	// this one.
@@ -82,7 +83,7 @@ SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), previous AS MATERIALIZED (
-    SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE
+    SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
     SET ended_at = clock_timestamp(),

@@ -115,5 +115,8 @@ func (s *session) vacated(seats []*seat) {
 	for _, seat := range seats {
 		delete(s.seats, seat.role.Name())
 		delete(s.keys, seat.key)
+		if seat.term == 0 {
+			delete(s.known, seat.role.Name()) // look at its row anew the next time
+		}
 	}
 }

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"slices"
+
+	"github.com/exactly-one/tenure"
+)
+
+// examineAll looks at the rows of roles whose locks are held and whose terms did
+// not begin at once, and unlocks those that cannot be had.
+func (s *session) examineAll(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+	var all []wanted
+	for i, c := range candidates {
+		if held := s.seats[c.Role.Name()]; held != nil && held.term == 0 && !held.examined {
+			all = append(all, wanted{i, held.role, held.key})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	unfit, err := s.examine(all, attempts)
+	if lost := lostOnly(err); lost != nil {
+		return lost
+	}
+	if err != nil {
+		failAll(all, attempts, err)
+		unfit = all
+	}
+	seats := make([]*seat, len(unfit))
+	for i, w := range unfit {
+		seats[i] = s.seats[w.role.Name()]
+	}
+	return s.unlock(seats)
+}
+
+// examine closes the previous terms of roles whose locks are held, and decides
+// from their rows when the new terms may begin. Rows that somebody is writing
+// are left for the next attempt. It returns the roles that must be unlocked
+// again, with their attempts set.
+func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []wanted, err error) {
+	rows, err := s.closeTerms(all)
+	if err != nil {
+		return nil, err
+	}
+	var skipped []wanted
+	for _, w := range all {
+		row, found := rows[w.role.Name()]
+		switch {
+		case !found:
+			skipped = append(skipped, w)
+			continue
+		case row.key != w.key.String():
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, row.key)}
+		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
+		default:
+			held := s.seats[w.role.Name()]
+			held.examined = true
+			held.beginAt, held.jump = s.earliest(row, held.lockedAt)
+			continue
+		}
+		unfit = append(unfit, w)
+	}
+	missing, err := s.missingRows(skipped)
+	for _, w := range missing {
+		attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errRowMissing(w.role)}
+	}
+	return append(unfit, missing...), err
+}
+
+// missingRows returns the roles that have no row.
+func (s *session) missingRows(some []wanted) ([]wanted, error) {
+	if len(some) == 0 {
+		return nil, nil
+	}
+	there, err := s.readKeys(some)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(some, func(w wanted) bool {
+		_, found := there[w.role.Name()]
+		return found
+	}), nil
+}

@@ -21,14 +21,15 @@ import (
 const patience = 30 * time.Second
 
 // environment returns the environment of a process: this one's without what
-// names a database, and with more.
+// names a database, and with more. A program built with the race detector would
+// sleep for a second before it ends.
 func environment(more ...string) []string {
 	kept := withoutLibpq(os.Environ())
 	kept = slices.DeleteFunc(kept, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(dsnVariables, name)
 	})
-	return append(append(kept, asProgram+"=1"), more...)
+	return append(append(kept, asProgram+"=1", "GORACE=atexit_sleep_ms=0"), more...)
 }
 
 // result is what a process that has ended left.

@@ -68,14 +68,31 @@ func runWaiter(dsn string, commands <-chan string) error {
 	if err != nil {
 		return err
 	}
-	const lock, unlock = "SELECT pg_advisory_lock(42)", "SELECT pg_advisory_unlock(42)"
+	const (
+		lock   = "SELECT pg_advisory_lock(42)"
+		unlock = "SELECT pg_advisory_unlock(42)"
+		record = "UPDATE bare_term SET term = term + 1"
+	)
+	// took tells of the lock, and then of the least that a fencing number costs:
+	// one durable commit.
+	took := func() error {
+		tell(report{Kind: "acquired"})
+		_, err := conn.Exec(ctx, record)
+		tell(report{Kind: "recorded"})
+		return err
+	}
+	if _, err := conn.Prepare(ctx, record, record); err != nil {
+		return err
+	}
 	var holds atomic.Bool
 	go watch(holds.Load) // as the nodes do: it costs them something to die
 	tell(report{Kind: "ready"})
 	if _, err := conn.Exec(ctx, lock); err != nil {
 		return err
 	}
-	tell(report{Kind: "acquired"})
+	if err := took(); err != nil {
+		return err
+	}
 	holds.Store(true)
 	for range commands { // release
 		tell(report{Kind: "fault"})
@@ -86,7 +103,9 @@ func runWaiter(dsn string, commands <-chan string) error {
 		if _, err := conn.Exec(ctx, lock); err != nil {
 			return err
 		}
-		tell(report{Kind: "acquired"})
+		if err := took(); err != nil {
+			return err
+		}
 		holds.Store(true)
 	}
 	return nil

@@ -140,6 +140,10 @@ func (b *bench) afterRestart(ctx context.Context, leader *child, begun, ready ti
 	return outcome{took: max(0, at.Sub(ready)), note: note}, nil
 }
 
+// limit is what the machine can do: until a bare waiter has the lock, and until
+// it has also committed one row durably.
+type limit struct{ locked, recorded time.Duration }
+
 // waiters are the bare connections: one holds the lock, one waits.
 type waiters struct{ holder *child }
 
@@ -173,31 +177,37 @@ func (w *waiters) count(b *bench) int {
 	return n
 }
 
-func bareKill(ctx context.Context, b *bench, w *waiters) (time.Duration, error) {
+func bareKill(ctx context.Context, b *bench, w *waiters) (limit, error) {
 	if err := w.gather(ctx, b); err != nil {
-		return 0, err
+		return limit{}, err
 	}
 	begun := time.Now()
 	b.kill(w.holder)
-	next, at, err := b.successor(ctx, "child-waiter", begun)
-	w.holder = next
-	return at.Sub(begun), err
+	return w.next(ctx, b, begun)
 }
 
-func bareRelease(ctx context.Context, b *bench, w *waiters) (time.Duration, error) {
+// next waits for the next holder.
+func (w *waiters) next(ctx context.Context, b *bench, begun time.Time) (limit, error) {
+	holder, at, err := b.successor(ctx, "child-waiter", begun)
+	if err != nil {
+		return limit{}, err
+	}
+	w.holder = holder
+	recorded, err := holder.await(ctx, "recorded", begun)
+	return limit{at.Sub(begun), time.Unix(0, recorded.At).Sub(begun)}, err
+}
+
+func bareRelease(ctx context.Context, b *bench, w *waiters) (limit, error) {
 	if err := w.gather(ctx, b); err != nil {
-		return 0, err
+		return limit{}, err
 	}
 	before := time.Now()
 	if err := w.holder.command("release"); err != nil {
-		return 0, err
+		return limit{}, err
 	}
 	fault, err := w.holder.await(ctx, "fault", before)
 	if err != nil {
-		return 0, fmt.Errorf("release: %w", err)
+		return limit{}, fmt.Errorf("release: %w", err)
 	}
-	begun := time.Unix(0, fault.At)
-	next, at, err := b.successor(ctx, "child-waiter", begun)
-	w.holder = next
-	return at.Sub(begun), err
+	return w.next(ctx, b, time.Unix(0, fault.At))
 }

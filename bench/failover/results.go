@@ -14,24 +14,28 @@ type results struct {
 	lease    time.Duration
 	took     []time.Duration
 	bare     []time.Duration
+	recorded []time.Duration
 	notes    []string
 	overlap  time.Duration
 }
 
 func (r results) String() string {
-	bare, ratio := "-", "-"
+	bare, ratio, recorded, recordedRatio := "-", "-", "-", "-"
 	if len(r.bare) > 0 {
 		limit := percentile(r.bare, 0.5)
 		bare = milliseconds(limit)
 		ratio = fmt.Sprintf("%.2f", float64(percentile(r.took, 0.5))/float64(limit))
+		limit = percentile(r.recorded, 0.5)
+		recorded = milliseconds(limit)
+		recordedRatio = fmt.Sprintf("%.2f", float64(percentile(r.took, 0.5))/float64(limit))
 	}
 	bound := r.scenario.bound
 	if r.scenario.slow {
 		bound = strings.ReplaceAll(bound, "lease", milliseconds(r.lease))
 	}
-	line := fmt.Sprintf("%-22s %6d %9s %9s %9s %12s %7s %14s  %s", r.scenario.name, len(r.took),
+	line := fmt.Sprintf("%-22s %6d %9s %9s %9s %9s %6s %12s %6s %14s  %s", r.scenario.name, len(r.took),
 		milliseconds(percentile(r.took, 0.5)), milliseconds(percentile(r.took, 0.99)), milliseconds(slices.Max(r.took)),
-		bare, ratio, milliseconds(r.overlap), bound)
+		bare, ratio, recorded, recordedRatio, milliseconds(r.overlap), bound)
 	for _, note := range slices.Compact(slices.Sorted(slices.Values(r.notes))) {
 		if note == "" {
 			continue

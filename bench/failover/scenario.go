@@ -14,8 +14,8 @@ import (
 // scenario is one kind of fault, many times over.
 type scenario struct {
 	name  string
-	slow  bool                                                                   // takes a lease each time
-	bare  func(ctx context.Context, b *bench, w *waiters) (time.Duration, error) // the machine's limit, or nil
+	slow  bool                                                           // takes a lease each time
+	bare  func(ctx context.Context, b *bench, w *waiters) (limit, error) // the machine's limit, or nil
 	fault func(ctx context.Context, b *bench, leader *child) (outcome, error)
 	roles func(b *bench) int
 	place string // network namespace of the first leader
@@ -81,7 +81,8 @@ func (s scenario) run(ctx context.Context, b *bench) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("bare waiter: %w", err)
 			}
-			result.bare = append(result.bare, took)
+			result.bare = append(result.bare, took.locked)
+			result.recorded = append(result.recorded, took.recorded)
 		}
 		out, err := s.fault(ctx, b, leader)
 		if err != nil {

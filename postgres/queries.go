@@ -121,7 +121,7 @@ LEFT JOIN closed ON closed.role = p.role`,
 	// replica may have lost the last terms.
 	stmtBegin: `
 WITH previous AS MATERIALIZED (
-    SELECT *
+    SELECT *, clock_timestamp() AS now
     FROM {terms}
     WHERE role = ANY ($1::text[])
         AND ($9::boolean
@@ -135,7 +135,7 @@ WITH previous AS MATERIALIZED (
     INSERT INTO {history}
         (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
     SELECT role, term, node_id, node_name, incarnation, acquired_at,
-        coalesce(ended_at, clock_timestamp()),
+        coalesce(ended_at, now),
         coalesce(end_reason, CASE
             WHEN (
                 SELECT n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= clock_timestamp()
@@ -159,12 +159,12 @@ SET term = CASE
     node_name = $4,
     incarnation = $5,
     lease_ms = $6,
-    acquired_at = clock_timestamp(),
+    acquired_at = greatest(previous.now, previous.ended_at),
     ended_at = NULL,
     end_reason = NULL,
     vacant_ms = CASE
         WHEN previous.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed')
-        THEN 1000 * extract(epoch FROM clock_timestamp() - previous.ended_at)
+        THEN 1000 * extract(epoch FROM greatest(previous.now, previous.ended_at) - previous.ended_at)
     END,
     server_lineage = $7,
     server_epoch = $8,

@@ -1,0 +1,48 @@
+package acceptance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// A process that holds a thousand roles is killed; another that stands for all
+// of them holds them soon. How soon is for the benchmark to measure.
+func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
+	t.Parallel()
+	const roles, rounds = 1000, 3
+	server, c := newServer(t, pgtest.Options{Settings: map[string]string{"max_locks_per_transaction": "256"}})
+	c.migrate()
+	admin := server.Conn(t)
+	child := func(name string) *process {
+		return spawn(t, childIdle, order{DSN: c.dsn, Schema: c.schema, Name: name, Lease: 5 * lease, Roles: roles})
+	}
+	leader := child("n0")
+	leader.await("acquired", time.Time{})
+	for round := range rounds {
+		standby := child("n" + string(rune('1'+round)))
+		eventually(t, admin, "SELECT count(*) = 2 FROM "+c.quoted("nodes")+" WHERE status = 'active'")
+		// Its watch has begun.
+		eventually(t, admin, "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE application_name = 'tenure ' || $1 || ' watch'", standby.name)
+		killed := time.Now()
+		leader.kill()
+		all := standby.await("acquired", killed)
+		took := time.Duration(all.At - killed.UnixNano())
+		t.Logf("%d roles were held again after %v", roles, took.Round(time.Millisecond))
+		if took > lease {
+			t.Errorf("the roles were held again after %v: the death was found by its silence", took)
+		}
+		const held = `
+			SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+			WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND a.application_name = 'tenure ' || $1 || ' session'`
+		if n := value[int](t, admin, held, standby.name); n != roles {
+			t.Errorf("%s holds %d locks, want %d", standby.name, n, roles)
+		}
+		const wrong = " WHERE ended_at IS NOT NULL OR node_name <> $1 OR term <> $2"
+		if n := value[int](t, admin, "SELECT count(*) FROM "+c.quoted("terms")+wrong, standby.name, round+2); n != 0 {
+			t.Errorf("%d roles have another record", n)
+		}
+		leader = standby
+	}
+}

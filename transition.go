@@ -35,7 +35,9 @@ var burstDelays = [...]time.Duration{
 	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 }
 
-// courtesy is how long a node that stepped down lets others go first, at most.
+// courtesy is how long a node that stepped down lets others go first, at most,
+// and never longer than half of the time for which a hand-over reserves a role:
+// the others may hand it back at once.
 const courtesy = time.Second
 
 // step feeds the state machine and performs its actions. term and err go with
@@ -87,7 +89,7 @@ func (e *Election) perform(action fsm.Action, term *Term, err error) {
 	case fsm.EmitAcquired:
 		e.post(Event{Kind: EventAcquired, Term: term})
 	case fsm.EmitReleased:
-		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(courtesy, n.cfg.CheckInterval))
+		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(courtesy, n.cfg.CheckInterval/2))
 		e.post(Event{Kind: EventReleased, Term: term})
 	case fsm.EmitLost:
 		if e.lostTerm != nil {

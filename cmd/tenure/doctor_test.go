@@ -68,4 +68,10 @@ func TestDoctorOnABadDatabase(t *testing.T) {
 	if !strings.HasPrefix(got.stderr, "tenure: no election can take place here") {
 		t.Errorf("%s", got.stderr)
 	}
+	for _, command := range []string{"run", "acquire"} { // a refusal ends them at once
+		got := invoke(t, command, "--role", "billing", "--dsn", replica.DSN()).want(t, exitDatabase)
+		if got.stdout != "" || !strings.Contains(got.stderr, "in recovery") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s on a replica: %q, %q", command, got.stdout, got.stderr)
+		}
+	}
 }

@@ -83,7 +83,7 @@ func lead(kind string, o order) error {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("child", o.Name)
 	node, err := tenure.Open(ctx, db, tenure.Config{
-		Name: o.Name, Lease: o.Lease, CheckInterval: checkInterval, FenceTimeout: time.Second, Logger: logger,
+		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 2, FenceTimeout: time.Second, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func TestBackendKilled(t *testing.T) {
 	t.Run("the leader takes the role again at once", func(t *testing.T) {
 		t.Parallel()
 		server, c := newServer(t, pgtest.Options{})
+		c.config.Lease = 5 * lease // that is not waited for
 		leader := c.join("leader")
 		first := leader.leads()
 		before := c.epoch()

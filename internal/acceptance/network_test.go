@@ -124,7 +124,7 @@ type cable struct {
 // pullable makes a namespace, removed with the test.
 func pullable(t *testing.T) *cable {
 	t.Helper()
-	id := os.Getpid() % 1 << 14 // several runs on one machine must not meet
+	id := os.Getpid() % (1 << 14) // several runs on one machine must not meet
 	base := fmt.Sprintf("10.%d.%d", 192+id>>8, id&255)
 	c := &cable{
 		namespace: fmt.Sprintf("tenure-t%d", id), plug: fmt.Sprintf("tenure-i%d", id),

@@ -2,6 +2,11 @@ package tenure
 
 import (
 	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -12,17 +17,21 @@ type Change struct {
 	Leader   *Leader // nil if nobody leads now
 }
 
+// Listener is implemented by a [Backend] that tells of news without a session.
+type Listener interface {
+	// Listen calls wake, in this goroutine, when it has begun to listen and
+	// whenever something about the elections may have changed. It returns nil
+	// when the context ends, and an error when it cannot listen any more.
+	Listen(ctx context.Context, wake func()) error
+}
+
 // Observe tells who leads the named roles, or all roles if none is named: first
-// who leads now, then every change that can be seen. News arrives at once, and
-// in case it is lost the database is asked every CheckInterval. A slow receiver
-// misses intermediate leaders, never the last one. The channel is closed when
-// the context ends or the node closes.
+// who leads now, then every change that can be seen. News of a vacancy arrives
+// at once and who leads next is looked up in the moments after it; in case news
+// is lost, the database is asked every CheckInterval. A slow receiver misses
+// intermediate leaders, never the last one. The channel is closed when the
+// context ends or the node closes.
 func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
-	names := make([]string, len(roles))
-	for i, role := range roles {
-		names[i] = role.Name()
-	}
-	wake := make(chan struct{}, 1)
 	changes := make(chan Change)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -30,12 +39,16 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 		close(changes)
 		return changes
 	}
+	wake := make(chan struct{}, 1)
 	n.observers[wake] = struct{}{}
 	n.group.Add(1)
 	go func() {
 		defer n.group.Done()
 		defer close(changes)
-		n.observe(ctx, names, wake, changes)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(n.life, cancel)()
+		newObservation(n.backend, n.cfg, roles).run(ctx, wake, changes)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.observers, wake)
@@ -46,71 +59,146 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 // announce wakes the observers. Under the node's mutex.
 func (n *Node) announce() {
 	for wake := range n.observers {
-		select {
-		case wake <- struct{}{}:
-		default:
+		poke(wake)
+	}
+}
+
+func poke(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// Observe is [Node.Observe] for programs that take no part in elections. Of the
+// configuration it uses CheckInterval, Logger and Clock. The channel is closed,
+// and everything that Observe started has ended, when the context ends.
+func Observe(ctx context.Context, backend Backend, cfg Config, roles ...Role) <-chan Change {
+	o := newObservation(backend, cfg.withDefaults(), roles)
+	changes, wake := make(chan Change), make(chan struct{}, 1)
+	go func() { // ends with the context; its end closes the channel
+		defer close(changes)
+		var listening sync.WaitGroup
+		if listener, ok := backend.(Listener); ok {
+			listening.Go(func() { o.listen(ctx, listener, wake) })
+		}
+		o.run(ctx, wake, changes)
+		listening.Wait()
+	}()
+	return changes
+}
+
+// observation follows the leaders of some roles.
+type observation struct {
+	backend  Backend
+	roles    []string
+	interval time.Duration
+	clock    Clock
+	log      *slog.Logger
+	known    map[string]Leader
+}
+
+func newObservation(backend Backend, cfg Config, roles []Role) *observation {
+	o := &observation{
+		backend: backend, interval: cfg.CheckInterval, clock: cfg.Clock, log: cfg.Logger, known: map[string]Leader{},
+	}
+	for _, role := range roles {
+		o.roles = append(o.roles, role.Name())
+	}
+	return o
+}
+
+// aftermath is when to look again after news: a vacancy is announced, the term
+// that begins shortly after is not.
+var aftermath = [...]time.Duration{
+	10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second,
+}
+
+// run looks at the leaders until the context ends.
+func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes chan<- Change) {
+	for looked := len(aftermath); ; {
+		if !o.look(ctx, changes) {
+			return
+		}
+		pause := o.interval
+		if looked < len(aftermath) {
+			pause = min(pause, aftermath[looked])
+			looked++
+		}
+		if o.pause(ctx, wake, pause) {
+			looked = 0
 		}
 	}
 }
 
-func (n *Node) observe(ctx context.Context, roles []string, wake <-chan struct{}, changes chan<- Change) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(n.life, cancel)()
-	known := map[string]Leader{}
-	for ctx.Err() == nil {
-		leaders, err := n.leaders(ctx, roles)
-		if err != nil && ctx.Err() == nil {
-			n.log.Warn("observing failed", "error", err)
+// look reports what has changed, and whether the context still lives.
+func (o *observation) look(ctx context.Context, changes chan<- Change) bool {
+	limited, cancel := context.WithTimeout(ctx, max(o.interval, time.Second))
+	leaders, err := o.backend.Leaders(limited, o.roles...)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			o.log.Warn("looking up the leaders failed", "error", err)
 		}
-		if err == nil {
-			for _, change := range compare(known, leaders) {
-				select {
-				case changes <- change:
-				case <-ctx.Done():
-					return
-				}
-			}
-		}
-		poll := make(chan struct{})
-		stop := n.clock.AfterFunc(n.cfg.CheckInterval, func() { close(poll) })
+		return ctx.Err() == nil
+	}
+	for _, change := range o.compare(leaders) {
 		select {
-		case <-wake:
-		case <-poll:
+		case changes <- change:
 		case <-ctx.Done():
 		}
-		stop()
+	}
+	return ctx.Err() == nil
+}
+
+// listen passes the backend's news on. While that does not work, looking every
+// interval has to do.
+func (o *observation) listen(ctx context.Context, listener Listener, wake chan<- struct{}) {
+	for ctx.Err() == nil {
+		err := listener.Listen(ctx, func() { poke(wake) })
+		if ctx.Err() == nil {
+			o.log.Warn("listening for news failed", "error", err)
+		}
+		o.pause(ctx, nil, o.interval)
 	}
 }
 
-func (n *Node) leaders(ctx context.Context, roles []string) ([]Leader, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(n.cfg.CheckInterval, time.Second))
-	defer cancel()
-	return n.backend.Leaders(ctx, roles...)
+// pause waits for d, for the end of the context, or for news, which it reports.
+func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Duration) (news bool) {
+	passed := make(chan struct{})
+	defer o.clock.AfterFunc(d, func() { close(passed) })()
+	select {
+	case <-wake:
+		return true
+	case <-passed:
+	case <-ctx.Done():
+	}
+	return false
 }
 
-// compare brings known up to date and returns what changed.
-func compare(known map[string]Leader, leaders []Leader) []Change {
+// compare brings known up to date and returns what changed, by role.
+func (o *observation) compare(leaders []Leader) []Change {
+	before := o.known
+	o.known = make(map[string]Leader, len(leaders))
 	var changes []Change
-	seen := map[string]bool{}
 	for _, leader := range leaders {
-		seen[leader.Role] = true
-		before, led := known[leader.Role]
-		known[leader.Role] = leader
-		if led && before.Term == leader.Term && before.NodeID == leader.NodeID {
+		o.known[leader.Role] = leader
+		previous, led := before[leader.Role]
+		if led && previous.Term == leader.Term && previous.NodeID == leader.NodeID {
 			continue
 		}
 		change := Change{Role: leader.Role, Leader: &leader}
 		if led {
-			change.Previous = &before
+			change.Previous = &previous
 		}
 		changes = append(changes, change)
 	}
-	for role, before := range known {
-		if !seen[role] {
-			delete(known, role)
-			changes = append(changes, Change{Role: role, Previous: &before})
+	for _, role := range slices.Collect(maps.Keys(before)) {
+		if _, led := o.known[role]; !led {
+			previous := before[role]
+			changes = append(changes, Change{Role: role, Previous: &previous})
 		}
 	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Role, b.Role) })
 	return changes
 }

@@ -328,6 +328,14 @@ func TestObserve(t *testing.T) {
 		cancel()
 		_, open := <-changes
 		want(t, "open", open, false)
+		apart := tenure.Observe(t.Context(), db, tenure.Config{Logger: quiet})
+		lead(t, e)
+		begun := time.Now()
+		change = <-apart // without a listener, by looking
+		want(t, "leader", change.Leader.NodeID, node.ID())
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("seen after %v", took)
+		}
 		rest := node.Observe(t.Context())
 		closeNode(t, node)
 		_, open = <-rest

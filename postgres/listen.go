@@ -9,7 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Listen calls wake, in this goroutine, whenever something about the elections
+var _ tenure.Listener = (*Backend)(nil)
+
+// Listen implements [tenure.Listener]: it calls wake, in this goroutine, whenever something about the elections
 // of the schema may have changed, and once when it has begun to listen. It uses
 // a connection of its own and no privilege beyond connecting. It returns nil
 // when the context ends, and an error when it cannot listen any more; news can

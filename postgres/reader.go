@@ -70,11 +70,26 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 		if conn, err = r.backend.dial(ctx, "status", nil); err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
 		}
-		if err = applySettings(ctx, conn, readerSettings); err != nil {
+		if err = r.prepare(ctx, conn); err != nil {
+			discard(conn)
+			conn = nil
 			return r.backend.answer(doing, err)
 		}
 	}
 	return r.backend.answer(doing, fn(ctx, conn))
+}
+
+// prepare makes a connection ready. A newer schema may have another meaning, so
+// nothing is read from it, nor written to it.
+func (r *reader) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if err := applySettings(ctx, conn, readerSettings); err != nil {
+		return err
+	}
+	version, err := r.backend.readVersion(ctx, conn)
+	if err == nil && version > len(migrations) {
+		err = newerSchema(version)
+	}
+	return err
 }
 
 // answer prepares an error of a question for its asker.

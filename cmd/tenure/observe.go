@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +18,6 @@ asked every --check-interval. Without --role, --key or --key1 and --key2 it
 follows all roles. With -o json each change is one object on a line of its own:
 time, role, leader (null if nobody leads now) and previous.`
 
-// aftermath is when to look again after news. That a role is vacant, or a node
-// new, is announced; that a term has begun, shortly after, is not.
-var aftermath = [...]time.Duration{
-	10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second,
-}
-
 // observeCommand follows who leads.
 type observeCommand struct {
 	out      *output
@@ -34,12 +25,10 @@ type observeCommand struct {
 	log      logFlags
 	roles    roleFlags
 	check    duration
-
-	known map[string]tenure.Leader
 }
 
 func newObserve(out *output) *cobra.Command {
-	c := &observeCommand{out: out, check: duration{value: time.Second}, known: map[string]tenure.Leader{}}
+	c := &observeCommand{out: out, check: duration{value: time.Second}}
 	cmd := &cobra.Command{
 		Use:   "observe [--role NAME]...",
 		Short: "Follow who leads",
@@ -82,102 +71,20 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 	}
 	defer backend.Close()
 
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
-	look := func() error {
-		leaders, err := backend.Leaders(ctx, names...)
-		if err != nil {
-			return err
-		}
-		return c.tell(time.Now(), leaders)
-	}
-	if err := look(); err != nil {
+	ctx := cmd.Context()
+	if _, err := backend.Leaders(ctx, names...); err != nil {
 		return err
 	}
-	wake := make(chan struct{}, 1)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		c.listen(ctx, backend, wake, logger.Warn)
-	}()
-	defer func() {
-		cancel()
-		<-listening
-	}()
-	next := time.NewTimer(c.check.value)
-	defer next.Stop()
-	for looked := len(aftermath); ; looked++ {
-		pause := c.check.value
-		if looked < len(aftermath) {
-			pause = min(pause, aftermath[looked])
-		}
-		next.Reset(pause)
-		select {
-		case <-wake:
-			looked = -1
-		case <-next.C:
-		case <-ctx.Done():
-			return nil
-		}
-		if err := look(); err != nil && ctx.Err() == nil {
-			logger.Warn("looking up the leaders failed", "error", err)
-		}
-	}
-}
-
-// listen wakes the command at each notification. While that does not work, the
-// check interval has to do.
-func (c *observeCommand) listen(ctx context.Context, backend *postgres.Backend, wake chan<- struct{}, warn func(string, ...any)) {
-	for ctx.Err() == nil {
-		err := backend.Listen(ctx, func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		})
-		if ctx.Err() == nil {
-			warn("listening for news failed", "error", err)
-		}
-		pause := time.NewTimer(c.check.value)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
-	}
-}
-
-// tell prints what differs from the leaders known before, and knows them.
-func (c *observeCommand) tell(now time.Time, leaders []tenure.Leader) error {
-	present := map[string]tenure.Leader{}
-	for _, leader := range leaders {
-		present[leader.Role] = leader
-	}
-	before := c.known
-	c.known = present
-	roles := slices.Collect(maps.Keys(present))
-	for role := range before {
-		if _, still := present[role]; !still {
-			roles = append(roles, role)
-		}
-	}
-	slices.Sort(roles)
-	for _, role := range roles {
-		previous, leader := pick(before, role), pick(present, role)
-		if previous != nil && leader != nil && previous.Term == leader.Term && previous.NodeID == leader.NodeID {
-			continue
-		}
-		record := changeRecord{timestamp(now), role, newLeaderRecord(leader), newLeaderRecord(previous)}
-		if err := c.out.print(record, fmt.Sprintf("%s  %s", shortTime(now), leadsText(role, leader))); err != nil {
+	for change := range tenure.Observe(ctx, backend, tenure.Config{CheckInterval: c.check.value, Logger: logger}, roles...) {
+		if err := c.tell(time.Now(), change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func pick(leaders map[string]tenure.Leader, role string) *tenure.Leader {
-	if leader, ok := leaders[role]; ok {
-		return &leader
-	}
-	return nil
+// tell prints a change.
+func (c *observeCommand) tell(now time.Time, change tenure.Change) error {
+	record := changeRecord{timestamp(now), change.Role, newLeaderRecord(change.Leader), newLeaderRecord(change.Previous)}
+	return c.out.print(record, fmt.Sprintf("%s  %s", shortTime(now), leadsText(change.Role, change.Leader)))
 }

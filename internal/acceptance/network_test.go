@@ -131,7 +131,10 @@ func pullable(t *testing.T) *cable {
 		host: base + ".1", network: base + ".0/30",
 	}
 	socket := fmt.Sprintf("tenure-o%d", id)
-	t.Cleanup(func() { c.ip(t, "netns", "del", c.namespace) }) // and the pair with it
+	t.Cleanup(func() {
+		c.ip(t, "link", "del", socket) // the namespace's end would take it along, but later
+		c.ip(t, "netns", "del", c.namespace)
+	})
 	for _, command := range []string{
 		"netns add " + c.namespace,
 		"link add " + socket + " type veth peer name " + c.plug + " netns " + c.namespace,

@@ -422,8 +422,11 @@ func (e *Election) wake() {
 
 // because adds what is known to a cause.
 func because(cause, detail error) error {
-	if detail == nil || errors.Is(cause, detail) || errors.Is(detail, cause) {
+	switch {
+	case detail == nil || errors.Is(cause, detail):
 		return cause
+	case errors.Is(detail, cause):
+		return detail
 	}
 	return fmt.Errorf("%w: %w", cause, detail)
 }

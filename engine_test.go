@@ -178,6 +178,8 @@ func TestTrustEndsByItself(t *testing.T) {
 		want(t, "trust lasted", time.Since(begun), 9*time.Second)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
 		want(t, "leader", e.IsLeader(), false)
+		want(t, "remaining", term.Remaining(), time.Duration(0))
+		want(t, "connected", node.Connected(), false)
 		close(answer) // the late answer
 		synctest.Wait()
 		want(t, "valid", term.Valid(), false)
@@ -284,6 +286,7 @@ func TestSessionLost(t *testing.T) {
 		db.last().kill()
 		<-term.Context().Done()
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSessionLost)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrConnection)
 		next, err := e.WaitForLeadership(t.Context())
 		if err != nil {
 			t.Fatal(err)

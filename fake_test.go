@@ -215,7 +215,7 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 	d.leaders[role] = tenure.Leader{
 		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
 	}
-	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], AcquiredAt: time.Now()}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], AcquiredAt: time.Now(), Vacant: 3 * time.Second}
 }
 
 func (c *conn) Heartbeat(tenure.Load) (tenure.Pulse, error) {

@@ -188,6 +188,11 @@ func TestTryAcquire(t *testing.T) {
 		if err := e.Refresh(t.Context()); err != nil {
 			t.Error(err)
 		}
+		want(t, "remaining", term.Remaining(), 9*time.Second)
+		time.Sleep(time.Second)
+		want(t, "remaining", term.Remaining(), 8*time.Second)
+		want(t, "vacant before", term.Vacant(), 3*time.Second)
+		want(t, "elections", node.Elections()[0], e)
 		leader, err := e.Leader(t.Context())
 		if err != nil || !leader.Valid() || leader.NodeID != node.ID() {
 			t.Errorf("Leader: %+v, %v", leader, err)

@@ -197,7 +197,7 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 
 const readConnections = `
 SELECT
-    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    (SELECT sum(numbackends) FROM pg_stat_database)::int, -- pg_stat_activity hides those of others
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`
 
 // connections looks whether there is room for nodes: each has two connections,

@@ -15,7 +15,7 @@ WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' 
 ORDER BY incarnation`
 
 // Nodes returns the nodes that live, oldest session first. It needs to read the
-// nodes only. It is safe for concurrent use.
+// nodes and the schema's version only. It is safe for concurrent use.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
 	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {

@@ -181,7 +181,7 @@ func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
 		return err
 	}
 	if found {
-		w.log.Info("a node died", "node", name, "incarnation", incarnation)
+		w.log.Info("a node died", "dead_node", name, "incarnation", incarnation)
 	}
 	return w.bounded(conn, callTimeout, stmtNext, nil)
 }

@@ -190,7 +190,7 @@ func (s *session) join(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := s.conn.QueryRow(ctx, sql(readGhost), node.ID).Scan(&s.watch.ghost); err != nil {
+	if err := s.watch.findGhost(ctx, s.conn); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	for _, step := range []struct {

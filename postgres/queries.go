@@ -39,6 +39,7 @@ const (
 	stmtWatch statement = "watch"
 	stmtDead  statement = "mark_dead"
 	stmtNext  statement = "next_membership"
+	stmtGhost statement = "end_ghost"
 )
 
 // sessionStatements are prepared when a session opens, so that a failover pays
@@ -286,6 +287,18 @@ WITH durability AS MATERIALIZED (
 SELECT name, pg_notify($2, '') FROM dead`,
 	stmtNext: `
 SELECT nextval({membership:regclass})`,
+	// Whoever holds the node lock of this incarnation is the session that took
+	// it: nobody else takes it exclusively.
+	stmtGhost: `
+SELECT pid, pg_terminate_backend(pid)
+FROM pg_locks
+WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid = $1::int::oid
+    AND objid = $2::int::oid
+    AND objsubid = 2
+    AND mode = 'ExclusiveLock'
+    AND granted`,
 	stmtMoved:  sessionStatements[stmtMoved],
 	stmtNotify: sessionStatements[stmtNotify],
 	stmtReap:   sessionStatements[stmtReap],
@@ -361,7 +374,13 @@ FROM {server}`
 	drawIncarnation = `
 SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
 
-	readGhost = `SELECT coalesce((SELECT incarnation FROM {nodes} WHERE id = $1 AND status <> 'dead'), 0)`
+	// The node's last session, and how long others would still wait for it.
+	readGhost = `
+SELECT incarnation,
+    (1000 * extract(epoch FROM
+        last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
+FROM {nodes}
+WHERE id = $1 AND status <> 'dead'`
 
 	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
 

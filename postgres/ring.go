@@ -19,7 +19,7 @@ type watch struct {
 	session *session
 	log     *slog.Logger
 	seen    int64 // the membership that the last call saw
-	ghost   int32 // an earlier session of this node that the server may still keep, or 0
+	ghost   ghost
 	blind   atomic.Bool
 
 	stop     chan struct{}
@@ -123,6 +123,9 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		case "alone":
 			w.rest()
 		}
+		if err == nil {
+			err = w.endGhost(conn)
+		}
 		if err != nil {
 			return err
 		}
@@ -141,14 +144,14 @@ type finding struct {
 // call waits in the database for something to happen to the predecessor.
 func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	s := w.session
-	period := s.backend.config.WatchPeriod
+	period := w.ghost.limit(s.backend.config.WatchPeriod)
 	var (
 		found      finding
 		membership int64
 	)
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership)
-	}, s.incarnation, w.ghost, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
+	}, s.incarnation, w.ghost.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
 		w.seen = membership
 	}
@@ -167,8 +170,8 @@ func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
 	case <-w.stop:
 	}
 	channel := s.backend.names.channel()
-	if incarnation == w.ghost { // this node lives on in another session
-		w.ghost = 0
+	if incarnation == w.ghost.incarnation { // this node lives on in another session
+		w.ghost = ghost{}
 		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
 	}
 	var name string

@@ -16,12 +16,13 @@ import (
 
 // silent connects a node that can fall silent as a process that was stopped
 // does: what it sends goes nowhere, what it is sent is not read, and the server
-// never hears of an end. It makes no new connections then.
+// never hears of an end. Unless it returns, it makes no new connections then.
 type silent struct {
 	mu      sync.Mutex
 	conns   []*silentConn
 	session *silentConn
 	mute    bool
+	returns bool                      // new connections are made all the same: only the network of the old ones failed
 	final   func(query []byte) []byte // makes of the session's next statement the last that it sends
 	spoken  chan struct{}             // closed when that is sent
 }
@@ -43,9 +44,9 @@ var errSilent = errors.New("the process is stopped")
 // connect is the connect function of the node.
 func (s *silent) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	s.mu.Lock()
-	mute := s.mute
+	refuse := s.mute && !s.returns
 	s.mu.Unlock()
-	if mute {
+	if refuse {
 		return nil, errSilent
 	}
 	dial := config.DialFunc
@@ -123,6 +124,7 @@ type silentConn struct {
 	net.Conn
 	silent *silent
 	pid    uint32
+	mute   bool // under the mutex of silent
 
 	once sync.Once
 	hung chan struct{} // closed when the node closes it
@@ -134,14 +136,16 @@ func (c *silentConn) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.mute:
+	case c.mute:
 	case c == s.session && s.final != nil:
-		s.mute = true
-		if _, err := c.Conn.Write(s.final(data)); err != nil {
+		final := s.final
+		s.mute, s.final = true, nil
+		if _, err := c.Conn.Write(final(data)); err != nil {
 			return 0, err
 		}
 		// Readers that wait for the network now wait for the end instead.
 		for _, conn := range s.conns {
+			conn.mute = true
 			_ = conn.Conn.SetReadDeadline(time.Unix(1, 0))
 		}
 		close(s.spoken)
@@ -166,7 +170,7 @@ func (c *silentConn) Read(buffer []byte) (int, error) {
 func (c *silentConn) muted() bool {
 	c.silent.mu.Lock()
 	defer c.silent.mu.Unlock()
-	return c.silent.mute
+	return c.mute
 }
 
 // SetReadDeadline and SetDeadline are for the network only, so that no deadline
@@ -174,7 +178,7 @@ func (c *silentConn) muted() bool {
 func (c *silentConn) SetReadDeadline(t time.Time) error {
 	c.silent.mu.Lock()
 	defer c.silent.mu.Unlock()
-	if c.silent.mute {
+	if c.mute {
 		return nil
 	}
 	return c.Conn.SetReadDeadline(t)
@@ -183,7 +187,7 @@ func (c *silentConn) SetReadDeadline(t time.Time) error {
 func (c *silentConn) SetDeadline(t time.Time) error {
 	c.silent.mu.Lock()
 	defer c.silent.mu.Unlock()
-	if c.silent.mute {
+	if c.mute {
 		return nil
 	}
 	return c.Conn.SetDeadline(t)

@@ -116,3 +116,27 @@ func (c *cluster) awaitBackend(t *testing.T, pid uint32, condition string) {
 	t.Helper()
 	eventually(t, pgtest.Conn(t, c.dsn), "SELECT "+condition+" FROM pg_stat_activity WHERE pid = $1", pid)
 }
+
+// The node of such a session lives on and comes back over another network path.
+// Its row then names the new session; the old one must end all the same.
+func TestReturnedNodeHasAStuckSession(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	s := newSilent(t)
+	s.returns = true
+	c.db.Connect = s.connect
+	leader := c.join("silent")
+	c.db.Connect = nil
+	term := leader.leads()
+	rival := c.join("rival")
+
+	since := time.Now()
+	s.fallSilent(instead(t, "COPY "+c.quoted("installation")+" FROM STDIN"))
+	ended(t, term)
+	next, led := c.someoneElse(term.Number(), leader, rival)
+	took := time.Since(since)
+	t.Logf("%s led term %d after %v", next.Name(), led.Number(), took.Round(time.Millisecond))
+	if took > lease+checkInterval+slack {
+		t.Errorf("the role was led after %v; the bound is %v", took, lease+checkInterval)
+	}
+}

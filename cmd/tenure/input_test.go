@@ -82,6 +82,7 @@ func TestBadInput(t *testing.T) {
 		{"empty prefix", on("doctor", "--prefix", ""), "--prefix is empty"},
 		{"nothing to go down to", on("migrate", "down"), "--to"},
 		{"down to nowhere", on("migrate", "down", "--to", "-1"), "between 0 and"},
+		{"grants to nobody", on("migrate", "grants"), "--user"},
 		{"migrate sideways", on("migrate", "sideways"), "takes no arguments"},
 		{"demo", []string{"demo", "--kill-every", "0"}, "more than zero"},
 

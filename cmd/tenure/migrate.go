@@ -20,6 +20,9 @@ const migrateDownLong = `Undo migrations until the schema has the version given 
 Version 0 removes everything, and with it the numbers of the terms: fencing
 tokens start again. No node may be running.`
 
+const migrateGrantsLong = `Print the GRANT statements for a database user under which nodes run and which
+does not own the schema. They are not executed.`
+
 // migrateTimeout bounds a migration: it changes small tables only, but may wait
 // for another process that migrates.
 const migrateTimeout = 5 * time.Minute
@@ -49,11 +52,21 @@ func newMigrate(out *output) *cobra.Command {
 	}
 	down.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
 
+	var user string
+	var application bool
+	grants := &cobra.Command{
+		Use: "grants --user NAME", Short: "Print the privileges that a database user needs", Long: migrateGrantsLong, Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return c.printGrants(user, application) },
+	}
+	grants.Flags().StringVar(&user, "user", "", "the database user")
+	grants.Flags().BoolVar(&application, "application", false, "for an application that fences its transactions and runs no node")
+
 	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up}
 	c.database.register(cmd.PersistentFlags())
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up},
 		down,
+		grants,
 		&cobra.Command{
 			Use: "print", Short: "Print SQL that creates the schema from nothing", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error { return c.printSQL() },
@@ -99,14 +112,32 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, *p
 	return c.out.print(record, text)
 }
 
-// printSQL needs no database, only names.
+// printSQL prints the script that creates the schema.
 func (c *migrateCommand) printSQL() error {
+	return c.printScript((*postgres.Backend).MigrationSQL)
+}
+
+// printGrants prints what a database user needs.
+func (c *migrateCommand) printGrants(user string, application bool) error {
+	if user == "" {
+		return usage("say with --user which database user the privileges are for")
+	}
+	return c.printScript(func(b *postgres.Backend) string {
+		if application {
+			return b.ApplicationGrants(user)
+		}
+		return b.Grants(user)
+	})
+}
+
+// printScript needs no database, only names.
+func (c *migrateCommand) printScript(script func(*postgres.Backend) string) error {
 	backend, err := postgres.New("host=localhost", postgres.Config{Schema: c.database.schema, Prefix: c.database.prefix})
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	sql := backend.MigrationSQL()
+	sql := script(backend)
 	if c.out.json() {
 		return c.out.print(map[string]string{"sql": sql}, "")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,6 +62,37 @@ func TestMigratePrint(t *testing.T) {
 	invoke(t, "migrate", "print", "--schema", place.schema, "-o", "json").want(t, exitDone).decode(t, &record)
 	if record.SQL != sql {
 		t.Errorf("JSON has another script:\n%s", record.SQL)
+	}
+}
+
+// TestMigrateGrants: a user with the privileges that it prints can be a node.
+func TestMigrateGrants(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	user := "u_" + place.schema
+	conn := place.server.Conn(t)
+	run := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%v in\n%s", err, sql)
+		}
+	}
+	run("CREATE ROLE " + user + " LOGIN")
+	t.Cleanup(func() {
+		_, _ = place.server.Conn(t).Exec(context.Background(), "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
+	})
+	asUser := []string{"acquire", "--role", "billing", "--schema", place.schema, "--dsn", place.server.DSNFor(user, "postgres")}
+	got := invoke(t, asUser...).want(t, exitUsage)
+	if !strings.Contains(got.stderr, "GRANT") {
+		t.Errorf("the missing privilege is not named: %s", got.stderr)
+	}
+	run(invoke(t, "migrate", "grants", "--user", user, "--schema", place.schema).want(t, exitDone).stdout)
+	invoke(t, asUser...).want(t, exitDone)
+
+	application := invoke(t, "migrate", "grants", "--user", user, "--application").want(t, exitDone).stdout
+	if !strings.Contains(application, "UPDATE (fence)") {
+		t.Errorf("not the privileges of an application:\n%s", application)
 	}
 }
 

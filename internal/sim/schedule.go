@@ -67,7 +67,7 @@ func (s Schedule) draw() plan {
 			Loss:  pick(rnd, 0, 0.2, 1),
 		},
 		clocks: pick(rnd, wallSteps, wallSteps, suspensions, suspensions, freezes),
-		lasts:  20 * lease,
+		lasts:  14 * lease,
 		every:  pick(rnd, lease/4, lease, 3*lease),
 		looks:  pick(rnd, 0, 0, lease/10),
 		shy:    rnd.chance(0.3),

@@ -37,6 +37,10 @@ func init() {
 	}
 }
 
+// settling is the time after each command in which everybody does what it
+// brings. It is odd, so that no later command coincides with an event.
+const settling = 137 * time.Microsecond
+
 // Do performs one command and returns what happened since the last one.
 func (s *Script) Do(line string) (string, error) {
 	words := strings.Fields(line)
@@ -48,12 +52,13 @@ func (s *Script) Do(line string) (string, error) {
 		return "", fmt.Errorf("the first command must be cluster")
 	}
 	if words[0] == "status" {
+		defer time.Sleep(settling) // a node may notice something when it is asked
 		return s.status(), nil
 	}
 	if err := c.run(s, words[1:]); err != nil {
 		return "", fmt.Errorf("%w; usage: %s", err, c.usage)
 	}
-	time.Sleep(time.Nanosecond) // everybody does what this instant brings
+	time.Sleep(settling)
 	return s.report(), nil
 }
 

@@ -79,7 +79,9 @@ type Session interface {
 	// TryAcquire tries to take roles and returns one Attempt for each, in the
 	// same order. The engine does not ask for a role that this session holds,
 	// except for one whose last Attempt was Waiting, to continue it. A role
-	// whose lock the session holds is never locked again.
+	// whose lock the session holds is never locked again. After an error that
+	// does not end the session, the roles that were Waiting still are, and the
+	// others are not held.
 	TryAcquire(candidates []Candidate) ([]Attempt, error)
 
 	// Heartbeat proves to the database that the node lives and to the node

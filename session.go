@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// trustTick is how often trust is looked at apart from its deadline: the wall
-// clock may have jumped.
+// trustTick is how often trust is looked at, at least, apart from its deadline:
+// the wall clock may have jumped. For short leases it is a tenth of the lease.
 const trustTick = time.Second
 
 // session is one incarnation of a node as the engine sees it. One goroutine,
@@ -72,7 +72,7 @@ func (s *session) start(sent Instant) {
 }
 
 func (s *session) watchTrust() {
-	s.trustTimer = s.node.clock.AfterFunc(s.trust.remaining(trustTick), s.checkTrust)
+	s.trustTimer = s.node.clock.AfterFunc(s.trust.remaining(min(trustTick, s.node.cfg.Lease/10)), s.checkTrust)
 }
 
 // checkTrust ends the session if trust has ended.

@@ -51,7 +51,7 @@ func TestForeignHandOnTheSession(t *testing.T) {
 			if err := first.Inject(t.Context(), test.statement); err != nil {
 				t.Fatal(err)
 			}
-			cause := ended(t, term)
+			cause := causeOfEnd(t, term)
 			took := time.Since(since)
 			overlap := measured() // from here on there is no excuse
 			if !errors.Is(cause, tenure.ErrSessionLost) {

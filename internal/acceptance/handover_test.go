@@ -57,7 +57,7 @@ func TestGivingUp(t *testing.T) {
 	}
 	end := func(term *tenure.Term, want error) {
 		t.Helper()
-		if cause := ended(t, term); !errors.Is(cause, want) {
+		if cause := causeOfEnd(t, term); !errors.Is(cause, want) {
 			t.Errorf("the term ended because of %v; want %v", cause, want)
 		}
 	}

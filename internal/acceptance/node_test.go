@@ -175,16 +175,21 @@ func (m *member) conn(purpose string) *faultwire.Conn {
 	return conn
 }
 
-// ended waits until the term's context has ended and returns why.
-func ended(t *testing.T, term *tenure.Term) error {
+// ended waits until the term's context has ended.
+func ended(t *testing.T, term *tenure.Term) {
 	t.Helper()
 	select {
 	case <-term.Context().Done():
-		return context.Cause(term.Context())
 	case <-time.After(patience):
 		t.Fatalf("term %d did not end", term.Number())
-		return nil
 	}
+}
+
+// causeOfEnd waits until the term's context has ended and returns why.
+func causeOfEnd(t *testing.T, term *tenure.Term) error {
+	t.Helper()
+	ended(t, term)
+	return context.Cause(term.Context())
 }
 
 // someoneElse waits until another term than this is led by anybody.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -37,7 +38,7 @@ func spawn(t *testing.T, kind string, o order, before ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := append(before, self)
+	line := slices.Concat(before, []string{self})
 	p := &process{t: t, name: o.Name, command: exec.Command(line[0], line[1:]...), ended: make(chan struct{}), news: make(chan struct{})}
 	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(told))
 	p.command.Stderr = os.Stderr

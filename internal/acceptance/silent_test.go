@@ -51,15 +51,15 @@ func (s *silent) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn
 	}
 	dial := config.DialFunc
 	session := strings.HasSuffix(config.RuntimeParams["application_name"], " session")
-	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		real, err := dial(ctx, network, address)
+	config.DialFunc = func(ctx context.Context, kind, address string) (net.Conn, error) {
+		network, err := dial(ctx, kind, address)
 		if err != nil {
 			return nil, err
 		}
-		if err := real.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		if err := network.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 			return nil, err
 		}
-		conn := &silentConn{Conn: real, silent: s, hung: make(chan struct{})}
+		conn := &silentConn{Conn: network, silent: s, hung: make(chan struct{})}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.conns = append(s.conns, conn)
@@ -105,8 +105,8 @@ func last(query []byte) []byte { return query }
 
 // withoutSync takes the Sync message off its end.
 func withoutSync(query []byte) []byte {
-	sync, _ := (&pgproto3.Sync{}).Encode(nil) // it has nothing that could fail
-	return bytes.TrimSuffix(query, sync)
+	ending, _ := (&pgproto3.Sync{}).Encode(nil) // it has nothing that could fail
+	return bytes.TrimSuffix(query, ending)
 }
 
 // instead sends another statement.

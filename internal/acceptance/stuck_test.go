@@ -52,7 +52,7 @@ func TestHeartbeatStuckBehindARowLock(t *testing.T) {
 			execute(t, locked, "SELECT FROM "+c.quoted("nodes")+" WHERE id = $1 FOR UPDATE", stuck.ID())
 			since := time.Now()
 			next, _ := rival.leadsWithin(lease+checkInterval, since)
-			if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+			if cause := causeOfEnd(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
 				t.Errorf("the stuck term ended because of %v; want the end of trust", cause)
 			}
 			// The row of the stuck node is still locked.
@@ -104,7 +104,7 @@ func TestSilentSessionThatIsNotIdle(t *testing.T) {
 			since := time.Now() // the last heartbeat was sent before
 			stall(t, c, s)
 			rival.leadsWithin(lease+checkInterval, since)
-			if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+			if cause := causeOfEnd(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
 				t.Errorf("the silent node's term ended because of %v; want the end of trust", cause)
 			}
 		})

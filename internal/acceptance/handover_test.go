@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // past is a row of the history.
@@ -43,15 +45,17 @@ func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	one := c.join("one")
-	ask := func(kind tenure.RequestKind, target *member) {
+	people, err := postgres.New(c.dsn, c.db) // as the command line asks
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(people.Close)
+	ask := func(kind tenure.RequestKind, target uuid.UUID) {
 		t.Helper()
-		request := tenure.Request{Kind: kind, Role: role, By: "a test"}
-		if target != nil {
-			request.Target = target.ID()
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		if err := target.backendOr(one).Request(ctx, request); err != nil {
+		request := tenure.Request{Kind: kind, Role: role, Target: target, By: "a test"}
+		if err := people.Request(ctx, request); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,12 +68,12 @@ func TestGivingUp(t *testing.T) {
 
 	first := one.leads()
 	two := c.join("two")
-	ask(tenure.RequestStepDown, nil)
+	ask(tenure.RequestStepDown, uuid.Nil)
 	second := two.leads()
 	end(first, tenure.ErrSteppedDown)
 
 	three := c.join("three")
-	ask(tenure.RequestHandOver, three)
+	ask(tenure.RequestHandOver, three.ID())
 	third := three.leads()
 	end(second, tenure.ErrHandedOver)
 
@@ -123,14 +127,6 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("the role was vacant for %v before term %d; recorded: %v", vacant, got.Term, recorded)
 		}
 	}
-}
-
-// backendOr is the member's backend, or another's if there is none.
-func (m *member) backendOr(other *member) tenure.Backend {
-	if m == nil {
-		m = other
-	}
-	return m.backend
 }
 
 // The end of a term is recorded before its lock is free, and told after that:

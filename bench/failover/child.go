@@ -84,6 +84,9 @@ func runWaiter(dsn string, commands <-chan string) error {
 	if _, err := conn.Prepare(ctx, record, record); err != nil {
 		return err
 	}
+	if _, err := conn.Exec(ctx, record); err != nil { // the first execution on a connection costs more
+		return err
+	}
 	var holds atomic.Bool
 	go watch(holds.Load) // as the nodes do: it costs them something to die
 	tell(report{Kind: "ready"})

@@ -183,22 +183,25 @@ func (c *counter) event(event tenure.Event) {
 	}
 }
 
-// watch looks once a millisecond whether this process says that it leads.
+// watch looks once a millisecond whether this process says that it leads. The
+// process may be interrupted within a look: it counts as leading from after its
+// first look to before its last one, so that an overlap is one for certain.
 func watch(leads func() bool) {
 	leading, last := false, time.Now()
 	for {
 		time.Sleep(time.Millisecond)
-		lead, now := leads(), time.Now()
-		if now.Sub(last) > 100*time.Millisecond {
-			tell(report{Kind: "gap", At: now.UnixNano(), Last: last.UnixNano(), Lead: lead})
+		before := time.Now()
+		lead := leads()
+		if before.Sub(last) > 100*time.Millisecond {
+			tell(report{Kind: "gap", Last: last.UnixNano(), Lead: lead})
 		}
 		if lead != leading {
 			kind := "lead"
 			if leading {
 				kind = "follow"
 			}
-			tell(report{Kind: kind, At: now.UnixNano(), Last: last.UnixNano()})
+			tell(report{Kind: kind, Last: last.UnixNano()})
 		}
-		leading, last = lead, now
+		leading, last = lead, before
 	}
 }

@@ -78,6 +78,10 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	if gap.Lead {
 		note = "STILL LEADER at its first look"
 	}
+	// Told in the same breath; without it the books would show it as leading.
+	if _, err := leader.await(ctx, "follow", resumed); err != nil {
+		return outcome{}, err
+	}
 	return outcome{took: at.Sub(begun), note: note}, nil
 }
 

@@ -9,6 +9,9 @@ var (
 	ErrTenure = errors.New("tenure")
 	// ErrConnection: a database connection could not be established or kept.
 	ErrConnection = derive(ErrTenure, "connection failed")
+	// ErrDatabase: the database answers but cannot do what it must just now. It
+	// passes when its cause does.
+	ErrDatabase = derive(ErrTenure, "the database failed")
 	// ErrLock: a role could not be taken or released.
 	ErrLock = derive(ErrTenure, "lock failed")
 	// ErrShutdown: stopping did not finish in time.
@@ -36,6 +39,16 @@ var (
 	ErrSchema = derive(ErrRefused, "the schema does not fit")
 	// ErrPrivilege: the database user lacks a privilege.
 	ErrPrivilege = derive(ErrRefused, "a privilege is missing")
+)
+
+// Failures of a database that may pass. All match [ErrDatabase].
+var (
+	// ErrBusy: another program has locked the rows, or the file, for too long.
+	ErrBusy = derive(ErrDatabase, "the database is locked by another")
+	// ErrReadOnly: the database, or its file, takes no writes.
+	ErrReadOnly = derive(ErrDatabase, "the database is read-only")
+	// ErrDiskFull: there is no room left to write.
+	ErrDiskFull = derive(ErrDatabase, "the disk is full")
 )
 
 // Reasons why a term ended, as found with errors.Is in context.Cause of the

@@ -1,0 +1,179 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"time"
+)
+
+// querier is what statements run on: a connection, a transaction or a pool.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// database runs statements in one dialect.
+type database struct {
+	*sql.DB
+	dialect Dialect
+}
+
+// maxConflicts is how often a transaction is tried again that lost a conflict
+// with others.
+const maxConflicts = 20
+
+// atomically runs fn in a transaction of its own, and runs it again if it lost a
+// conflict with another. The context's deadline bounds it, also on the server's
+// side: a process that is stopped in the middle must not keep what it locked. A
+// context without a deadline gets one.
+func (d database) atomically(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	for conflicts := 0; ; conflicts++ {
+		err := d.once(ctx, fn)
+		if err == nil {
+			return nil
+		}
+		if d.dialect.failureOf(err) != failureConflict || conflicts == maxConflicts || ctx.Err() != nil {
+			return d.dialect.explain(doing, err)
+		}
+	}
+}
+
+// usualLimit bounds what the caller does not bound.
+const usualLimit = 10 * time.Second
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, usualLimit)
+}
+
+// once runs fn in one transaction.
+func (d database) once(ctx context.Context, fn func(context.Context, querier) error) error {
+	deadline, _ := ctx.Deadline()
+	limit := max(time.Until(deadline), time.Millisecond)
+	conn, err := d.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	restore, err := d.dialect.limit(ctx, conn, limit)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	if d.dialect == SQLite {
+		return immediately(ctx, conn, fn)
+	}
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if d.dialect == PostgreSQL {
+		if err := d.limitTransaction(ctx, tx, limit); err != nil {
+			return err
+		}
+	}
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// limitTransaction bounds a transaction on PostgreSQL, for itself alone: a
+// pooler gives the connection to others afterwards. A role's default must not
+// make its commit forgettable.
+func (d database) limitTransaction(ctx context.Context, tx *sql.Tx, limit time.Duration) error {
+	const set = `
+SELECT
+    set_config('synchronous_commit', ` + durably + `, true),
+    set_config('idle_in_transaction_session_timeout', ?, true),
+    set_config('statement_timeout', ?, true),
+    set_config('lock_timeout', ?, true)`
+	bound := fmt.Sprintf("%dms", max(limit.Milliseconds(), 1))
+	_, err := tx.ExecContext(ctx, d.dialect.render(set), bound, bound, bound)
+	return err
+}
+
+// durably is the setting with which a commit of PostgreSQL is on disk when it is
+// acknowledged, and with the standbys if they are synchronous.
+const durably = `
+        CASE current_setting('synchronous_commit')
+            WHEN 'remote_apply' THEN 'remote_apply'
+            ELSE 'on'
+        END`
+
+// limit bounds what a transaction on a connection may wait for, and returns what
+// undoes that: the connection belongs to a pool that others use too.
+func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration) (restore func(), err error) {
+	var set, undo string
+	switch d {
+	case SQLite:
+		var before int64
+		if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&before); err != nil {
+			return nil, err
+		}
+		set = fmt.Sprintf("PRAGMA busy_timeout = %d", max(limit.Milliseconds(), 1))
+		undo = fmt.Sprintf("PRAGMA busy_timeout = %d", before)
+	case MySQL:
+		var silence, locks int64
+		if err := conn.QueryRowContext(ctx, "SELECT @@wait_timeout, @@innodb_lock_wait_timeout").Scan(&silence, &locks); err != nil {
+			return nil, err
+		}
+		const form = "SET SESSION wait_timeout = %d, innodb_lock_wait_timeout = %d"
+		seconds := int64(max((limit+time.Second-1)/time.Second, 1))
+		set, undo = fmt.Sprintf(form, seconds, seconds), fmt.Sprintf(form, silence, locks)
+	default:
+		return func() {}, nil
+	}
+	if _, err := conn.ExecContext(ctx, set); err != nil {
+		return nil, err
+	}
+	return func() { afterwards(ctx, conn, undo) }, nil
+}
+
+// immediately runs fn in a transaction that locks the file for writing before it
+// reads: one that begins by reading cannot wait for another when it must write.
+func immediately(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := fn(ctx, conn)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		afterwards(ctx, conn, "ROLLBACK")
+	}
+	return err
+}
+
+// afterwards leaves a connection as it was. One on which that fails is not used
+// again.
+func afterwards(ctx context.Context, conn *sql.Conn, statement string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, statement); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
+
+// forEach hands each row of a query to scan.
+func forEach(ctx context.Context, on querier, query string, scan func(*sql.Rows) error, args ...any) error {
+	rows, err := on.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

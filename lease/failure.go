@@ -1,0 +1,159 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+
+	"github.com/exactly-one/tenure"
+)
+
+// failure is what an error of a database means to an election.
+type failure uint8
+
+const (
+	failureOther failure = iota
+	failureConflict
+	failureConnection
+	failureBusy
+	failureReadOnly
+	failureDiskFull
+	failureSchema
+	failurePrivilege
+	failurePrepared
+)
+
+// sqlStates are the codes of PostgreSQL, see appendix A of its manual.
+var sqlStates = map[string]failure{
+	"40001": failureConflict, // serialization_failure
+	"40P01": failureConflict, // deadlock_detected
+	"55P03": failureBusy,     // lock_not_available
+	"57014": failureBusy,     // query_canceled, by the statement timeout
+	"25P03": failureBusy,     // idle_in_transaction_session_timeout
+	"25006": failureReadOnly, // read_only_sql_transaction
+	"53100": failureDiskFull,
+	"42P01": failureSchema, // undefined_table
+	"42703": failureSchema, // undefined_column
+	"3F000": failureSchema, // invalid_schema_name
+	"42501": failurePrivilege,
+	"26000": failurePrepared, // invalid_sql_statement_name
+	"42P05": failurePrepared, // duplicate_prepared_statement
+	"57P01": failureConnection,
+	"57P02": failureConnection,
+	"57P03": failureConnection,
+}
+
+// mysqlErrors are the numbers of MySQL and MariaDB.
+var mysqlErrors = map[int]failure{
+	1213: failureConflict, // ER_LOCK_DEADLOCK
+	1020: failureConflict, // ER_CHECKREAD: the row is not that of the snapshot
+	1205: failureBusy,     // ER_LOCK_WAIT_TIMEOUT
+	3572: failureBusy,     // ER_LOCK_NOWAIT
+	1290: failureReadOnly, // ER_OPTION_PREVENTS_STATEMENT: --read-only
+	1792: failureReadOnly, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+	1836: failureReadOnly, // ER_READ_ONLY_MODE
+	1021: failureDiskFull, // ER_DISK_FULL
+	1026: failureDiskFull, // ER_ERROR_ON_WRITE
+	1114: failureDiskFull, // ER_RECORD_FILE_FULL
+	1146: failureSchema,   // ER_NO_SUCH_TABLE
+	1054: failureSchema,   // ER_BAD_FIELD_ERROR
+	1044: failurePrivilege,
+	1045: failurePrivilege,
+	1142: failurePrivilege,
+	1143: failurePrivilege,
+	1227: failurePrivilege,
+	1053: failureConnection, // ER_SERVER_SHUTDOWN
+	1317: failureConnection, // ER_QUERY_INTERRUPTED
+	1927: failureConnection, // ER_CONNECTION_KILLED
+}
+
+// sqliteErrors are the primary result codes of SQLite.
+var sqliteErrors = map[int]failure{
+	5:  failureBusy,     // SQLITE_BUSY
+	6:  failureBusy,     // SQLITE_LOCKED
+	8:  failureReadOnly, // SQLITE_READONLY
+	9:  failureConnection,
+	13: failureDiskFull, // SQLITE_FULL
+	14: failureConnection,
+}
+
+// failureOf tells what an error of a driver means. The drivers are the program's
+// choice, so their errors are known by their shape only.
+func (d Dialect) failureOf(err error) failure {
+	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, gone) {
+			return failureConnection
+		}
+	}
+	var network net.Error
+	if errors.As(err, &network) {
+		return failureConnection
+	}
+	switch d {
+	case PostgreSQL:
+		var state interface{ SQLState() string }
+		if errors.As(err, &state) {
+			return sqlStates[state.SQLState()]
+		}
+	case SQLite:
+		var coded interface{ Code() int }
+		if errors.As(err, &coded) {
+			return sqliteErrors[coded.Code()&0xff]
+		}
+		return sqliteErrors[field(err, "Code")&0xff]
+	case MySQL:
+		return mysqlErrors[field(err, "Number")]
+	}
+	return failureOther
+}
+
+// field returns an integer field of the first error in the chain that has it:
+// go-sql-driver/mysql and mattn/go-sqlite3 keep their codes so.
+func field(err error, name string) int {
+	for ; err != nil; err = errors.Unwrap(err) {
+		value := reflect.Indirect(reflect.ValueOf(err))
+		if value.Kind() != reflect.Struct {
+			continue
+		}
+		switch code := value.FieldByName(name); {
+		case !code.IsValid():
+		case code.CanInt():
+			return int(code.Int())
+		case code.CanUint():
+			return int(code.Uint())
+		}
+	}
+	return 0
+}
+
+// explain says what was being done, and makes an error of a driver one that
+// callers can tell apart.
+func (d Dialect) explain(doing string, err error) error {
+	if err == nil || errors.Is(err, tenure.ErrTenure) {
+		return err
+	}
+	switch d.failureOf(err) {
+	case failureConnection:
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, err)
+	case failureBusy, failureConflict:
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrBusy, err)
+	case failureReadOnly:
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrReadOnly, err)
+	case failureDiskFull:
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrDiskFull, err)
+	case failureSchema:
+		return fmt.Errorf("%s: %w: %w; Migrate creates the tables", doing, tenure.ErrSchema, err)
+	case failurePrivilege:
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrPrivilege, err)
+	case failurePrepared:
+		return fmt.Errorf("%s: %w: %w; a pooler in transaction mode loses prepared statements: with pgx set default_query_exec_mode=exec",
+			doing, tenure.ErrPooled, err)
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}

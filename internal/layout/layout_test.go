@@ -24,7 +24,8 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/pgserver"},
+	{"internal/fsm", "internal/sandbox"},
+	{"internal/pgserver"},
 	{"."},
 	{"postgres", "lease", "tenuretest", "eventstore", "internal/sim", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
@@ -34,7 +35,9 @@ var layers = [][]string{
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.
-var forTests = []string{"internal/pgtest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/layout"}
+var forTests = []string{
+	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/layout",
+}
 
 // rootMayImport is all that the root package may import besides the standard
 // library: no database driver, above all.

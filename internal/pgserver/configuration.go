@@ -25,7 +25,7 @@ func (s *Server) Configure(settings map[string]string) error {
 	if !s.running() {
 		return nil
 	}
-	return s.process.command.Process.Signal(syscall.SIGHUP)
+	return s.process.Signal(syscall.SIGHUP)
 }
 
 // writeConfiguration replaces the files that initdb made. s.mu is held.
@@ -63,5 +63,5 @@ func (s *Server) write(name, content string) error {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		return err
 	}
-	return s.sandbox.account.own(path)
+	return s.sandbox.files.Own(path)
 }

@@ -58,8 +58,8 @@ func TestCloseEndsServersAndRemovesTheirFiles(t *testing.T) {
 	if err := sandbox.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(sandbox.directory); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left: %v", sandbox.directory, err)
+	if _, err := os.Stat(sandbox.files.Directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", sandbox.files.Directory, err)
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the server still runs: %v", err)

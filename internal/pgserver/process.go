@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // StopMode says how a server is stopped; see the manual's page on pg_ctl.
@@ -38,50 +37,16 @@ func (m StopMode) signal() (os.Signal, error) {
 	}
 }
 
-// process is a running postmaster.
-type process struct {
-	command *exec.Cmd
-	done    chan struct{} // closed when it has ended and err is set
-	err     error
-}
-
-func (p *process) pid() int { return p.command.Process.Pid }
-
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // launch starts the postmaster and waits until it accepts connections. If it
 // does not, launch returns an error and no process is left.
-func (s *Server) launch(ctx context.Context) (*process, error) {
-	log, err := os.OpenFile(s.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (s *Server) launch(ctx context.Context) (*sandbox.Process, error) {
+	started, err := s.sandbox.files.Launch(s.logPath, s.Installation.program("postgres"), "-D", s.Data)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the server has its own descriptor
-
-	command := exec.Command(s.Installation.program("postgres"), "-D", s.Data)
-	command.Dir = s.sandbox.directory
-	command.Env = environment()
-	command.Stdout, command.Stderr = log, log
-	s.sandbox.account.run(command)
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	started := &process{command: command, done: make(chan struct{})}
-	go func() {
-		started.err = command.Wait()
-		close(started.done)
-	}()
-
 	if err := s.awaitReady(ctx, started); err != nil {
-		_ = command.Process.Signal(syscall.SIGQUIT) // it may have ended already
-		<-started.done
+		_ = started.Signal(syscall.SIGQUIT) // the error that is returned matters more
+		<-started.Done()
 		return nil, err
 	}
 	return started, nil
@@ -89,20 +54,17 @@ func (s *Server) launch(ctx context.Context) (*process, error) {
 
 // awaitReady waits for the status line that the postmaster writes to its PID
 // file, as pg_ctl does.
-func (s *Server) awaitReady(ctx context.Context, p *process) error {
+func (s *Server) awaitReady(ctx context.Context, p *sandbox.Process) error {
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		if s.status(p.pid()) == "ready" {
+		if s.status(p.PID()) == "ready" {
 			return nil
 		}
 		select {
 		case <-poll.C:
-		case <-p.done:
-			if p.err != nil {
-				return fmt.Errorf("it ended: %w", p.err)
-			}
-			return errors.New("it ended")
+		case <-p.Done():
+			return p.Failure()
 		case <-ctx.Done():
 			return fmt.Errorf("it accepts no connections: %w", ctx.Err())
 		}
@@ -142,38 +104,14 @@ func (s *Server) stop(ctx context.Context, mode StopMode) error {
 	if err != nil || s.process == nil {
 		return err
 	}
-	if err := s.process.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := s.process.Signal(signal); err != nil {
 		return fmt.Errorf("stopping PostgreSQL: %w", err)
 	}
 	select {
-	case <-s.process.done:
+	case <-s.process.Done():
 		s.process = nil
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("stopping PostgreSQL (%s): %w", mode, ctx.Err())
 	}
-}
-
-// Ports are taken from below the range that systems give to outgoing
-// connections, or such a connection could take a server's port while the server
-// restarts.
-const firstPort, ports = 15000, 15000
-
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		port := firstPort + rand.IntN(ports)
-		if err = tryPort(port); err == nil {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free port found: %w", err)
-}
-
-func tryPort(port int) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return err
-	}
-	return listener.Close()
 }

@@ -32,7 +32,7 @@ func (s *Server) Replica(ctx context.Context, options ReplicaOptions) (*Server, 
 	if err != nil {
 		return nil, err
 	}
-	err = s.sandbox.execute(ctx, s.Installation.program("pg_basebackup"), "--pgdata", replica.Data,
+	err = s.sandbox.files.Execute(ctx, s.Installation.program("pg_basebackup"), "--pgdata", replica.Data,
 		"--host", s.Socket, "--port", strconv.Itoa(s.Port), "--username", Superuser,
 		"--checkpoint", "fast", "--wal-method", "stream", "--no-sync")
 	if err != nil {
@@ -68,6 +68,6 @@ func (s *Server) Promote(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = max(time.Until(deadline), time.Second)
 	}
-	return s.sandbox.execute(ctx, s.Installation.program("pg_ctl"), "promote", "--wait",
+	return s.sandbox.files.Execute(ctx, s.Installation.program("pg_ctl"), "promote", "--wait",
 		"--pgdata", s.Data, "--timeout", strconv.Itoa(int(limit.Seconds())), "--silent")
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // Superuser is the name of the superuser of every server here.
@@ -54,8 +56,8 @@ type Server struct {
 
 	mu       sync.Mutex // serialises starting, stopping and configuring
 	settings map[string]string
-	process  *process // nil while stopped
-	known    bool     // somebody may know the port
+	process  *sandbox.Process // nil while stopped
+	known    bool             // somebody may know the port
 }
 
 // Start makes a new data directory and starts a server on it. The context
@@ -78,12 +80,12 @@ func (s *Sandbox) Start(ctx context.Context, options Options) (*Server, error) {
 }
 
 func (s *Sandbox) newServer(installation Installation, options Options) (*Server, error) {
-	directory, err := s.place()
+	directory, err := s.files.Place()
 	if err != nil {
 		return nil, err
 	}
 	server := &Server{
-		Host: "127.0.0.1", Socket: directory, Data: filepath.Join(directory, "data"), Installation: installation,
+		Host: sandbox.Host, Socket: directory, Data: filepath.Join(directory, "data"), Installation: installation,
 		sandbox: s, logPath: filepath.Join(directory, "log"), hba: options.HBA, settings: defaults(options),
 	}
 	return server, nil
@@ -145,7 +147,7 @@ func (s *Server) start(ctx context.Context) error {
 	defer cancel()
 	for {
 		if s.Port == 0 {
-			port, err := freePort()
+			port, err := sandbox.FreePort()
 			if err != nil {
 				return err
 			}
@@ -159,14 +161,14 @@ func (s *Server) start(ctx context.Context) error {
 			s.process, s.known = process, true
 			return nil
 		}
-		if s.known || ctx.Err() != nil || tryPort(s.Port) == nil {
+		if s.known || ctx.Err() != nil || sandbox.TryPort(s.Port) == nil {
 			return fmt.Errorf("starting PostgreSQL %s: %w\n%s", s.Installation.Version, err, s.Log())
 		}
 		s.Port = 0 // another program took the port in the meantime
 	}
 }
 
-func (s *Server) running() bool { return s.process != nil && !s.process.ended() }
+func (s *Server) running() bool { return s.process != nil && !s.process.Ended() }
 
 // DSN returns a connection string for the superuser and the database postgres,
 // over TCP.
@@ -189,14 +191,8 @@ func (s *Server) PID() int {
 	if !s.running() {
 		return 0
 	}
-	return s.process.pid()
+	return s.process.PID()
 }
 
 // Log returns the end of the server's log, at most 8 KiB.
-func (s *Server) Log() string {
-	content, err := os.ReadFile(s.logPath)
-	if err != nil {
-		return err.Error()
-	}
-	return string(content[max(0, len(content)-8<<10):])
-}
+func (s *Server) Log() string { return sandbox.LogTail(s.logPath) }

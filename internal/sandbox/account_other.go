@@ -1,6 +1,6 @@
 //go:build !unix
 
-package pgserver
+package sandbox
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 
 type account struct{}
 
-func unprivileged() (*account, error) {
-	return nil, errors.New("private PostgreSQL servers need a Unix-like system")
+func unprivileged([]string) (*account, error) {
+	return nil, errors.New("private database servers need a Unix-like system")
 }
 
 func (*account) own(string) error { return nil }

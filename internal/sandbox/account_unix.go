@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgserver
+package sandbox
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -17,13 +18,14 @@ type account struct {
 	uid, gid uint32
 }
 
-// unprivileged returns the account to run servers as: another one if this
-// process is root. initdb looks its user up, so the account must exist.
-func unprivileged() (*account, error) {
+// unprivileged returns the account to run servers as: if this process is root,
+// the first of the named ones that the machine has. The servers' programs look
+// their user up, so the account must exist.
+func unprivileged(names []string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
-	for _, name := range []string{"postgres", "nobody", "daemon"} {
+	for _, name := range names {
 		entry, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -35,7 +37,8 @@ func unprivileged() (*account, error) {
 		}
 		return &account{uid: uint32(uid), gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is no account postgres or nobody to run it as")
+	return nil, fmt.Errorf("database servers do not run as root, and there is no account %s to run them as",
+		strings.Join(names, " or "))
 }
 
 // own gives a file to the account.

@@ -1,0 +1,168 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newSandbox(t *testing.T) *Sandbox {
+	t.Helper()
+	sandbox, err := New(Kind{Name: "test", Accounts: []string{"nobody"}, PIDFile: "pid", Signal: "KILL"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sandbox.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sandbox
+}
+
+func TestCloseEndsWhatRunsAndRemovesTheDirectory(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	place, err := sandbox.Place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A process that takes no notice of SIGTERM, as a server that hangs.
+	log := filepath.Join(place, "log")
+	process, err := sandbox.Launch(log, "/bin/sh", "-c", "trap '' TERM; exec sleep 60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(process.PID()) + "\n"
+	if err := os.WriteFile(filepath.Join(place, "pid"), []byte(pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if process.Ended() {
+		t.Fatal(process.Failure())
+	}
+	if err := sandbox.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-process.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("the process still runs")
+		_ = process.Signal(syscall.SIGKILL)
+		<-process.Done()
+	}
+	if err := process.Failure(); !strings.Contains(err.Error(), "killed") {
+		t.Errorf("it ended by itself: %v", err)
+	}
+	if _, err := os.Stat(sandbox.Directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", sandbox.Directory, err)
+	}
+	if err := process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("a signal to a process that has ended: %v", err)
+	}
+}
+
+func TestProgramsSeeACleanEnvironment(t *testing.T) {
+	t.Setenv("PGHOST", "elsewhere.example")
+	sandbox := newSandbox(t)
+	err := sandbox.Execute(t.Context(), "/bin/sh", "-c", `env; echo "as $(id -u)"; exit 3`)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "PGHOST") || !strings.Contains(err.Error(), "LC_ALL=C") {
+		t.Errorf("it saw %v", err)
+	}
+	if strings.Contains(err.Error(), "as 0\n") {
+		t.Error("it ran as root")
+	}
+}
+
+func TestTemplateIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	var made atomic.Int64
+	initialise := func(path string) error {
+		made.Add(1)
+		return sandbox.Execute(context.Background(), "/bin/sh", "-c", `mkdir "$1" && echo content > "$1/file"`, "sh", path)
+	}
+	for n := range 2 {
+		place, err := sandbox.Place()
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := filepath.Join(place, "data")
+		if err := sandbox.CopyTemplate(t.Context(), "one", target, initialise); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(target, "file"))
+		if err != nil || string(content) != "content\n" {
+			t.Errorf("copy %d: %q, %v", n, content, err)
+		}
+	}
+	if made.Load() != 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+
+	wrong := errors.New("no space")
+	err := sandbox.CopyTemplate(t.Context(), "two", filepath.Join(sandbox.Directory, "x"), func(string) error { return wrong })
+	if !errors.Is(err, wrong) {
+		t.Errorf("a template that cannot be made: %v", err)
+	}
+}
+
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", Host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if err := TryPort(listener.Addr().(*net.TCPAddr).Port); err == nil {
+		t.Error("a port in use passes for free")
+	}
+	port, err := FreePort()
+	if err != nil || port < firstPort || port >= firstPort+ports {
+		t.Errorf("got %d, %v", port, err)
+	}
+}
+
+func TestLogTail(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(strings.Repeat("x", 10000)+"end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := LogTail(path); len(got) != 8<<10 || !strings.HasSuffix(got, "xend") {
+		t.Errorf("got %d bytes ending in %q", len(got), got[len(got)-4:])
+	}
+	if got := LogTail(path + "2"); !strings.Contains(got, "no such file") {
+		t.Errorf("no log: %q", got)
+	}
+}
+
+func TestNoAccount(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("not root: servers run as the present user")
+		if account, err := unprivileged([]string{"nobody-of-that-name"}); account != nil || err != nil {
+			t.Errorf("got %v, %v", account, err)
+		}
+		return
+	}
+	_, err := unprivileged([]string{"nobody-of-that-name", "nor-that"})
+	if want := "no account nobody-of-that-name or nor-that"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,169 @@
+package tenuretest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// epoch is what the wall clock shows at first, as in a synctest bubble.
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Clock is a clock that stands still until it is advanced. A database made by
+// [NewDatabaseWithClock] and the nodes on it share one. It is safe for
+// concurrent use.
+type Clock struct {
+	now       atomic.Int64 // nanoseconds since epoch
+	advancing sync.Mutex   // one Advance at a time
+
+	mu        sync.Mutex // taken after a database's mutex, never the other way round
+	timers    []*timer   // by due, then by age
+	running   int        // functions of timers
+	changed   chan struct{}
+	databases []*Database
+}
+
+var _ tenure.Clock = (*Clock)(nil)
+
+// timer is one call of AfterFunc.
+type timer struct {
+	due time.Duration
+	f   func()
+}
+
+// NewClock returns a clock that shows midnight UTC on the first of January 2000.
+func NewClock() *Clock { return &Clock{changed: make(chan struct{})} }
+
+// Now implements [tenure.Clock].
+func (c *Clock) Now() tenure.Instant {
+	now := c.mono()
+	return tenure.Instant{Mono: now, Wall: epoch.Add(now)}
+}
+
+func (c *Clock) mono() time.Duration { return time.Duration(c.now.Load()) }
+
+// AfterFunc implements [tenure.Clock]. If d is not positive, f is called at
+// once, on its own goroutine.
+func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d <= 0 {
+		c.run(f)
+		return func() bool { return false }
+	}
+	t := &timer{due: c.mono() + d, f: f}
+	later := slices.IndexFunc(c.timers, func(other *timer) bool { return other.due > t.due })
+	if later < 0 {
+		later = len(c.timers)
+	}
+	c.timers = slices.Insert(c.timers, later, t)
+	return func() bool { return c.stop(t) }
+}
+
+func (c *Clock) stop(t *timer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.timers, t)
+	if i < 0 {
+		return false
+	}
+	c.timers = slices.Delete(c.timers, i, i+1)
+	return true
+}
+
+// Advance moves the clock forward by d, from timer to timer. After each it waits
+// until the functions that it called have returned and the sessions of its
+// databases have nothing left to do at that time, so that heartbeats are sent
+// when they are due however far the clock moves. It panics if d is negative.
+//
+// It cannot wait for what a session does not show: a job that returns after its
+// context has ended, or a node about to open its next session. Wait for the
+// result, on a channel or with a loop that advances in small steps until it is
+// there. Do not call Advance from a function that a timer or a node calls.
+func (c *Clock) Advance(d time.Duration) {
+	if d < 0 {
+		panic("tenuretest: a clock cannot be moved back")
+	}
+	c.advancing.Lock()
+	defer c.advancing.Unlock()
+	end := c.mono() + d
+	for c.settle(); c.fire(end); c.settle() {
+		continue
+	}
+	c.now.Store(int64(end))
+}
+
+// fire moves the clock to the next timer that is due by end and calls its
+// function. It reports false if there is none.
+func (c *Clock) fire(end time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 || c.timers[0].due > end {
+		return false
+	}
+	next := c.timers[0]
+	c.timers = slices.Delete(c.timers, 0, 1)
+	c.now.Store(int64(next.due))
+	c.run(next.f)
+	return true
+}
+
+// run calls f on its own goroutine. Under the clock's mutex.
+func (c *Clock) run(f func()) {
+	c.running++
+	c.note()
+	go func() { // settle waits for it
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.running--
+			c.note()
+		}()
+		f()
+	}()
+}
+
+// settle waits until nothing is left to do at the present time.
+func (c *Clock) settle() {
+	for {
+		c.mu.Lock()
+		changed, databases := c.changed, c.databases
+		settled := c.running == 0
+		c.mu.Unlock()
+		for _, d := range databases {
+			settled = settled && d.settled()
+		}
+		select {
+		case <-changed:
+			continue // meanwhile: look again
+		default:
+		}
+		if settled {
+			return
+		}
+		<-changed
+	}
+}
+
+// note makes settle look again. Under the clock's mutex.
+func (c *Clock) note() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// noted is told that a session began to wait, or is gone.
+func (c *Clock) noted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note()
+}
+
+// follow makes Advance wait for the sessions of a database.
+func (c *Clock) follow(d *Database) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.databases = append(c.databases, d)
+}

@@ -1,0 +1,16 @@
+package tenuretest_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/sessiontest"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+func TestConformance(t *testing.T) {
+	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
+	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase) })
+	t.Run("in real time", func(t *testing.T) { sessiontest.Run(t, newDatabase) })
+}

@@ -1,0 +1,203 @@
+package tenuretest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Database is a [tenure.Backend] in memory, for any number of nodes. It keeps
+// the contract of a real one: one session at a time holds a role, terms only
+// grow, a session that is silent for one lease loses its roles. What a test
+// does to it takes effect before the method returns; what nodes make of that
+// follows in their own goroutines. It is safe for concurrent use.
+type Database struct {
+	clock   tenure.Clock
+	stepped *Clock // the same clock, if it is advanced by hand
+
+	mu          sync.Mutex
+	opened      int64                 // sessions so far
+	connections map[*session]struct{} // that their clients believe to be alive
+	nodes       map[uuid.UUID]*session
+	locks       map[tenure.LockKey]*session
+	roles       map[string]*role
+	stranger    *session // holds the occupied roles
+	failure     error
+	listeners   map[chan struct{}]struct{}
+}
+
+var (
+	_ tenure.Backend  = (*Database)(nil)
+	_ tenure.Listener = (*Database)(nil)
+)
+
+// NewDatabase returns an empty database whose time is the machine's, or that of
+// the synctest bubble it is made in.
+func NewDatabase() *Database { return newDatabase(tenure.SystemClock(), nil) }
+
+// NewDatabaseWithClock returns an empty database whose time is the clock's. Its
+// nodes must be opened with the same clock in [tenure.Config]; others are
+// refused.
+func NewDatabaseWithClock(clock *Clock) *Database {
+	d := newDatabase(clock, clock)
+	clock.follow(d)
+	return d
+}
+
+func newDatabase(clock tenure.Clock, stepped *Clock) *Database {
+	d := &Database{
+		clock: clock, stepped: stepped,
+		connections: map[*session]struct{}{}, nodes: map[uuid.UUID]*session{},
+		locks: map[tenure.LockKey]*session{}, roles: map[string]*role{},
+		listeners: map[chan struct{}]struct{}{},
+	}
+	d.stranger = newSession(d, tenure.Opening{
+		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "stranger", Host: "elsewhere"},
+		Timing: tenure.Timing{Lease: 10 * time.Second},
+	})
+	return d
+}
+
+// Open implements [tenure.Backend].
+func (d *Database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("open: %w: %w", tenure.ErrConnection, context.Cause(ctx))
+	}
+	if clock, _ := opening.Clock.(*Clock); clock != d.stepped {
+		return nil, fmt.Errorf("open: %w: the node and the database must have the same clock: "+
+			"give the one that was passed to NewDatabaseWithClock, or none, to tenure.Config", tenure.ErrRefused)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure != nil {
+		return nil, fmt.Errorf("open: %w", d.failure)
+	}
+	d.opened++
+	s := newSession(d, opening)
+	s.number = d.opened
+	d.connections[s] = struct{}{}
+	d.nodes[opening.Node.ID] = s
+	s.renew()
+	s.watchLease()
+	return s, nil
+}
+
+// Leaders implements [tenure.Backend].
+func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
+	var leaders []tenure.Leader
+	err := d.ask(ctx, "leaders", func() error {
+		d.stranger.renew()
+		now := d.clock.Now()
+		for _, name := range slices.Sorted(maps.Keys(d.roles)) {
+			r := d.roles[name]
+			if r.leader == nil || len(roles) > 0 && !slices.Contains(roles, name) {
+				continue
+			}
+			leader := r.last
+			leader.ReadAt, leader.ValidFor = time.Now(), r.leader.leaseUntil-now.Mono
+			leader.LeaseUntil = now.Wall.Add(leader.ValidFor)
+			leaders = append(leaders, leader)
+		}
+		return nil
+	})
+	return leaders, err
+}
+
+// Request implements [tenure.Backend]. A stranger that leads a role ignores
+// requests.
+func (d *Database) Request(ctx context.Context, request tenure.Request) error {
+	return d.ask(ctx, "request", func() error {
+		r := d.roles[request.Role]
+		if r == nil || r.leader == nil {
+			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
+		}
+		if request.Target != uuid.Nil && d.nodes[request.Target] == nil {
+			return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
+		}
+		request.At = d.clock.Now().Wall
+		r.requests = append(r.requests, request)
+		r.leader.wake()
+		return nil
+	})
+}
+
+// ask answers a question that does not go through a session.
+func (d *Database) ask(ctx context.Context, doing string, question func() error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, context.Cause(ctx))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure != nil {
+		return fmt.Errorf("%s: %w", doing, d.failure)
+	}
+	return question()
+}
+
+// Listen implements [tenure.Listener].
+func (d *Database) Listen(ctx context.Context, wake func()) error {
+	news := make(chan struct{}, 1)
+	d.mu.Lock()
+	d.listeners[news] = struct{}{}
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.listeners, news)
+	}()
+	for ctx.Err() == nil {
+		if err := d.ask(ctx, "listen", func() error { return nil }); err != nil {
+			return err
+		}
+		wake()
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// tell wakes whoever waits for news. Under the mutex.
+func (d *Database) tell() {
+	for s := range d.connections {
+		s.wake()
+	}
+	d.tellListeners()
+}
+
+func (d *Database) tellListeners() {
+	for news := range d.listeners {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// settled reports whether every session waits for time to pass, or for news.
+func (d *Database) settled() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for s := range d.connections {
+		if !s.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// noted tells a clock that is advanced by hand that a session began to wait, or
+// is gone.
+func (d *Database) noted() {
+	if d.stepped != nil {
+		d.stepped.noted()
+	}
+}

@@ -30,6 +30,12 @@ type Backend interface {
 	Request(ctx context.Context, request Request) error
 }
 
+// LeaseDefaulter is implemented by a [Backend] whose nodes have another lease
+// than 10 s if their [Config] names none.
+type LeaseDefaulter interface {
+	DefaultLease() time.Duration
+}
+
 // Opening is what a Backend is told about the session to open.
 type Opening struct {
 	Node   NodeInfo

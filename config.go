@@ -14,8 +14,8 @@ type Config struct {
 	Name string
 
 	// Lease is how long the database keeps a silent node's roles: the bound on
-	// replacing a leader that vanished without a word. Default 10 s; at least
-	// 100 ms.
+	// replacing a leader that vanished without a word. Default 10 s, with leases
+	// on SQLite 3 s; at least 100 ms.
 	Lease time.Duration
 	// RefreshInterval is the time between heartbeats. Default a third of Lease.
 	RefreshInterval time.Duration

@@ -47,6 +47,9 @@ type Node struct {
 // that matches ErrRefused if the backend must not be used as it is, or
 // ErrInvalidConfig. Cancelling the context afterwards has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
+	if d, ok := backend.(LeaseDefaulter); ok {
+		cfg.Lease = or(cfg.Lease, d.DefaultLease())
+	}
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/exactly-one/tenure"
@@ -111,7 +112,32 @@ func (d Dialect) quote(name string) string {
 	return mark + strings.ReplaceAll(name, mark, mark+mark) + mark
 }
 
-// list is a list of n parameters.
-func list(n int) string {
-	return "(" + strings.TrimSuffix(strings.Repeat("?, ", n), ", ") + ")"
+// maxList is how many values one statement lists.
+const maxList = 500
+
+// inLists calls do for a statement that ends with a list of parameters, written
+// %s, with each part of the values after other arguments.
+func inLists[T any](d Dialect, statement string, values []T, before []any, do func(statement string, args []any) error) error {
+	for part := range slices.Chunk(values, maxList) {
+		args := slices.Clone(before)
+		for _, value := range part {
+			args = append(args, value)
+		}
+		if err := do(strings.Replace(statement, "%s", d.list(len(before), len(part)), 1), args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list is a list of n parameters after others.
+func (d Dialect) list(before, n int) string {
+	parameters := make([]string, n)
+	for i := range parameters {
+		parameters[i] = "?"
+		if d == PostgreSQL {
+			parameters[i] = fmt.Sprintf("$%d", before+i+1)
+		}
+	}
+	return "(" + strings.Join(parameters, ", ") + ")"
 }

@@ -1,0 +1,134 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Leaders implements [tenure.Backend].
+func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
+	var leaders []tenure.Leader
+	err := b.read(ctx, "read leaders", func(ctx context.Context, on querier) error {
+		readAt := time.Now() // before the question: it may only shorten the lease
+		scan := func(rows *sql.Rows) error {
+			var (
+				l                     = tenure.Leader{ReadAt: readAt}
+				began, expires, valid int64
+				node                  string
+			)
+			if err := rows.Scan(&l.Role, &l.Term, &node, &l.NodeName, &l.Host, &began, &expires, &valid); err != nil {
+				return err
+			}
+			l.NodeID, _ = uuid.Parse(node) // the zero value if a stranger wrote it
+			l.AcquiredAt, l.LeaseUntil = time.UnixMicro(began), time.UnixMicro(expires)
+			l.ValidFor = microseconds(valid)
+			leaders = append(leaders, l)
+			return nil
+		}
+		if len(roles) == 0 {
+			return forEach(ctx, on, b.queries.leaders, scan)
+		}
+		return inLists(b.dialect, b.queries.leaders+" AND t.role IN %s", roles, nil, func(statement string, args []any) error {
+			return forEach(ctx, on, statement, scan, args...)
+		})
+	})
+	slices.SortFunc(leaders, func(a, b tenure.Leader) int { return compareRoles(a.Role, b.Role) })
+	return leaders, err
+}
+
+// Roles returns the names of all roles that were ever stood for, in order.
+func (b *Backend) Roles(ctx context.Context) ([]string, error) {
+	var roles []string
+	err := b.read(ctx, "read roles", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, b.queries.seats, func(rows *sql.Rows) error {
+			var role string
+			err := rows.Scan(&role)
+			roles = append(roles, role)
+			return err
+		})
+	})
+	slices.Sort(roles)
+	return roles, err
+}
+
+// Nodes returns the nodes whose leases run, by name.
+func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
+	var nodes []tenure.NodeInfo
+	err := b.read(ctx, "read nodes", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, b.queries.nodes, func(rows *sql.Rows) error {
+			var (
+				node tenure.NodeInfo
+				id   string
+			)
+			err := rows.Scan(&id, &node.Name, &node.Host)
+			node.ID, _ = uuid.Parse(id)
+			nodes = append(nodes, node)
+			return err
+		})
+	})
+	return nodes, err
+}
+
+// Request implements [tenure.Backend].
+func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
+	return b.atomically(ctx, "request", func(ctx context.Context, on querier) error {
+		var term, holder int64
+		err := forEach(ctx, on, b.queries.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
+		switch {
+		case err != nil:
+			return err
+		case term == 0:
+			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)
+		}
+		target := ""
+		if request.Target != uuid.Nil {
+			target = request.Target.String()
+			living := 0
+			err := forEach(ctx, on, b.queries.alive, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
+			if err != nil {
+				return err
+			}
+			if living == 0 {
+				return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, target)
+			}
+		}
+		err = exec(ctx, on, b.queries.request, string(request.Kind), request.Role, term, holder, target, request.By)
+		if err != nil {
+			return err
+		}
+		return exec(ctx, on, b.queries.vacancy)
+	})
+}
+
+// readRequests reads what waits for a session, and the number of the last
+// request among it; requests for terms that are over are left out.
+func (b *Backend) readRequests(ctx context.Context, on querier, incarnation int64) (requests []tenure.Request, last int64, err error) {
+	err = forEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
+		var (
+			r       tenure.Request
+			target  string
+			at      int64
+			asked   int64
+			present sql.NullInt64
+		)
+		if err := rows.Scan(&last, &r.Kind, &r.Role, &target, &r.By, &at, &asked, &present); err != nil {
+			return err
+		}
+		if target != "" {
+			r.Target, _ = uuid.Parse(target) // the zero value asks for no node
+		}
+		r.At = time.UnixMicro(at)
+		if present.Valid && present.Int64 == asked {
+			requests = append(requests, r)
+		}
+		return nil
+	}, incarnation)
+	return requests, last, err
+}

@@ -1,0 +1,351 @@
+package lease
+
+import "strings"
+
+// queries are the statements of a backend, in its dialect and with the names of
+// its tables. Those with %s take one list of parameters there.
+//
+// Rows are locked in one order everywhere: sessions, seats by role, news last.
+type queries struct {
+	tables []string
+
+	version, identify, fill, versionLock string
+	supersede, nextIncarnation, join     string
+	incarnation                          string
+	prune, heartbeat, waiting, look      string
+	expire, expireAll, expired, leave    string
+	addSeats, readSeats, readServer      string
+	setServer, lockSeats, closeSeats     string
+	closeSkipped, keepHistory, begin     string
+	begun, claim, vacate, giveUp         string
+	disown, vacancy, changed             string
+	leaders, seats, nodes                string
+	holder, alive, request               string
+	takeRequests, dropRequests, fence    string
+}
+
+// A session's lease is in its own row, so that a heartbeat costs one row however
+// many seats it has. The end of a session is a fact that is written down before
+// its seats are taken: that update and a heartbeat exclude each other.
+const tableSessions = `
+CREATE TABLE IF NOT EXISTS {sessions} (
+    incarnation bigint NOT NULL PRIMARY KEY,
+    node_id varchar(36) NOT NULL,
+    node_name {text} NOT NULL,
+    host {text} NOT NULL,
+    started_at bigint NOT NULL,
+    last_heartbeat bigint NOT NULL,
+    lease_us bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    superseded_at bigint,
+    ended_at bigint,
+    current_connections bigint NOT NULL DEFAULT 0,
+    current_jobs bigint NOT NULL DEFAULT 0,
+    cpu_usage double precision NOT NULL DEFAULT 0,
+    memory_usage double precision NOT NULL DEFAULT 0
+){table options}`
+
+// A seat is led if it has a holder and its term has not ended, kept for a term
+// that may not begin yet if it has a holder and the last term has ended, and
+// vacant if it has no holder. The unique key makes the term a key column, so
+// that on PostgreSQL a fenced transaction keeps the next term from beginning,
+// but not the last one from being closed.
+const tableSeats = `
+CREATE TABLE IF NOT EXISTS {seats} (
+    role {name} NOT NULL PRIMARY KEY,
+    lock_key varchar(64) NOT NULL,
+    term bigint NOT NULL DEFAULT 0,
+    holder bigint,
+    node_id varchar(36),
+    node_name {text},
+    host {text},
+    began_at bigint,
+    ended_at bigint,
+    end_reason varchar(32),
+    vacant_us bigint,
+    ready_at bigint,
+    reserved_for varchar(36),
+    reserved_until bigint,
+    server {text} NOT NULL,
+    UNIQUE (lock_key),
+    UNIQUE (role, term)
+){table options}`
+
+const tableHistory = `
+CREATE TABLE IF NOT EXISTS {history} (
+    role {name} NOT NULL,
+    term bigint NOT NULL,
+    node_id varchar(36) NOT NULL,
+    node_name {text} NOT NULL,
+    began_at bigint NOT NULL,
+    ended_at bigint NOT NULL,
+    end_reason varchar(32) NOT NULL,
+    vacant_us bigint,
+    PRIMARY KEY (role, term)
+){table options}`
+
+const tableRequests = `
+CREATE TABLE IF NOT EXISTS {requests} (
+    id {counter},
+    kind varchar(32) NOT NULL,
+    role {name} NOT NULL,
+    term bigint NOT NULL,
+    holder bigint NOT NULL,
+    target varchar(36) NOT NULL,
+    requested_by {text} NOT NULL,
+    requested_at bigint NOT NULL
+){table options}`
+
+// The one row of news: numbers that grow when something changes, for those who
+// ask whether something has.
+const tableNews = `
+CREATE TABLE IF NOT EXISTS {news} (
+    id smallint NOT NULL PRIMARY KEY,
+    version bigint NOT NULL,
+    incarnation bigint NOT NULL,
+    vacancies bigint NOT NULL,
+    terms bigint NOT NULL,
+    server {text} NOT NULL,
+    server_since bigint NOT NULL
+){table options}`
+
+func newQueries(dialect Dialect, config Config) queries {
+	names := []string{"{prefix}", config.Prefix}
+	for _, table := range []string{"sessions", "seats", "history", "requests", "news"} {
+		name := dialect.quote(config.Prefix + table)
+		if config.Schema != "" {
+			name = dialect.quote(config.Schema) + "." + name
+		}
+		names = append(names, "{"+table+"}", name)
+	}
+	replacer := strings.NewReplacer(append(names, serverWords[dialect]...)...)
+	sql := func(statement string) string {
+		return strings.TrimSpace(dialect.render(replacer.Replace(statement)))
+	}
+	q := queries{
+		version:  sql(`SELECT version FROM {news} WHERE id = 1`),
+		identify: sql(`SELECT {identity}`),
+		fill: sql(`
+{insert new} {news} (id, version, incarnation, vacancies, terms, server, server_since)
+VALUES (1, ?, 0, 0, 0, {server}, 0)
+{unless there}`),
+		supersede: sql(`
+UPDATE {sessions}
+SET superseded_at = {now}
+WHERE node_id = ? AND superseded_at IS NULL`),
+		nextIncarnation: sql(`UPDATE {news} SET incarnation = incarnation + 1 WHERE id = 1`),
+		incarnation:     sql(`SELECT incarnation, vacancies, terms FROM {news} WHERE id = 1`),
+		join: sql(`
+INSERT INTO {sessions} (incarnation, node_id, node_name, host, started_at, last_heartbeat, lease_us, expires_at)
+SELECT incarnation, ?, ?, ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
+FROM {news}
+WHERE id = 1`),
+		prune: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
+		heartbeat: sql(`
+UPDATE {sessions}
+SET
+    last_heartbeat = {now},
+    expires_at = {now} + lease_us,
+    current_connections = ?,
+    current_jobs = ?,
+    cpu_usage = ?,
+    memory_usage = ?
+WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),
+		waiting: sql(`SELECT count(*) FROM {requests} WHERE holder = ?`),
+		look: sql(`
+SELECT
+    vacancies,
+    terms,
+    (SELECT count(*) FROM {sessions} WHERE ended_at IS NULL AND expires_at <= {now})
+FROM {news}
+WHERE id = 1`),
+		expire: sql(`
+UPDATE {sessions}
+SET ended_at = expires_at
+WHERE ended_at IS NULL AND expires_at <= {now} AND incarnation IN %s`),
+		expireAll: sql(`
+UPDATE {sessions}
+SET ended_at = expires_at
+WHERE ended_at IS NULL AND expires_at <= {now}`),
+		expired: sql(`SELECT incarnation, ended_at FROM {sessions} WHERE ended_at IS NOT NULL AND incarnation IN %s`),
+		leave:   sql(`DELETE FROM {sessions} WHERE incarnation = ?`),
+
+		addSeats: sql(`
+{insert new} {seats} (role, lock_key, ended_at, server)
+SELECT ?, ?, 0, server FROM {news} WHERE id = 1
+{unless there}`),
+		readSeats: sql(`
+SELECT
+    t.role,
+    t.lock_key,
+    t.term,
+    t.holder,
+    t.ended_at,
+    t.ready_at,
+    t.reserved_for,
+    t.reserved_until,
+    t.began_at,
+    t.vacant_us,
+    s.node_id,
+    s.expires_at,
+    s.ended_at,
+    {now}
+FROM {seats} t
+LEFT JOIN {sessions} s ON s.incarnation = t.holder
+WHERE t.role IN %s`),
+		readServer: sql(`SELECT server, server_since, {server}, {now} FROM {news} WHERE id = 1`),
+		setServer:  sql(`UPDATE {news} SET server = ?, server_since = {now} WHERE id = 1 AND server = ?`),
+		lockSeats:  sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
+		closeSeats: sql(`
+UPDATE {seats}
+SET ended_at = ?, end_reason = ?
+WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
+		keepHistory: sql(`
+{insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us)
+SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
+FROM {seats}
+WHERE term > 0 AND role IN %s
+{unless there}`),
+		// After a failover the last terms may be lost: the number goes on from the
+		// time. MySQL assigns from left to right, so what others need comes last.
+		begin: sql(`
+UPDATE {seats}
+SET
+    term = CASE
+        WHEN server = ? OR {now} / 1000 <= term THEN term + 1
+        ELSE CAST({now} / 1000 AS {integer})
+    END,
+    vacant_us = CASE WHEN ended_at = 0 THEN -1 ELSE {now} - ended_at END,
+    holder = ?,
+    node_id = ?,
+    node_name = ?,
+    host = ?,
+    began_at = {now},
+    ended_at = NULL,
+    end_reason = NULL,
+    ready_at = NULL,
+    reserved_for = NULL,
+    reserved_until = NULL,
+    server = ?
+WHERE role IN %s`),
+		begun: sql(`SELECT role, term, began_at, vacant_us FROM {seats} WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
+		claim: sql(`UPDATE {seats} SET holder = ?, ready_at = ? WHERE role IN %s`),
+		vacate: sql(`
+UPDATE {seats}
+SET holder = NULL, ended_at = {now}, end_reason = ?, reserved_for = ?, reserved_until = {now} + ?
+WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
+		giveUp: sql(`
+UPDATE {seats}
+SET holder = NULL
+WHERE ended_at IS NOT NULL AND holder = ? AND role IN %s`),
+		disown: sql(`
+UPDATE {seats}
+SET holder = NULL, ended_at = CASE WHEN ended_at IS NULL THEN {now} ELSE ended_at END, end_reason = ?
+WHERE holder = ? AND role IN %s`),
+		vacancy: sql(`UPDATE {news} SET vacancies = vacancies + 1 WHERE id = 1`),
+		changed: sql(`UPDATE {news} SET terms = terms + 1 WHERE id = 1`),
+
+		leaders: sql(leadersQuery),
+		seats:   sql(`SELECT role FROM {seats}`),
+		nodes: sql(`
+SELECT node_id, node_name, host
+FROM {sessions}
+WHERE ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}
+ORDER BY node_name, node_id`),
+		holder: sql(`
+SELECT t.term, t.holder
+FROM {seats} t
+JOIN {sessions} s ON s.incarnation = t.holder
+WHERE t.role = ? AND t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`),
+		alive: sql(`
+SELECT count(*)
+FROM {sessions}
+WHERE node_id = ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}`),
+		request: sql(`
+INSERT INTO {requests} (kind, role, term, holder, target, requested_by, requested_at)
+VALUES (?, ?, ?, ?, ?, ?, {now})`),
+		takeRequests: sql(`
+SELECT r.id, r.kind, r.role, r.target, r.requested_by, r.requested_at, r.term, t.term
+FROM {requests} r
+LEFT JOIN {seats} t ON t.role = r.role AND t.holder = r.holder AND t.ended_at IS NULL
+WHERE r.holder = ?
+ORDER BY r.id`),
+		dropRequests: sql(`DELETE FROM {requests} WHERE holder = ? AND id <= ?`),
+		fence:        sql(fenceQueries[dialect]),
+	}
+	if dialect == PostgreSQL {
+		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('{prefix}', 5571))`)
+		// Closing a term does not touch a key column, so it need not wait for the
+		// fenced transactions of that term, but for others who take the seat.
+		q.closeSkipped = sql(`
+UPDATE {seats}
+SET ended_at = ?, end_reason = ?
+WHERE role IN (
+    SELECT role FROM {seats}
+    WHERE ended_at IS NULL AND holder = ? AND role = ?
+    FOR NO KEY UPDATE SKIP LOCKED
+)`)
+		if config.Schema != "" {
+			q.tables = append(q.tables, "CREATE SCHEMA IF NOT EXISTS "+dialect.quote(config.Schema))
+		}
+	} else {
+		q.closeSkipped = sql(`
+UPDATE {seats}
+SET ended_at = ?, end_reason = ?
+WHERE ended_at IS NULL AND holder = ? AND role = ?`)
+	}
+	for _, table := range []string{tableSessions, tableSeats, tableHistory, tableRequests, tableNews} {
+		q.tables = append(q.tables, sql(table))
+	}
+	return q
+}
+
+const leadersQuery = `
+SELECT t.role, t.term, t.node_id, t.node_name, t.host, t.began_at, s.expires_at, s.expires_at - {now}
+FROM {seats} t
+JOIN {sessions} s ON s.incarnation = t.holder
+WHERE t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`
+
+// serverWords are what the statements of a backend need beside the words of the
+// dialect. The server's identity changes when another server takes over, which
+// may lack the last commits, but not when it restarts.
+var serverWords = map[Dialect][]string{
+	PostgreSQL: {
+		"{server}", `(
+    SELECT system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+    FROM pg_control_system()
+)`,
+		"{identity}", "version(), CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE '' END",
+		"{durably}", " AND set_config('synchronous_commit', " + durably + ", true) <> ''",
+		"{integer}", "bigint",
+	},
+	SQLite: {
+		"{server}", "''",
+		"{identity}", "sqlite_version(), (SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main')",
+		"{durably}", "",
+		"{integer}", "INTEGER",
+	},
+	MySQL: {
+		"{server}", "concat(@@hostname, ':', @@port, ':', @@server_id)",
+		"{identity}", "version(), ''",
+		"{durably}", "",
+		"{integer}", "SIGNED",
+	},
+}
+
+// fenceQueries lock the seat of a term, or on SQLite the file, until the
+// transaction ends. They return, or change, one row if the term stands.
+var fenceQueries = map[Dialect]string{
+	PostgreSQL: fenceByRow,
+	MySQL:      fenceByRow,
+	SQLite: `
+UPDATE {seats}
+SET term = term
+WHERE role = ? AND term = ? AND node_id = ? AND ended_at IS NULL`,
+}
+
+const fenceByRow = `
+SELECT role
+FROM {seats}
+WHERE role = ? AND term = ? AND node_id = ? AND ended_at IS NULL
+{share}`

@@ -1,0 +1,129 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/exactly-one/tenure"
+)
+
+// schemaVersion is the version of the tables that this package needs.
+const schemaVersion = 1
+
+// Migrate creates the tables. It changes nothing if they are there, may be
+// called by many processes at once, and refuses tables of a newer version with
+// an error that matches tenure.ErrSchema.
+func (b *Backend) Migrate(ctx context.Context) error {
+	version, err := b.SchemaVersion(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version > schemaVersion:
+		return newerSchema(version)
+	case version == schemaVersion:
+		return nil
+	}
+	return b.atomically(ctx, "create the tables", func(ctx context.Context, on querier) error {
+		if b.queries.versionLock != "" {
+			if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
+				return err
+			}
+		}
+		for _, table := range b.queries.tables {
+			if _, err := on.ExecContext(ctx, table); err != nil {
+				return err
+			}
+		}
+		_, err := on.ExecContext(ctx, b.queries.fill, schemaVersion)
+		return err
+	})
+}
+
+// SchemaVersion returns the version of the tables in the database, 0 if there
+// are none.
+func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
+	version := 0
+	err := b.read(ctx, "read the version of the tables", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, b.queries.version, func(rows *sql.Rows) error { return rows.Scan(&version) })
+	})
+	if errors.Is(err, tenure.ErrSchema) || b.dialect == SQLite && err != nil && strings.Contains(err.Error(), "no such table") {
+		return 0, nil
+	}
+	return version, err
+}
+
+// MigrationSQL returns the statements that [Backend.Migrate] runs on an empty
+// database, for those who create tables by hand.
+func (b *Backend) MigrationSQL() string {
+	statements := append([]string{}, b.queries.tables...)
+	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.fill)
+	return strings.Join(append(statements, fill), ";\n\n") + ";\n"
+}
+
+func newerSchema(version int) error {
+	return fmt.Errorf("%w: the tables have version %d, this program knows %d: use a newer one", tenure.ErrSchema, version, schemaVersion)
+}
+
+// oldest are the oldest versions that have what the statements need: upserts on
+// SQLite, SKIP LOCKED on the others.
+var oldest = map[string][2]int{
+	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
+}
+
+// ready refuses a database that must not be used, and sees to the tables.
+func (b *Backend) ready(ctx context.Context) error {
+	var version, place string
+	err := b.read(ctx, "ask for the server's version", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
+	})
+	if err != nil {
+		return err
+	}
+	name := b.dialect.String()
+	if strings.Contains(version, "MariaDB") {
+		name = "MariaDB"
+	}
+	if found := numbers(version); found[0] < oldest[name][0] || found[0] == oldest[name][0] && found[1] < oldest[name][1] {
+		return fmt.Errorf("%w: %s %s; %d.%d is the oldest that will do",
+			tenure.ErrServerTooOld, name, version, oldest[name][0], oldest[name][1])
+	}
+	switch {
+	case b.dialect == PostgreSQL && place == "standby":
+		return fmt.Errorf("%w: connect to the primary", tenure.ErrInRecovery)
+	case b.dialect == SQLite && place == "" && b.Stats().MaxOpenConnections != 1:
+		return fmt.Errorf("%w: a database in memory is another one for every connection: use a file", tenure.ErrRefused)
+	}
+	if !b.config.ManualMigrations {
+		return b.Migrate(ctx)
+	}
+	present, err := b.SchemaVersion(ctx)
+	switch {
+	case err != nil:
+		return err
+	case present > schemaVersion:
+		return newerSchema(present)
+	case present < schemaVersion:
+		return fmt.Errorf("%w: the tables with prefix %q have version %d; %d is needed: run Migrate, or allow migrations",
+			tenure.ErrSchema, b.config.Prefix, present, schemaVersion)
+	}
+	return nil
+}
+
+var firstNumbers = regexp.MustCompile(`(\d+)\.(\d+)`)
+
+// numbers returns the first two numbers of a version.
+func numbers(version string) (found [2]int) {
+	// MariaDB may put 5.5.5- before its version, for old clients.
+	version = strings.TrimPrefix(version, "5.5.5-")
+	for i, text := range firstNumbers.FindStringSubmatch(version) {
+		if i > 0 {
+			found[i-1], _ = strconv.Atoi(text) // digits only
+		}
+	}
+	return found
+}

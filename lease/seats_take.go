@@ -1,0 +1,254 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// server is which server was reached, and since when it is that one.
+type server struct {
+	name       string
+	since, now int64
+}
+
+// take takes seats for which nothing speaks against it: terms begin, or their
+// seats are kept until they may. A seat that somebody else locks just now, with
+// a fenced transaction of the last term or by taking it too, is Waiting without
+// being kept.
+func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Attempt, error) {
+	slices.SortFunc(free, func(a, b *seat) int { return compareRoles(a.role, b.role) })
+	roles := make([]string, len(free))
+	for i, t := range free {
+		roles[i] = t.role
+	}
+	var (
+		attempts map[string]tenure.Attempt
+		locked   map[string]*seat
+	)
+	err := s.backend.atomically(ctx, "take seats", func(ctx context.Context, on querier) error {
+		attempts = make(map[string]tenure.Attempt, len(free))
+		at, err := s.identifyServer(ctx, on)
+		if err != nil {
+			return err
+		}
+		if locked, err = s.lockSeats(ctx, on, roles); err != nil {
+			return err
+		}
+		var (
+			begin []string
+			later = map[int64][]string{} // by when they may begin
+		)
+		for _, t := range free {
+			now, ok := locked[t.role]
+			switch {
+			case !ok:
+				attempts[t.role] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: 5 * time.Millisecond, Fenced: true}
+				continue
+			case now.term != t.term || now.holder != t.holder:
+				attempts[t.role] = tenure.Attempt{Outcome: tenure.Busy} // another was faster
+				continue
+			}
+			if ready := s.readyAt(t, at); ready > at.now {
+				later[ready] = append(later[ready], t.role)
+				attempts[t.role] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: microseconds(ready - at.now)}
+			} else {
+				begin = append(begin, t.role)
+			}
+		}
+		if err := s.closeTerms(ctx, on, free, locked); err != nil {
+			return err
+		}
+		for _, ready := range slices.Sorted(maps.Keys(later)) {
+			if err := s.inLists(ctx, on, s.backend.queries.claim, later[ready], s.incarnation, ready); err != nil {
+				return err
+			}
+		}
+		if len(begin) == 0 {
+			return nil
+		}
+		return s.begin(ctx, on, begin, at, attempts)
+	})
+	for _, t := range free {
+		switch {
+		case err != nil:
+			s.doubtful[t.role] = struct{}{}
+		default:
+			delete(s.doubtful, t.role)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.closeSkipped(free, locked)
+	return attempts, nil
+}
+
+// inLists runs a statement that changes the seats of roles.
+func (s *session) inLists(ctx context.Context, on querier, statement string, roles []string, before ...any) error {
+	return inLists(s.backend.dialect, statement, roles, before, func(statement string, args []any) error {
+		return exec(ctx, on, statement, args...)
+	})
+}
+
+// identifyServer reads which server this is, and records it when it is another
+// than before: from then on a lease must pass before a term begins, since what
+// the last server acknowledged may be missing here.
+func (s *session) identifyServer(ctx context.Context, on querier) (server, error) {
+	var (
+		at      server
+		present string
+	)
+	read := func() error {
+		return forEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
+			return rows.Scan(&at.name, &at.since, &present, &at.now)
+		})
+	}
+	if err := read(); err != nil || at.name == present {
+		return at, err
+	}
+	s.log.Warn("this is another database server than before: no term begins for one lease", "server", present, "before", at.name)
+	if err := exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
+		return at, err
+	}
+	return at, read()
+}
+
+// readyAt is when the term of a seat may begin, by the database's clock.
+func (s *session) readyAt(t *seat, at server) int64 {
+	timing := s.opening.Timing
+	ready := t.readyAt.Int64
+	if t.unclean() && timing.Settle > 0 {
+		ready = max(ready, at.now+timing.Settle.Microseconds())
+	}
+	if at.since > 0 {
+		ready = max(ready, at.since+max(timing.Lease, timing.FailoverWait).Microseconds())
+	}
+	return ready
+}
+
+// lockSeats locks the rows of roles, except those that somebody else has locked.
+func (s *session) lockSeats(ctx context.Context, on querier, roles []string) (map[string]*seat, error) {
+	locked := make(map[string]*seat, len(roles))
+	err := inLists(s.backend.dialect, s.backend.queries.lockSeats, roles, nil, func(statement string, args []any) error {
+		return forEach(ctx, on, statement, func(rows *sql.Rows) error {
+			t := &seat{}
+			err := rows.Scan(&t.role, &t.term, &t.holder)
+			locked[t.role] = t
+			return err
+		}, args...)
+	})
+	return locked, err
+}
+
+// closeTerms records the end of the terms whose sessions have ended.
+func (s *session) closeTerms(ctx context.Context, on querier, free []*seat, locked map[string]*seat) error {
+	type end struct{ holder, at int64 }
+	ends := map[end][]string{}
+	for _, t := range free {
+		if _, ok := locked[t.role]; ok && t.unclean() {
+			e := end{t.holder.Int64, endOf(t)}
+			ends[e] = append(ends[e], t.role)
+		}
+	}
+	for e, roles := range ends {
+		err := s.inLists(ctx, on, s.backend.queries.closeSeats, roles, e.at, string(tenure.EndExpired), e.holder)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endOf is when the term of a seat ended whose session has.
+func endOf(t *seat) int64 {
+	if t.goneAt.Valid {
+		return t.goneAt.Int64
+	}
+	return t.now // the session's record is gone too
+}
+
+// begin begins the terms of roles whose rows are locked.
+func (s *session) begin(ctx context.Context, on querier, roles []string, at server, attempts map[string]tenure.Attempt) error {
+	q, node := s.backend.queries, s.opening.Node
+	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
+		return err
+	}
+	if err := s.inLists(ctx, on, q.begin, roles, at.name, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
+		return err
+	}
+	begun := 0
+	err := inLists(s.backend.dialect, q.begun, roles, []any{s.incarnation}, func(statement string, args []any) error {
+		return forEach(ctx, on, statement, func(rows *sql.Rows) error {
+			var (
+				role          string
+				term, beganAt int64
+				vacant        sql.NullInt64
+			)
+			err := rows.Scan(&role, &term, &beganAt, &vacant)
+			attempts[role] = granted(term, beganAt, vacant)
+			begun++
+			return err
+		}, args...)
+	})
+	if err == nil && begun != len(roles) {
+		err = errors.New("terms did not begin although their rows were locked")
+	}
+	if err != nil {
+		return err
+	}
+	return exec(ctx, on, q.changed)
+}
+
+// closeSkipped records the end of terms whose rows were locked by others: from
+// then on no transaction can be fenced by them, so that a stream of overlapping
+// ones cannot keep the next term from beginning for ever. On PostgreSQL that
+// need not wait for the fenced transactions. Elsewhere it waits its turn behind
+// those that have the row, and before those that come later; so it happens
+// beside, bounded by FenceTimeout.
+func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
+	if s.backend.dialect == SQLite {
+		return // nobody skips: a transaction locks the whole file
+	}
+	for _, t := range free {
+		if _, ok := locked[t.role]; ok || !t.unclean() || !s.startClosing(t.role) {
+			continue
+		}
+		s.backend.running.Go(func() {
+			defer s.endClosing(t.role)
+			ctx, cancel := s.limited(s.opening.Timing.FenceTimeout)
+			defer cancel()
+			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on querier) error {
+				return exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndExpired), t.holder.Int64, t.role)
+			})
+			if err != nil && s.life.Err() == nil {
+				s.log.Warn("transactions of the last term keep the next one from beginning", "role", t.role, "error", err)
+			}
+		})
+	}
+}
+
+// maxClosing is how many terms are being closed beside at once, each on a
+// connection of the pool.
+const maxClosing = 4
+
+func (s *session) startClosing(role string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, already := s.closing[role]; already || len(s.closing) == maxClosing {
+		return false
+	}
+	s.closing[role] = struct{}{}
+	return true
+}
+
+func (s *session) endClosing(role string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.closing, role)
+}

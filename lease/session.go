@@ -1,0 +1,249 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// session is one incarnation of a node: a row whose lease its heartbeats renew.
+// It has no connection of its own, so a lost one costs nothing but the statement
+// that was under way. Its methods belong to one goroutine, except Abort.
+type session struct {
+	backend     *Backend
+	opening     tenure.Opening
+	log         *slog.Logger
+	incarnation int64
+
+	life  context.Context // ends with Abort
+	abort context.CancelFunc
+
+	known    map[string]struct{} // roles that have a row
+	doubtful map[string]struct{} // roles that may have been taken: the commit was not answered
+	closing  map[string]struct{} // roles whose last term is being closed, under mu
+	mu       sync.Mutex
+
+	seen     news
+	nextLook time.Duration // on the node's monotonic clock
+}
+
+var _ tenure.Session = (*session)(nil)
+
+// keepSessions is how long the record of a session that ended is kept, for the
+// history of the seats that it had.
+const keepSessions = 24 * time.Hour
+
+// Open implements [tenure.Backend].
+func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	s := &session{
+		backend: b, opening: opening, log: opening.Logger,
+		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, closing: map[string]struct{}{},
+	}
+	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
+	err := b.atomically(ctx, "open a session", func(ctx context.Context, on querier) error {
+		if err := exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
+			return err
+		}
+		if err := exec(ctx, on, b.queries.prune, keepSessions.Microseconds()); err != nil {
+			return err
+		}
+		if err := exec(ctx, on, b.queries.nextIncarnation); err != nil {
+			return err
+		}
+		if err := exec(ctx, on, b.queries.join, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
+			return err
+		}
+		return forEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
+			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.life, s.abort = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Incarnation implements [tenure.Session].
+func (s *session) Incarnation() int64 { return s.incarnation }
+
+// sendable returns an error once trust has ended or the session was given up.
+func (s *session) sendable() error {
+	switch {
+	case s.life.Err() != nil:
+		return fmt.Errorf("%w: the session was given up", tenure.ErrSessionLost)
+	case !s.opening.MaySend():
+		return fmt.Errorf("%w: nothing is sent after trust has ended", tenure.ErrSessionLost)
+	}
+	return nil
+}
+
+// limited returns the context of one call. The engine has one goroutine for all
+// of them, so none may take so long that the next heartbeat would be late.
+func (s *session) limited(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.life, max(limit, 20*time.Millisecond))
+}
+
+// failed makes an error of a call one that the engine understands: a session
+// that was given up meanwhile is lost.
+func (s *session) failed(err error) error {
+	if err != nil && s.life.Err() != nil {
+		return errors.Join(s.sendable(), err)
+	}
+	return err
+}
+
+// Heartbeat implements [tenure.Session].
+func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	if err := s.sendable(); err != nil {
+		return tenure.Pulse{}, err
+	}
+	own, err := s.renew(load)
+	if err != nil {
+		return tenure.Pulse{}, s.failed(err)
+	}
+	if own == 0 {
+		return tenure.Pulse{}, fmt.Errorf("%w: the node has a newer session, or its lease ran out", tenure.ErrSuperseded)
+	}
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	if err := s.disownDoubtful(ctx); err != nil {
+		s.log.Warn("roles may be held that nobody leads", "error", err)
+	}
+	waiting := 0
+	err = s.backend.read(ctx, "look for requests", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, s.backend.queries.waiting, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+	})
+	if err != nil { // the heartbeat itself was acknowledged; the next one looks again
+		s.log.Warn("looking for requests failed", "error", err)
+	}
+	return tenure.Pulse{Requests: waiting > 0}, nil
+}
+
+// renew renews the lease and reports how many sessions that was: this one or
+// none. It gives up in time to be tried again, on another connection.
+func (s *session) renew(load tenure.Load) (own int64, err error) {
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	err = s.backend.write(ctx, "heartbeat", func(ctx context.Context, on querier) error {
+		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
+			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation)
+		if err != nil {
+			return err
+		}
+		own, err = result.RowsAffected()
+		return err
+	})
+	return own, err
+}
+
+// Wait implements [tenure.Session]. It asks every poll interval whether
+// something has changed. What cannot be asked now is asked the next time: that
+// the database is gone shows in the heartbeats.
+func (s *session) Wait(ctx context.Context) (bool, error) {
+	for {
+		if err := s.sendable(); err != nil {
+			return false, err
+		}
+		if now := s.opening.Clock.Now().Mono; now < s.nextLook {
+			if !s.pause(ctx, s.nextLook-now) {
+				if ctx.Err() != nil {
+					return false, nil
+				}
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		changed := s.looked()
+		s.nextLook = s.opening.Clock.Now().Mono + s.backend.config.PollInterval
+		if changed {
+			return true, nil
+		}
+	}
+}
+
+// pause waits for d and reports whether it did, and not for the end of the
+// context or of the session.
+func (s *session) pause(ctx context.Context, d time.Duration) bool {
+	passed := make(chan struct{})
+	defer s.opening.Clock.AfterFunc(d, func() { close(passed) })()
+	select {
+	case <-passed:
+		return true
+	case <-ctx.Done():
+	case <-s.life.Done():
+	}
+	return false
+}
+
+// looked asks for news and reports whether there are some.
+func (s *session) looked() bool {
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	found, err := s.backend.look(ctx)
+	if err == nil && found.expired > 0 {
+		if err = s.backend.expire(ctx); err == nil {
+			found, err = s.backend.look(ctx)
+		}
+	}
+	if err != nil {
+		if s.life.Err() == nil {
+			s.log.Debug("looking for news failed", "error", err)
+		}
+		return false
+	}
+	changed := found.vacancies != s.seen.vacancies
+	s.seen = found
+	return changed
+}
+
+// Requests implements [tenure.Session]. Requests for terms that are over are
+// taken too, and dropped.
+func (s *session) Requests() ([]tenure.Request, error) {
+	if err := s.sendable(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	var requests []tenure.Request
+	err := s.backend.atomically(ctx, "take requests", func(ctx context.Context, on querier) error {
+		found, last, err := s.backend.readRequests(ctx, on, s.incarnation)
+		if err != nil || last == 0 {
+			return err
+		}
+		requests = found
+		return exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
+	})
+	return requests, s.failed(err)
+}
+
+// Close implements [tenure.Session].
+func (s *session) Close() error {
+	defer s.abort()
+	if err := s.sendable(); err != nil {
+		return err
+	}
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	return s.backend.atomically(ctx, "leave", func(ctx context.Context, on querier) error {
+		if err := exec(ctx, on, s.backend.queries.leave, s.incarnation); err != nil {
+			return err
+		}
+		return exec(ctx, on, s.backend.queries.vacancy)
+	})
+}
+
+// Abort implements [tenure.Session]. The lease is left to run out: nothing is
+// sent any more.
+func (s *session) Abort() { s.abort() }

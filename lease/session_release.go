@@ -1,0 +1,63 @@
+package lease
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+func compareRoles(a, b string) int { return strings.Compare(a, b) }
+
+// Release implements [tenure.Session]. Record, seat and news are one
+// transaction.
+func (s *session) Release(releases []tenure.Release) error {
+	if err := s.sendable(); err != nil {
+		return err
+	}
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+
+	// Roles that end alike are released together.
+	type end struct {
+		reason     tenure.EndReason
+		target     uuid.UUID
+		reserveFor time.Duration
+	}
+	var (
+		ends   = map[end][]string{}
+		unused []string // kept for a term that has not begun
+	)
+	for _, r := range releases {
+		if r.Term == 0 {
+			unused = append(unused, r.Role.Name())
+			continue
+		}
+		e := end{r.Reason, r.For, r.ReserveFor}
+		ends[e] = append(ends[e], r.Role.Name())
+	}
+	slices.Sort(unused)
+	q := s.backend.queries
+	err := s.backend.atomically(ctx, "release", func(ctx context.Context, on querier) error {
+		for e, roles := range ends {
+			slices.Sort(roles)
+			var target any
+			if e.target != uuid.Nil {
+				target = e.target.String()
+			}
+			err := s.inLists(ctx, on, q.vacate, roles, string(e.reason), target, e.reserveFor.Microseconds(), s.incarnation)
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.inLists(ctx, on, q.giveUp, unused, s.incarnation); err != nil {
+			return err
+		}
+		return exec(ctx, on, q.vacancy)
+	})
+	return s.failed(err)
+}

@@ -2,13 +2,13 @@ package pgtest
 
 import (
 	"context"
-	"crypto/rand"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // Conn opens a connection of the superuser, closed with the test.
@@ -61,7 +61,7 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 // A schema of that name is dropped with the test.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
-	name := s.unique(t)
+	name := sandbox.UniqueName(t.Name())
 	t.Cleanup(func() {
 		if s.PID() != 0 {
 			s.execute(t, "SET lock_timeout = '10s'", "DROP SCHEMA IF EXISTS "+quote(name)+" CASCADE")
@@ -74,7 +74,7 @@ func (s *Server) Schema(t testing.TB) string {
 // superuser's connection string to it.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name := s.unique(t)
+	name := sandbox.UniqueName(t.Name())
 	s.execute(t, "CREATE DATABASE "+quote(name))
 	t.Cleanup(func() {
 		if s.PID() != 0 {
@@ -100,22 +100,6 @@ func (s *Server) execute(t testing.TB, statements ...string) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-}
-
-// unique makes an identifier from the test's name, so that a database
-// administrator's views say which test they show.
-func (s *Server) unique(t testing.TB) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		default:
-			return '_'
-		}
-	}, strings.TrimPrefix(t.Name(), "Test"))
-	return "t_" + name[:min(len(name), 30)] + "_" + strings.ToLower(rand.Text()[:10])
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"testing"
 
 	"go.uber.org/goleak"
 
@@ -14,8 +13,8 @@ import (
 
 // The servers of this process, made when first asked for and ended by Main.
 var (
-	mu      sync.Mutex
-	sandbox *pgserver.Sandbox
+	mu  sync.Mutex
+	box *pgserver.Sandbox
 
 	shared = sync.OnceValues(func() (*pgserver.Server, error) {
 		box, err := openSandbox()
@@ -29,17 +28,18 @@ var (
 func openSandbox() (*pgserver.Sandbox, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	if sandbox != nil {
-		return sandbox, nil
+	if box != nil {
+		return box, nil
 	}
 	var err error
-	sandbox, err = pgserver.NewSandbox()
-	return sandbox, err
+	box, err = pgserver.NewSandbox()
+	return box, err
 }
 
 // Main runs the tests of a package, ends the servers they used, and fails if a
-// goroutine is left. It does not return.
-func Main(m *testing.M) {
+// goroutine is left. It does not return. The tests are a [testing.M], or one with
+// something around it.
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if err := closeSandbox(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -57,8 +57,8 @@ func Main(m *testing.M) {
 func closeSandbox() error {
 	mu.Lock()
 	defer mu.Unlock()
-	if sandbox == nil {
+	if box == nil {
 		return nil
 	}
-	return sandbox.Close()
+	return box.Close()
 }

@@ -1,0 +1,10 @@
+//go:build unix
+
+package mariatest
+
+import (
+	"os"
+	"syscall"
+)
+
+var pauseSignal, resumeSignal os.Signal = syscall.SIGSTOP, syscall.SIGCONT

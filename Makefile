@@ -52,8 +52,9 @@ sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 clean: ## remove what was built
 	rm -rf $(BIN)
 
+# The packages of MariaDB's programs alone: no service comes with them.
 prerequisites:
-	@.ci/prerequisites pgbouncer
+	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

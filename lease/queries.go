@@ -11,7 +11,7 @@ type queries struct {
 
 	version, identify, fill, versionLock string
 	supersede, nextIncarnation, join     string
-	incarnation                          string
+	incarnation, own                     string
 	prune, heartbeat, waiting, look      string
 	expire, expireAll, expired, leave    string
 	addSeats, readSeats, readServer      string
@@ -140,6 +140,14 @@ INSERT INTO {sessions} (incarnation, node_id, node_name, host, started_at, last_
 SELECT incarnation, ?, ?, ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
 FROM {news}
 WHERE id = 1`),
+		own: sql(`
+SELECT count(*)
+FROM (
+    SELECT incarnation
+    FROM {sessions}
+    WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL
+    {for update}
+) AS standing`),
 		prune: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
 		heartbeat: sql(`
 UPDATE {sessions}

@@ -33,6 +33,9 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 	)
 	err := s.backend.atomically(ctx, "take seats", func(ctx context.Context, on querier) error {
 		attempts = make(map[string]tenure.Attempt, len(free))
+		if err := s.checkOwn(ctx, on); err != nil {
+			return err
+		}
 		at, err := s.identifyServer(ctx, on)
 		if err != nil {
 			return err
@@ -87,6 +90,17 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 	}
 	s.closeSkipped(free, locked)
 	return attempts, nil
+}
+
+// checkOwn returns an error if this session has ended: it must not take what
+// the others could take from it at once.
+func (s *session) checkOwn(ctx context.Context, on querier) error {
+	standing := 0
+	err := forEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation)
+	if err == nil && standing == 0 {
+		err = errEnded()
+	}
+	return err
 }
 
 // inLists runs a statement that changes the seats of roles.

@@ -112,7 +112,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		return tenure.Pulse{}, s.failed(err)
 	}
 	if own == 0 {
-		return tenure.Pulse{}, fmt.Errorf("%w: the node has a newer session, or its lease ran out", tenure.ErrSuperseded)
+		return tenure.Pulse{}, errEnded()
 	}
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
@@ -127,6 +127,10 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		s.log.Warn("looking for requests failed", "error", err)
 	}
 	return tenure.Pulse{Requests: waiting > 0}, nil
+}
+
+func errEnded() error {
+	return fmt.Errorf("%w: the node has a newer session, or its lease ran out", tenure.ErrSuperseded)
 }
 
 // renew renews the lease and reports how many sessions that was: this one or

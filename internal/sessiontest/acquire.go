@@ -182,7 +182,7 @@ func (s *suite) settling(role tenure.Role, settle time.Duration) *node {
 	a.Abort()
 	var attempt tenure.Attempt
 	s.eventually("the role is locked", func() bool {
-		attempt = b.try(role)
+		attempt = b.tryAgain(role)
 		return attempt.Outcome != tenure.Busy
 	})
 	if attempt.Outcome != tenure.Waiting {

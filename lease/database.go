@@ -52,6 +52,28 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, usualLimit)
 }
 
+// read runs fn for questions, outside a transaction. The context's deadline
+// bounds it; one without a deadline gets one.
+func (d database) read(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if d.dialect != SQLite {
+		return d.dialect.explain(doing, fn(ctx, d.DB))
+	}
+	conn, err := d.Conn(ctx)
+	if err != nil {
+		return d.dialect.explain(doing, err)
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	restore, err := d.dialect.limit(ctx, conn, time.Until(deadline))
+	if err != nil {
+		return d.dialect.explain(doing, err)
+	}
+	defer restore()
+	return d.dialect.explain(doing, fn(ctx, conn))
+}
+
 // once runs fn in one transaction.
 func (d database) once(ctx context.Context, fn func(context.Context, querier) error) error {
 	deadline, _ := ctx.Deadline()

@@ -1,0 +1,137 @@
+package leasetest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/lease"
+)
+
+// atOnce runs n functions at the same time and waits for them.
+func (s *storeSuite) atOnce(n int, do func(i int)) {
+	begin := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	running.Wait()
+}
+
+func contention(s *storeSuite) {
+	const callers = 20
+	for round := range 5 {
+		namespace := string(rune('a' + round))
+		ids, seats := make([]uuid.UUID, callers), make([]lease.Seat, callers)
+		s.atOnce(callers, func(i int) {
+			ids[i] = uuid.New()
+			var err error
+			if seats[i], err = s.Elect(s.Context(), namespace, ids[i]); err != nil {
+				s.Errorf("Elect: %v", err)
+			}
+		})
+		winner := seats[0]
+		for i, seat := range seats {
+			if seat.Leader != winner.Leader || seat.Term != winner.Term {
+				s.Errorf("round %d: caller %d was told %+v, the first %+v", round, i, seat, winner)
+			}
+		}
+		if !slices.Contains(ids, winner.Leader) || !s.leads(namespace, winner.Leader) {
+			s.Errorf("round %d: %s won, which does not lead", round, winner.Leader)
+		}
+	}
+}
+
+// terms has candidates come and go at once, and collects who led which term.
+func terms(s *storeSuite) {
+	const candidates, rounds = 6, 15
+	var mu sync.Mutex
+	leaders := map[int64]uuid.UUID{}
+	s.atOnce(candidates, func(int) {
+		id, last := uuid.New(), int64(0)
+		for range rounds {
+			seat, err := s.Elect(s.Context(), "n", id)
+			if err != nil {
+				s.Errorf("Elect: %v", err)
+				return
+			}
+			if seat.Term < last {
+				s.Errorf("term %d follows term %d", seat.Term, last)
+			}
+			last = seat.Term
+			mu.Lock()
+			if before, known := leaders[seat.Term]; known && before != seat.Leader {
+				s.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Leader)
+			}
+			leaders[seat.Term] = seat.Leader
+			mu.Unlock()
+			if seat.Leader != id {
+				continue
+			}
+			if err := s.Unregister(s.Context(), "n", id); err != nil {
+				s.Errorf("Unregister: %v", err)
+				return
+			}
+		}
+	})
+	if len(leaders) < 2 {
+		s.Errorf("%d terms: nothing changed hands", len(leaders))
+	}
+}
+
+// trusted is a time in which a candidate may believe that it leads.
+type trusted struct {
+	candidate  uuid.UUID
+	from, till time.Time
+}
+
+// exclusion has candidates fall silent at random and compares when each believed
+// to lead: from the answer to the end of the lease, as it was counted here.
+func exclusion(s *storeSuite) {
+	const candidates, changes = 4, 4
+	var mu sync.Mutex
+	var spans []trusted
+	var last int64
+	s.atOnce(candidates, func(int) {
+		id := uuid.New()
+		tick := time.NewTicker(s.window / 20)
+		defer tick.Stop()
+		for deadline := time.Now().Add(patience); ; <-tick.C {
+			seat, err := s.Elect(s.Context(), "n", id)
+			now := time.Now()
+			mu.Lock()
+			if err != nil || now.After(deadline) {
+				s.Errorf("after %d terms: %v", last, err)
+				last = changes + 1
+			}
+			last = max(last, seat.Term)
+			over := last > changes
+			if seat.Leader == id {
+				spans = append(spans, trusted{id, now, seat.ReadAt.Add(seat.ValidFor)})
+			}
+			mu.Unlock()
+			if over {
+				return
+			}
+			if seat.Leader != id {
+				continue
+			}
+			for seat.Holds(id) { // silent until the lease is over
+				<-tick.C
+			}
+		}
+	})
+	slices.SortFunc(spans, func(a, b trusted) int { return a.from.Compare(b.from) })
+	for i := 1; i < len(spans); i++ {
+		before, after := spans[i-1], spans[i]
+		if before.candidate != after.candidate && after.from.Before(before.till) {
+			s.Errorf("%s led %v before the lease of %s was over", after.candidate, before.till.Sub(after.from), before.candidate)
+		}
+	}
+}

@@ -99,19 +99,13 @@ func stepped(t *testing.T, db *tenuretest.Database, clock *tenuretest.Clock, rol
 	if err := election.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return election, await(t, election, func() {})
-}
-
-// await calls step until the election leads.
-func await(t *testing.T, election *tenure.Election, step func()) *tenure.Term {
-	t.Helper()
-	for late := time.Now().Add(10 * time.Second); time.Now().Before(late); step() {
-		if term := election.Term(); term != nil {
-			return term
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	term, err := election.WaitForLeadership(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("the node does not lead")
-	return nil
+	return election, term
 }
 
 // However far the clock moves at once, no heartbeat is missed.
@@ -161,8 +155,12 @@ func TestAdvanceEndsALease(t *testing.T) {
 	if err := db.Fence(term); !errors.Is(err, tenure.ErrFenced) {
 		t.Errorf("fencing after the lease: %v", err)
 	}
-	next := await(t, election, func() { clock.Advance(10 * time.Millisecond) })
-	if next.Number() <= term.Number() {
+	for late := time.Now().Add(10 * time.Second); !election.IsLeader(); clock.Advance(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the node does not lead again")
+		}
+	}
+	if next := election.Term(); next.Number() <= term.Number() {
 		t.Errorf("term %d follows term %d", next.Number(), term.Number())
 	}
 }

@@ -108,9 +108,9 @@ func TestStandbyWaits(t *testing.T) {
 func TestLostLeadershipMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
-		running, ended := make(chan string), make(chan error)
-		job := func(ctx context.Context, term *tenure.Term) error {
-			running <- term.Role().Name()
+		running, ended := make(chan struct{}), make(chan error, 2)
+		job := func(ctx context.Context, _ *tenure.Term) error {
+			running <- struct{}{}
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			return nil
@@ -127,8 +127,6 @@ func TestLostLeadershipMoves(t *testing.T) {
 		if !b.IsLeader() {
 			t.Error("the job runs, but not on the other node")
 		}
-		db.Revoke(billing)
-		<-ended
 	})
 }
 

@@ -1,0 +1,149 @@
+package tenuretest_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+		a := stand(t, db, "a", role, tenure.Config{})
+		for _, name := range []string{"b", "c", "d"} {
+			stand(t, db, name, role, tenure.Config{})
+		}
+		target := stand(t, db, "target", role, tenure.Config{})
+		request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: target.Node().ID(), By: "the test"}
+		term := a.leads()
+		if err := db.Request(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		endsWithin(t, term, atOnce, tenure.ErrHandedOver)
+		target.leadsWithin(time.Second)
+	})
+}
+
+// A request is for the term it was made in.
+func TestRequestEndsWithTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+		a, b := stand(t, db, "a", role, tenure.Config{}), stand(t, db, "b", role, tenure.Config{})
+		a.leads()
+		db.Silence(role)
+		if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r"}); err != nil {
+			t.Fatal(err)
+		}
+		term := b.leadsWithin(lease + atOnce)
+		time.Sleep(lease)
+		if b.leads() != term {
+			t.Error("the new leader did what the old one was asked for")
+		}
+	})
+}
+
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+		a := stand(t, db, "a", role, tenure.Config{})
+		b := stand(t, db, "b", role, tenure.Config{Settle: 3 * time.Second})
+		term := a.leads()
+		db.Revoke(role)
+		b.standsBy()
+		time.Sleep(3*time.Second - atOnce)
+		b.standsBy()
+		next := b.leadsWithin(10 * atOnce)
+		if next.Number() <= term.Number() || next.Vacant() < 3*time.Second {
+			t.Errorf("term %d after term %d, vacant for %v", next.Number(), term.Number(), next.Vacant())
+		}
+	})
+}
+
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		changes := tenure.Observe(ctx, db, tenure.Config{Logger: slog.New(slog.DiscardHandler)}, role)
+		synctest.Wait()
+		db.Occupy(role)
+		if change := <-changes; change.Leader == nil || change.Leader.NodeName != "stranger" {
+			t.Errorf("got %+v, want that the stranger leads", change)
+		}
+		db.Vacate(role)
+		if change := <-changes; change.Leader != nil || change.Previous == nil {
+			t.Errorf("got %+v, want that nobody leads", change)
+		}
+		stand(t, db, "a", role, tenure.Config{}).leads()
+		if change := <-changes; change.Leader == nil || change.Leader.NodeName != "a" {
+			t.Errorf("got %+v, want that a leads", change)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the observer learnt of the changes after %v, want at once", took)
+		}
+	})
+}
+
+// Two names can be given one key: then they are one seat.
+func TestNamesThatShareAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := tenuretest.NewDatabase()
+		a := stand(t, db, "a", tenure.KeyRole(7), tenure.Config{})
+		a.leads()
+		other := tenure.NamedRole("seven").WithKey(7)
+		a.join(a.Node(), other).standsBy()
+		b := stand(t, db, "b", other, tenure.Config{})
+		b.standsBy()
+		db.Occupy(other)
+		b.standsBy()
+		if err := a.Refresh(t.Context()); err == nil {
+			t.Error("the node leads under one name what a stranger leads under the other")
+		}
+	})
+}
+
+func TestSessionOfAStrangeClient(t *testing.T) {
+	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+	s, err := db.Open(t.Context(), tenure.Opening{
+		Node: tenure.NodeInfo{ID: uuid.New()}, Timing: tenure.Timing{Lease: lease},
+		Clock: tenure.SystemClock(), MaySend: func() bool { return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abort()
+	if err := s.Release([]tenure.Release{{Role: role, Term: 1}}); err == nil {
+		t.Error("a role was released that the session does not hold")
+	}
+	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Failed} {
+		attempts, err := s.TryAcquire([]tenure.Candidate{{Role: role}})
+		if err != nil || attempts[0].Outcome != want {
+			t.Errorf("attempt %d: got %+v, error %v; want outcome %d", i, attempts, err, want)
+		}
+	}
+}
+
+func TestContextHasEnded(t *testing.T) {
+	db := tenuretest.NewDatabase()
+	reason := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	if _, err := db.Leaders(ctx); !errors.Is(err, reason) {
+		t.Errorf("Leaders: got error %v, want %v", err, reason)
+	}
+	if err := db.Request(ctx, tenure.Request{Role: "r"}); !errors.Is(err, reason) {
+		t.Errorf("Request: got error %v, want %v", err, reason)
+	}
+	if err := db.Listen(ctx, func() {}); err != nil {
+		t.Errorf("Listen: %v", err)
+	}
+}

@@ -230,12 +230,21 @@ func (n *node) quiet() {
 // woken checks that Wait returns because something may have changed.
 func (n *node) woken(by string) {
 	n.suite.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	changed, err := n.Wait(ctx)
-	if err != nil || !changed {
-		n.suite.Fatalf("Wait was not woken by %s: changed %t, error %v", by, changed, err)
-	}
+	n.suite.eventually("Wait is woken by "+by, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), timing().RefreshInterval)
+		defer cancel()
+		changed, err := n.Wait(ctx)
+		if err != nil {
+			n.suite.Fatalf("Wait: %v", err)
+		}
+		if changed {
+			return true
+		}
+		if _, err := n.Heartbeat(tenure.Load{}); err != nil { // the news may be that of another's silence
+			n.suite.Fatalf("heartbeat: %v", err)
+		}
+		return false
+	})
 }
 
 // lost checks that an error says that the session is lost.

@@ -1,0 +1,105 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// modeParameter says, in a connection string of PostgreSQL, how elections are
+// kept there. It is the program's own: servers and drivers never see it.
+const modeParameter = "tenure_mode"
+
+// connectTimeout bounds one attempt to connect to a server, where the connection
+// string does not.
+const connectTimeout = 5 * time.Second
+
+// parsePostgres reads a URL or a list of key=value pairs.
+func parsePostgres(dsn string) (*Target, error) {
+	takeOut := takeFromPairs
+	if _, isURL := schemeOf(dsn); isURL {
+		takeOut = takeFromURL
+	}
+	rest, modes := takeOut(dsn, modeParameter)
+	if len(modes) > 1 {
+		return nil, invalid("%s is given more than once", modeParameter)
+	}
+	// A backend does not connect before it is used: this one only knows how to
+	// say what is wrong with a connection string without repeating it.
+	backend, err := postgres.New(rest, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	backend.Close()
+	if len(modes) == 0 || modes[0] == "session" {
+		return &Target{name: "PostgreSQL", session: rest}, nil
+	}
+	if modes[0] != "lease" {
+		return nil, invalid("%s must be session or lease", modeParameter)
+	}
+	config, err := pgx.ParseConfig(rest)
+	if err != nil {
+		return nil, invalid("the connection string cannot be parsed")
+	}
+	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, open: openPostgres(config)}, nil
+}
+
+// openPostgres makes connections that a pooler in transaction mode can bear.
+// Such a one gives every transaction another session of the server, so nothing
+// may be prepared in one for the next: each statement goes out whole, in one
+// round trip. And it refuses startup parameters it does not know: only those are
+// sent that the connection string names, and application_name, which all know.
+func openPostgres(config *pgx.ConnConfig) func(context.Context) (*sql.DB, error) {
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = postgres.DefaultApplicationName
+	}
+	return func(context.Context) (*sql.DB, error) {
+		return pooled(stdlib.OpenDB(*config)), nil
+	}
+}
+
+// idleTime is how long a connection is kept that nobody uses.
+const idleTime = time.Minute
+
+func pooled(db *sql.DB) *sql.DB {
+	db.SetConnMaxIdleTime(idleTime)
+	return db
+}
+
+// takeFromURL returns a URL without a parameter, and the parameter's values. All
+// else stays as it was written.
+func takeFromURL(dsn, name string) (rest string, values []string) {
+	before, query, found := strings.Cut(dsn, "?")
+	if !found {
+		return dsn, nil
+	}
+	var kept []string
+	for _, pair := range strings.Split(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		if unescaped, err := url.QueryUnescape(key); err != nil || unescaped != name {
+			kept = append(kept, pair)
+			continue
+		}
+		if unescaped, err := url.QueryUnescape(value); err == nil {
+			value = unescaped
+		}
+		values = append(values, value)
+	}
+	if len(kept) == 0 {
+		return before, values
+	}
+	return before + "?" + strings.Join(kept, "&"), values
+}

@@ -1,0 +1,151 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// parseSQLite reads sqlite:PATH, where the path is relative to the current
+// directory, and sqlite:///PATH.
+func parseSQLite(dsn string) (*Target, error) {
+	path := strings.TrimPrefix(dsn, "sqlite:")
+	path, options, hasOptions := strings.Cut(path, "?")
+	if hasOptions {
+		name, _, _ := strings.Cut(options, "=")
+		return nil, invalid("unknown option %q for SQLite: none are known; a question mark in a file's name is written %%3F", name)
+	}
+	if authority, isURL := strings.CutPrefix(path, "//"); isURL {
+		if !strings.HasPrefix(authority, "/") {
+			return nil, invalid("two slashes after sqlite: would name a host: write sqlite:///absolute/path.db or sqlite:relative.db")
+		}
+		path = authority
+	}
+	path, err := url.PathUnescape(path)
+	switch {
+	case err != nil:
+		return nil, invalid("the path of the SQLite file: %w; a percent sign in it is written %%25", err)
+	case path == "":
+		return nil, invalid("the connection string names no file: sqlite:relative.db or sqlite:///absolute/path.db")
+	case filepath.Base(path) == ":memory:":
+		return nil, invalid("a database in memory cannot elect anybody: each connection would have one of its own; name a file")
+	case strings.HasPrefix(path, "file:"):
+		return nil, invalid("write the path itself, without file: before it")
+	case strings.ContainsRune(path, 0):
+		return nil, invalid("the path of the SQLite file contains a zero byte")
+	}
+	// The current directory may change before the file is opened.
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return nil, invalid("the path of the SQLite file: %w", err)
+	}
+	return sqliteFile(path), nil
+}
+
+func sqliteFile(path string) *Target {
+	return &Target{
+		name: "SQLite, " + path, dialect: lease.SQLite,
+		open: func(ctx context.Context) (*sql.DB, error) { return openSQLite(ctx, path) },
+	}
+}
+
+// openSQLite opens a file, and makes it if it is missing.
+func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	if err := makeFile(path); err != nil {
+		return nil, explainFile(path, err)
+	}
+	connector, err := sqlite.NewConnector(sqliteURL(path))
+	if err != nil {
+		return nil, invalid("%w", err)
+	}
+	db := pooled(sql.OpenDB(connector))
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(explainSQLite(path, err), db.Close())
+	}
+	return db, nil
+}
+
+// makeFile makes sure that a file is there and may be written. A new one is for
+// its owner alone; SQLite gives the files beside it the same permissions.
+func makeFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// sqliteURL is the driver's connection string. In WAL mode readers and a writer
+// do not wait for each other. A commit is on disk before it is acknowledged: a
+// machine that fails must not bring back a term that had ended. Transactions
+// lock for writing at once: one that begins by reading cannot wait for another
+// when it must write.
+func sqliteURL(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/...
+	}
+	address := url.URL{Scheme: "file", Path: path, OmitHost: true, RawQuery: url.Values{
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
+		"_txlock": {"immediate"},
+	}.Encode()}
+	return address.String()
+}
+
+// explainFile says why a file cannot be used.
+func explainFile(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return invalid("the directory %s does not exist: make it, or name another file", filepath.Dir(path))
+	case errors.Is(err, syscall.EISDIR):
+		return invalid("%s is a directory: name a file in it", path)
+	case errors.Is(err, fs.ErrPermission):
+		return invalid("%s may not be read and written by this user: %w", path, err)
+	case errors.Is(err, syscall.EROFS):
+		return readOnly("%s is on a file system that is read-only", path)
+	default:
+		return invalid("the SQLite file: %w", err)
+	}
+}
+
+// explainSQLite says why SQLite cannot use a file.
+func explainSQLite(path string, err error) error {
+	var failure *sqlite.Error
+	if !errors.As(err, &failure) {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	const primary = 0xff // the rest of a code says more
+	switch failure.Code() & primary {
+	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
+		return invalid("%s is not a database of SQLite, or is damaged: %w", path, err)
+	case sqlite3.SQLITE_CANTOPEN:
+		return invalid("SQLite keeps files beside %s, but may not make them: this user must be allowed to write in %s: %w",
+			path, filepath.Dir(path), err)
+	case sqlite3.SQLITE_READONLY:
+		return readOnly("%s or its directory may not be written by this user: %w", path, err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("opening %s: %w: %w", path, tenure.ErrBusy, err)
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("opening %s: %w: %w", path, tenure.ErrDiskFull, err)
+	default:
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+}
+
+// readOnly reports a file that the user must make writable.
+func readOnly(format string, args ...any) error {
+	return fmt.Errorf("%w: %w: %w", tenure.ErrInvalidConfig, tenure.ErrReadOnly, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,110 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// Target is the database that a connection string names.
+type Target struct {
+	name    string        // for people, without a password
+	dialect lease.Dialect // of leases; 0 for sessions
+	session string        // the connection string for sessions
+	open    func(ctx context.Context) (*sql.DB, error)
+}
+
+// scheme is one beginning of connection strings.
+type scheme struct {
+	name  string
+	form  string // how connection strings of the scheme begin
+	parse func(dsn string) (*Target, error)
+}
+
+func schemes() []scheme {
+	return []scheme{
+		{"postgres", "postgres://", parsePostgres},
+		{"postgresql", "postgresql://", parsePostgres},
+		{"mysql", "mysql://", parseMySQL},
+		{"mariadb", "mariadb://", parseMySQL},
+		{"sqlite", "sqlite:", parseSQLite},
+	}
+}
+
+// Parse reads a connection string. It neither connects nor touches a database
+// file. An empty string is PostgreSQL as the variables of libpq name it. Errors
+// match tenure.ErrInvalidConfig.
+func Parse(dsn string) (*Target, error) {
+	name, hasScheme := schemeOf(dsn)
+	if !hasScheme {
+		return parsePostgres(dsn)
+	}
+	var forms, names []string
+	for _, known := range schemes() {
+		switch {
+		case name != known.name:
+		case strings.HasPrefix(dsn[len(name):], known.form[len(name):]):
+			return known.parse(known.name + dsn[len(name):])
+		default:
+			return nil, invalid("a connection string of %s begins with %s", name, known.form)
+		}
+		forms = append(forms, known.form)
+		names = append(names, known.name)
+	}
+	suggestion := ""
+	if near := nearest.Of(name, names); near != "" {
+		suggestion = fmt.Sprintf("did you mean %q? ", near)
+	}
+	return nil, invalid("unknown scheme %q: %sknown are %s", name, suggestion, strings.Join(forms, ", "))
+}
+
+// schemeOf returns what stands before the first colon, in lower case. Lists of
+// key=value pairs have none.
+func schemeOf(dsn string) (name string, found bool) {
+	name, _, found = strings.Cut(dsn, ":")
+	name = strings.ToLower(name)
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", r)) {
+			return "", false
+		}
+	}
+	return name, found && name != ""
+}
+
+// Leases reports whether elections are leases in tables, for [Target.Open] and
+// package lease, and not sessions, for [Target.SessionDSN] and package postgres.
+func (t *Target) Leases() bool { return t.dialect != 0 }
+
+// Dialect returns the SQL that leases are written in; 0 for sessions.
+func (t *Target) Dialect() lease.Dialect { return t.dialect }
+
+// SessionDSN returns the connection string for postgres.New, with its password;
+// empty also if the variables of libpq say everything.
+func (t *Target) SessionDSN() string { return t.session }
+
+// Open opens the database for leases. The file of SQLite is made if it is
+// missing, and opened; servers are connected to by the first statement. The
+// caller closes the database.
+//
+// The context bounds what Open does. An error matches tenure.ErrInvalidConfig if
+// the user must change something: the path of a file, its permissions.
+func (t *Target) Open(ctx context.Context) (*sql.DB, error) {
+	if t.open == nil {
+		return nil, invalid("%s is for sessions: tenure_mode=lease keeps leases in it", t.name)
+	}
+	return t.open(ctx)
+}
+
+// String names the database for people, without a password.
+func (t *Target) String() string { return t.name }
+
+// invalid reports what the user must change.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", tenure.ErrInvalidConfig, fmt.Errorf(format, args...))
+}

@@ -7,21 +7,22 @@ import "strings"
 //
 // Rows are locked in one order everywhere: sessions, seats by role, news last.
 type queries struct {
-	tables []string
+	tables, drops []string
 
-	version, identify, fill, versionLock string
-	supersede, nextIncarnation, join     string
-	incarnation, own                     string
-	prune, heartbeat, waiting, look      string
-	expire, expireAll, expired, leave    string
-	addSeats, readSeats, readServer      string
-	setServer, lockSeats, closeSeats     string
-	closeSkipped, keepHistory, begin     string
-	begun, claim, vacate, giveUp         string
-	disown, vacancy, changed             string
-	leaders, seats, nodes                string
-	holder, alive, request               string
-	takeRequests, dropRequests, fence    string
+	schemaVersion, identify, fill     string
+	versionLock, clock                string
+	supersede, nextIncarnation, join  string
+	incarnation, own                  string
+	prune, heartbeat, waiting, look   string
+	expire, expireAll, expired, leave string
+	addSeats, readSeats, readServer   string
+	setServer, lockSeats, closeSeats  string
+	closeSkipped, keepHistory, begin  string
+	begun, claim, vacate, giveUp      string
+	disown, vacancy, changed          string
+	leaders, seats, nodes             string
+	holder, alive, request            string
+	takeRequests, dropRequests, fence string
 }
 
 // A session's lease is in its own row, so that a heartbeat costs one row however
@@ -123,8 +124,9 @@ func newQueries(dialect Dialect, config Config) queries {
 		return strings.TrimSpace(dialect.render(replacer.Replace(statement)))
 	}
 	q := queries{
-		version:  sql(`SELECT version FROM {news} WHERE id = 1`),
-		identify: sql(`SELECT {identity}`),
+		schemaVersion: sql(`SELECT version FROM {news} WHERE id = 1`),
+		identify:      sql(`SELECT {identity}`),
+		clock:         sql(`SELECT {now}`),
 		fill: sql(`
 {insert new} {news} (id, version, incarnation, vacancies, terms, server, server_since)
 VALUES (1, ?, 0, 0, 0, {server}, 0)
@@ -304,6 +306,9 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	}
 	for _, table := range []string{tableSessions, tableSeats, tableHistory, tableRequests, tableNews} {
 		q.tables = append(q.tables, sql(table))
+	}
+	for _, table := range []string{"{sessions}", "{seats}", "{history}", "{requests}", "{news}"} {
+		q.drops = append(q.drops, sql("DROP TABLE IF EXISTS "+table))
 	}
 	return q
 }

@@ -49,7 +49,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	version := 0
 	err := b.read(ctx, "read the version of the tables", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.version, func(rows *sql.Rows) error { return rows.Scan(&version) })
+		return forEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
 	})
 	if errors.Is(err, tenure.ErrSchema) || b.dialect == SQLite && err != nil && strings.Contains(err.Error(), "no such table") {
 		return 0, nil
@@ -75,28 +75,47 @@ var oldest = map[string][2]int{
 	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
 }
 
-// ready refuses a database that must not be used, and sees to the tables.
-func (b *Backend) ready(ctx context.Context) error {
-	var version, place string
-	err := b.read(ctx, "ask for the server's version", func(ctx context.Context, on querier) error {
+// product is the name of a database by its version: MariaDB speaks MySQL.
+func (d Dialect) product(version string) string {
+	if strings.Contains(version, "MariaDB") {
+		return "MariaDB"
+	}
+	return d.String()
+}
+
+// version asks which version of the database this is, and where it is kept: of
+// SQLite the file, of PostgreSQL whether on a standby.
+func (b *Backend) version(ctx context.Context) (version, place string, err error) {
+	err = b.read(ctx, "ask for the database's version", func(ctx context.Context, on querier) error {
 		return forEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
 	})
-	if err != nil {
-		return err
-	}
-	name := b.dialect.String()
-	if strings.Contains(version, "MariaDB") {
-		name = "MariaDB"
-	}
+	return version, place, err
+}
+
+// refuse returns an error for a database that must not be used.
+func (b *Backend) refuse(version, place string) error {
+	name := b.dialect.product(version)
 	if found := numbers(version); found[0] < oldest[name][0] || found[0] == oldest[name][0] && found[1] < oldest[name][1] {
 		return fmt.Errorf("%w: %s %s; %d.%d is the oldest that will do",
-			tenure.ErrServerTooOld, name, version, oldest[name][0], oldest[name][1])
+			tenure.ErrServerTooOld, name, versionNumber(version), oldest[name][0], oldest[name][1])
 	}
 	switch {
 	case b.dialect == PostgreSQL && place == "standby":
 		return fmt.Errorf("%w: connect to the primary", tenure.ErrInRecovery)
 	case b.dialect == SQLite && place == "" && b.Stats().MaxOpenConnections != 1:
 		return fmt.Errorf("%w: a database in memory is another one for every connection: use a file", tenure.ErrRefused)
+	}
+	return nil
+}
+
+// ready refuses a database that must not be used, and sees to the tables.
+func (b *Backend) ready(ctx context.Context) error {
+	version, place, err := b.version(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.refuse(version, place); err != nil {
+		return err
 	}
 	if !b.config.ManualMigrations {
 		return b.Migrate(ctx)
@@ -114,16 +133,38 @@ func (b *Backend) ready(ctx context.Context) error {
 	return nil
 }
 
-var firstNumbers = regexp.MustCompile(`(\d+)\.(\d+)`)
+var firstNumbers = regexp.MustCompile(`(\d+)\.(\d+)(\.\d+)*`)
+
+// versionNumber is the number in a version's long text. MariaDB may put 5.5.5-
+// before its own, for old clients.
+func versionNumber(version string) string {
+	return firstNumbers.FindString(strings.TrimPrefix(version, "5.5.5-"))
+}
 
 // numbers returns the first two numbers of a version.
 func numbers(version string) (found [2]int) {
-	// MariaDB may put 5.5.5- before its version, for old clients.
-	version = strings.TrimPrefix(version, "5.5.5-")
-	for i, text := range firstNumbers.FindStringSubmatch(version) {
-		if i > 0 {
-			found[i-1], _ = strconv.Atoi(text) // digits only
+	match := firstNumbers.FindStringSubmatch(versionNumber(version))
+	for i := range found {
+		if len(match) > i+1 {
+			found[i], _ = strconv.Atoi(match[i+1]) // digits only
 		}
 	}
 	return found
+}
+
+// MigrateDown removes the tables, and with them the numbers of the terms:
+// fencing tokens start again. No node may be running. The only version to go
+// down to is 0.
+func (b *Backend) MigrateDown(ctx context.Context, version int) error {
+	if version != 0 {
+		return fmt.Errorf("%w: the tables have no version %d to go down to, only 0", tenure.ErrInvalidConfig, version)
+	}
+	return b.atomically(ctx, "remove the tables", func(ctx context.Context, on querier) error {
+		for _, drop := range b.queries.drops {
+			if err := exec(ctx, on, drop); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

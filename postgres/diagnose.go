@@ -12,44 +12,11 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Severity says how bad a finding is.
-type Severity uint8
-
-// The severities.
-const (
-	Fine    Severity = iota // as it should be
-	Warning                 // elections work, but something is worth a look
-	Failure                 // no node could open a session
-)
-
-// String returns "ok", "warning" or "failure".
-func (s Severity) String() string {
-	switch s {
-	case Fine:
-		return "ok"
-	case Warning:
-		return "warning"
-	default:
-		return "failure"
-	}
-}
-
-// MarshalText returns the severity's name.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Finding is one answer of [Backend.Diagnose].
-type Finding struct {
-	Name     string // what was looked at
-	Severity Severity
-	Detail   string // what was found
-	Advice   string // what to do; empty if nothing
-}
-
 // Diagnose connects and says what would break an election here, in the order in
 // which a session would meet it. It changes nothing. What cannot be examined
 // after a failure is left out. The context bounds it; without a deadline it ends
 // after 30 s.
-func (b *Backend) Diagnose(ctx context.Context) []Finding {
+func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	d := &diagnosis{backend: b}
@@ -59,16 +26,16 @@ func (b *Backend) Diagnose(ctx context.Context) []Finding {
 
 type diagnosis struct {
 	backend  *Backend
-	findings []Finding
+	findings []tenure.Finding
 }
 
-func (d *diagnosis) add(name string, severity Severity, detail, advice string) {
-	d.findings = append(d.findings, Finding{name, severity, detail, advice})
+func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice string) {
+	d.findings = append(d.findings, tenure.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
 }
 
 // fail adds an error as a finding, split into what it is and what to do.
 func (d *diagnosis) fail(name string, err error) {
-	d.add(name, Failure, err.Error(), "")
+	d.add(name, tenure.Failure, err.Error(), "")
 }
 
 func (d *diagnosis) run(ctx context.Context) {
@@ -85,7 +52,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	}
 	defer discard(watch)
 	config := session.Config()
-	d.add("connection", Fine, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
+	d.add("connection", tenure.Fine, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
 
 	if !d.server(ctx, session, watch) {
 		return
@@ -129,7 +96,7 @@ func (d *diagnosis) server(ctx context.Context, session, watch *pgx.Conn) bool {
 			d.fail(check.name, err)
 			return false
 		}
-		d.add(check.name, Fine, check.detail, "")
+		d.add(check.name, tenure.Fine, check.detail, "")
 	}
 	if err != nil {
 		d.fail("server", err)
@@ -150,26 +117,26 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
 		d.fail("schema", newerSchema(version))
 		return
 	case version < len(migrations) && b.config.ManualMigrations:
-		d.add("schema", Failure, fmt.Sprintf("it has version %d and version %d is needed", version, len(migrations)), "run the migrations")
+		d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, len(migrations)), "run the migrations")
 		return
 	case version < len(migrations):
 		d.mayMigrate(ctx, conn, version)
 		return
 	}
-	d.add("schema", Fine, fmt.Sprintf("version %d", version), "")
+	d.add("schema", tenure.Fine, fmt.Sprintf("version %d", version), "")
 	missing, err := b.missingPrivileges(ctx, conn)
 	switch {
 	case err != nil:
 		d.fail("privileges", err)
 	case len(missing) > 0:
-		d.add("privileges", Failure, "the database user lacks some", strings.Join(missing, " "))
+		d.add("privileges", tenure.Failure, "the database user lacks some", strings.Join(missing, " "))
 	default:
-		d.add("privileges", Fine, "complete, ending the sessions of other nodes included", "")
+		d.add("privileges", tenure.Fine, "complete, ending the sessions of other nodes included", "")
 	}
 	if err := b.checkIndex(ctx, conn); err != nil {
 		d.fail("fencing index", err)
 	} else {
-		d.add("fencing index", Fine, "in place", "")
+		d.add("fencing index", tenure.Fine, "in place", "")
 	}
 }
 
@@ -188,10 +155,10 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 	}
 	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, len(migrations))
 	if may {
-		d.add("schema", Fine, detail, "")
+		d.add("schema", tenure.Fine, detail, "")
 		return
 	}
-	d.add("schema", Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
+	d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
 		"run the migrations as another user")
 }
 
@@ -210,10 +177,10 @@ func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	}
 	detail := fmt.Sprintf("%d of %d in use", used, most)
 	if most-used < few {
-		d.add("connections", Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
+		d.add("connections", tenure.Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
 		return nil
 	}
-	d.add("connections", Fine, detail, "")
+	d.add("connections", tenure.Fine, detail, "")
 	return nil
 }
 
@@ -233,10 +200,10 @@ func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
 	room := max(0, s.lockTable/2-used)
 	detail := fmt.Sprintf("%d of %d in use; room for %d more roles", used, s.lockTable, room)
 	if room < few {
-		d.add("lock table", Warning, detail, "raise max_locks_per_transaction")
+		d.add("lock table", tenure.Warning, detail, "raise max_locks_per_transaction")
 		return nil
 	}
-	d.add("lock table", Fine, detail, "")
+	d.add("lock table", tenure.Fine, detail, "")
 	return nil
 }
 
@@ -253,10 +220,10 @@ func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
 	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
 	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
 	if ahead.Abs() > much {
-		d.add("clock", Warning, detail, "let both follow a time server: elections do not compare them, but people do")
+		d.add("clock", tenure.Warning, detail, "let both follow a time server: elections do not compare them, but people do")
 		return nil
 	}
-	d.add("clock", Fine, detail, "")
+	d.add("clock", tenure.Fine, detail, "")
 	return nil
 }
 
@@ -279,14 +246,14 @@ func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch {
 	case !fsync || !fullPages:
-		d.add("durability", Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
+		d.add("durability", tenure.Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
 	case standbys == "" && replicas:
-		d.add("durability", Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
+		d.add("durability", tenure.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
 			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
 	case standbys != "":
-		d.add("durability", Fine, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
+		d.add("durability", tenure.Fine, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
 	default:
-		d.add("durability", Fine, "commits are flushed", "")
+		d.add("durability", tenure.Fine, "commits are flushed", "")
 	}
 	return nil
 }

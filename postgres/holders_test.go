@@ -59,32 +59,32 @@ func TestHolders(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	severities := func() map[string]Severity {
-		all := map[string]Severity{}
+	severities := func() map[string]tenure.Severity {
+		all := map[string]tenure.Severity{}
 		for _, f := range b.Diagnose(t.Context()) {
 			t.Logf("%-15s %-8s %s %s", f.Name, f.Severity, f.Detail, f.Advice)
 			all[f.Name] = f.Severity
 		}
 		return all
 	}
-	if all := severities(); all["schema"] != Fine || len(all) < 8 {
+	if all := severities(); all["schema"] != tenure.Fine || len(all) < 8 {
 		t.Errorf("before the first node: %v", all)
 	}
 	open(t, b)
 	for name, severity := range severities() {
-		if severity == Failure {
+		if severity == tenure.Failure {
 			t.Errorf("%s: failure", name)
 		}
 	}
 	exec(t, b, `ALTER TABLE {terms} DROP CONSTRAINT "{prefix}terms_role_term_key"`)
-	if all := severities(); all["fencing index"] != Failure {
+	if all := severities(); all["fencing index"] != tenure.Failure {
 		t.Errorf("without the index: %v", all)
 	}
 	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
 	exec(t, b, `INSERT INTO {migrations} (version) VALUES (99)`)
-	if all := severities(); all["schema"] != Failure {
+	if all := severities(); all["schema"] != tenure.Failure {
 		t.Errorf("a newer schema: %v", all)
 	}
 	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "99") {

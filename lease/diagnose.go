@@ -1,0 +1,118 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Diagnose connects and says what would break an election here. It changes
+// nothing. What cannot be examined after a failure is left out. The context
+// bounds it; without a deadline it ends after 10 s.
+func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	d := &diagnosis{backend: b}
+	d.run(ctx)
+	return d.findings
+}
+
+type diagnosis struct {
+	backend  *Backend
+	findings []tenure.Finding
+}
+
+func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice string) {
+	d.findings = append(d.findings, tenure.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
+}
+
+func (d *diagnosis) run(ctx context.Context) {
+	asked := time.Now()
+	version, err := d.backend.identify(ctx)
+	took := time.Since(asked)
+	if err != nil {
+		d.add("database", tenure.Failure, err.Error(), "")
+		return
+	}
+	d.add("database", tenure.Fine, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
+	d.add("failover", tenure.Fine, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
+	d.tables(ctx)
+	d.clock(ctx)
+	d.durability(ctx)
+}
+
+func (d *diagnosis) tables(ctx context.Context) {
+	switch version, err := d.backend.SchemaVersion(ctx); {
+	case err != nil:
+		d.add("tables", tenure.Failure, err.Error(), "")
+	case version > schemaVersion:
+		d.add("tables", tenure.Failure, newerSchema(version).Error(), "")
+	case version == 0:
+		d.add("tables", tenure.Fine, "none yet: the first node creates them, or tenure migrate", "")
+	default:
+		d.add("tables", tenure.Fine, fmt.Sprintf("version %d", version), "")
+	}
+}
+
+// clock compares the clocks. Elections go by the database's alone: a difference
+// only makes the times that people read look odd.
+func (d *diagnosis) clock(ctx context.Context) {
+	var there int64
+	before := time.Now()
+	err := d.backend.read(ctx, "read the clock", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&there) })
+	})
+	after := time.Now()
+	if err != nil {
+		d.add("clock", tenure.Failure, err.Error(), "")
+		return
+	}
+	const notable = time.Second
+	at := time.UnixMicro(there)
+	ahead := max(at.Sub(after), 0) + min(at.Sub(before), 0)
+	if ahead.Abs() < notable {
+		d.add("clock", tenure.Fine, "within a second of this machine's", "")
+		return
+	}
+	d.add("clock", tenure.Warning, fmt.Sprintf("the database's clock is %v from this machine's", ahead.Round(time.Millisecond)),
+		"elections go by the database's clock alone, but people read both: set them right")
+}
+
+// durability looks at the settings without which an acknowledged term could be
+// forgotten in a crash, so that its number would be given out again.
+func (d *diagnosis) durability(ctx context.Context) {
+	var found string
+	query := durabilityQueries[d.backend.dialect]
+	err := d.backend.read(ctx, "read settings", func(ctx context.Context, on querier) error {
+		return forEach(ctx, on, query.statement, func(rows *sql.Rows) error { return rows.Scan(&found) })
+	})
+	switch {
+	case err != nil:
+		d.add("durability", tenure.Warning, err.Error(), "")
+	case strings.EqualFold(found, query.wanted):
+		d.add("durability", tenure.Fine, query.setting+" is "+found, "")
+	default:
+		d.add("durability", tenure.Warning, fmt.Sprintf("%s is %s: a crash can forget terms that have begun", query.setting, found),
+			fmt.Sprintf("set it to %s", query.wanted))
+	}
+}
+
+var durabilityQueries = map[Dialect]struct{ setting, statement, wanted string }{
+	// Transactions set synchronous_commit themselves; the disk is beyond them.
+	PostgreSQL: {"fsync", "SELECT current_setting('fsync')", "on"},
+	SQLite:     {"synchronous", "SELECT synchronous FROM pragma_synchronous", "2"},
+	MySQL:      {"innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit", "1"},
+}
+
+// identify returns the version of a database that may be used.
+func (b *Backend) identify(ctx context.Context) (string, error) {
+	version, place, err := b.version(ctx)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(b.dialect.product(version) + " " + versionNumber(version)), b.refuse(version, place)
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// between checks that a number or a duration lies between two, both included.
+func between[T cmp.Ordered](least, most T) func(any) error {
+	return func(value any) error {
+		if number, ok := value.(T); ok && (number < least || number > most) {
+			return fmt.Errorf("%s is out of range; it must be between %s and %s", written(number), written(least), written(most))
+		}
+		return nil
+	}
+}
+
+// oneOf checks that a text is one of a few.
+func oneOf(choices ...string) func(any) error {
+	return func(value any) error {
+		text, ok := value.(string)
+		for _, choice := range choices {
+			if !ok || text == choice {
+				return nil
+			}
+		}
+		last := len(choices) - 1
+		list := strings.Join(choices[:last], ", ") + " or " + choices[last]
+		if meant := nearest(text, choices); meant != "" {
+			return fmt.Errorf("it is %q; it must be %s: did you mean %q?", text, list, meant)
+		}
+		return fmt.Errorf("it is %q; it must be %s", text, list)
+	}
+}
+
+// address checks a text like host:port, where the host may be empty.
+func address(value any) error {
+	text, _ := value.(string)
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("%q is not an address like 127.0.0.1:8080", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("the port %q is not a number from 0 to 65535", port)
+	}
+	return nil
+}
+
+// webAddress checks a URL. It does not repeat it, for it may hold a secret.
+func webAddress(value any) error {
+	text, _ := value.(string)
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return errors.New("it must be a URL that begins with https:// or http://")
+	}
+	return nil
+}
+
+var metricName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// metricPrefix checks what the names of metrics may begin with.
+func metricPrefix(value any) error {
+	if text, _ := value.(string); !metricName.MatchString(text) {
+		return fmt.Errorf("%q cannot begin the name of a metric; it takes letters, digits and _, and begins with no digit", text)
+	}
+	return nil
+}
+
+// written is a value as it is written in the file.
+func written(value any) string {
+	switch value := value.(type) {
+	case time.Duration:
+		return writtenDuration(value)
+	default:
+		return fmt.Sprint(value)
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Change is one difference between a file and the same file later.
+type Change struct {
+	// Key is the key that changed; of an entry of a list of tables, the list and
+	// the entry's name.
+	Key string
+	// Live says that the change can be applied at once. Every other one takes
+	// effect when the program starts again.
+	Live bool
+
+	what string
+}
+
+// String is the change on one line, without secrets, and what it takes.
+func (c Change) String() string {
+	text := c.Key + " " + c.what
+	if !c.Live {
+		text += ": it takes effect when the program is started again"
+	}
+	return text
+}
+
+// Diff returns what changed, sorted by key. A nil file is one that says nothing.
+// It compares what the files say; a key that a flag or a variable overrides has no
+// effect before and after.
+func Diff(before, after *File) []Change {
+	changes := diffKeys(single(before), single(after))
+	for _, list := range []string{"alerts", "cron"} {
+		changes = append(changes, diffEntries(list, entries(before, list), entries(after, list))...)
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Key, b.Key) })
+	return changes
+}
+
+// single are the settings outside lists of tables, by path.
+func single(f *File) map[string]setting {
+	settings := map[string]setting{}
+	for _, s := range f.ordered() {
+		if s.list == "" {
+			settings[s.path] = s
+		}
+	}
+	return settings
+}
+
+func diffKeys(before, after map[string]setting) []Change {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var changes []Change
+	for path, s := range all {
+		was, had := before[path]
+		is, has := after[path]
+		if had && has && literal(was.value) == literal(is.value) {
+			continue
+		}
+		from, to := was.shown(), is.shown()
+		what := fmt.Sprintf("changes from %s to %s", from, to)
+		if from == to {
+			what = "changes" // what differs is secret
+		}
+		changes = append(changes, Change{Key: path, Live: s.key.live, what: what})
+	}
+	return changes
+}
+
+// shown is the value for people's eyes.
+func (s setting) shown() string {
+	if s.key == nil {
+		return "the default"
+	}
+	return shown(s.key, s.value, s.template)
+}
+
+// entries are the tables of a list by their names, each as one text.
+func entries(f *File, list string) map[string]string {
+	names, texts := map[string]string{}, map[string]string{}
+	for _, s := range f.ordered() {
+		if s.list != list {
+			continue
+		}
+		if s.name() == "name" {
+			names[s.table], _ = s.value.(string)
+		}
+		texts[s.table] += s.name() + " = " + literal(s.value) + "\n"
+	}
+	byName := map[string]string{}
+	for table, text := range texts {
+		byName[names[table]] = text
+	}
+	return byName
+}
+
+func diffEntries(list string, before, after map[string]string) []Change {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var changes []Change
+	for name := range all {
+		was, had := before[name]
+		is, has := after[name]
+		what := "changes"
+		switch {
+		case !had:
+			what = "is new"
+		case !has:
+			what = "is removed"
+		case was == is:
+			continue
+		}
+		changes = append(changes, Change{Key: list + " " + quoted(name), Live: true, what: what})
+	}
+	return changes
+}

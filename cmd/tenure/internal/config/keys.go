@@ -1,0 +1,185 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// key is one key of the file, and where else its value can come from.
+type key struct {
+	// path is the key with its tables: "[]" follows a list of tables, and "*"
+	// stands for a name that the user chooses.
+	path string
+	kind kind
+	// flag is the flag that takes the value; empty if there is none.
+	flag string
+	// instead are flags that say the same in another way: if one of them is
+	// given, this key is silent.
+	instead []string
+	// command is the only command whose flag is meant; empty for all that have
+	// the flag.
+	command string
+	// evidence is the flag whose presence shows that the program uses the key;
+	// by default flag.
+	evidence string
+	// variables are those of the environment, in the order in which they are
+	// tried; by default TENURE_ and the flag.
+	variables []string
+	// fallback is the default; note describes one that is no fixed value.
+	fallback any
+	note     string
+	check    func(any) error // of the value; nil if its type is all that matters
+	secret   secrecy
+	// live says that a change can be applied without a new session.
+	live bool
+}
+
+// keys are all keys, in the order in which people read them. A key of a feature
+// that the program does not have yet is here too, so that one file serves
+// versions that differ: see File.Unused.
+var keys = func() []key {
+	all := concat(databaseKeys, nodeKeys, clusterKeys, runKeys, serverKeys, alertKeys, cronKeys)
+	for i := range all {
+		k := &all[i]
+		if k.flag != "" && k.variables == nil {
+			k.variables = []string{"TENURE_" + strings.ToUpper(strings.ReplaceAll(k.flag, "-", "_"))}
+		}
+		if k.evidence == "" {
+			k.evidence = k.flag
+		}
+	}
+	return all
+}()
+
+func concat(groups ...[]key) []key {
+	var all []key
+	for _, group := range groups {
+		all = append(all, group...)
+	}
+	return all
+}
+
+var databaseKeys = []key{
+	{path: "database.dsn", kind: text, flag: "dsn", instead: []string{"local"}, secret: connection,
+		variables: []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}, note: "none: a database must be named"},
+	{path: "database.local", kind: boolean, flag: "local", instead: []string{"dsn"}, fallback: false},
+	{path: "database.schema", kind: text, flag: "schema", fallback: postgres.DefaultSchema},
+	{path: "database.prefix", kind: text, flag: "prefix", fallback: postgres.DefaultPrefix},
+	{path: "database.manual_migrations", kind: boolean, flag: "manual-migrations", fallback: false},
+}
+
+// TENURE_NODE is what a command run by this program finds its node in, so the
+// variable for the name is another.
+var nodeKeys = []key{
+	{path: "node.name", kind: text, flag: "name", variables: []string{"TENURE_NODE_NAME"}, note: "the host's name and the process id"},
+	{path: "node.log_level", kind: text, flag: "log-level", live: true,
+		check: oneOf("debug", "info", "warn", "error"), note: "warn, and for acquire error"},
+	{path: "node.log_format", kind: text, flag: "log-format", check: oneOf("text", "json"), fallback: "text"},
+}
+
+const (
+	shortest     = time.Millisecond
+	longest      = 24 * time.Hour
+	defaultLease = 10 * time.Second
+)
+
+var clusterKeys = []key{
+	{path: "cluster.name", kind: text, flag: "cluster-name", note: "none"},
+
+	{path: "cluster.leader_election.check_interval", kind: duration, flag: "check-interval", check: between(shortest, longest), fallback: 5 * time.Second},
+	{path: "cluster.leader_election.lease_duration", kind: duration, flag: "lease", check: between(100*time.Millisecond, longest), fallback: defaultLease},
+	{path: "cluster.leader_election.refresh_interval", kind: duration, flag: "refresh", instead: []string{"health-interval"},
+		check: between(shortest, longest), note: "a third of lease_duration"},
+	{path: "cluster.leader_election.margin", kind: duration, flag: "margin", check: between(shortest, longest), note: "a tenth of lease_duration"},
+	{path: "cluster.leader_election.lock_timeout", kind: duration, flag: "lock-timeout", check: between(shortest, longest), fallback: 10 * time.Second},
+	{path: "cluster.leader_election.fence_timeout", kind: duration, flag: "fence-timeout", check: between(shortest, longest), fallback: 5 * time.Second},
+	{path: "cluster.leader_election.settle", kind: duration, flag: "settle", check: between(0, longest), fallback: time.Duration(0)},
+	{path: "cluster.leader_election.failover_wait", kind: duration, flag: "failover-wait", check: between(0, longest), note: "lease_duration"},
+	{path: "cluster.leader_election.retry_base", kind: duration, flag: "retry-base", check: between(shortest, longest), note: "1s if retry_max is set"},
+	{path: "cluster.leader_election.retry_max", kind: duration, flag: "retry-max", check: between(shortest, longest), note: "30s if retry_base is set"},
+	{path: "cluster.leader_election.reconnect_grace", kind: duration, flag: "reconnect-grace", check: between(0, longest), fallback: time.Duration(0)},
+	{path: "cluster.leader_election.no_auto_reacquire", kind: boolean, flag: "no-auto-reacquire", fallback: false},
+
+	{path: "cluster.membership.heartbeat_interval", kind: duration, flag: "heartbeat-interval", check: between(shortest, longest), fallback: 5 * time.Second},
+	{path: "cluster.membership.dead_threshold", kind: duration, flag: "dead-threshold", check: between(shortest, longest), fallback: 15 * time.Second},
+	{path: "cluster.membership.mark_dead_nodes", kind: boolean, flag: "mark-dead-nodes", fallback: true},
+	{path: "cluster.membership.min_nodes", kind: integer, flag: "min-nodes", check: between(int64(0), 10_000), fallback: int64(0)},
+	{path: "cluster.membership.startup_timeout", kind: duration, flag: "startup-timeout", check: between(0, longest), note: "no limit"},
+	{path: "cluster.membership.unique_names", kind: boolean, flag: "unique-names", fallback: false},
+
+	{path: "shutdown.stop_timeout", kind: duration, flag: "stop-timeout", check: between(shortest, longest), fallback: 10 * time.Second},
+	{path: "shutdown.drain_timeout", kind: duration, flag: "drain-timeout", check: between(0, longest), fallback: 30 * time.Second, live: true},
+	{path: "shutdown.poll_interval", kind: duration, flag: "drain-poll-interval", check: between(shortest, longest), fallback: 100 * time.Millisecond, live: true},
+	{path: "shutdown.force_after", kind: duration, flag: "force-after", check: between(shortest, longest), note: "never", live: true},
+}
+
+// TENURE_ROLE is what a command run by this program finds its role in, so the
+// variable for the roles is another.
+var runKeys = []key{
+	{path: "run.roles", kind: texts, flag: "role", instead: []string{"key", "key1", "key2"}, command: "run",
+		variables: []string{"TENURE_RUN_ROLES"}, note: "none: a role must be named"},
+	{path: "run.command", kind: command, command: "run", evidence: "grace", note: "none: print the events"},
+	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "as long as the lease allows"},
+	{path: "run.restart", kind: text, flag: "restart", command: "run", check: oneOf("never", "on-failure", "always"), fallback: "never"},
+	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},
+	{path: "run.no_leader_exit", kind: integer, flag: "no-leader-exit", command: "run", check: between(int64(0), 255), note: "wait for the role"},
+}
+
+var serverKeys = []key{
+	{path: "http.listen", kind: text, flag: "listen", check: address, note: "no server"},
+	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off", live: true},
+	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS", live: true},
+	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS", live: true},
+	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
+	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none", live: true},
+	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
+}
+
+var alertKeys = []key{
+	{path: "alerts[].name", kind: text, live: true},
+	{path: "alerts[].condition", kind: text, live: true},
+	{path: "alerts[].for", kind: duration, check: between(0, 7*longest), fallback: time.Duration(0), live: true},
+	{path: "alerts[].severity", kind: text, check: oneOf("info", "warning", "error", "critical"), fallback: "warning", live: true},
+	{path: "alerts[].labels.*", kind: text, live: true},
+	{path: "alerts[].annotations.*", kind: text, live: true},
+	{path: "alerts[].notify", kind: texts, live: true},
+
+	{path: "alerts.notifications.*.type", kind: text, check: oneOf(notifierTypes...), note: "the notifier's own name", live: true},
+	{path: "alerts.notifications.*.url", kind: text, check: webAddress, secret: webhook, live: true},
+	{path: "alerts.notifications.*.url_file", kind: text, live: true},
+	{path: "alerts.notifications.*.channel", kind: text, live: true},
+	{path: "alerts.notifications.*.routing_key", kind: text, secret: whole, live: true},
+	{path: "alerts.notifications.*.routing_key_file", kind: text, live: true},
+	{path: "alerts.notifications.*.secret", kind: text, secret: whole, live: true},
+	{path: "alerts.notifications.*.secret_file", kind: text, live: true},
+	{path: "alerts.notifications.*.smtp", kind: text, check: address, live: true},
+	{path: "alerts.notifications.*.from", kind: text, live: true},
+	{path: "alerts.notifications.*.to", kind: texts, live: true},
+	{path: "alerts.notifications.*.username", kind: text, live: true},
+	{path: "alerts.notifications.*.password", kind: text, secret: whole, live: true},
+	{path: "alerts.notifications.*.password_file", kind: text, live: true},
+}
+
+var cronKeys = []key{
+	{path: "cron[].name", kind: text, live: true},
+	{path: "cron[].schedule", kind: text, live: true},
+	{path: "cron[].command", kind: command, live: true},
+	{path: "cron[].timezone", kind: text, fallback: "UTC", live: true},
+	{path: "cron[].catch_up", kind: text, check: oneOf("none", "latest", "all"), fallback: "none", live: true},
+	{path: "cron[].catch_up_limit", kind: integer, check: between(int64(1), 1000), fallback: int64(100), live: true},
+	{path: "cron[].overlap", kind: text, check: oneOf("skip", "queue", "allow"), fallback: "skip", live: true},
+	{path: "cron[].policy", kind: text, check: oneOf("at-most-once", "at-least-once"), fallback: "at-most-once", live: true},
+	{path: "cron[].jitter", kind: duration, check: between(0, longest), fallback: time.Duration(0), live: true},
+	{path: "cron[].timeout", kind: duration, check: between(shortest, 7*longest), note: "none", live: true},
+}
+
+// table is the name of the key's table, as it is written between brackets.
+func (k *key) table() string {
+	end := strings.LastIndexByte(strings.ReplaceAll(k.path, "[].", "."), '.')
+	return strings.ReplaceAll(k.path, "[].", ".")[:end]
+}
+
+// many tells whether a file can have the key several times, in several tables.
+func (k *key) many() bool { return strings.ContainsAny(k.path, "[*") }

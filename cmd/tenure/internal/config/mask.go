@@ -1,0 +1,106 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// secrecy says what of a value must not be shown.
+type secrecy int
+
+const (
+	open       secrecy = iota
+	whole              // nothing of it
+	connection         // a connection string: the passwords in it
+	webhook            // a URL whose path or query is a secret: only its host
+)
+
+// mask stands for what is not shown.
+const mask = "********"
+
+// shown is a value as it is written in a file, for people's eyes. What comes from
+// the environment into a secret key is shown as the name of its variable.
+func shown(k *key, value any, template string) string {
+	text, ok := value.(string)
+	switch {
+	case !ok || k.secret == open:
+		return strings.ReplaceAll(literal(value), "${", "$${") // it refers to no variable any more
+	case template != "":
+		return quoted(maskTemplate(k, template))
+	default:
+		return quoted(maskText(k.secret, text))
+	}
+}
+
+// maskText hides what is secret of a text.
+func maskText(how secrecy, text string) string {
+	switch how {
+	case connection:
+		return maskConnection(text)
+	case webhook:
+		if parsed, err := url.Parse(text); err == nil && parsed.Host != "" {
+			return parsed.Scheme + "://" + parsed.Host + "/" + mask
+		}
+	}
+	return mask
+}
+
+// reference matches a reference to a variable, and the escape, which is none and
+// has no name.
+var reference = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// maskTemplate shows the variable that a secret is, or of a connection string
+// what is no secret; never the default of a variable.
+func maskTemplate(k *key, template string) string {
+	var names []string
+	for _, match := range reference.FindAllStringSubmatch(template, -1) {
+		if match[1] != "" {
+			names = append(names, "${"+match[1]+"}")
+		}
+	}
+	without := reference.ReplaceAllString(template, "$${$1}")
+	switch {
+	case len(names) == 1 && without == names[0]:
+		return without
+	case k.secret == connection:
+		return maskConnection(without)
+	default:
+		return mask
+	}
+}
+
+// The parameters of connection strings that hold secrets: in a list of key=value
+// pairs, where a value may be quoted and its spaces escaped, and in a URL.
+var (
+	secretPair      = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)`)
+	secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:password|secret|token|passphrase)=)[^&]*`)
+	pairs           = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+)
+
+// maskConnection hides the passwords of a connection string. What it does not
+// understand is hidden as a whole.
+func maskConnection(dsn string) string {
+	scheme, rest, isURL := strings.Cut(dsn, "://")
+	switch {
+	case pairs.MatchString(dsn):
+		return secretPair.ReplaceAllString(dsn, "${1}"+mask)
+	case strings.HasPrefix(dsn, "sqlite:"):
+		return secretParameter.ReplaceAllString(dsn, "${1}"+mask)
+	case !isURL:
+		return mask
+	}
+	before, query, hasQuery := strings.Cut(rest, "?")
+	if strings.Contains(query, "@") { // the ? may be one of a password that is not escaped
+		return scheme + "://" + mask
+	}
+	if at := strings.LastIndexByte(before, '@'); at >= 0 {
+		if user, _, hasPassword := strings.Cut(before[:at], ":"); hasPassword {
+			before = user + ":" + mask + before[at:]
+		}
+	}
+	if hasQuery {
+		before += "?" + secretParameter.ReplaceAllString(query, "${1}"+mask)
+	}
+	return scheme + "://" + before
+}

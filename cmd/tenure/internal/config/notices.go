@@ -1,0 +1,69 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Notices are what is no error in a file but worth a line each: tables and keys
+// that this version of the program does not use, notifiers that no table
+// configures, and times that do not fit a default. hasFlag tells whether any command has a flag of this name: a key
+// whose flag no command has is not used.
+func (f *File) Notices(hasFlag func(name string) bool) []string {
+	if f == nil {
+		return nil
+	}
+	notices := append(f.unused(hasFlag), f.unconfigured()...)
+	if contradiction := f.leaseTooShort(); contradiction != "" {
+		notices = append(notices, fmt.Sprintf("%s: %s; the lease is the default, unless a flag or a variable sets it", f.name, contradiction))
+	}
+	return notices
+}
+
+// unused tells of what is not used: a table where none of its keys is, else the
+// key.
+func (f *File) unused(hasFlag func(name string) bool) []string {
+	used := func(s setting) bool { return s.key.evidence != "" && hasFlag(s.key.evidence) }
+	settings := f.ordered()
+	usedTables := map[string]bool{}
+	for _, s := range settings {
+		usedTables[s.header()] = usedTables[s.header()] || used(s)
+	}
+	var notices []string
+	told := map[string]bool{}
+	for _, s := range settings {
+		what, at := s.path, s.at
+		if !usedTables[s.header()] {
+			what, at = s.header(), f.tables[s.table]
+		}
+		if !used(s) && !told[what] {
+			told[what] = true
+			notices = append(notices, fmt.Sprintf("%s:%d: %s is not used by this version", f.name, at.line, what))
+		}
+	}
+	return notices
+}
+
+// unconfigured tells of alerts that notify somebody who is not configured.
+func (f *File) unconfigured() []string {
+	known := f.notifiers()
+	var notices []string
+	for i := range f.elements["alerts"] {
+		notify := f.lookup(fmt.Sprintf("alerts[%d].notify", i))
+		targets, _ := notify.value.([]string)
+		for _, target := range targets {
+			name, _, _ := strings.Cut(target, ":") // slack:#ops is the channel #ops of slack
+			if slices.Contains(known, name) {
+				continue
+			}
+			hint := fmt.Sprintf("add [%s%s]", notifications, quotedName(name))
+			if meant := nearest(name, known); meant != "" {
+				hint = fmt.Sprintf("did you mean %q?", meant)
+			}
+			notices = append(notices, fmt.Sprintf("%s:%d: %s names the notifier %q, which is not configured; %s",
+				f.name, notify.at.line, notify.path, name, hint))
+		}
+	}
+	return notices
+}

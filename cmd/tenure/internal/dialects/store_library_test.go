@@ -1,0 +1,278 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// libraryTables are the tables as SQLAlchemy creates them for gemstone_utils.
+func libraryTables(dialect lease.Dialect) []string {
+	datetime := map[lease.Dialect]string{
+		lease.PostgreSQL: "TIMESTAMP WITH TIME ZONE", lease.SQLite: "DATETIME", lease.MySQL: "DATETIME",
+	}[dialect]
+	return []string{
+		strings.ReplaceAll(`
+CREATE TABLE gemstone_election_candidate (
+	ns VARCHAR(255) NOT NULL, 
+	candidate_id VARCHAR(36) NOT NULL, 
+	last_heartbeat_at DATETIME NOT NULL, 
+	expires_at DATETIME NOT NULL, 
+	PRIMARY KEY (ns, candidate_id)
+)`, "DATETIME", datetime),
+		strings.ReplaceAll(`
+CREATE TABLE gemstone_election_leader (
+	ns VARCHAR(255) NOT NULL, 
+	leader_id VARCHAR(36), 
+	lease_expires_at DATETIME, 
+	updated_at DATETIME NOT NULL, 
+	PRIMARY KEY (ns)
+)`, "DATETIME", datetime),
+	}
+}
+
+// library elects as gemstone_utils does: by its own clock, in tables of its own.
+type library struct {
+	kind
+	db     *sql.DB
+	window time.Duration
+	skew   time.Duration // of its clock
+}
+
+// stamp is a time as SQLAlchemy stores it.
+func (l library) stamp(at time.Time) any {
+	if l.dialect == lease.PostgreSQL {
+		return at
+	}
+	return at.UTC().Format("2006-01-02 15:04:05.000000")
+}
+
+// parameters puts the dialect's parameters into a statement.
+func (l library) parameters(query string) string {
+	for i := 1; l.dialect == lease.PostgreSQL && strings.Contains(query, "?"); i++ {
+		query = strings.Replace(query, "?", fmt.Sprintf("$%d", i), 1)
+	}
+	return query
+}
+
+// elect returns who leads afterwards, and until when.
+func (l library) elect(ctx context.Context, candidate uuid.UUID) (leader uuid.UUID, till time.Time, err error) {
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return uuid.Nil, time.Time{}, err
+	}
+	defer tx.Rollback()
+	query := "SELECT leader_id, lease_expires_at FROM gemstone_election_leader WHERE ns = ?"
+	if l.dialect != lease.SQLite {
+		query += " FOR UPDATE"
+	}
+	var id sql.NullString
+	var expires any
+	err = tx.QueryRowContext(ctx, l.parameters(query), "shared").Scan(&id, &expires)
+	missing := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !missing {
+		return uuid.Nil, time.Time{}, err
+	}
+	now := time.Now().Add(l.skew)
+	if until := toTime(expires); id.Valid && id.String != candidate.String() && until.After(now) {
+		leader, err = uuid.Parse(id.String)
+		return leader, until, err
+	}
+	// SQLAlchemy's MySQL column takes whole seconds; the library trusts its own
+	// reckoning.
+	till = now.Add(l.window)
+	query = "UPDATE gemstone_election_leader SET leader_id = ?, lease_expires_at = ?, updated_at = ? WHERE ns = ?"
+	if missing {
+		query = "INSERT INTO gemstone_election_leader (leader_id, lease_expires_at, updated_at, ns) VALUES (?, ?, ?, ?)"
+	}
+	if _, err := tx.ExecContext(ctx, l.parameters(query), candidate.String(), l.stamp(till), l.stamp(now), "shared"); err != nil {
+		return uuid.Nil, time.Time{}, err
+	}
+	return candidate, till, tx.Commit()
+}
+
+// toTime is what a driver returns for a time in UTC.
+func toTime(value any) time.Time {
+	switch v := value.(type) {
+	case time.Time:
+		return v
+	case []byte:
+		at, _ := time.Parse("2006-01-02 15:04:05.999999", string(v))
+		return at
+	case string:
+		at, _ := time.Parse("2006-01-02 15:04:05.999999", v)
+		return at
+	default:
+		return time.Time{}
+	}
+}
+
+// The number of the term follows changes of the leader that the library makes
+// without it.
+func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
+	t.Parallel()
+	for _, k := range direct {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			execute(t, db, libraryTables(k.dialect)...)
+			other := library{kind: k, db: db, window: time.Hour}
+			store := newStore(t, k, db, time.Hour)
+			a, b, c, d := uuid.New(), uuid.New(), uuid.New(), uuid.New()
+			foreign := func(candidate uuid.UUID) {
+				t.Helper()
+				if leader, _, err := other.elect(t.Context(), candidate); err != nil || leader != candidate {
+					t.Fatalf("the library elected %s, %v; want %s", leader, err, candidate)
+				}
+			}
+			lapse := func() {
+				execute(t, db, "UPDATE gemstone_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000'")
+			}
+			elect := func(candidate, leader uuid.UUID, term int64) {
+				t.Helper()
+				seat, err := store.Elect(t.Context(), "shared", candidate)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seat.Leader != leader || seat.Term != term || seat.ValidFor <= 0 {
+					t.Fatalf("got %+v; want %s to lead term %d", seat, leader, term)
+				}
+			}
+			foreign(b)
+			elect(a, b, 1) // a term of the library's, of before the column
+			elect(a, b, 1)
+			lapse()
+			elect(a, a, 2)
+			lapse()
+			foreign(c)
+			elect(a, c, 3) // seen by a candidate that lost to it
+			elect(b, c, 3)
+			lapse()
+			foreign(d)
+			lapse()
+			elect(a, a, 5) // seen only by its successor
+			lapse()
+			foreign(b)
+			seat, err := store.Leader(t.Context(), "shared")
+			if err != nil || seat.Leader != b || seat.Term != 6 {
+				t.Errorf("Leader: %+v, %v; want term 6 of %s", seat, err, b)
+			}
+			// And the library respects a lease of ours.
+			lapse()
+			elect(a, a, 7)
+			if leader, _, err := other.elect(t.Context(), b); err != nil || leader != a {
+				t.Errorf("the library elected %s, %v; want %s to be told", leader, err, a)
+			}
+		})
+	}
+}
+
+// Both elect for one seat at the same time, and never does one believe to lead
+// before the other's lease is over.
+func TestStoreAndLibraryCompete(t *testing.T) {
+	t.Parallel()
+	for _, k := range direct {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			execute(t, db, libraryTables(k.dialect)...)
+			const window = 400 * time.Millisecond
+			store := newStore(t, k, db, window)
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			type span struct {
+				candidate  uuid.UUID
+				from, till time.Time
+			}
+			var mu sync.Mutex
+			var spans []span
+			leaders := map[int64]uuid.UUID{}
+			// compete elects until several others have led, and is silent for a
+			// while after each success.
+			compete := func(ctx context.Context, elect func(context.Context, uuid.UUID) (uuid.UUID, time.Time, error)) {
+				id := uuid.New()
+				for ctx.Err() == nil {
+					leader, till, err := elect(ctx, id)
+					if err != nil && ctx.Err() == nil && !passes(err) {
+						t.Errorf("elect: %v", err)
+						return
+					}
+					pause := 5 * time.Millisecond
+					if err == nil && leader == id {
+						mu.Lock()
+						spans = append(spans, span{id, time.Now(), till})
+						mu.Unlock()
+						pause = rand.N(2 * window)
+					}
+					select {
+					case <-time.After(pause):
+					case <-ctx.Done():
+					}
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+			defer cancel()
+			var running sync.WaitGroup
+			for range 2 {
+				running.Go(func() {
+					compete(ctx, library{kind: k, db: db, window: window}.elect)
+				})
+				running.Go(func() {
+					compete(ctx, func(ctx context.Context, id uuid.UUID) (uuid.UUID, time.Time, error) {
+						seat, err := store.Elect(ctx, "shared", id)
+						if err == nil {
+							mu.Lock()
+							defer mu.Unlock()
+							if before, known := leaders[seat.Term]; known && before != seat.Leader {
+								t.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Leader)
+							}
+							leaders[seat.Term] = seat.Leader
+						}
+						return seat.Leader, seat.ReadAt.Add(seat.ValidFor), err
+					})
+				})
+			}
+			running.Wait()
+			changes := 0
+			for i := 1; i < len(spans); i++ {
+				before, after := spans[i-1], spans[i]
+				if before.candidate == after.candidate {
+					continue
+				}
+				changes++
+				if after.from.Before(before.till) {
+					t.Errorf("%s led %v before the lease of %s was over", after.candidate, before.till.Sub(after.from), before.candidate)
+				}
+			}
+			if changes < 3 {
+				t.Errorf("the seat changed hands %d times only", changes)
+			}
+		})
+	}
+}
+
+// passes reports whether an error is one of contention. The library tries again
+// after each, also when two add the first row at once.
+func passes(err error) bool {
+	if errors.Is(err, tenure.ErrBusy) {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"database is locked", "UNIQUE constraint failed", // SQLite
+		"SQLSTATE 23505",                    // PostgreSQL
+		"Deadlock found", "Duplicate entry", // MariaDB
+	}, func(text string) bool { return strings.Contains(err.Error(), text) })
+}

@@ -1,0 +1,209 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// begin begins a transaction that ends with the test at the latest.
+func begin(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+// In a caller's transaction nothing is committed before it is, and nothing at
+// all if it is rolled back.
+func TestStoreInTransaction(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, time.Hour)
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			a, b := uuid.New(), uuid.New()
+			for _, commit := range []bool{false, true} {
+				tx := begin(t, db)
+				in := store.In(tx)
+				seat, err := in.Elect(t.Context(), "n", a)
+				if err != nil || seat.Leader != a || seat.Term != 1 {
+					t.Fatalf("Elect: %+v, %v", seat, err)
+				}
+				if leads, err := in.IsLeader(t.Context(), "n", a); err != nil || !leads {
+					t.Errorf("IsLeader inside: %v, %v", leads, err)
+				}
+				if err := in.Register(t.Context(), "n", b); err != nil {
+					t.Errorf("Register: %v", err)
+				}
+				if leads, err := store.IsLeader(t.Context(), "n", a); err != nil || leads {
+					t.Errorf("IsLeader outside: %v, %v", leads, err)
+				}
+				if !commit {
+					err = tx.Rollback()
+				} else {
+					err = tx.Commit()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if leads, err := store.IsLeader(t.Context(), "n", a); err != nil || leads != commit {
+					t.Errorf("after the end: %v, %v; want %v", leads, err, commit)
+				}
+				if found, err := store.Candidates(t.Context(), "n"); err != nil || (len(found) == 2) != commit {
+					t.Errorf("the candidates are %v, %v", found, err)
+				}
+			}
+		})
+	}
+}
+
+// IsLeader in a transaction is a fence: until it ends nobody else takes the seat,
+// though the lease has run out.
+func TestStoreFence(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, 500*time.Millisecond)
+			a, b := uuid.New(), uuid.New()
+			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			// The window is short, so that the first answer may come too late.
+			var tx *sql.Tx
+			eventually(t, "the leader fences a transaction", func() bool {
+				if _, err := store.Elect(t.Context(), "n", a); err != nil {
+					t.Fatal(err)
+				}
+				tx = begin(t, db)
+				if leads, err := store.In(tx).IsLeader(t.Context(), "n", b); err != nil || leads {
+					t.Fatalf("IsLeader of another: %v, %v", leads, err)
+				}
+				leads, err := store.In(tx).IsLeader(t.Context(), "n", a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !leads {
+					_ = tx.Rollback()
+				}
+				return leads
+			})
+			var committed atomic.Bool
+			won := make(chan error, 1)
+			go func() {
+				for {
+					seat, err := store.Elect(t.Context(), "n", b)
+					if err == nil && seat.Leader != b {
+						continue
+					}
+					if err == nil && !committed.Load() {
+						err = errors.New("another took the seat while the transaction was open")
+					}
+					won <- err
+					return
+				}
+			}()
+			eventually(t, "the lease runs out", func() bool {
+				leads, err := store.IsLeader(t.Context(), "n", a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return !leads
+			})
+			select {
+			case err := <-won:
+				t.Fatal(err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			committed.Store(true)
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-won; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Nothing is migrated in a caller's transaction; the error says what to do.
+func TestStoreTransactionWithoutTables(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, time.Hour)
+			in := store.In(begin(t, db))
+			_, err := in.Elect(t.Context(), "n", uuid.New())
+			if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "Migrate") {
+				t.Errorf("%v; want ErrSchema, naming Migrate", err)
+			}
+			if _, err := in.IsLeader(t.Context(), "n", uuid.New()); !errors.Is(err, tenure.ErrSchema) {
+				t.Errorf("IsLeader: %v; want ErrSchema", err)
+			}
+			if err := in.Migrate(t.Context()); !errors.Is(err, tenure.ErrInvalidConfig) {
+				t.Errorf("Migrate: %v; want it refused", err)
+			}
+		})
+	}
+}
+
+// A snapshot from before another took the seat must not show the old leader to
+// itself.
+func TestStoreInOldSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, k := range direct {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, time.Hour)
+			a, b := uuid.New(), uuid.New()
+			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			level := sql.LevelRepeatableRead
+			if k.name == "SQLite" {
+				level = sql.LevelDefault
+			}
+			tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			var n int
+			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM gemstone_election_leader").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Unregister(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			if seat, err := store.Elect(t.Context(), "n", b); err != nil || seat.Leader != b {
+				t.Fatalf("Elect: %+v, %v", seat, err)
+			}
+			if leads, err := store.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, tenure.ErrBusy) {
+				t.Errorf("IsLeader: %v, %v; want false, or ErrBusy", leads, err)
+			}
+			if seat, err := store.In(tx).Elect(t.Context(), "n", a); seat.Leader == a {
+				t.Errorf("Elect: %+v, %v; %s leads", seat, err, b)
+			}
+		})
+	}
+}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
 )
 
 // StoreConfig configures a [Store]. The zero value is ready to use.
@@ -49,7 +52,10 @@ type Store struct {
 	// migrated is true once the tables were seen to fit, outside any transaction
 	// of a caller, which could be rolled back and the tables with it.
 	migrated *atomic.Bool
-	queries  storeQueries
+	// writing lets one goroutine at a time write to a file of SQLite: those that
+	// wait for the file itself sleep and try again, in no order. Nil elsewhere.
+	writing chan struct{}
+	queries storeQueries
 }
 
 // NewStore makes a store on a pool of connections, which stays the caller's to
@@ -62,12 +68,16 @@ func NewStore(db *sql.DB, dialect Dialect, config StoreConfig) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Store{
+	store := &Store{
 		database: database{db, dialect},
 		config:   config,
 		migrated: new(atomic.Bool),
 		queries:  newStoreQueries(dialect, config),
-	}, nil
+	}
+	if dialect == SQLite {
+		store.writing = make(chan struct{}, 1)
+	}
+	return store, nil
 }
 
 // In returns the store with its statements in the caller's transaction, which
@@ -166,6 +176,16 @@ func (s *Store) write(ctx context.Context, doing string, fn func(context.Context
 	}
 	if err := s.ready(ctx); err != nil {
 		return err
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if s.writing != nil {
+		select {
+		case s.writing <- struct{}{}:
+			defer func() { <-s.writing }()
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", doing, tenure.ErrBusy, ctx.Err())
+		}
 	}
 	return s.atomically(ctx, doing, fn)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -44,57 +45,87 @@ type shower struct {
 func (s *shower) single(k *key) {
 	s.header("["+k.table()+"]", k.table())
 	name := k.path[len(k.table())+1:]
-	value, origin, err := s.effective(k)
+	value, remark, err := s.effective(k)
 	switch {
 	case err != nil:
 		s.faults = append(s.faults, err)
 		fmt.Fprintf(s.out, "# %s: refused, see the error\n", name)
 	case value == "":
-		fmt.Fprintf(s.out, "# %s: %s (default)\n", name, k.note)
+		fmt.Fprintf(s.out, "# %s: %s\n", name, remark)
 	default:
-		fmt.Fprintf(s.out, "%s = %s  # %s\n", name, value, origin)
+		fmt.Fprintf(s.out, "%s = %s  # %s\n", name, value, remark)
 	}
 }
 
-// effective returns the value of a key, as it is written in a file, and its origin;
-// no value if there is none and the key has a note instead.
-func (s *shower) effective(k *key) (value, origin string, err error) {
-	if value, origin := s.fromFlags(k); value != "" {
-		return value, origin, nil
+// effective returns the value of a key, as it is written in a file, with its
+// origin as the remark. There is no value, and the remark says why, if the key has
+// none or if something that outranks it says the same in another way.
+func (s *shower) effective(k *key) (value, remark string, err error) {
+	if value := s.fromFlags(k); value != "" {
+		return value, "--" + k.flag, nil
 	}
+	rival := s.rivalFlag(k)
 	found, ok, err := fromEnvironment(k, s.env)
 	if err != nil {
 		return "", "", err
 	}
-	if ok {
+	if ok && rival == "" {
 		return shown(k, found.value, ""), found.origin, nil
 	}
-	if setting := s.file.lookup(k.path); setting.key != nil {
+	if rival == "" {
+		rival = s.rivalVariable(k)
+	}
+	setting := s.file.lookup(k.path)
+	switch {
+	case rival != "" && (ok || setting.key != nil || k.fallback == nil):
+		return "", rival + " says it", nil
+	case setting.key != nil:
 		return shown(k, setting.value, setting.template), s.place(setting), nil
+	case k.fallback == nil:
+		return "", k.note + " (default)", nil
+	default:
+		return literal(k.fallback), "default", nil
 	}
-	if k.fallback == nil {
-		return "", "", nil
-	}
-	return literal(k.fallback), "default", nil
 }
 
-// fromFlags returns the value that the command line has for a key.
-func (s *shower) fromFlags(k *key) (value, origin string) {
-	if s.flags == nil || k.flag == "" {
-		return "", ""
+// rivalFlag returns the flag on the command line that says the same as a key, or
+// "".
+func (s *shower) rivalFlag(k *key) string {
+	for _, name := range k.instead {
+		if s.flags != nil && s.flags.Changed(name) {
+			return "--" + name
+		}
+	}
+	return ""
+}
+
+// rivalVariable returns the variable that says the same as a key, or "".
+func (s *shower) rivalVariable(k *key) string {
+	for i := range keys {
+		if !slices.Contains(k.instead, keys[i].flag) {
+			continue
+		}
+		if found, ok, err := fromEnvironment(&keys[i], s.env); ok && err == nil {
+			return found.origin
+		}
+	}
+	return ""
+}
+
+// fromFlags returns the value that the command line has for a key, or "".
+func (s *shower) fromFlags(k *key) string {
+	if s.flags == nil || k.flag == "" || !s.flags.Changed(k.flag) {
+		return ""
 	}
 	flag := s.flags.Lookup(k.flag)
-	if flag == nil || !flag.Changed {
-		return "", ""
-	}
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		return shown(k, list.GetSlice(), ""), "--" + k.flag
+		return shown(k, list.GetSlice(), "")
 	}
 	given, err := parseText(k.kind, flag.Value.String())
 	if err != nil {
 		given = flag.Value.String()
 	}
-	return shown(k, given, ""), "--" + k.flag
+	return shown(k, given, "")
 }
 
 func (s *shower) place(setting setting) string {

@@ -129,3 +129,29 @@ func exists(t *testing.T, conn *pgx.Conn, query, name string) (found bool) {
 	}
 	return found
 }
+
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	through := server.PgBouncer(t, "transaction")
+	dsn := server.Database(t)
+	var direct, pooled string
+	query := "SELECT current_database()"
+	if err := pgtest.Conn(t, dsn).QueryRow(t.Context(), query).Scan(&direct); err != nil {
+		t.Fatal(err)
+	}
+	conn := pgtest.Conn(t, through(dsn))
+	if err := conn.QueryRow(t.Context(), query, pgx.QueryExecModeExec).Scan(&pooled); err != nil {
+		t.Fatal(err)
+	}
+	if direct != pooled {
+		t.Errorf("got the database %s, want %s", pooled, direct)
+	}
+	var pid uint32
+	if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	if pid == conn.PgConn().PID() {
+		t.Error("the connection goes to the server directly")
+	}
+}

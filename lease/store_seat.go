@@ -47,8 +47,13 @@ type holding struct {
 	counted   bool
 	expiresAt int64         // microseconds since 1970
 	remaining time.Duration // by the database's clock
+	validFor  time.Duration // as far as that clock can be read
 	readAt    time.Time
 }
+
+// sqliteTick is how far the clock of SQLite, which counts milliseconds, may be
+// behind the time: for so much longer it says that a lease runs.
+const sqliteTick = time.Millisecond
 
 // live reports whether somebody's lease runs.
 func (h holding) live() bool { return h.leader != uuid.Nil && h.remaining > 0 }
@@ -61,7 +66,7 @@ func (h holding) seat() Seat {
 		Leader:    h.leader,
 		Term:      h.term,
 		ExpiresAt: time.UnixMicro(h.expiresAt).UTC(),
-		ValidFor:  max(h.remaining, 0),
+		ValidFor:  max(h.validFor, 0),
 		ReadAt:    h.readAt,
 	}
 }
@@ -79,6 +84,10 @@ func (s *Store) holdings(ctx context.Context, on querier, query string, namespac
 			return err
 		}
 		h.remaining = time.Duration(remaining) * time.Microsecond
+		h.validFor = h.remaining
+		if s.dialect == SQLite {
+			h.validFor -= sqliteTick
+		}
 		if leader.Valid {
 			var err error
 			if h.leader, err = parseID(h.namespace, leader.String); err != nil {

@@ -1,0 +1,97 @@
+package dialects
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func manyNamespaces(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("namespace-%05d", i)
+	}
+	return names
+}
+
+// One call elects in many namespaces, each by itself.
+func TestStoreElectAll(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t, k, k.open(t), time.Hour)
+			a, b := uuid.New(), uuid.New()
+			names := manyNamespaces(1000)
+			for _, name := range []string{names[3], names[700], ""} {
+				if _, err := store.Elect(t.Context(), name, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			asked := slices.Concat([]string{"default", names[5], ""}, names)
+			slices.Reverse(asked[3:])
+			for range 2 { // taking, and renewing
+				seats, err := store.ElectAll(t.Context(), a, asked)
+				if err != nil || len(seats) != len(asked) {
+					t.Fatalf("%d seats, %v", len(seats), err)
+				}
+				for i, seat := range seats {
+					want := a
+					if slices.Contains([]string{names[3], names[700], "", "default"}, asked[i]) {
+						want = b
+					}
+					if seat.Leader != want || seat.Term != 1 || seat.ValidFor <= 0 {
+						t.Errorf("%q: got %+v, want %s to lead", asked[i], seat, want)
+					}
+				}
+			}
+			if seats, err := store.ElectAll(t.Context(), a, nil); err != nil || len(seats) != 0 {
+				t.Errorf("no namespaces: %v, %v", seats, err)
+			}
+		})
+	}
+}
+
+// Several that elect in the same many namespaces at once share them out without
+// an error, whatever the order they ask in.
+func TestStoreElectAllAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t, k, k.open(t), 700*time.Millisecond)
+			var mu sync.Mutex
+			leaders := map[string]uuid.UUID{}
+			var running sync.WaitGroup
+			for i := range 4 {
+				running.Go(func() {
+					id, names := uuid.New(), manyNamespaces(900)
+					if i%2 == 1 {
+						slices.Reverse(names)
+					}
+					for range 4 {
+						seats, err := store.ElectAll(t.Context(), id, names)
+						if err != nil {
+							t.Errorf("ElectAll: %v", err)
+							return
+						}
+						mu.Lock()
+						for j, seat := range seats {
+							key := fmt.Sprint(names[j], seat.Term)
+							if before, known := leaders[key]; known && before != seat.Leader {
+								t.Errorf("%s: term %d is led by %s and by %s", names[j], seat.Term, before, seat.Leader)
+							}
+							leaders[key] = seat.Leader
+						}
+						mu.Unlock()
+					}
+				})
+			}
+			running.Wait()
+		})
+	}
+}

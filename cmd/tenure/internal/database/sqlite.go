@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -72,10 +73,43 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, invalid("%w", err)
 	}
 	db := pooled(sql.OpenDB(connector))
-	if err := db.PingContext(ctx); err != nil {
+	if err := firstConnection(ctx, db); err != nil {
 		return nil, errors.Join(explainSQLite(path, err), db.Close())
 	}
 	return db, nil
+}
+
+// busyTimeout is how long a connection waits for locks of others where package
+// lease does not say.
+const busyTimeout = 5 * time.Second
+
+// firstConnection makes sure that the file is in WAL mode. SQLite refuses the
+// change at once, without waiting, to all but one of several processes that meet
+// at a new file: those try again. The mode stays with the file.
+func firstConnection(ctx context.Context, db *sql.DB) error {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(busyTimeout); ; {
+		err := db.PingContext(ctx)
+		if err == nil || primaryCode(err) != sqlite3.SQLITE_BUSY || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// primaryCode returns the result code of SQLite in an error, without what an
+// extended code adds; 0 if there is none.
+func primaryCode(err error) int {
+	var failure *sqlite.Error
+	if !errors.As(err, &failure) {
+		return 0
+	}
+	return failure.Code() & 0xff
 }
 
 // makeFile makes sure that a file is there and may be written. A new one is for
@@ -99,7 +133,7 @@ func sqliteURL(path string) string {
 		path = "/" + path // C:/...
 	}
 	address := url.URL{Scheme: "file", Path: path, OmitHost: true, RawQuery: url.Values{
-		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(WAL)", "synchronous(FULL)"},
 		"_txlock": {"immediate"},
 	}.Encode()}
 	return address.String()
@@ -113,7 +147,7 @@ func explainFile(path string, err error) error {
 	case errors.Is(err, syscall.EISDIR):
 		return invalid("%s is a directory: name a file in it", path)
 	case errors.Is(err, fs.ErrPermission):
-		return invalid("%s may not be read and written by this user: %w", path, err)
+		return invalid("%s may not be read and written, or made, by this user", path)
 	case errors.Is(err, syscall.EROFS):
 		return readOnly("%s is on a file system that is read-only", path)
 	default:
@@ -123,12 +157,7 @@ func explainFile(path string, err error) error {
 
 // explainSQLite says why SQLite cannot use a file.
 func explainSQLite(path string, err error) error {
-	var failure *sqlite.Error
-	if !errors.As(err, &failure) {
-		return fmt.Errorf("opening %s: %w", path, err)
-	}
-	const primary = 0xff // the rest of a code says more
-	switch failure.Code() & primary {
+	switch primaryCode(err) {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		return invalid("%s is not a database of SQLite, or is damaged: %w", path, err)
 	case sqlite3.SQLITE_CANTOPEN:

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure"
 )
@@ -40,7 +41,7 @@ func TestSQLiteSettingsOfEveryConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		conns = append(conns, conn)
 	}
 	for _, conn := range conns {
@@ -152,8 +153,8 @@ func TestSQLiteOpenSaysWhatIsWrong(t *testing.T) {
 func TestSQLiteExplainsPermissions(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[syscall.Errno]string{
-		syscall.EACCES: "/d/x may not be read and written by this user",
-		syscall.EPERM:  "/d/x may not be read and written by this user",
+		syscall.EACCES: "/d/x may not be read and written, or made, by this user",
+		syscall.EPERM:  "/d/x may not be read and written, or made, by this user",
 		syscall.EROFS:  "/d/x is on a file system that is read-only",
 	} {
 		err := explainFile("/d/x", &fs.PathError{Op: "open", Path: "/d/x", Err: code})
@@ -197,4 +198,37 @@ func insertOne(ctx context.Context, target *Target) error {
 		}
 	}
 	return db.Close()
+}
+
+// A file that another program keeps locked is given up after a while.
+func TestSQLiteLockedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	holder, err := sql.Open("sqlite", path) // not in WAL mode
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	conn, err := holder.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, statement := range []string{"CREATE TABLE content (id int)", "BEGIN EXCLUSIVE"} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := time.Now()
+	db, err := parse(t, "sqlite:"+path).Open(t.Context())
+	if err == nil {
+		_ = db.Close()
+	}
+	if took := time.Since(begun); !errors.Is(err, tenure.ErrBusy) || took < busyTimeout/2 || took > 3*busyTimeout {
+		t.Errorf("got %v after %v", err, took)
+	}
+	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, parse(t, "sqlite:"+path))
 }

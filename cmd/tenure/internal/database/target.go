@@ -92,8 +92,9 @@ func (t *Target) SessionDSN() string { return t.session }
 // missing, and opened; servers are connected to by the first statement. The
 // caller closes the database.
 //
-// The context bounds what Open does. An error matches tenure.ErrInvalidConfig if
-// the user must change something: the path of a file, its permissions.
+// When the context ends Open gives up, within some seconds where others have
+// locked the file. An error matches tenure.ErrInvalidConfig if the user must
+// change something: the path of a file, its permissions.
 func (t *Target) Open(ctx context.Context) (*sql.DB, error) {
 	if t.open == nil {
 		return nil, invalid("%s is for sessions: tenure_mode=lease keeps leases in it", t.name)

@@ -1,0 +1,134 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// Through a pooler in transaction mode each transaction may have another session
+// of the server. Statements that one session prepared would be missing in the
+// next.
+func TestPostgresBehindAPooler(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	through := server.PgBouncer(t, "transaction")
+	dsn := through(server.Database(t)) + "&tenure_mode=lease"
+	db := open(t, parse(t, dsn))
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE content (name text PRIMARY KEY, seen bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	failures := make(chan error, 8)
+	for worker := range cap(failures) {
+		all.Go(func() { failures <- work(t.Context(), db, fmt.Sprintf("worker %d", worker)) })
+	}
+	all.Wait()
+	close(failures)
+	for err := range failures {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var sum int
+	if err := db.QueryRowContext(t.Context(), "SELECT sum(seen) FROM content").Scan(&sum); err != nil || sum != 8*20 {
+		t.Errorf("counted %d, %v", sum, err)
+	}
+}
+
+// work counts to 20 in a row of its own, in transactions that overlap with those
+// of others, so that the pooler spreads them over sessions.
+func work(ctx context.Context, db *sql.DB, name string) error {
+	if _, err := db.ExecContext(ctx, "INSERT INTO content VALUES ($1, 0)", name); err != nil {
+		return err
+	}
+	for range 20 {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE content SET seen = seen + $2 WHERE name = $1", name, 1)
+		if err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w, rolled back: %w", name, err, tx.Rollback())
+		}
+	}
+	return nil
+}
+
+func TestPostgresNamesItself(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	through := server.PgBouncer(t, "transaction")
+	for parameter, want := range map[string]string{"": "tenure", "&application_name=other": "other"} {
+		for _, dsn := range []string{server.DSN(), through(server.DSN())} {
+			db := open(t, parse(t, dsn+"&tenure_mode=lease"+parameter))
+			var got string
+			if err := db.QueryRowContext(t.Context(), "SHOW application_name").Scan(&got); err != nil || got != want {
+				t.Errorf("%s: got %q, %v; want %q", dsn+parameter, got, err, want)
+			}
+		}
+	}
+}
+
+func TestPostgresByPairs(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	dsn := fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres tenure_mode = 'lease' sslmode=disable", server.Host, server.Port)
+	db := open(t, parse(t, dsn))
+	var one int
+	if err := db.QueryRowContext(t.Context(), "SELECT $1 + 0", 1).Scan(&one); err != nil || one != 1 {
+		t.Errorf("got %d, %v", one, err)
+	}
+}
+
+// Sessions get a connection string in which nothing of the program's own is left.
+func TestPostgresForSessions(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	target := parse(t, server.DSN()+"&tenure_mode=session")
+	conn := pgtest.Conn(t, target.SessionDSN())
+	var one int
+	if err := conn.QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+		t.Errorf("got %d, %v", one, err)
+	}
+}
+
+func TestPostgresConnectTimeout(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]time.Duration{
+		"postgres://u@h/d":                   connectTimeout,
+		"postgres://u@h/d?connect_timeout=2": 2 * time.Second,
+	} {
+		config, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		openPostgres(config)
+		if config.ConnectTimeout != want {
+			t.Errorf("%s: got %v", dsn, config.ConnectTimeout)
+		}
+		if _, sent := config.RuntimeParams["statement_cache_capacity"]; sent || len(config.RuntimeParams) != 1 {
+			t.Errorf("%s: startup parameters %v", dsn, config.RuntimeParams)
+		}
+	}
+}
+
+func TestPostgresErrorsShowNoPassword(t *testing.T) {
+	t.Parallel()
+	db := open(t, parse(t, "postgres://u:secret@127.0.0.1:1/d?tenure_mode=lease"))
+	err := db.PingContext(t.Context())
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}

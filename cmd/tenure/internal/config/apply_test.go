@@ -12,22 +12,22 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// command has flags as the commands of the program have them.
+// testCommand has flags as the commands of the program have them.
 type testCommand struct {
 	flags  *pflag.FlagSet
 	dsn    string
-	lease  duration5
-	health duration5
+	lease  shortDuration
+	health shortDuration
 	roles  []string
 	keys   []string
 	local  bool
 	level  string
 }
 
-// duration5 is a flag that takes any duration up to 5 minutes.
-type duration5 struct{ value time.Duration }
+// shortDuration is a flag that takes any duration up to 5 minutes.
+type shortDuration struct{ value time.Duration }
 
-func (d *duration5) Set(s string) error {
+func (d *shortDuration) Set(s string) error {
 	parsed, err := parseDuration(s)
 	if err == nil && parsed > 5*time.Minute {
 		return errors.New("too long for this command")
@@ -35,8 +35,8 @@ func (d *duration5) Set(s string) error {
 	d.value = parsed
 	return err
 }
-func (d *duration5) String() string { return writtenDuration(d.value) }
-func (*duration5) Type() string     { return "duration" }
+func (d *shortDuration) String() string { return writtenDuration(d.value) }
+func (*shortDuration) Type() string     { return "duration" }
 
 func newTestCommand(t *testing.T, args ...string) *testCommand {
 	t.Helper()

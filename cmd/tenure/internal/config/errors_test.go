@@ -50,9 +50,9 @@ func TestErrors(t *testing.T) {
 			[]string{`2:1: unknown key "lease_duration" in [node]; it belongs in [cluster.leader_election]`}},
 		{"key without its table", "dsn = 'postgres://h/d'",
 			[]string{`1:1: unknown key "dsn"; it belongs in [database]`}},
-		{"unknown table", "[clutser]\nname = 'x'\nfoo = 1\n[node]\nnmae = 'x'", []string{
+		{"unknown table", "[clutser]\nname = 'x'\nfoo = 1\n[node]\nanme = 'x'", []string{
 			`1:2: unknown table "clutser"; did you mean "cluster"?`,
-			`5:1: unknown key "nmae" in [node]; did you mean "name"?`}},
+			`5:1: unknown key "anme" in [node]; did you mean "name"?`}},
 		{"unknown table within", "[cluster.leader_elections]",
 			[]string{`1:10: unknown table "leader_elections" in [cluster]; did you mean "leader_election"?`}},
 		{"unknown table, nothing near", "[redis]",

@@ -82,14 +82,14 @@ var nodeKeys = []key{
 const (
 	shortest     = time.Millisecond
 	longest      = 24 * time.Hour
-	defaultLease = 10 * time.Second
+	defaultLease = 10 * time.Second // on PostgreSQL
 )
 
 var clusterKeys = []key{
 	{path: "cluster.name", kind: text, flag: "cluster-name", note: "none"},
 
 	{path: "cluster.leader_election.check_interval", kind: duration, flag: "check-interval", check: between(shortest, longest), fallback: 5 * time.Second},
-	{path: "cluster.leader_election.lease_duration", kind: duration, flag: "lease", check: between(100*time.Millisecond, longest), fallback: defaultLease},
+	{path: "cluster.leader_election.lease_duration", kind: duration, flag: "lease", check: between(100*time.Millisecond, longest), note: "10s, on SQLite 3s"},
 	{path: "cluster.leader_election.refresh_interval", kind: duration, flag: "refresh", instead: []string{"health-interval"},
 		check: between(shortest, longest), note: "a third of lease_duration"},
 	{path: "cluster.leader_election.margin", kind: duration, flag: "margin", check: between(shortest, longest), note: "a tenth of lease_duration"},

@@ -16,7 +16,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	env := variables("NAME", "n1", "COUNT", "3", "YES", "true", "EMPTY", "", "INJECTION", "x\"\n[run]\nonce = true")
 	file := mustParse(t, "\ufeff"+`
-node.name = "${NAME}-$${NAME}-${EMPTY}${MISSING:-a:-b}"
+node.name = "${NAME}-$${NAME}-${EMPTY}${EMPTY:-e}${MISSING:-a:-b}"
 http = { listen = ":80", token_file = '${INJECTION}' }
 [cluster.leader_election]
 lease_duration = "1m30s"
@@ -53,7 +53,7 @@ condition = "up == 1"
 labels.team = "dev"
 `, env)
 	for path, want := range map[string]any{
-		"node.name":                                "n1-${NAME}-a:-b",
+		"node.name":                                "n1-${NAME}-ea:-b",
 		"http.listen":                              ":80",
 		"http.token_file":                          "x\"\n[run]\nonce = true",
 		"cluster.leader_election.lease_duration":   90 * time.Second,
@@ -119,6 +119,19 @@ notify = ["slack:#ops"]
 	}
 	if !reflect.DeepEqual(notices, want) {
 		t.Errorf("notices:\n%s\nwant:\n%s", strings.Join(notices, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestNoticesDefault: times that the default lease is too short for are no error,
+// since a flag may set the lease.
+func TestNoticesDefault(t *testing.T) {
+	t.Parallel()
+	file := mustParse(t, "[cluster.leader_election]\nrefresh_interval = '20s'", none)
+	notices := file.Notices(func(string) bool { return true })
+	want := "tenure.toml: cluster.leader_election.lease_duration (10s) must be longer than refresh_interval (20s) plus margin (1s); " +
+		"the lease is the default, unless a flag or a variable sets it"
+	if len(notices) != 1 || notices[0] != want {
+		t.Errorf("notices: %q", notices)
 	}
 }
 

@@ -65,15 +65,18 @@ func (r *reader) read() {
 	if len(r.faults) >= mostTold {
 		return
 	}
+	err := toml.Unmarshal(r.lines.data, &map[string]any{})
+	if err == nil {
+		return
+	}
+	fault := &Error{File: r.file.name, Message: strings.TrimPrefix(err.Error(), "toml: ")}
 	var decoding *toml.DecodeError
-	if err := toml.Unmarshal(r.lines.data, &map[string]any{}); errors.As(err, &decoding) {
-		line, column := decoding.Position()
-		told := slices.ContainsFunc(r.faults, func(fault *Error) bool { return fault.Line == line })
-		if !told {
-			r.faults = append(r.faults, &Error{
-				File: r.file.name, Line: line, Column: column, Message: strings.TrimPrefix(decoding.Error(), "toml: "),
-			})
-		}
+	if errors.As(err, &decoding) {
+		fault.Line, fault.Column = decoding.Position()
+	}
+	told := slices.ContainsFunc(r.faults, func(other *Error) bool { return other.Line == fault.Line })
+	if !told {
+		r.faults = append(r.faults, fault)
 	}
 }
 

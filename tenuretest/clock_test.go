@@ -133,6 +133,26 @@ func TestAdvanceLetsHeartbeatsThrough(t *testing.T) {
 	}
 }
 
+// Advance waits for what a session does about news.
+func TestAdvanceLetsNewsThrough(t *testing.T) {
+	t.Parallel()
+	clock, role := tenuretest.NewClock(), tenure.NamedRole("r")
+	db := tenuretest.NewDatabaseWithClock(clock)
+	election, _ := stepped(t, db, clock, role)
+	for range 100 {
+		if err := election.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db.Occupy(role)
+		clock.Advance(time.Minute) // it tries, and has let others go first for long enough
+		db.Vacate(role)
+		clock.Advance(0)
+		if !election.IsLeader() {
+			t.Fatal("the role is vacant and the clock advanced, but nobody leads")
+		}
+	}
+}
+
 func TestAdvanceEndsALease(t *testing.T) {
 	t.Parallel()
 	clock, role := tenuretest.NewClock(), tenure.NamedRole("r")

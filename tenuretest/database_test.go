@@ -53,8 +53,16 @@ func TestRequestEndsWithTheTerm(t *testing.T) {
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
-		b := stand(t, db, "b", role, tenure.Config{Settle: 3 * time.Second})
+		careful := tenure.Config{Settle: 3 * time.Second}
+		a := stand(t, db, "a", role, careful)
+		a.leads() // the first term has nothing to wait for
+		b := stand(t, db, "b", role, careful)
+		if err := a.HandOver(t.Context(), b.Node().ID()); err != nil {
+			t.Fatal(err)
+		}
+		b.leadsWithin(atOnce) // nor has one after a resignation
+		time.Sleep(lease)     // a lets others go first for a while
+		a, b = b, a
 		term := a.leads()
 		db.Revoke(role)
 		b.standsBy()
@@ -111,8 +119,9 @@ func TestNamesThatShareAKey(t *testing.T) {
 	})
 }
 
-func TestSessionOfAStrangeClient(t *testing.T) {
-	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+// connect opens a session without a node.
+func connect(t *testing.T, db *tenuretest.Database) tenure.Session {
+	t.Helper()
 	s, err := db.Open(t.Context(), tenure.Opening{
 		Node: tenure.NodeInfo{ID: uuid.New()}, Timing: tenure.Timing{Lease: lease},
 		Clock: tenure.SystemClock(), MaySend: func() bool { return true },
@@ -120,7 +129,36 @@ func TestSessionOfAStrangeClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Abort()
+	t.Cleanup(s.Abort)
+	return s
+}
+
+// News does not reach a silent session before its silence ends.
+func TestSilenceKeepsNewsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+		s := connect(t, db)
+		if _, err := s.TryAcquire([]tenure.Candidate{{Role: role}}); err != nil {
+			t.Fatal(err)
+		}
+		resume := db.Silence(role)
+		if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, silent := range []bool{true, false} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if changed, err := s.Wait(ctx); changed == silent || err != nil {
+				t.Errorf("silent %t: Wait returned %t, %v", silent, changed, err)
+			}
+			cancel()
+			resume()
+		}
+	})
+}
+
+func TestSessionOfAStrangeClient(t *testing.T) {
+	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
+	s := connect(t, db)
 	if err := s.Release([]tenure.Release{{Role: role, Term: 1}}); err == nil {
 		t.Error("a role was released that the session does not hold")
 	}

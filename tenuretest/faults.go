@@ -56,10 +56,10 @@ func (d *Database) Revoke(role tenure.Role) {
 
 // Expire ends the lease of the node that leads a role, in the database only:
 // the node goes on trusting its terms until it next asks the database for
-// something, at most one refresh interval, while others lead. No real database does that to a node
-// that runs; it is what a process finds that was stopped between a look at its
-// term and its write. [Database.Fence] refuses the old terms. Expire panics if
-// no node leads the role.
+// something, at most one refresh interval, while others lead. So it is for a
+// leader that did not hear of its session's end, and for a process that stood
+// still between a look at its term and its write. [Database.Fence] refuses the
+// old terms. Expire panics if no node leads the role.
 func (d *Database) Expire(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,7 @@
 package tenuretest_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -84,9 +85,13 @@ func TestRevokeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		a := stand(t, db, "a", role, tenure.Config{})
+		first := a.leads()
 		db.Revoke(role)
 		a.standsBy()
 		a.leadsWithin(100 * time.Millisecond)
+		if err := db.Fence(first); !errors.Is(err, tenure.ErrFenced) {
+			t.Errorf("fencing with an earlier term of the leader's: %v", err)
+		}
 		b := stand(t, db, "b", role, tenure.Config{})
 		for range 20 {
 			db.Revoke(role)
@@ -219,6 +224,7 @@ func TestFail(t *testing.T) {
 			"Fence":   db.Fence(term),
 			"Listen":  db.Listen(t.Context(), func() { t.Error("Listen woke its caller") }),
 			"Refresh": a.Refresh(t.Context()),
+			"Open":    func() error { _, err := db.Open(t.Context(), tenure.Opening{}); return err }(),
 		} {
 			if !errors.Is(err, broken) {
 				t.Errorf("%s: got error %v, want %v", doing, err, broken)
@@ -231,6 +237,20 @@ func TestFail(t *testing.T) {
 		a.standsBy()
 		db.Fail(nil)
 		a.leadsWithin(5 * time.Second)
+	})
+}
+
+func TestFailEndsListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, broken, ended := tenuretest.NewDatabase(), errors.New("broken"), make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), atOnce)
+		defer cancel()
+		go func() { ended <- db.Listen(ctx, func() {}) }()
+		synctest.Wait()
+		db.Fail(broken)
+		if err := <-ended; !errors.Is(err, broken) {
+			t.Errorf("Listen: got error %v, want %v", err, broken)
+		}
 	})
 }
 

@@ -19,8 +19,7 @@ help: ## print this list
 	@echo "Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-demo: build ## three nodes on a private PostgreSQL; kill the leader, watch the failover
-	@.ci/prerequisites
+demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
 	$(BIN)/tenure demo $(ARGS)
 
 test: prerequisites ## all tests, with the race detector where there is a C compiler (RACE= turns it off)

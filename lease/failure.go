@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"strings"
 
 	"github.com/exactly-one/tenure"
 )
@@ -101,11 +102,16 @@ func (d Dialect) failureOf(err error) failure {
 			return sqlStates[state.SQLState()]
 		}
 	case SQLite:
+		code := field(err, "Code")
 		var coded interface{ Code() int }
 		if errors.As(err, &coded) {
-			return sqliteErrors[coded.Code()&0xff]
+			code = coded.Code()
 		}
-		return sqliteErrors[field(err, "Code")&0xff]
+		// The one code for all that is wrong with a statement.
+		if code == 1 && strings.Contains(err.Error(), "no such ") {
+			return failureSchema
+		}
+		return sqliteErrors[code&0xff]
 	case MySQL:
 		return mysqlErrors[field(err, "Number")]
 	}

@@ -7,6 +7,8 @@ import "strings"
 //
 // Rows are locked in one order everywhere: sessions, seats by role, news last.
 type queries struct {
+	names *strings.Replacer
+
 	tables, drops []string
 
 	schemaVersion, identify, fill     string
@@ -68,6 +70,7 @@ CREATE TABLE IF NOT EXISTS {seats} (
     reserved_for varchar(36),
     reserved_until bigint,
     server {text} NOT NULL,
+    fence smallint NOT NULL DEFAULT 0, -- never written: the one column that a user who fences may be allowed to
     UNIQUE (lock_key),
     UNIQUE (role, term)
 ){table options}`
@@ -124,6 +127,7 @@ func newQueries(dialect Dialect, config Config) queries {
 		return strings.TrimSpace(dialect.render(replacer.Replace(statement)))
 	}
 	q := queries{
+		names:         replacer,
 		schemaVersion: sql(`SELECT version FROM {news} WHERE id = 1`),
 		identify:      sql(`SELECT {identity}`),
 		clock:         sql(`SELECT {now}`),

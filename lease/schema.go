@@ -51,7 +51,7 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	err := b.read(ctx, "read the version of the tables", func(ctx context.Context, on querier) error {
 		return forEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
 	})
-	if errors.Is(err, tenure.ErrSchema) || b.dialect == SQLite && err != nil && strings.Contains(err.Error(), "no such table") {
+	if errors.Is(err, tenure.ErrSchema) {
 		return 0, nil
 	}
 	return version, err

@@ -13,14 +13,16 @@ import (
 type databaseFlags struct {
 	flags  *pflag.FlagSet
 	dsn    string
+	local  bool
 	schema string
 	prefix string
 }
 
 func (f *databaseFlags) register(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.dsn, "dsn", "", "connection string of PostgreSQL; default from the environment, see tenure --help")
-	flags.StringVar(&f.schema, "schema", postgres.DefaultSchema, "schema with the tables")
+	flags.StringVar(&f.dsn, "dsn", "", "connection string: postgres://, mysql:// or sqlite:PATH; default from the environment, see tenure --help")
+	flags.BoolVar(&f.local, "local", false, "use an SQLite file in the user's state directory: for the programs of one machine")
+	flags.StringVar(&f.schema, "schema", postgres.DefaultSchema, "schema with the tables, on PostgreSQL")
 	flags.StringVar(&f.prefix, "prefix", postgres.DefaultPrefix, "what the names of the tables begin with")
 }
 
@@ -51,21 +53,6 @@ func (f *databaseFlags) connectionString() (string, error) {
 			return "", nil
 		}
 	}
-	return "", usage("no database is named: give --dsn, or set %s, or the variables of libpq (PGHOST, PGSERVICE, ...)",
+	return "", usage("no database is named: give --dsn, or set %s, or the variables of libpq (PGHOST, PGSERVICE, ...), or use --local on one machine alone",
 		strings.Join(dsnVariables, ", "))
-}
-
-// open makes the backend. It does not connect.
-func (f *databaseFlags) open(config postgres.Config) (*postgres.Backend, error) {
-	dsn, err := f.connectionString()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"schema", "prefix"} {
-		if f.flags.Lookup(name).Value.String() == "" {
-			return nil, usage("--%s is empty", name)
-		}
-	}
-	config.Schema, config.Prefix = f.schema, f.prefix
-	return postgres.New(dsn, config)
 }

@@ -3,21 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/exactly-one/tenure/internal/pgserver"
 )
 
-const demoLong = `Show failovers on a private PostgreSQL.
+const demoLong = `Show failovers on a private database.
 
 Starts a PostgreSQL server from the binaries of this machine in a temporary
-directory, and three nodes as separate processes; kills the leader every few
+directory, or makes a file of SQLite if there are none, and three nodes as separate processes; kills the leader every few
 seconds and shows who leads, the term, and how long each failover took: from just
 before the kill until the next term has begun. Ctrl-C ends everything and leaves
 nothing behind.`
@@ -30,21 +27,23 @@ const takeoverLimit = 60 * time.Second
 
 // demoCommand shows failovers.
 type demoCommand struct {
-	out   *output
-	limit duration
-	every duration
+	out    *output
+	limit  duration
+	every  duration
+	sqlite bool
 }
 
 func newDemo(out *output) *cobra.Command {
 	c := &demoCommand{out: out, every: duration{value: 5 * time.Second}}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show failovers on a private PostgreSQL",
+		Short: "Show failovers on a private database",
 		Long:  demoLong,
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	cmd.Flags().Var(&c.limit, "for", "end after this time; default: at a signal")
+	cmd.Flags().BoolVar(&c.sqlite, "sqlite", false, "use a file of SQLite even where PostgreSQL is found")
 	cmd.Flags().Var(&c.every, "kill-every", "how long each leader may live")
 	return cmd
 }
@@ -57,31 +56,27 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	}
 	terminal := c.terminal()
 	if terminal != nil {
-		if err := c.out.write("Starting a private PostgreSQL ...\n"); err != nil {
+		if err := c.out.write("Starting a private database ...\n"); err != nil {
 			return err
 		}
 	}
-	sandbox, err := pgserver.NewSandbox()
-	if err != nil {
-		return fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
-	}
-	defer func() { err = errors.Join(err, sandbox.Close()) }()
-	server, err := sandbox.Start(ctx, pgserver.Options{})
+	database, err := newDemoDatabase(ctx, c.sqlite)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // ended before it began
 		}
-		return fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
+		return err
 	}
+	defer func() { err = errors.Join(err, database.close()) }()
 
 	// The kernel kills children with the thread that started them.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	processes := newChildren(server.DSN())
+	processes := newChildren(database)
 	defer processes.close()
 	show := &demoShow{children: processes, every: c.every.value, view: &demoLines{out: c.out}}
 	if terminal != nil {
-		show.view = &demoScreen{out: c.out, version: server.Installation.Version, size: terminal}
+		show.view = &demoScreen{out: c.out, database: database.name, size: terminal}
 	}
 	if err := show.run(ctx); err != nil {
 		return err

@@ -47,17 +47,17 @@ type childEvent struct {
 // goroutine: on Linux one that stays on its thread, with which the kernel would
 // kill the children.
 type children struct {
-	dsn  string
-	news chan childNews
+	database *demoDatabase
+	news     chan childNews
 
 	running map[*child]struct{}
 	readers sync.WaitGroup
 	closing chan struct{}
 }
 
-func newChildren(dsn string) *children {
+func newChildren(database *demoDatabase) *children {
 	return &children{
-		dsn: dsn, news: make(chan childNews), running: map[*child]struct{}{}, closing: make(chan struct{}),
+		database: database, news: make(chan childNews), running: map[*child]struct{}{}, closing: make(chan struct{}),
 	}
 }
 
@@ -68,8 +68,9 @@ func (c *children) start(slot int) (*child, error) {
 		return nil, err
 	}
 	started := &child{slot: slot}
-	started.command = exec.Command(program, "demo-node", "--output", "json", "--log-level", "error",
-		"--dsn", c.dsn, "--role", demoRole, "--name", slotName(slot))
+	args := []string{"demo-node", "--output", "json", "--log-level", "error",
+		"--dsn", c.database.dsn, "--role", demoRole, "--name", slotName(slot)}
+	started.command = exec.Command(program, append(args, c.database.settings...)...)
 	started.command.Env = withoutLibpq(os.Environ())
 	started.command.Stderr = &started.log
 	started.command.SysProcAttr = childAttributes()

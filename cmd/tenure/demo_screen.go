@@ -10,10 +10,10 @@ import (
 // over. It changes nothing else of the terminal, so that whatever ends the
 // program leaves that usable.
 type demoScreen struct {
-	out     *output
-	version string
-	size    func() (width, height int, err error) // of the terminal
-	height  int                                   // lines of the last picture
+	out      *output
+	database string
+	size     func() (width, height int, err error) // of the terminal
+	height   int                                   // lines of the last picture
 }
 
 // recentFailovers is how many the picture lists.
@@ -54,7 +54,7 @@ func (v *demoScreen) crop(lines []string) []string {
 // picture returns the lines that show the moment.
 func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	lines := []string{
-		fmt.Sprintf("Tenure: %d nodes on a private PostgreSQL %s. Ctrl-C ends it.", demoNodes, v.version),
+		fmt.Sprintf("Tenure: %d nodes on a private %s. Ctrl-C ends it.", demoNodes, v.database),
 		"",
 		fmt.Sprintf("  %-8s  %-8s  %-8s  %s", "NODE", "PID", "STATE", "FOR"),
 	}

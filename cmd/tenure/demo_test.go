@@ -173,7 +173,7 @@ func TestDemoScreen(t *testing.T) {
 	one := &demoSlot{name: "node-1", state: "LEADER", since: now}
 	show := &demoShow{slots: []*demoSlot{one}, leader: one, term: 7, next: now.Add(time.Second)}
 	width, height := 80, 25
-	screen := &demoScreen{out: &output{w: &text}, version: "15.18", size: func() (int, int, error) { return width, height, nil }}
+	screen := &demoScreen{out: &output{w: &text}, database: "PostgreSQL 15.18", size: func() (int, int, error) { return width, height, nil }}
 	if err := screen.draw(show); err != nil {
 		t.Fatal(err)
 	}

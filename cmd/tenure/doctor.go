@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure"
 )
 
 const doctorLong = `Connect and say, line by line, what would break an election here, and what to do
@@ -27,7 +26,7 @@ func newDoctor(out *output) *cobra.Command {
 		Short: "Say what would break an election on this database",
 		Long:  doctorLong,
 		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.database.register(cmd.Flags())
 	return cmd
@@ -39,14 +38,14 @@ type diagnosisRecord struct {
 }
 
 type findingRecord struct {
-	Name     string            `json:"name"`
-	Severity postgres.Severity `json:"severity"` // ok, warning or failure
-	Detail   string            `json:"detail"`
-	Advice   string            `json:"advice"` // empty if there is nothing to do
+	Name     string          `json:"name"`
+	Severity tenure.Severity `json:"severity"` // ok, warning or failure
+	Detail   string          `json:"detail"`
+	Advice   string          `json:"advice"` // empty if there is nothing to do
 }
 
-func (c *doctorCommand) run(ctx context.Context) error {
-	backend, err := c.database.open(postgres.Config{})
+func (c *doctorCommand) run(cmd *cobra.Command) error {
+	backend, err := c.database.open(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
@@ -54,8 +53,8 @@ func (c *doctorCommand) run(ctx context.Context) error {
 	record := diagnosisRecord{Findings: []findingRecord{}}
 	var rows [][]string
 	failures := 0
-	for _, f := range backend.Diagnose(ctx) {
-		if f.Severity == postgres.Failure {
+	for _, f := range backend.Diagnose(cmd.Context()) {
+		if f.Severity == tenure.Failure {
 			failures++
 		}
 		detail, advice := flatten(f.Detail), flatten(f.Advice)
@@ -65,8 +64,8 @@ func (c *doctorCommand) run(ctx context.Context) error {
 			rows = append(rows, []string{"", "", "-> " + advice})
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := cmd.Context().Err(); err != nil {
+		return err
 	}
 	if err := c.out.printTable(record, rows); err != nil {
 		return err

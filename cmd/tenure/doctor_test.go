@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // examine returns what "tenure doctor" prints as JSON.
@@ -33,7 +33,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 		before := place.schemaVersion(t)
 		found := examine(t, exitDone, place.with()...)
 		for name, severity := range found {
-			if severity == postgres.Failure.String() {
+			if severity == tenure.Failure.String() {
 				t.Errorf("%s: %s", name, severity)
 			}
 		}
@@ -55,7 +55,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 func TestDoctorOnABadDatabase(t *testing.T) {
 	t.Parallel()
 	found := examine(t, exitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
-	if found["connection"] != postgres.Failure.String() {
+	if found["connection"] != tenure.Failure.String() {
 		t.Errorf("unreachable: %v", found)
 	}
 

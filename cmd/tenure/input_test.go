@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +36,11 @@ func TestBadInput(t *testing.T) {
 		{"port", []string{"run", "--role", "a", "--dsn", url + "@host:port/db"}, "cannot be parsed"},
 		{"port in a list", []string{"run", "--role", "a", "--dsn", "host=h port=x password=" + secret}, "cannot be parsed"},
 		{"escape", []string{"status", "--dsn", url + "%zz@host/db"}, "cannot be parsed"},
-		{"scheme", []string{"doctor", "--dsn", "mysql://u:" + secret + "@host/db"}, "cannot be parsed"},
+		{"scheme", []string{"doctor", "--dsn", "redis://u:" + secret + "@host/db"}, "known are postgres://"},
+		{"no such directory", []string{"run", "--role", "a", "--dsn", "sqlite:/nowhere/at/all.db"}, "does not exist"},
+		{"two databases", on("status", "--local"), "give one of them"},
+		{"schema of a file", []string{"status", "--dsn", "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "--schema", "s"}, "no schemas"},
+		{"grants on a file", []string{"migrate", "grants", "--user", "u", "--dsn", "sqlite:a.db"}, "no users"},
 		{"quote", []string{"migrate", "--dsn", "host=h password='" + secret}, "cannot be parsed"},
 		{"no sense", []string{"acquire", "--role", "a", "--dsn", secret}, "cannot be parsed"},
 		{"tls", []string{"observe", "--dsn", url + "@host/db?sslmode=" + secret}, "cannot be parsed"},

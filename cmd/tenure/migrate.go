@@ -36,7 +36,7 @@ type migrateCommand struct {
 func newMigrate(out *output) *cobra.Command {
 	c := &migrateCommand{out: out}
 	up := func(cmd *cobra.Command, _ []string) error {
-		return c.change(cmd.Context(), func(ctx context.Context, b *postgres.Backend) error { return b.Migrate(ctx) })
+		return c.change(cmd.Context(), func(ctx context.Context, b backend) error { return b.Migrate(ctx) })
 	}
 	var target int
 	down := &cobra.Command{
@@ -45,7 +45,7 @@ func newMigrate(out *output) *cobra.Command {
 			if !cmd.Flags().Changed("to") {
 				return usage("say with --to which version to go down to; 0 removes everything")
 			}
-			return c.change(cmd.Context(), func(ctx context.Context, b *postgres.Backend) error {
+			return c.change(cmd.Context(), func(ctx context.Context, b backend) error {
 				return b.MigrateDown(ctx, target)
 			})
 		},
@@ -74,7 +74,7 @@ func newMigrate(out *output) *cobra.Command {
 		&cobra.Command{
 			Use: "version", Short: "Print the version of the schema in the database", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return c.change(cmd.Context(), func(context.Context, *postgres.Backend) error { return nil })
+				return c.change(cmd.Context(), func(context.Context, backend) error { return nil })
 			},
 		},
 	)
@@ -89,10 +89,10 @@ type schemaRecord struct {
 }
 
 // change does something to the schema and prints the version that it then has.
-func (c *migrateCommand) change(ctx context.Context, do func(context.Context, *postgres.Backend) error) error {
+func (c *migrateCommand) change(ctx context.Context, do func(context.Context, backend) error) error {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
-	backend, err := c.database.open(postgres.Config{})
+	backend, err := c.database.open(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -105,16 +105,24 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, *p
 		return err
 	}
 	record := schemaRecord{c.database.schema, c.database.prefix, version}
-	text := fmt.Sprintf("schema %s, prefix %s: version %d", record.Schema, record.Prefix, version)
+	text := fmt.Sprintf("schema %s, prefix %s", record.Schema, record.Prefix)
+	if _, ok := backend.(leases); ok {
+		if !c.database.flags.Changed("schema") {
+			record.Schema = "" // where the connection leads
+		}
+		text = fmt.Sprintf("leases, prefix %s", record.Prefix)
+	}
 	if version == 0 {
-		text = fmt.Sprintf("schema %s, prefix %s: no tables", record.Schema, record.Prefix)
+		text += ": no tables"
+	} else {
+		text += fmt.Sprintf(": version %d", version)
 	}
 	return c.out.print(record, text)
 }
 
 // printSQL prints the script that creates the schema.
 func (c *migrateCommand) printSQL() error {
-	return c.printScript((*postgres.Backend).MigrationSQL)
+	return c.printScript(func(b backend) (string, error) { return b.MigrationSQL(), nil })
 }
 
 // printGrants prints what a database user needs.
@@ -122,22 +130,35 @@ func (c *migrateCommand) printGrants(user string, application bool) error {
 	if user == "" {
 		return usage("say with --user which database user the privileges are for")
 	}
-	return c.printScript(func(b *postgres.Backend) string {
-		if application {
-			return b.ApplicationGrants(user)
+	return c.printScript(func(b backend) (string, error) {
+		switch b := b.(type) {
+		case *postgres.Backend:
+			if application {
+				return b.ApplicationGrants(user), nil
+			}
+			return b.Grants(user), nil
+		case leases:
+			if application {
+				return b.ApplicationGrants(user)
+			}
+			return b.Grants(user)
+		default:
+			panic(fmt.Sprintf("a backend of type %T", b))
 		}
-		return b.Grants(user)
 	})
 }
 
-// printScript needs no database, only names.
-func (c *migrateCommand) printScript(script func(*postgres.Backend) string) error {
-	backend, err := postgres.New("host=localhost", postgres.Config{Schema: c.database.schema, Prefix: c.database.prefix})
+// printScript needs no connection, only names and the dialect.
+func (c *migrateCommand) printScript(script func(backend) (string, error)) error {
+	backend, err := c.database.offline()
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	sql := script(backend)
+	sql, err := script(backend)
+	if err != nil {
+		return err
+	}
 	if c.out.json() {
 		return c.out.print(map[string]string{"sql": sql}, "")
 	}

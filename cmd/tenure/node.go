@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // nodeFlags are the flags of commands that take part in elections.
@@ -38,7 +37,7 @@ func (f *nodeFlags) register(flags *pflag.FlagSet, logLevel string) {
 	f.settle.allowZero, f.wait.allowZero = true, true
 	flags.BoolVar(&f.manual, "manual-migrations", false, "refuse a missing or older schema instead of migrating it")
 	flags.StringVar(&f.name, "name", "", "what people call this node; default the host's name and the process id")
-	flags.Var(&f.lease, "lease", "how long the database keeps a silent node's roles; default 10s")
+	flags.Var(&f.lease, "lease", "how long the database keeps a silent node's roles; default 10s, on SQLite 3s")
 	flags.Var(&f.refresh, "refresh", "time between heartbeats; default a third of the lease")
 	flags.Var(&f.refresh, "health-interval", "the same as --refresh")
 	flags.Var(&f.margin, "margin", "how much earlier than the lease the node stops trusting itself; default a tenth of it")
@@ -72,7 +71,7 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 // with opens a node, runs fn with it, and closes it. The context bounds opening
 // only.
 func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*tenure.Node) error) error {
-	backend, err := f.database.open(postgres.Config{ManualMigrations: f.manual})
+	backend, err := f.database.open(ctx, f.manual)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const observeLong = `Print who leads, and then every change, until a signal.
@@ -65,7 +64,7 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	backend, err := c.database.open(postgres.Config{})
+	backend, err := c.database.open(cmd.Context(), false)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,15 @@ import (
 )
 
 const rootLong = `Tenure elects leaders on the PostgreSQL you already run: exactly one at a time,
-replaced within milliseconds of its death.
+replaced within milliseconds of its death. By leases it does so on SQLite, MySQL
+and MariaDB, and on PostgreSQL behind a pooler (tenure_mode=lease).
 
 Commands that talk to a database find it by --dsn, else by TENURE_DSN, PG_DSN or
 DATABASE_URL, else by the variables of libpq (PGHOST, PGSERVICE, ...).
+
+  postgres://USER@HOST/DATABASE          also as key=value pairs; ?tenure_mode=lease behind a pooler
+  mysql://USER@HOST:3306/DATABASE        also mariadb://
+  sqlite:PATH                            for the programs of one machine, as is --local
 
 Durations are written 5s, 1m30s or as seconds: 5.0.
 

@@ -14,7 +14,7 @@ import (
 )
 
 const statusLong = `Show who holds each role: by the records of the elections, and by the server's
-lock table.
+lock table. Leases have no locks: for them it shows the records alone.
 
 Without --role, --key or --key1 and --key2 it shows all roles that were ever led.
 Roles given by key are shown whether Tenure knows them or not, with every program
@@ -83,12 +83,12 @@ func (c *statusCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	backend, err := c.database.open(postgres.Config{})
+	backend, err := c.database.open(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	holders, err := backend.Holders(ctx, roles...)
+	holders, err := holdersOf(ctx, backend, roles)
 	if err == nil && len(holders) == 0 {
 		err = c.requireSchema(ctx, backend)
 	}
@@ -105,9 +105,25 @@ func (c *statusCommand) run(ctx context.Context) error {
 	return c.out.printTable(record, rows)
 }
 
+// holdersOf reads who holds roles, or all roles if none is named.
+func holdersOf(ctx context.Context, backend backend, roles []tenure.Role) ([]postgres.Holder, error) {
+	switch b := backend.(type) {
+	case *postgres.Backend:
+		return b.Holders(ctx, roles...)
+	case leases:
+		return b.holders(ctx, roles)
+	default:
+		panic(fmt.Sprintf("a backend of type %T", backend))
+	}
+}
+
 // requireSchema tells a schema without roles from none.
-func (c *statusCommand) requireSchema(ctx context.Context, backend *postgres.Backend) error {
+func (c *statusCommand) requireSchema(ctx context.Context, backend backend) error {
 	version, err := backend.SchemaVersion(ctx)
+	if _, ok := backend.(leases); ok && err == nil && version == 0 {
+		return fmt.Errorf("%w: there are no tables with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, c.database.prefix)
+	}
 	if err == nil && version == 0 {
 		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
 			tenure.ErrSchema, c.database.schema, c.database.prefix)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const stepDownLong = `Ask the leader of a role to give it up, and wait until the next term has begun.
@@ -45,7 +44,7 @@ func newStepDown(out *output) *cobra.Command {
 		Long:    stepDownLong,
 		Example: "  tenure step-down --role billing\n  tenure step-down --role billing --to api-2",
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
 	c.roles.register(flags, "give up")
@@ -62,17 +61,17 @@ type stepDownRecord struct {
 	Leader   *leaderRecord `json:"leader"` // null if nobody leads
 }
 
-func (c *stepDownCommand) run(ctx context.Context) error {
+func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	role, err := c.roles.single()
 	if err != nil {
 		return err
 	}
-	backend, err := c.database.open(postgres.Config{})
+	backend, err := c.database.open(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer backend.Close()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout.value)
+	ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout.value)
 	defer cancel()
 	request := tenure.Request{Kind: tenure.RequestStepDown, Role: role.Name(), By: whoAsks()}
 	if c.to != "" {
@@ -113,7 +112,7 @@ func (c *stepDownCommand) tell(role string, before, after *tenure.Leader) error 
 
 // await waits for another term than before, and returns nil if that has ended
 // but none has begun when the context ends.
-func (c *stepDownCommand) await(ctx context.Context, backend *postgres.Backend, before *tenure.Leader) (*tenure.Leader, error) {
+func (c *stepDownCommand) await(ctx context.Context, backend backend, before *tenure.Leader) (*tenure.Leader, error) {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	last := before
@@ -143,7 +142,7 @@ func (c *stepDownCommand) await(ctx context.Context, backend *postgres.Backend, 
 }
 
 // lookUp returns the leader of a role, nil if nobody leads it.
-func lookUp(ctx context.Context, backend *postgres.Backend, role string) (*tenure.Leader, error) {
+func lookUp(ctx context.Context, backend backend, role string) (*tenure.Leader, error) {
 	leaders, err := backend.Leaders(ctx, role)
 	if err != nil || len(leaders) == 0 {
 		return nil, err
@@ -152,7 +151,7 @@ func lookUp(ctx context.Context, backend *postgres.Backend, role string) (*tenur
 }
 
 // findNode returns the id of the node with this id or name.
-func findNode(ctx context.Context, backend *postgres.Backend, wanted string) (uuid.UUID, error) {
+func findNode(ctx context.Context, backend backend, wanted string) (uuid.UUID, error) {
 	if id, err := uuid.Parse(wanted); err == nil {
 		return id, nil
 	}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/database"
+	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// backend is what the commands need of a database, be its elections sessions or
+// leases.
+type backend interface {
+	tenure.Backend
+	tenure.Listener
+	Nodes(ctx context.Context) ([]tenure.NodeInfo, error)
+	Diagnose(ctx context.Context) []tenure.Finding
+	SchemaVersion(ctx context.Context) (int, error)
+	Migrate(ctx context.Context) error
+	MigrateDown(ctx context.Context, version int) error
+	MigrationSQL() string
+	Close()
+}
+
+// leases is a backend that closes its database. One for names only has none.
+type leases struct {
+	*lease.Backend
+	pool *sql.DB
+}
+
+func (l leases) Close() {
+	l.Backend.Close()
+	if l.pool != nil {
+		_ = l.pool.Close() // every statement is over
+	}
+}
+
+// open makes the backend. Sessions do not connect yet; of leases on SQLite the
+// file is opened.
+func (f *databaseFlags) open(ctx context.Context, manualMigrations bool) (backend, error) {
+	target, err := f.target()
+	if err != nil {
+		return nil, err
+	}
+	if !target.Leases() {
+		return f.sessions(target, manualMigrations)
+	}
+	pool, err := target.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.leases(pool, target.Dialect(), manualMigrations)
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return b, nil
+}
+
+// offline makes a backend for what needs names only. If no database is named, it
+// is PostgreSQL.
+func (f *databaseFlags) offline() (backend, error) {
+	target, err := f.target()
+	switch {
+	case err == nil && target.Leases():
+		return f.leases(nil, target.Dialect(), false)
+	case err != nil && f.flags.Changed("dsn"):
+		return nil, err
+	}
+	return postgres.New("host=localhost", postgres.Config{Schema: f.schema, Prefix: f.prefix})
+}
+
+func (f *databaseFlags) leases(pool *sql.DB, dialect lease.Dialect, manualMigrations bool) (backend, error) {
+	config := lease.Config{Prefix: f.prefix + leasePrefix, ManualMigrations: manualMigrations}
+	if f.flags.Changed("schema") {
+		config.Schema = f.schema
+	}
+	b, err := lease.NewBackend(pool, dialect, config)
+	if err != nil {
+		return nil, err
+	}
+	return leases{b, pool}, nil
+}
+
+// leasePrefix tells the tables of leases from those of sessions, which may be in
+// the same schema.
+const leasePrefix = "lease_"
+
+func (f *databaseFlags) sessions(target *database.Target, manualMigrations bool) (*postgres.Backend, error) {
+	return postgres.New(target.SessionDSN(), postgres.Config{
+		Schema: f.schema, Prefix: f.prefix, ManualMigrations: manualMigrations,
+	})
+}
+
+// target is the database that the flags or the environment name.
+func (f *databaseFlags) target() (*database.Target, error) {
+	for _, name := range []string{"schema", "prefix"} {
+		if f.flags.Lookup(name).Value.String() == "" {
+			return nil, usage("--%s is empty", name)
+		}
+	}
+	if f.local {
+		if f.flags.Changed("dsn") {
+			return nil, usage("--local and --dsn are two databases: give one of them")
+		}
+		target, err := database.Local()
+		if err == nil {
+			_, err = fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", target)
+		}
+		return target, err
+	}
+	dsn, err := f.connectionString()
+	if err != nil {
+		return nil, err
+	}
+	return database.Parse(dsn)
+}
+
+// holders is what leases know of who holds roles: their leaders. It is empty if
+// there are no tables.
+func (l leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Holder, error) {
+	version, err := l.SchemaVersion(ctx)
+	if err != nil || version == 0 && len(roles) == 0 {
+		return nil, err
+	}
+	var names []string
+	for _, role := range roles {
+		names = append(names, role.Name())
+	}
+	leaders := map[string]*tenure.Leader{}
+	if version > 0 {
+		found, err := l.Leaders(ctx, names...)
+		if err != nil {
+			return nil, err
+		}
+		for i, leader := range found {
+			leaders[leader.Role] = &found[i]
+		}
+		if len(roles) == 0 {
+			if names, err = l.Roles(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	holders := make([]postgres.Holder, len(names))
+	for i, name := range names {
+		holders[i] = postgres.Holder{Role: name, Leader: leaders[name]}
+		if i < len(roles) {
+			holders[i].Key = roles[i].LockKey(uuid.Nil)
+		} else if role, err := parseRole(name); err == nil {
+			holders[i].Key = role.LockKey(uuid.Nil)
+		}
+	}
+	return holders, nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLeases goes through the commands on a file of SQLite, with nodes as
+// processes.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	on := func(args ...string) []string { return append(args, "--dsn", dsn) }
+
+	invoke(t, on("status")...).want(t, exitUsage) // there are no tables yet
+	if got := invoke(t, on("doctor")...).want(t, exitDone); !strings.Contains(got.stdout, "none yet") {
+		t.Errorf("doctor: %s", got.stdout)
+	}
+	leader := launch(t, on("run", "--role", "r", "--name", "first", "-o", "json")...)
+	leader.await("acquired")
+	standby := launch(t, on("run", "--role", "r", "--name", "second", "-o", "json")...)
+	standby.await("acquire_failed")
+	invoke(t, on("acquire", "--role", "r")...).want(t, exitNotAcquired)
+
+	var before statusRecord
+	invoke(t, on("status", "-o", "json")...).want(t, exitDone).decode(t, &before)
+	if len(before.Roles) != 1 || before.Roles[0].Leader == nil || before.Roles[0].Leader.NodeName != "first" {
+		t.Fatalf("status: %+v", before)
+	}
+	var after stepDownRecord
+	invoke(t, on("step-down", "--role", "r", "--to", "second", "-o", "json")...).want(t, exitDone).decode(t, &after)
+	if after.Leader == nil || after.Leader.NodeName != "second" || after.Leader.Term <= before.Roles[0].Leader.Term {
+		t.Fatalf("step-down: %+v", after.Leader)
+	}
+	standby.await("acquired")
+
+	// The second node dies, and the first leads again, within one lease.
+	leader.await("acquire_failed")
+	killed := time.Now()
+	if err := standby.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	leader.await("acquired")
+	const lease = 3 * time.Second
+	if took := time.Since(killed); took > lease+time.Second {
+		t.Errorf("a killed leader was replaced after %v; the lease is %v", took, lease)
+	}
+	leader.signal(syscall.SIGTERM)
+	if code := leader.exit(); code != exitDone {
+		t.Errorf("exit code %d: %s", code, leader.log())
+	}
+	invoke(t, on("migrate", "down", "--to", "0")...).want(t, exitDone)
+	invoke(t, on("status")...).want(t, exitUsage)
+}
+
+// TestLocal: the database is a file of the user's, and that is said.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	got := invokeWith(t, []string{"XDG_STATE_HOME=" + state}, "acquire", "--role", "r", "--local").want(t, exitDone)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, state) || !strings.Contains(got.stderr, "this machine only") {
+		t.Errorf("standard error: %q", got.stderr)
+	}
+	if files, err := filepath.Glob(filepath.Join(state, "tenure", "local.db")); err != nil || len(files) != 1 {
+		t.Errorf("files %q, %v", files, err)
+	}
+}

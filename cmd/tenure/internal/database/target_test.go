@@ -69,6 +69,7 @@ func TestRefusals(t *testing.T) {
 		"postgres://u:secret@h:x/d?tenure_mode=lease":                   "cannot be parsed",
 
 		"mysql://u:se#secret@h/d":                       "percent-encoded",
+		"mysql://u@h/d#secret":                          "percent-encoded",
 		"mysql://u:secret/@h/d":                         "percent-encoded",
 		"mysql://u:%zzsecret@h/d":                       "percent-encoded",
 		"mysql://u:secret@h":                            "must name one database",

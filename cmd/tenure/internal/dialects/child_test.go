@@ -5,11 +5,28 @@ import (
 	"os"
 )
 
-// childVariable makes the test's program do something else.
-const childVariable = "TENURE_DIALECTS_CHILD"
+// childVariable makes the test's program do something else, and orderVariable
+// says the rest.
+const (
+	childVariable = "TENURE_DIALECTS_CHILD"
+	orderVariable = "TENURE_DIALECTS_ORDER"
+)
 
 // child is what a process does that a test has started; it returns its exit code.
 func child(role string) int {
-	fmt.Fprintf(os.Stderr, "there is no role %q\n", role)
-	return 2
+	var err error
+	switch role {
+	case childStands, childWrites:
+		err = nodeChild(role)
+	case childMigrates:
+		err = migrateChild()
+	default:
+		fmt.Fprintf(os.Stderr, "there is no role %q\n", role)
+		return 2
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "child: %v\n", err)
+		return 1
+	}
+	return 0
 }

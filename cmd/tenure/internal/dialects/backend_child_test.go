@@ -1,0 +1,188 @@
+package dialects
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// What a child does that is a node.
+const (
+	childStands = "stands" // it leads
+	childWrites = "writes" // it stops in a fenced transaction, once
+)
+
+// order is what a child is told.
+type order struct {
+	Driver, Source, Name string
+	Dialect              lease.Dialect
+	Lease                time.Duration
+	Record               string // the file for its periods
+}
+
+// report is a line that a child prints.
+type report struct {
+	Kind  string // "ready", "leads", "gap", "writing", "committed"
+	Term  int64
+	Lead  bool   // gap, committed: what the first look after it said
+	Error string // committed
+}
+
+var printing sync.Mutex
+
+func tell(r report) {
+	line, _ := json.Marshal(r) // it has no fields that cannot be
+	printing.Lock()
+	defer printing.Unlock()
+	_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the child is about to be killed
+}
+
+// readOrder reads what this child was told, and opens the database.
+func readOrder() (o order, backend *lease.Backend, db *sql.DB, err error) {
+	if err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o); err != nil {
+		return o, nil, nil, err
+	}
+	if db, err = sql.Open(o.Driver, o.Source); err != nil {
+		return o, nil, nil, err
+	}
+	backend, err = lease.NewBackend(db, o.Dialect, lease.Config{})
+	return o, backend, db, err
+}
+
+// nodeChild is the life of a child that is a node. It ends when its standard
+// input does.
+func nodeChild(kind string) error {
+	o, backend, db, err := readOrder()
+	if err != nil {
+		return err
+	}
+	record, err := os.OpenFile(o.Record, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	node, err := tenure.Open(ctx, backend, tenure.Config{
+		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 3, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	election, err := node.Election(tenure.NamedRole(backendRole))
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	tell(report{Kind: "ready"})
+	go watch(election, o.Lease, record)
+	if kind == childWrites {
+		return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+			// The transaction must not end because the context does: that it may
+			// not commit is for the fence to see to.
+			return writeOnce(context.WithoutCancel(ctx), db, election, term, lines)
+		})
+	}
+	if err := election.Start(ctx); err != nil {
+		return err
+	}
+	for lines.Scan() {
+	}
+	return lines.Err()
+}
+
+// writeOnce begins a fenced transaction and reports "writing"; after a line on
+// standard input it looks whether this node leads, writes and commits.
+func writeOnce(ctx context.Context, db *sql.DB, election *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
+	look := false
+	err := lease.InTx(ctx, db, nil, term, func(tx *sql.Tx) error {
+		tell(report{Kind: "writing", Term: term.Number()})
+		lines.Scan()
+		look = election.IsLeader()
+		_, err := tx.ExecContext(ctx, "INSERT INTO ledger (term) VALUES (1)")
+		return err
+	})
+	r := report{Kind: "committed", Term: term.Number(), Lead: look}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	tell(r)
+	return tenure.Done
+}
+
+// period is a time for which a node certainly trusted a term, in nanoseconds
+// since 1970.
+type period struct {
+	Term  int64
+	From  int64 // after the first look that said so
+	Last  int64 // before the last look that said so
+	Until int64 // no earlier than this its trust would have ended
+}
+
+// watch looks once a millisecond whether this node leads, and keeps the periods
+// in a file, so that nothing is lost when the process is killed.
+func watch(election *tenure.Election, lease time.Duration, record *os.File) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var (
+		current period
+		number  int64
+		last    = time.Now()
+	)
+	for {
+		before := time.Now()
+		term := election.Term()
+		if before.Sub(last) > lease/2 {
+			tell(report{Kind: "gap", Lead: term != nil})
+		}
+		last = before
+		if term != nil {
+			remaining := term.Remaining()
+			if term.Number() != current.Term {
+				current = period{Term: term.Number(), From: time.Now().UnixNano()}
+				number++
+				tell(report{Kind: "leads", Term: current.Term})
+			}
+			current.Last = before.UnixNano()
+			if remaining > 0 {
+				current.Until = before.Add(remaining).UnixNano()
+			}
+			keep(record, number-1, current)
+		}
+		<-tick.C
+	}
+}
+
+// keep writes a period to its place in a file. It is short enough to be written
+// whole or not at all.
+func keep(record *os.File, number int64, p period) {
+	bytes, err := binary.Append(nil, binary.LittleEndian, p)
+	if err == nil {
+		_, err = record.WriteAt(bytes, number*int64(len(bytes)))
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// readPeriods reads what a child has kept.
+func readPeriods(path string) ([]period, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	periods := make([]period, info.Size()/int64(binary.Size(period{})))
+	return periods, binary.Read(file, binary.LittleEndian, periods)
+}

@@ -1,0 +1,143 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// backendRole is what the nodes of most tests stand for.
+const backendRole = "scheduler"
+
+// slack is what a loaded machine may add to a bound of the protocol.
+const slack = 2 * time.Second
+
+// cluster is an installation on one database and the nodes of a test. Each node
+// has a pool of connections of its own, as a process would.
+type cluster struct {
+	t      testing.TB
+	kind   kind
+	source string
+	config tenure.Config
+	lease  lease.Config
+}
+
+// newCluster makes an installation on a database of its own.
+func newCluster(t testing.TB, k kind) *cluster {
+	t.Helper()
+	return &cluster{t: t, kind: k, source: k.source(t), config: tenure.Config{
+		Lease:         3 * time.Second,
+		CheckInterval: time.Second,
+		LockTimeout:   patience,
+		Retry:         tenure.FixedInterval{Interval: 200 * time.Millisecond},
+		Logger:        slog.New(slog.DiscardHandler),
+	}}
+}
+
+// member is a node of a cluster.
+type member struct {
+	*tenure.Node
+	t       testing.TB
+	db      *sql.DB
+	backend *lease.Backend
+}
+
+// join opens a node, closed with the test.
+func (c *cluster) join(name string) *member {
+	c.t.Helper()
+	return c.joinOn(name, c.kind.connect(c.t, c.source))
+}
+
+// joinOn is join with a pool of connections.
+func (c *cluster) joinOn(name string, db *sql.DB) *member {
+	c.t.Helper()
+	m := &member{t: c.t, db: db, backend: newBackend(c.t, db, c.kind.dialect, c.lease)}
+	config := c.config
+	config.Name = name
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	if m.Node, err = tenure.Open(ctx, m.backend, config); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(m.leave)
+	return m
+}
+
+// leave closes the node. It may have been closed, or have lost its session.
+func (m *member) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := m.Close(ctx); err != nil && !errors.Is(err, tenure.ErrTermEnded) {
+		m.t.Errorf("closing %s: %v", m.Name(), err)
+	}
+}
+
+// election returns an election of the node that is not started.
+func (m *member) election(role string) *tenure.Election {
+	m.t.Helper()
+	election, err := m.Election(tenure.NamedRole(role))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return election
+}
+
+// stand makes the node stand for a role.
+func (m *member) stand(role string) *tenure.Election {
+	m.t.Helper()
+	election := m.election(role)
+	if err := election.Start(context.Background()); err != nil {
+		m.t.Fatal(err)
+	}
+	return election
+}
+
+// leads waits until an election is won and returns the term.
+func leads(t testing.TB, election *tenure.Election) *tenure.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	term, err := election.WaitForLeadership(ctx)
+	if err != nil {
+		t.Fatalf("%s does not lead: %v", election.Node().Name(), err)
+	}
+	return term
+}
+
+// ended waits until a term is over and returns why.
+func ended(t testing.TB, term *tenure.Term) error {
+	t.Helper()
+	select {
+	case <-term.Context().Done():
+		return context.Cause(term.Context())
+	case <-time.After(patience):
+		t.Fatalf("term %d still stands after %v", term.Number(), patience)
+		return nil
+	}
+}
+
+// soon is a context for one operation of a test.
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// onKinds runs a test on each kind of database.
+func onKinds(t *testing.T, kinds []kind, test func(t *testing.T, k kind)) {
+	t.Helper()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package dialects
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A leader's process that is killed is replaced when its lease is over: not
+// earlier, since nobody can know that it is dead, and not later.
+func TestBackendKilledLeader(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		leader := c.spawn(childStands, "leader")
+		last := leader.await("leads")
+		standby := c.join("standby").stand(backendRole)
+		c.awaitHeartbeat()
+		leader.signal(syscall.SIGKILL)
+		killed := time.Now()
+		next := leads(t, standby)
+		began := time.Now()
+		t.Logf("replaced %v after it was killed, with a lease of %v", began.Sub(killed), c.config.Lease)
+		if next.Number() <= last.Term {
+			t.Errorf("Invariant 2: term %d came after term %d", next.Number(), last.Term)
+		}
+		if took := began.Sub(killed); took > c.config.Lease+slack {
+			t.Errorf("the leader was replaced after %v; want one lease of %v", took, c.config.Lease)
+		}
+		leader.kill()
+		for _, p := range leader.periods() {
+			if p.Until > began.UnixNano() {
+				t.Errorf("Invariant 1: a term began %v before the last one's trust would have ended",
+					time.Duration(p.Until-began.UnixNano()))
+			}
+		}
+		if vacant := next.Vacant(); vacant < 0 || vacant > slack {
+			t.Errorf("the role is said to have been vacant for %v; nobody can tell before the lease is over", vacant)
+		}
+	})
+}
+
+// A leader's process that is stopped for longer than its lease, in the middle of
+// a fenced transaction, does not lead when it wakes, not for one call, and what
+// it wrote is not committed.
+func TestBackendStoppedLeader(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		db := k.connect(t, c.source)
+		execute(t, db, "CREATE TABLE ledger (term bigint)")
+		leader := c.spawn(childWrites, "leader")
+		last := leader.await("writing")
+		standby := c.join("standby").stand(backendRole)
+		c.awaitHeartbeat()
+		leader.signal(syscall.SIGSTOP)
+		stopped := time.Now()
+		next := leads(t, standby)
+		if took := time.Since(stopped); took > c.config.Lease+slack {
+			t.Errorf("the leader was replaced after %v; want one lease of %v", took, c.config.Lease)
+		}
+		if next.Number() <= last.Term {
+			t.Errorf("Invariant 2: term %d came after term %d", next.Number(), last.Term)
+		}
+		leader.goOn()
+		leader.signal(syscall.SIGCONT)
+		if r := leader.await("committed"); r.Lead || !strings.Contains(r.Error, tenure.ErrFenced.Error()) {
+			t.Errorf("after waking: leads %t, and the transaction ended with %q; want ErrFenced", r.Lead, r.Error)
+		}
+		if gap := leader.await("gap"); gap.Lead {
+			t.Error("Invariant 1: the first look after waking said that it leads")
+		}
+		if rows := value(t, db, "SELECT count(*) FROM ledger"); rows != "0" {
+			t.Errorf("Invariant 3: %s rows of the old term were committed", rows)
+		}
+	})
+}
+
+// Three processes through many kills and stops: no two trust a term at once, and
+// terms grow.
+func TestBackendRandomKills(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		const duration = 20 * time.Second
+		c := newCluster(t, k)
+		c.config.Lease = time.Second
+		var all, living []*process
+		spawn := func() {
+			p := c.spawn(childStands, fmt.Sprintf("node-%d", len(all)))
+			all, living = append(all, p), append(living, p)
+		}
+		for range 3 {
+			spawn()
+		}
+		pause := func(d time.Duration) { <-time.After(d) }
+		for begun := time.Now(); time.Since(begun) < duration; {
+			pause(time.Duration(rand.IntN(1500)) * time.Millisecond)
+			i := rand.IntN(len(living))
+			if rand.IntN(3) > 0 { // mostly who led last
+				i = slices.IndexFunc(living, func(p *process) bool { return p == lastLeader(all) })
+				i = max(i, 0)
+			}
+			victim := living[i]
+			if rand.IntN(2) == 0 {
+				victim.kill()
+				living = slices.Delete(living, i, i+1)
+				spawn()
+				continue
+			}
+			victim.signal(syscall.SIGSTOP)
+			pause(time.Duration(rand.IntN(2500)) * time.Millisecond)
+			victim.signal(syscall.SIGCONT)
+		}
+		var periods []period
+		for _, p := range all {
+			p.kill()
+			for _, gap := range p.all("gap") {
+				if gap.Lead {
+					t.Logf("%s still led after a gap in its looks", p.name) // if the gap was shorter than its trust
+				}
+			}
+			if p.record != "" && len(p.all("leads")) > 0 {
+				periods = append(periods, p.periods()...)
+			}
+		}
+		checkPeriods(t, periods)
+		t.Logf("%d terms of %d processes", len(periods), len(all))
+		if len(periods) < 5 {
+			t.Errorf("there were only %d terms", len(periods))
+		}
+	})
+}
+
+// lastLeader returns the process with the highest term so far.
+func lastLeader(all []*process) *process {
+	return slices.MaxFunc(all, func(a, b *process) int { return cmp.Compare(a.highest(), b.highest()) })
+}
+
+func (p *process) highest() (term int64) {
+	for _, r := range p.all("leads") {
+		term = max(term, r.Term)
+	}
+	return term
+}
+
+// checkPeriods holds the periods of all nodes to Invariants 1 and 2.
+func checkPeriods(t *testing.T, periods []period) {
+	t.Helper()
+	slices.SortFunc(periods, func(a, b period) int { return cmp.Compare(a.Term, b.Term) })
+	for i := 1; i < len(periods); i++ {
+		last, next := periods[i-1], periods[i]
+		if last.Term == next.Term {
+			t.Errorf("Invariant 2: term %d began twice", next.Term)
+		}
+		if overlap := last.Until - next.From; overlap > 0 {
+			t.Errorf("Invariant 1: term %d was trusted %v before the trust in term %d would have ended",
+				next.Term, time.Duration(overlap), last.Term)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package dialects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A node works under a term for as long as it likes, and hands the role on when
+// its work is done.
+func TestBackendRun(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		a, b := c.join("a"), c.join("b")
+		var numbers []int64
+		work := func(_ context.Context, term *tenure.Term) error {
+			numbers = append(numbers, term.Number())
+			if !term.Valid() {
+				t.Errorf("term %d is not trusted when its work begins", term.Number())
+			}
+			return tenure.Done
+		}
+		for _, m := range []*member{a, b, a} {
+			name := fmt.Sprintf("run-%d", len(numbers))
+			if err := m.election(name).Run(soon(t), work); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []int64{1, 1, 1}; !slices.Equal(numbers, want) {
+			t.Errorf("three roles had the terms %v; want %v", numbers, want)
+		}
+		first, second := a.election(backendRole), b.election(backendRole)
+		term, err := first.Campaign(soon(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-term.Stopping()
+			_ = term.Resign(context.Background()) // the next term shows whether it did
+		}()
+		if err := first.StepDown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		next, err := second.Campaign(soon(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Number() != term.Number()+1 {
+			t.Errorf("term %d follows term %d", next.Number(), term.Number())
+		}
+		if err := next.Resign(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The time from a request by somebody outside to the next node's term: what a
+// poll, two transactions and another poll cost.
+func TestBackendStepsDownFast(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		const rounds = 7
+		c := newCluster(t, k)
+		a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+		outside := newBackend(t, k.connect(t, c.source), k.dialect, c.lease)
+		leader, standby := a, b
+		eventually(t, "somebody leads", func() bool { return a.IsLeader() || b.IsLeader() })
+		if b.IsLeader() {
+			leader, standby = b, a
+		}
+		var took []time.Duration
+		for range rounds {
+			last := leads(t, leader)
+			begun := time.Now()
+			request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole, By: "the test"}
+			if err := outside.Request(soon(t), request); err != nil {
+				t.Fatal(err)
+			}
+			next := leads(t, standby)
+			took = append(took, time.Since(begun))
+			if cause := ended(t, last); !errors.Is(cause, tenure.ErrSteppedDown) {
+				t.Errorf("the term ended with %v; want ErrSteppedDown", cause)
+			}
+			if next.Number() != last.Number()+1 {
+				t.Errorf("term %d follows term %d", next.Number(), last.Number())
+			}
+			leader, standby = standby, leader
+		}
+		slices.Sort(took)
+		t.Logf("from the request to the next term: %v (median of %d, from %v to %v)",
+			took[rounds/2], rounds, took[0], took[rounds-1])
+		if median := took[rounds/2]; median > c.config.CheckInterval {
+			t.Errorf("the median is %v: the standby did not hear of it, but looked by itself", median)
+		}
+	})
+}
+
+// A hand-over reaches the node that was named although others wait too.
+func TestBackendHandsOver(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		leader := c.join("leader").stand(backendRole)
+		last := leads(t, leader)
+		var others []*member
+		for i := range 4 {
+			m := c.join(fmt.Sprintf("other-%d", i))
+			m.stand(backendRole)
+			others = append(others, m)
+		}
+		for i, target := range []*member{others[2], others[0], others[3]} {
+			e := target.Elections()[0]
+			if i == 0 {
+				if err := leader.HandOver(soon(t), target.ID()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				err := target.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: target.ID()})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := leads(t, e)
+			if next.Number() != last.Number()+1 {
+				t.Errorf("term %d of %s follows term %d: somebody else led in between", next.Number(), target.Name(), last.Number())
+			}
+			last = next
+		}
+		stranger := tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: leader.Node().ID()}
+		stranger.Target[0] ^= 1
+		if err := others[0].backend.Request(soon(t), stranger); !errors.Is(err, tenure.ErrUnknownNode) {
+			t.Errorf("a hand-over to nobody: %v; want ErrUnknownNode", err)
+		}
+		nobody := tenure.Request{Kind: tenure.RequestStepDown, Role: "nobody's"}
+		if err := others[0].backend.Request(soon(t), nobody); !errors.Is(err, tenure.ErrNoLeader) {
+			t.Errorf("a request for a role that nobody leads: %v; want ErrNoLeader", err)
+		}
+	})
+}
+
+// A node that closes hands all its roles on at once, not a lease later.
+func TestBackendClosesGracefully(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.Lease, c.config.CheckInterval = time.Minute, time.Minute
+		a := c.join("a")
+		leads(t, a.stand(backendRole))
+		standby := c.join("b").stand(backendRole)
+		eventually(t, "the standby has tried", func() bool { return standby.State() == tenure.Follower })
+		begun := time.Now()
+		if err := a.Close(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		closed := time.Now()
+		leads(t, standby)
+		t.Logf("closing took %v, the next term began %v later", closed.Sub(begun), time.Since(closed))
+	})
+}
+
+// Observers see each change, with the leader's name and host.
+func TestBackendObserve(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.CheckInterval = time.Minute // what is seen is what was told
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		outside := newBackend(t, k.connect(t, c.source), k.dialect, c.lease)
+		if err := outside.Migrate(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		changes := tenure.Observe(ctx, outside, c.config, tenure.NamedRole(backendRole))
+		next := func() tenure.Change {
+			t.Helper()
+			select {
+			case change := <-changes:
+				return change
+			case <-time.After(patience):
+				t.Fatal("nothing was observed")
+				return tenure.Change{}
+			}
+		}
+		a := c.join("a")
+		e := a.stand(backendRole)
+		change := next()
+		if change.Leader == nil || change.Leader.NodeName != "a" || change.Leader.NodeID != a.ID() || change.Leader.Host == "" {
+			t.Fatalf("observed %+v; want that a leads", change.Leader)
+		}
+		if !change.Leader.Valid() || change.Leader.ValidFor > c.config.Lease {
+			t.Errorf("the lease of %v is said to run for %v", c.config.Lease, change.Leader.ValidFor)
+		}
+		if err := e.Shutdown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if change := next(); change.Leader != nil || change.Previous == nil || change.Previous.NodeName != "a" {
+			t.Errorf("observed %+v after %+v; want that nobody leads after a", change.Leader, change.Previous)
+		}
+		cancel()
+		for range changes { // until Observe has ended
+		}
+	})
+}
+
+// Three nodes share hundreds of roles, take them in batches, and pass all of
+// them on.
+func TestBackendManyRoles(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		const roles = 200
+		c := newCluster(t, k)
+		c.config.Lease = 10 * time.Second // while all kinds are busy at once
+		var members []*member
+		for _, name := range []string{"a", "b", "c"} {
+			m := c.join(name)
+			for i := range roles {
+				m.stand(fmt.Sprintf("role-%03d", i))
+			}
+			members = append(members, m)
+		}
+		held := func() (sum int, each []int) {
+			for _, m := range members {
+				n := 0
+				for _, e := range m.Elections() {
+					if e.IsLeader() {
+						n++
+					}
+				}
+				each = append(each, n)
+				sum += n
+			}
+			return sum, each
+		}
+		eventually(t, "all roles are led", func() bool { sum, _ := held(); return sum == roles })
+		_, each := held()
+		t.Logf("held: %v", each)
+
+		backend := members[2].backend
+		leaders, err := backend.Leaders(soon(t))
+		if err != nil || len(leaders) != roles {
+			t.Errorf("there are %d leaders, %v; want %d", len(leaders), err, roles)
+		}
+		if names, err := backend.Roles(soon(t)); err != nil || len(names) != roles || names[0] != "role-000" {
+			t.Errorf("there are %d roles, %v; want %d", len(names), err, roles)
+		}
+		if nodes, err := backend.Nodes(soon(t)); err != nil || len(nodes) != 3 || nodes[0].Name != "a" || nodes[0].ID != members[0].ID() {
+			t.Errorf("the nodes are %+v, %v; want a, b and c", nodes, err)
+		}
+		begun := time.Now()
+		if err := members[0].Close(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "all roles are led again", func() bool { sum, _ := held(); return sum == roles })
+		_, each = held()
+		t.Logf("%v after the first node began to close, held: %v", time.Since(begun), each)
+		if nodes, err := backend.Nodes(soon(t)); err != nil || len(nodes) != 2 {
+			t.Errorf("the nodes are %+v, %v; want b and c", nodes, err)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package dialects
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is this test's program again, as a node of its own.
+type process struct {
+	t       testing.TB
+	name    string
+	record  string
+	command *exec.Cmd
+	stdin   io.WriteCloser
+	ended   chan struct{} // closed at the end of its output
+
+	mu      sync.Mutex
+	news    chan struct{} // closed at the next report
+	reports []report
+}
+
+// spawn starts a child and waits until it stands. It is killed with the test.
+func (c *cluster) spawn(kind, name string) *process {
+	c.t.Helper()
+	p := c.launch(kind, name)
+	p.await("ready")
+	return p
+}
+
+// launch starts a child.
+func (c *cluster) launch(kind, name string) *process {
+	c.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p := &process{
+		t: c.t, name: name, record: filepath.Join(c.t.TempDir(), "periods"), command: exec.Command(self),
+		ended: make(chan struct{}), news: make(chan struct{}),
+	}
+	told, err := json.Marshal(order{
+		Driver: c.kind.driver, Source: c.source, Dialect: c.kind.dialect, Name: name, Lease: c.config.Lease, Record: p.record,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(told), "GORACE=atexit_sleep_ms=0")
+	p.command.Stderr = os.Stderr
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := p.command.StdoutPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if p.stdin, err = p.command.StdinPipe(); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := p.command.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go p.read(stdout)
+	c.t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) read(stdout io.Reader) {
+	defer close(p.ended)
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var r report
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue // of the test framework
+		}
+		p.mu.Lock()
+		p.reports = append(p.reports, r)
+		close(p.news)
+		p.news = make(chan struct{})
+		p.mu.Unlock()
+	}
+}
+
+// await waits for the first report of a kind.
+func (p *process) await(kind string) report {
+	p.t.Helper()
+	limit := time.After(patience)
+	for {
+		p.mu.Lock()
+		news, reports := p.news, p.reports
+		p.mu.Unlock()
+		for _, r := range reports {
+			if r.Kind == kind {
+				return r
+			}
+		}
+		select {
+		case <-news:
+		case <-p.ended:
+			p.t.Fatalf("%s ended without reporting %q", p.name, kind)
+		case <-limit:
+			p.t.Fatalf("%s did not report %q", p.name, kind)
+		}
+	}
+}
+
+// all returns the reports of a kind so far.
+func (p *process) all(kind string) (found []report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.reports {
+		if r.Kind == kind {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(s); err != nil {
+		p.t.Fatalf("%s: %v: %v", p.name, s, err)
+	}
+}
+
+// goOn sends a line to the child's standard input.
+func (p *process) goOn() {
+	p.t.Helper()
+	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
+		p.t.Fatalf("%s: %v", p.name, err)
+	}
+}
+
+// kill ends the child; also when it is stopped or has ended.
+func (p *process) kill() {
+	_ = p.command.Process.Kill()
+	<-p.ended
+	_ = p.command.Wait() // it reports the signal
+}
+
+// periods returns the times for which the child certainly trusted its terms.
+func (p *process) periods() []period {
+	p.t.Helper()
+	periods, err := readPeriods(p.record)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return periods
+}
+
+// awaitHeartbeat returns just after a heartbeat of the cluster's only node: then
+// it is in no transaction. A process that is stopped in one keeps the file of
+// SQLite locked for as long as it is stopped, and no lease can end that.
+func (c *cluster) awaitHeartbeat() {
+	c.t.Helper()
+	db := c.kind.connect(c.t, c.source)
+	const last = "SELECT max(last_heartbeat) FROM tenure_lease_sessions WHERE ended_at IS NULL"
+	before := value(c.t, db, last)
+	eventually(c.t, "a heartbeat", func() bool { return value(c.t, db, last) != before })
+}

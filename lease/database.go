@@ -109,11 +109,13 @@ func (d database) once(ctx context.Context, fn func(context.Context, querier) er
 
 // limitTransaction bounds a transaction on PostgreSQL, for itself alone: a
 // pooler gives the connection to others afterwards. A role's default must not
-// make its commit forgettable.
+// make its commit forgettable. A plan that was kept since the tables were small
+// compares every row with every value of a long list.
 func (d database) limitTransaction(ctx context.Context, tx *sql.Tx, limit time.Duration) error {
 	const set = `
 SELECT
     set_config('synchronous_commit', ` + durably + `, true),
+    set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('idle_in_transaction_session_timeout', ?, true),
     set_config('statement_timeout', ?, true),
     set_config('lock_timeout', ?, true)`

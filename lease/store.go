@@ -55,7 +55,7 @@ type Store struct {
 	// writing lets one goroutine at a time write to a file of SQLite: those that
 	// wait for the file itself sleep and try again, in no order. Nil elsewhere.
 	writing chan struct{}
-	queries storeQueries
+	queries *storeQueries
 }
 
 // NewStore makes a store on a pool of connections, which stays the caller's to

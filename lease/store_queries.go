@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,6 +33,8 @@ type storeQueries struct {
 	columns string // table
 	turn    string // lock, seconds to wait
 	endTurn string // lock
+
+	filled sync.Map // of filling to string: the statements for full lists
 }
 
 // storeWords are what the dialects say differently about these tables, which
@@ -100,9 +103,15 @@ const touchOnConflict = `ON CONFLICT (ns, candidate_id) DO UPDATE SET
     last_heartbeat_at = excluded.last_heartbeat_at,
     expires_at = excluded.expires_at`
 
-func newStoreQueries(dialect Dialect, config StoreConfig) storeQueries {
+// filling is a statement and the number of namespaces that it is for.
+type filling struct {
+	query string
+	n     int
+}
+
+func newStoreQueries(dialect Dialect, config StoreConfig) *storeQueries {
 	words := storeWords(dialect, config)
-	return storeQueries{
+	return &storeQueries{
 		dialect: dialect,
 
 		touch: words.Replace(`
@@ -192,13 +201,22 @@ SELECT
 FROM {leaders}
 WHERE ns IN {ns}`
 
-// fill renders a statement for n namespaces.
+// fill renders a statement for n namespaces. Those for one and for a full list,
+// which come again and again, are kept.
 func (q *storeQueries) fill(query string, n int) string {
+	key := filling{query, n}
+	if known, ok := q.filled.Load(key); ok {
+		return known.(string)
+	}
 	if before, rest, found := strings.Cut(query, "{rows of "); found {
 		row, after, _ := strings.Cut(rest, "}")
 		query = before + strings.Repeat(row+", ", n-1) + row + after
 	}
-	return q.dialect.render(strings.Replace(query, "{ns}", parameterList(n), 1))
+	query = q.dialect.render(strings.Replace(query, "{ns}", parameterList(n), 1))
+	if n == 1 || n == maxNamespaces {
+		q.filled.Store(key, query)
+	}
+	return query
 }
 
 // arguments are namespaces as parameters, after others.
@@ -213,5 +231,5 @@ func arguments(namespaces []string, before ...any) []any {
 
 // parameterList is a list of n parameters.
 func parameterList(n int) string {
-	return "(" + strings.TrimSuffix(strings.Repeat("?, ", n), ", ") + ")"
+	return "(" + strings.Repeat("?, ", n-1) + "?)"
 }

@@ -1,0 +1,72 @@
+package dialects
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// BenchmarkElect renews one lease with each call, as a leader does: of one
+// namespace, and each of the callers at once one of its own.
+func BenchmarkElect(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name+"/one", func(b *testing.B) {
+			store := newStore(b, k, k.open(b), time.Hour)
+			id := uuid.New()
+			for b.Loop() {
+				if _, err := store.Elect(b.Context(), "n", id); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+		})
+		b.Run(k.name+"/many", func(b *testing.B) {
+			store := newStore(b, k, k.open(b), time.Hour)
+			names := manyNamespaces(64)
+			var next atomic.Int64
+			b.SetParallelism(8)
+			b.RunParallel(func(pb *testing.PB) {
+				name, id := names[int(next.Add(1))%len(names)], uuid.New()
+				for pb.Next() {
+					if _, err := store.Elect(b.Context(), name, id); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+		})
+	}
+}
+
+// BenchmarkRenewAll renews the leases of one process in ten thousand namespaces,
+// in one call, and reports the median.
+func BenchmarkRenewAll(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			store := newStore(b, k, k.open(b), time.Hour)
+			id, names := uuid.New(), manyNamespaces(10000)
+			if _, err := store.ElectAll(b.Context(), id, names); err != nil {
+				b.Fatal(err)
+			}
+			var times []time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				seats, err := store.ElectAll(b.Context(), id, names)
+				if err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(begun))
+				if last := seats[len(seats)-1]; last.Leader != id || last.Term != 1 {
+					b.Fatalf("got %+v", last)
+				}
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(len(names))/times[len(times)/2].Seconds(), "leases/s")
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "µs-median")
+		})
+	}
+}

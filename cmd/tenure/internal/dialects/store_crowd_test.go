@@ -1,0 +1,124 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// A crowd is this many connections, in pools as of as many processes.
+const (
+	crowdPools = 8
+	crowdEach  = 25
+)
+
+// crowdSource is an empty database on a server with room for a crowd.
+func crowdSource(t *testing.T, k kind) string {
+	t.Helper()
+	room := map[string]string{"max_connections": "300"}
+	switch k.name {
+	case "PostgreSQL":
+		return pgtest.Start(t, pgtest.Options{Settings: room}).Database(t)
+	case "MariaDB":
+		server := mariatest.Start(t, mariatest.Options{Settings: room})
+		return server.DSN(server.Database(t)) + "?interpolateParams=true"
+	default:
+		return k.source(t)
+	}
+}
+
+// crowd opens all connections of a crowd and returns a store for each pool.
+func crowd(t *testing.T, k kind, source string) []*lease.Store {
+	t.Helper()
+	stores := make([]*lease.Store, crowdPools)
+	for i := range stores {
+		db := k.connect(t, source)
+		db.SetMaxOpenConns(crowdEach)
+		db.SetMaxIdleConns(crowdEach)
+		conns := make([]*sql.Conn, crowdEach)
+		for j := range conns {
+			var err error
+			if conns[j], err = db.Conn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, conn := range conns {
+			if err := conn.Close(); err != nil { // back into the pool
+				t.Fatal(err)
+			}
+		}
+		if open := db.Stats().OpenConnections; open != crowdEach {
+			t.Fatalf("%d connections are open, want %d", open, crowdEach)
+		}
+		stores[i] = newStore(t, k, db, time.Hour)
+	}
+	return stores
+}
+
+// Of two hundred connections that elect at once, for a seat that does not exist
+// or whose lease has run out, exactly one wins, and all are told so.
+func TestStoreCrowd(t *testing.T) {
+	const rounds = 100
+	for _, k := range direct {
+		t.Run(k.name, func(t *testing.T) {
+			source := crowdSource(t, k)
+			db := k.connect(t, source)
+			stores := crowd(t, k, source)
+			for round := range rounds {
+				namespace := fmt.Sprintf("round-%d", round)
+				term := int64(1)
+				if round%2 == 1 {
+					if _, err := stores[0].Elect(t.Context(), namespace, uuid.New()); err != nil {
+						t.Fatal(err)
+					}
+					execute(t, db, "UPDATE gemstone_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000' WHERE ns = '"+namespace+"'")
+					term = 2
+				}
+				electCrowd(t, stores, namespace, term)
+			}
+		})
+	}
+}
+
+func electCrowd(t *testing.T, stores []*lease.Store, namespace string, term int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ids := make([]uuid.UUID, crowdPools*crowdEach)
+	seats := make([]lease.Seat, len(ids))
+	begin := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range ids {
+		ids[i] = uuid.New()
+		running.Go(func() {
+			<-begin
+			var err error
+			if seats[i], err = stores[i%len(stores)].Elect(ctx, namespace, ids[i]); err != nil {
+				t.Errorf("%s: %v", namespace, err)
+			}
+		})
+	}
+	close(begin)
+	running.Wait()
+	winners := 0
+	for i, seat := range seats {
+		if seat.Leader == ids[i] {
+			winners++
+		}
+		if seat.Leader != seats[0].Leader || seat.Term != term {
+			t.Fatalf("%s: one was told %+v, another %+v; want term %d", namespace, seat, seats[0], term)
+		}
+	}
+	if winners != 1 {
+		t.Fatalf("%s: %d winners", namespace, winners)
+	}
+}

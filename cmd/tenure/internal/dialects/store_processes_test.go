@@ -1,0 +1,71 @@
+package dialects
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Several processes elect in one file of SQLite: every namespace has one winner,
+// of whom all were told.
+func TestStoreProcesses(t *testing.T) {
+	t.Parallel()
+	const processes = 4
+	source := sqlite(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	commands := make([]*exec.Cmd, processes)
+	outputs := make([]bytes.Buffer, processes)
+	complaints := make([]bytes.Buffer, processes)
+	for i := range commands {
+		commands[i] = exec.CommandContext(ctx, program)
+		commands[i].Env = append(os.Environ(), childVariable+"=elect", childSourceVariable+"="+source)
+		commands[i].Stdout, commands[i].Stderr = &outputs[i], &complaints[i]
+		if err := commands[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaders := make([]uuid.UUID, childRounds)
+	winners := make([]int, childRounds)
+	for i, command := range commands {
+		if err := command.Wait(); err != nil {
+			t.Errorf("process %d: %v\n%s", i, err, &complaints[i])
+		}
+	}
+	for i := range outputs {
+		lines := 0
+		for decoder := json.NewDecoder(&outputs[i]); decoder.More(); lines++ {
+			var line told
+			if err := decoder.Decode(&line); err != nil {
+				t.Fatal(err)
+			}
+			if leaders[line.Round] == uuid.Nil {
+				leaders[line.Round] = line.Leader
+			}
+			if leaders[line.Round] != line.Leader || line.Term != 1 {
+				t.Errorf("round %d: one was told %s, another %s, in term %d", line.Round, leaders[line.Round], line.Leader, line.Term)
+			}
+			if line.Candidate == line.Leader {
+				winners[line.Round]++
+			}
+		}
+		if lines != childRounds*childCandidates {
+			t.Errorf("process %d wrote %d lines", i, lines)
+		}
+	}
+	for round, n := range winners {
+		if n != 1 {
+			t.Errorf("round %d has %d winners", round, n)
+		}
+	}
+}

@@ -20,6 +20,8 @@ func child(role string) int {
 		err = nodeChild(role)
 	case childMigrates:
 		err = migrateChild()
+	case childElects:
+		err = electChild()
 	default:
 		fmt.Fprintf(os.Stderr, "there is no role %q\n", role)
 		return 2

@@ -29,7 +29,7 @@ func TestStoreProcesses(t *testing.T) {
 	complaints := make([]bytes.Buffer, processes)
 	for i := range commands {
 		commands[i] = exec.CommandContext(ctx, program)
-		commands[i].Env = append(os.Environ(), childVariable+"=elect", childSourceVariable+"="+source)
+		commands[i].Env = append(os.Environ(), childVariable+"="+childElects, orderVariable+"="+source)
 		commands[i].Stdout, commands[i].Stderr = &outputs[i], &complaints[i]
 		if err := commands[i].Start(); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,69 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/lease"
+)
+
+// childElects is a process that elects in the file of SQLite that it is told of.
+const childElects = "elects"
+
+const (
+	childRounds     = 100
+	childCandidates = 10
+)
+
+// told is what one call of Elect returned, as a line of a child's output.
+type told struct {
+	Round     int
+	Candidate uuid.UUID
+	Leader    uuid.UUID
+	Term      int64
+}
+
+// electChild elects with several candidates at once, in one namespace after the
+// other.
+func electChild() error {
+	db, err := sql.Open("sqlite", os.Getenv(orderVariable))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{Window: time.Hour})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	output := json.NewEncoder(os.Stdout)
+	var first error
+	for round := range childRounds {
+		var running sync.WaitGroup
+		for range childCandidates {
+			running.Go(func() {
+				id := uuid.New()
+				seat, err := store.Elect(ctx, fmt.Sprintf("round-%d", round), id)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					err = output.Encode(told{round, id, seat.Leader, seat.Term})
+				}
+				if first == nil {
+					first = err
+				}
+			})
+		}
+		running.Wait()
+	}
+	return first
+}

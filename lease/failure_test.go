@@ -1,0 +1,82 @@
+package lease
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Errors in the shapes in which drivers return them.
+type (
+	stateError  struct{ state string } // pgx, lib/pq
+	codeError   struct{ code int }     // modernc.org/sqlite
+	fieldError  struct{ Code int32 }   // mattn/go-sqlite3
+	numberError struct{ Number uint16 }
+)
+
+func (e stateError) Error() string    { return "SQLSTATE " + e.state }
+func (e stateError) SQLState() string { return e.state }
+func (e codeError) Error() string     { return fmt.Sprintf("code %d", e.code) }
+func (e codeError) Code() int         { return e.code }
+func (e fieldError) Error() string    { return fmt.Sprintf("code %d", e.Code) }
+func (e *numberError) Error() string  { return fmt.Sprintf("error %d", e.Number) } // go-sql-driver/mysql
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		dialect Dialect
+		err     error
+		want    error // nil if it is none of tenure's
+	}{
+		{PostgreSQL, stateError{"40001"}, tenure.ErrBusy},
+		{PostgreSQL, stateError{"40P01"}, tenure.ErrBusy},
+		{PostgreSQL, stateError{"55P03"}, tenure.ErrBusy},
+		{PostgreSQL, stateError{"25006"}, tenure.ErrReadOnly},
+		{PostgreSQL, stateError{"53100"}, tenure.ErrDiskFull},
+		{PostgreSQL, stateError{"42P01"}, tenure.ErrSchema},
+		{PostgreSQL, stateError{"42501"}, tenure.ErrPrivilege},
+		{PostgreSQL, stateError{"26000"}, tenure.ErrPooled},
+		{PostgreSQL, stateError{"57P01"}, tenure.ErrConnection},
+		{PostgreSQL, stateError{"22012"}, nil},
+		{SQLite, codeError{5}, tenure.ErrBusy},
+		{SQLite, codeError{5 | 2<<8}, tenure.ErrBusy}, // SQLITE_BUSY_SNAPSHOT
+		{SQLite, codeError{8}, tenure.ErrReadOnly},
+		{SQLite, codeError{13}, tenure.ErrDiskFull},
+		{SQLite, codeError{1}, nil},
+		{SQLite, fieldError{5}, tenure.ErrBusy},
+		{MySQL, &numberError{1213}, tenure.ErrBusy},
+		{MySQL, &numberError{1205}, tenure.ErrBusy},
+		{MySQL, &numberError{1290}, tenure.ErrReadOnly},
+		{MySQL, &numberError{1021}, tenure.ErrDiskFull},
+		{MySQL, &numberError{1146}, tenure.ErrSchema},
+		{MySQL, &numberError{1142}, tenure.ErrPrivilege},
+		{MySQL, &numberError{1064}, nil},
+		{MySQL, stateError{"40001"}, nil}, // another database's
+		{PostgreSQL, driver.ErrBadConn, tenure.ErrConnection},
+		{SQLite, context.DeadlineExceeded, tenure.ErrConnection},
+		{MySQL, io.ErrUnexpectedEOF, tenure.ErrConnection},
+		{MySQL, &net.OpError{Op: "read", Err: errors.New("reset")}, tenure.ErrConnection},
+	} {
+		for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
+			got := test.dialect.explain("elect", err)
+			if !errors.Is(got, test.err) {
+				t.Errorf("%v, %v: the error is lost in %v", test.dialect, err, got)
+			}
+			if test.want == nil && errors.Is(got, tenure.ErrTenure) || test.want != nil && !errors.Is(got, test.want) {
+				t.Errorf("%v, %v: got %v, want %v", test.dialect, err, got, test.want)
+			}
+		}
+	}
+	if err := PostgreSQL.explain("elect", nil); err != nil {
+		t.Errorf("no error has become %v", err)
+	}
+	if err := PostgreSQL.explain("elect", tenure.ErrFenced); err != tenure.ErrFenced { //nolint:errorlint // it must stay the very same
+		t.Errorf("an error that says enough has become %v", err)
+	}
+}

@@ -1,0 +1,34 @@
+package lease_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/leasetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	leasetest.RunStore(t, func(t *testing.T, window time.Duration) leasetest.Store {
+		db, err := sql.Open("pgx", pgtest.Shared(t).Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		store, err := lease.NewStore(db, lease.PostgreSQL, lease.StoreConfig{Window: window, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	})
+}

@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -116,6 +117,14 @@ type Session interface {
 	// It may be called from any goroutine, also more than once and after Close,
 	// and does not block.
 	Abort()
+}
+
+// Anchored is implemented by a [Session] whose locks live as long as its
+// connection does.
+type Anchored interface {
+	// Anchor returns the connection that keeps the locks; see [Term.Anchor].
+	// Unlike the methods of Session it may be called from any goroutine.
+	Anchor() (syscall.RawConn, error)
 }
 
 // Candidate is one role in a call of TryAcquire.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,6 +94,21 @@ func (t *Term) Remaining() time.Duration {
 		return 0
 	}
 	return t.session.trust.remaining(math.MaxInt64)
+}
+
+// Anchor returns the network connection that keeps this term's lock, or nil if
+// no connection does, as with leases. While any process has a duplicate of its
+// descriptor open, the server keeps the session and the lock even if this
+// process dies, for at most one lease after its last heartbeat: whoever must
+// finish something before others may lead holds one. The connection stays the
+// session's: make the duplicate within Control, read and write nothing, and do
+// not change its blocking mode, as [os.File.Fd] would. It may be called at any
+// time; after the session has ended, Control fails.
+func (t *Term) Anchor() (syscall.RawConn, error) {
+	if anchored, ok := t.session.conn.(Anchored); ok {
+		return anchored.Anchor()
+	}
+	return nil, nil
 }
 
 // Resign gives the term up and waits until the role is free. For a term from

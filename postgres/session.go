@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,7 +44,10 @@ type session struct {
 	abort    func()
 }
 
-var _ tenure.Session = (*session)(nil)
+var (
+	_ tenure.Session  = (*session)(nil)
+	_ tenure.Anchored = (*session)(nil)
+)
 
 // ears are what the session connection hears beside answers. They are made
 // before the connection.
@@ -226,6 +230,15 @@ func (s *session) Close() error {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
+}
+
+// Anchor implements [tenure.Anchored]. Under TLS it is the connection below.
+func (s *session) Anchor() (syscall.RawConn, error) {
+	network, ok := s.network.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a connection of type %T cannot be shared with another process", s.network)
+	}
+	return network.SyscallConn()
 }
 
 // Abort implements [tenure.Session].

@@ -128,7 +128,7 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
 			execute(t, db, libraryTables(k.dialect)...)
-			other := library{kind: k, db: db, window: time.Hour}
+			other := library{kind: k, db: db, window: 10 * time.Minute}
 			store := newStore(t, k, db, time.Hour)
 			a, b, c, d := uuid.New(), uuid.New(), uuid.New(), uuid.New()
 			foreign := func(candidate uuid.UUID) {
@@ -174,6 +174,16 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			elect(a, a, 7)
 			if leader, _, err := other.elect(t.Context(), b); err != nil || leader != a {
 				t.Errorf("the library elected %s, %v; want %s to be told", leader, err, a)
+			}
+			// If the library gave the seat to the caller, that is a term too, and
+			// its lease is renewed.
+			lapse()
+			elect(b, b, 8)
+			lapse()
+			foreign(a)
+			seat, err = store.Elect(t.Context(), "shared", a)
+			if err != nil || seat.Leader != a || seat.Term != 9 || seat.ValidFor <= other.window {
+				t.Errorf("got %+v, %v; want %s to lead term 9 for longer than %v", seat, err, a, other.window)
 			}
 		})
 	}

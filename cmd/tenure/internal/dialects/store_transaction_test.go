@@ -143,6 +143,39 @@ func TestStoreFence(t *testing.T) {
 	}
 }
 
+// While a transaction is fenced the leader stays, even if it wants to leave.
+func TestStoreFenceKeepsTheLeader(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, time.Hour)
+			a := uuid.New()
+			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			tx := begin(t, db)
+			if leads, err := store.In(tx).IsLeader(t.Context(), "n", a); err != nil || !leads {
+				t.Fatalf("IsLeader: %v, %v", leads, err)
+			}
+			left := make(chan error, 1)
+			go func() { left <- store.Unregister(t.Context(), "n", a) }()
+			select {
+			case err := <-left:
+				t.Fatalf("the leader left a seat that was fenced: %v", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-left; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Nothing is migrated in a caller's transaction; the error says what to do.
 func TestStoreTransactionWithoutTables(t *testing.T) {
 	t.Parallel()

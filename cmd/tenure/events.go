@@ -4,45 +4,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
 // eventRecord is an event of an election as it is printed.
-type eventRecord struct {
-	Time          timestamp        `json:"time"`
-	Event         tenure.EventKind `json:"event"`
-	From          string           `json:"from,omitempty"`
-	To            string           `json:"to,omitempty"`
-	Role          string           `json:"role"`
-	Term          *int64           `json:"term"` // null if the event concerns none
-	Node          uuid.UUID        `json:"node"`
-	NodeName      string           `json:"node_name"`
-	VacantSeconds *float64         `json:"vacant_seconds,omitempty"` // of acquired, if known
-	Error         string           `json:"error,omitempty"`
-}
+type eventRecord struct{ eventFields }
+
+type eventFields = record.Event // under this name since Event is one of its fields
 
 func newEventRecord(node *tenure.Node, event tenure.Event) eventRecord {
-	record := eventRecord{
-		Time: timestamp(event.At), Event: event.Kind, Role: event.Role.Name(),
-		Node: node.ID(), NodeName: node.Name(),
-	}
-	if event.Kind == tenure.EventStateChange {
-		record.From, record.To = event.From.String(), event.To.String()
-	}
-	if event.Term != nil {
-		number := event.Term.Number()
-		record.Term = &number
-		if vacant := event.Term.Vacant(); event.Kind == tenure.EventAcquired && vacant >= 0 {
-			seconds := vacant.Seconds()
-			record.VacantSeconds = &seconds
-		}
-	}
+	r := record.NewEvent(node, event)
 	if event.Err != nil {
-		record.Error = oneLine(event.Err)
+		r.Error = oneLine(event.Err)
 	}
-	return record
+	return eventRecord{r}
 }
 
 // text is the record as a line for people.

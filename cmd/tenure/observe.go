@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
 const observeLong = `Print who leads, and then every change, until a signal.
@@ -44,12 +45,7 @@ func newObserve(out *output) *cobra.Command {
 }
 
 // changeRecord is a change of leadership as it is printed.
-type changeRecord struct {
-	Time     timestamp     `json:"time"`
-	Role     string        `json:"role"`
-	Leader   *leaderRecord `json:"leader"`
-	Previous *leaderRecord `json:"previous"`
-}
+type changeRecord = record.Change
 
 func (c *observeCommand) run(cmd *cobra.Command) error {
 	roles, err := c.roles.roles()
@@ -84,6 +80,5 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 
 // tell prints a change.
 func (c *observeCommand) tell(now time.Time, change tenure.Change) error {
-	record := changeRecord{timestamp(now), change.Role, newLeaderRecord(change.Leader), newLeaderRecord(change.Previous)}
-	return c.out.print(record, fmt.Sprintf("%s  %s", shortTime(now), leadsText(change.Role, change.Leader)))
+	return c.out.print(record.NewChange(now, change), fmt.Sprintf("%s  %s", shortTime(now), leadsText(change.Role, change.Leader)))
 }

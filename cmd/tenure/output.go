@@ -8,6 +8,8 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
 // format is how a command prints.
@@ -87,19 +89,8 @@ func (o *output) write(text string) error {
 	return nil
 }
 
-// timeFormat is RFC 3339 with all nine digits of the nanoseconds.
-const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
-
 // timestamp is a time as the program prints it in JSON; null if it is zero.
-type timestamp time.Time
-
-// MarshalJSON implements json.Marshaler.
-func (t timestamp) MarshalJSON() ([]byte, error) {
-	if time.Time(t).IsZero() {
-		return []byte("null"), nil
-	}
-	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
-}
+type timestamp = record.Time
 
 // shortTime is a time as people read it.
 func shortTime(t time.Time) string {

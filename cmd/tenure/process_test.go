@@ -294,8 +294,3 @@ func kinds(events []event) []string {
 	}
 	return list
 }
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (t *timestamp) UnmarshalJSON(text []byte) error {
-	return (*time.Time)(t).UnmarshalJSON(text)
-}

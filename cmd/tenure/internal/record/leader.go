@@ -1,0 +1,45 @@
+package record
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Leader is the leader of a role.
+type Leader struct {
+	Term         int64     `json:"term"`
+	Node         uuid.UUID `json:"node"`
+	NodeName     string    `json:"node_name"`
+	Host         string    `json:"host"`
+	AcquiredAt   Time      `json:"acquired_at"`
+	LeaseUntil   Time      `json:"lease_until"`
+	ValidSeconds float64   `json:"valid_seconds"` // how long the lease still ran; negative if it had ended
+}
+
+// NewLeader returns the record of a leader, nil if there is none.
+func NewLeader(leader *tenure.Leader) *Leader {
+	if leader == nil {
+		return nil
+	}
+	return &Leader{
+		Term: leader.Term, Node: leader.NodeID, NodeName: leader.NodeName, Host: leader.Host,
+		AcquiredAt: Time(leader.AcquiredAt), LeaseUntil: Time(leader.LeaseUntil),
+		ValidSeconds: leader.ValidFor.Seconds(),
+	}
+}
+
+// Change is a change of leadership.
+type Change struct {
+	Time     Time    `json:"time"`
+	Role     string  `json:"role"`
+	Leader   *Leader `json:"leader"`   // null if nobody leads now
+	Previous *Leader `json:"previous"` // null if nobody led, or at the start
+}
+
+// NewChange returns the record of a change that was seen at a time.
+func NewChange(at time.Time, change tenure.Change) Change {
+	return Change{Time(at), change.Role, NewLeader(change.Leader), NewLeader(change.Previous)}
+}

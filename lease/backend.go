@@ -56,8 +56,8 @@ func (c Config) validate(dialect Dialect) error {
 		switch {
 		case len(name) > maxPrefix:
 			return bad("the %s %q is longer than %d bytes", what, name, maxPrefix)
-		case strings.ContainsAny(name, "\x00?{}"):
-			return bad("the %s %q contains one of ? { } or a zero byte", what, name)
+		case strings.ContainsAny(name, "\x00?%{}"):
+			return bad("the %s %q contains one of ? %% { } or a zero byte", what, name)
 		}
 	}
 	switch {
@@ -122,28 +122,6 @@ func (b *Backend) DefaultLease() time.Duration {
 		return 3 * time.Second
 	}
 	return 10 * time.Second
-}
-
-// read runs fn for questions, outside a transaction. The context's deadline
-// bounds it; one without a deadline gets one.
-func (b *Backend) read(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	if b.dialect != SQLite {
-		return b.dialect.explain(doing, fn(ctx, b.DB))
-	}
-	conn, err := b.Conn(ctx)
-	if err != nil {
-		return b.dialect.explain(doing, err)
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	restore, err := b.dialect.limit(ctx, conn, time.Until(deadline))
-	if err != nil {
-		return b.dialect.explain(doing, err)
-	}
-	defer restore()
-	return b.dialect.explain(doing, fn(ctx, conn))
 }
 
 // write runs fn, one statement that changes something, as [Backend.atomically]

@@ -71,7 +71,7 @@ func (d database) read(ctx context.Context, doing string, fn func(context.Contex
 		return d.dialect.explain(doing, err)
 	}
 	defer restore()
-	return d.dialect.explain(doing, fn(ctx, conn))
+	return d.dialect.explain(doing, d.dialect.whileLocked(ctx, func() error { return fn(ctx, conn) }))
 }
 
 // once runs fn in one transaction.
@@ -88,23 +88,42 @@ func (d database) once(ctx context.Context, fn func(context.Context, querier) er
 		return err
 	}
 	defer restore()
-	if d.dialect == SQLite {
+	switch d.dialect {
+	case SQLite:
 		return immediately(ctx, conn, fn)
+	case MySQL:
+		return byStatements(ctx, conn, fn)
 	}
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if d.dialect == PostgreSQL {
-		if err := d.limitTransaction(ctx, tx, limit); err != nil {
-			return err
-		}
+	if err := d.limitTransaction(ctx, tx, limit); err != nil {
+		return err
 	}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// byStatements runs fn in a transaction that is begun and ended by statements:
+// the driver of MySQL waits for the answer to its own Commit without a bound.
+func byStatements(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
+	for _, statement := range []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"} {
+		if err := exec(ctx, conn, statement); err != nil {
+			return err
+		}
+	}
+	err := fn(ctx, conn)
+	if err == nil {
+		err = exec(ctx, conn, "COMMIT")
+	}
+	if err != nil {
+		afterwards(ctx, conn, "ROLLBACK")
+	}
+	return err
 }
 
 // limitTransaction bounds a transaction on PostgreSQL, for itself alone: a
@@ -142,7 +161,7 @@ func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 		if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&before); err != nil {
 			return nil, err
 		}
-		set = fmt.Sprintf("PRAGMA busy_timeout = %d", max(limit.Milliseconds(), 1))
+		set = fmt.Sprintf("PRAGMA busy_timeout = %d", lockPatience.Milliseconds())
 		undo = fmt.Sprintf("PRAGMA busy_timeout = %d", before)
 	case MySQL:
 		var silence, locks int64
@@ -159,22 +178,6 @@ func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 		return nil, err
 	}
 	return func() { afterwards(ctx, conn, undo) }, nil
-}
-
-// immediately runs fn in a transaction that locks the file for writing before it
-// reads: one that begins by reading cannot wait for another when it must write.
-func immediately(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err := fn(ctx, conn)
-	if err == nil {
-		_, err = conn.ExecContext(ctx, "COMMIT")
-	}
-	if err != nil {
-		afterwards(ctx, conn, "ROLLBACK")
-	}
-	return err
 }
 
 // afterwards leaves a connection as it was. One on which that fails is not used

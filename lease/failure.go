@@ -44,9 +44,17 @@ var sqlStates = map[string]failure{
 	"42501": failurePrivilege,
 	"26000": failurePrepared, // invalid_sql_statement_name
 	"42P05": failurePrepared, // duplicate_prepared_statement
+	"08000": failureConnection,
+	"08001": failureConnection,
+	"08003": failureConnection,
+	"08004": failureConnection,
+	"08006": failureConnection,
+	"08P01": failureConnection, // of PgBouncer, whatever has become of its server
+	"53300": failureConnection, // too_many_connections
 	"57P01": failureConnection,
 	"57P02": failureConnection,
 	"57P03": failureConnection,
+	"57P05": failureConnection, // idle_session_timeout
 }
 
 // mysqlErrors are the numbers of MySQL and MariaDB.
@@ -68,6 +76,7 @@ var mysqlErrors = map[int]failure{
 	1142: failurePrivilege,
 	1143: failurePrivilege,
 	1227: failurePrivilege,
+	1040: failureConnection, // ER_CON_COUNT_ERROR
 	1053: failureConnection, // ER_SERVER_SHUTDOWN
 	1317: failureConnection, // ER_QUERY_INTERRUPTED
 	1927: failureConnection, // ER_CONNECTION_KILLED

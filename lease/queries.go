@@ -21,6 +21,7 @@ type queries struct {
 	setServer, lockSeats, closeSeats  string
 	closeSkipped, keepHistory, begin  string
 	begun, claim, vacate, giveUp      string
+	awaitSeats, newSeat               string
 	disown, vacancy, changed          string
 	leaders, seats, nodes             string
 	holder, alive, request            string
@@ -114,7 +115,7 @@ CREATE TABLE IF NOT EXISTS {news} (
 ){table options}`
 
 func newQueries(dialect Dialect, config Config) queries {
-	names := []string{"{prefix}", config.Prefix}
+	var names []string
 	for _, table := range []string{"sessions", "seats", "history", "requests", "news"} {
 		name := dialect.quote(config.Prefix + table)
 		if config.Schema != "" {
@@ -155,11 +156,16 @@ FROM (
     {for update}
 ) AS standing`),
 		prune: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
+		// A statement that was held up must not take back what a later one gave. More
+		// than two leases are the work of a clock that was set back since.
 		heartbeat: sql(`
 UPDATE {sessions}
 SET
     last_heartbeat = {now},
-    expires_at = {now} + lease_us,
+    expires_at = CASE
+        WHEN expires_at BETWEEN {now} + lease_us AND {now} + 2 * lease_us THEN expires_at
+        ELSE {now} + lease_us
+    END,
     current_connections = ?,
     current_jobs = ?,
     cpu_usage = ?,
@@ -186,8 +192,9 @@ WHERE ended_at IS NULL AND expires_at <= {now}`),
 
 		addSeats: sql(`
 {insert new} {seats} (role, lock_key, ended_at, server)
-SELECT ?, ?, 0, server FROM {news} WHERE id = 1
+VALUES %s
 {unless there}`),
+		newSeat: replacer.Replace(`(?, ?, 0, (SELECT server FROM {news} WHERE id = 1))`),
 		readSeats: sql(`
 SELECT
     t.role,
@@ -252,9 +259,13 @@ WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
 UPDATE {seats}
 SET holder = NULL
 WHERE ended_at IS NOT NULL AND holder = ? AND role IN %s`),
+		awaitSeats: sql(`SELECT role FROM {seats} WHERE role IN %s ORDER BY role {for change}`),
 		disown: sql(`
 UPDATE {seats}
-SET holder = NULL, ended_at = CASE WHEN ended_at IS NULL THEN {now} ELSE ended_at END, end_reason = ?
+SET
+    end_reason = CASE WHEN ended_at IS NULL THEN ? ELSE end_reason END,
+    holder = NULL,
+    ended_at = CASE WHEN ended_at IS NULL THEN {now} ELSE ended_at END
 WHERE holder = ? AND role IN %s`),
 		vacancy: sql(`UPDATE {news} SET vacancies = vacancies + 1 WHERE id = 1`),
 		changed: sql(`UPDATE {news} SET terms = terms + 1 WHERE id = 1`),
@@ -288,7 +299,7 @@ ORDER BY r.id`),
 		fence:        sql(fenceQueries[dialect]),
 	}
 	if dialect == PostgreSQL {
-		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('{prefix}', 5571))`)
+		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('tenure lease tables', 0))`)
 		// Closing a term does not touch a key column, so it need not wait for the
 		// fenced transactions of that term, but for others who take the seat.
 		q.closeSkipped = sql(`
@@ -335,18 +346,21 @@ var serverWords = map[Dialect][]string{
 		"{identity}", "version(), CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE '' END",
 		"{durably}", " AND set_config('synchronous_commit', " + durably + ", true) <> ''",
 		"{integer}", "bigint",
+		"{for change}", "FOR NO KEY UPDATE", // fenced transactions do not hinder it
 	},
 	SQLite: {
 		"{server}", "''",
 		"{identity}", "sqlite_version(), (SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main')",
 		"{durably}", "",
 		"{integer}", "INTEGER",
+		"{for change}", "",
 	},
 	MySQL: {
 		"{server}", "concat(@@hostname, ':', @@port, ':', @@server_id)",
 		"{identity}", "version(), ''",
 		"{durably}", "",
 		"{integer}", "SIGNED",
+		"{for change}", "FOR UPDATE",
 	},
 }
 

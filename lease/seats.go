@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,8 +163,8 @@ func (s *session) addSeats(ctx context.Context, candidates []tenure.Candidate) e
 	slices.SortFunc(missing, func(a, b tenure.Role) int { return cmp.Compare(a.Name(), b.Name()) })
 	if len(missing) > 0 {
 		err = s.backend.atomically(ctx, "add roles", func(ctx context.Context, on querier) error {
-			for _, role := range missing {
-				if err := exec(ctx, on, s.backend.queries.addSeats, role.Name(), keyOf(role)); err != nil {
+			for part := range slices.Chunk(missing, maxList) {
+				if err := s.addRows(ctx, on, part); err != nil {
 					return err
 				}
 			}
@@ -177,6 +178,18 @@ func (s *session) addSeats(ctx context.Context, candidates []tenure.Candidate) e
 		s.known[name] = struct{}{}
 	}
 	return nil
+}
+
+// addRows makes rows for roles with one statement.
+func (s *session) addRows(ctx context.Context, on querier, roles []tenure.Role) error {
+	q := s.backend.queries
+	rows, args := make([]string, len(roles)), make([]any, 0, 2*len(roles))
+	for i, role := range roles {
+		rows[i] = q.newSeat
+		args = append(args, role.Name(), keyOf(role))
+	}
+	statement := strings.Replace(q.addSeats, "%s", strings.Join(rows, ", "), 1)
+	return exec(ctx, on, s.backend.dialect.render(statement), args...)
 }
 
 // readSeats reads the seats of roles, by role.
@@ -250,7 +263,13 @@ func (s *session) disownDoubtful(ctx context.Context) error {
 	}
 	roles := slices.Sorted(maps.Keys(s.doubtful))
 	err := s.backend.atomically(ctx, "give up roles", func(ctx context.Context, on querier) error {
-		err := inLists(s.backend.dialect, s.backend.queries.disown, roles, []any{string(tenure.EndResigned), s.incarnation},
+		// The commit in doubt may still be under way. It has locked the rows; the
+		// next statement sees what has become of them.
+		err := s.inLists(ctx, on, s.backend.queries.awaitSeats, roles)
+		if err != nil {
+			return err
+		}
+		err = inLists(s.backend.dialect, s.backend.queries.disown, roles, []any{string(tenure.EndResigned), s.incarnation},
 			func(query string, args []any) error { return exec(ctx, on, query, args...) })
 		if err != nil {
 			return err

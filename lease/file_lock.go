@@ -1,0 +1,39 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// lockPatience is how long SQLite itself waits for the lock of its file.
+const lockPatience = 10 * time.Millisecond
+
+// whileLocked runs do again for as long as SQLite finds its file locked and the
+// context lives. SQLite's own waiting would do for neither: it looks less and
+// less often, at last ten times a second, so that a few programs that write
+// without a pause can keep it out for ever, and a context does not interrupt it.
+func (d Dialect) whileLocked(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if d != SQLite || d.failureOf(err) != failureBusy || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// immediately runs fn in a transaction that locks the file for writing before it
+// reads: one that begins by reading cannot wait for another when it must write.
+func immediately(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
+	err := SQLite.whileLocked(ctx, func() error { return exec(ctx, conn, "BEGIN IMMEDIATE") })
+	if err != nil {
+		return err
+	}
+	if err = fn(ctx, conn); err == nil {
+		err = SQLite.whileLocked(ctx, func() error { return exec(ctx, conn, "COMMIT") })
+	}
+	if err != nil {
+		afterwards(ctx, conn, "ROLLBACK")
+	}
+	return err
+}

@@ -128,7 +128,7 @@ type period struct {
 
 // watch looks once a millisecond whether this node leads, and keeps the periods
 // in a file, so that nothing is lost when the process is killed.
-func watch(election *tenure.Election, lease time.Duration, record *os.File) {
+func watch(election *tenure.Election, length time.Duration, record *os.File) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	var (
@@ -139,7 +139,7 @@ func watch(election *tenure.Election, lease time.Duration, record *os.File) {
 	for {
 		before := time.Now()
 		term := election.Term()
-		if before.Sub(last) > lease/2 {
+		if before.Sub(last) > length/2 {
 			tell(report{Kind: "gap", Lead: term != nil})
 		}
 		last = before

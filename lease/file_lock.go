@@ -14,10 +14,19 @@ const lockPatience = 10 * time.Millisecond
 // less often, at last ten times a second, so that a few programs that write
 // without a pause can keep it out for ever, and a context does not interrupt it.
 func (d Dialect) whileLocked(ctx context.Context, do func() error) error {
+	var locked error
 	for {
 		err := do()
-		if d != SQLite || d.failureOf(err) != failureBusy || ctx.Err() != nil {
+		switch {
+		case d == SQLite && d.failureOf(err) == failureBusy:
+			locked = err
+		case locked != nil && ctx.Err() != nil:
+			return locked // says more than that the time is over
+		default:
 			return err
+		}
+		if ctx.Err() != nil {
+			return locked
 		}
 	}
 }

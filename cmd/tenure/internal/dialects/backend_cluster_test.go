@@ -26,17 +26,25 @@ type cluster struct {
 	source string
 	config tenure.Config
 	lease  lease.Config
+	logged *failures
 }
 
 // newCluster makes an installation on a database of its own.
 func newCluster(t testing.TB, k kind) *cluster {
 	t.Helper()
-	return &cluster{t: t, kind: k, source: k.source(t), config: tenure.Config{
+	return clusterOn(t, k, k.source(t))
+}
+
+// clusterOn makes an installation on an empty database.
+func clusterOn(t testing.TB, k kind, source string) *cluster {
+	t.Helper()
+	logged := &failures{}
+	return &cluster{t: t, kind: k, source: source, logged: logged, config: tenure.Config{
 		Lease:         3 * time.Second,
 		CheckInterval: time.Second,
 		LockTimeout:   patience,
 		Retry:         tenure.FixedInterval{Interval: 200 * time.Millisecond},
-		Logger:        slog.New(slog.DiscardHandler),
+		Logger:        slog.New(logged),
 	}}
 }
 
@@ -124,9 +132,12 @@ func ended(t testing.TB, term *tenure.Term) error {
 }
 
 // soon is a context for one operation of a test.
-func soon(t testing.TB) context.Context {
+func soon(t testing.TB) context.Context { t.Helper(); return limited(t, patience) }
+
+// limited is a context with a limit.
+func limited(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }

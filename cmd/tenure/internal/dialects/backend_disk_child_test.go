@@ -1,0 +1,116 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// childFills is a child that leads on a disk of its own, fills it, and makes
+// room again. It reports "full" with what went otherwise than it should.
+const childFills = "fills"
+
+// diskBytes is the size of that disk: less than SQLite lets its log grow, so
+// that every heartbeat needs room.
+const diskBytes = 1 << 20
+
+func fillChild() error {
+	o, _, _, err := readOrder()
+	if err != nil {
+		return err
+	}
+	directory, err := os.MkdirTemp("", "tenure-disk-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(directory)
+	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", diskBytes)); err != nil {
+		return fmt.Errorf("mounting a small disk: %w", err)
+	}
+	defer syscall.Unmount(directory, syscall.MNT_DETACH) //nolint:errcheck // it goes with the process's namespace
+	r := report{Kind: "full"}
+	if err := leadOnFullDisk(directory, o.Lease); err != nil {
+		r.Error = err.Error()
+	}
+	tell(r)
+	return nil
+}
+
+func leadOnFullDisk(directory string, length time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(directory, "leases.db")+"?_pragma=journal_mode(WAL)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	backend, err := lease.NewBackend(db, lease.SQLite, lease.Config{})
+	if err != nil {
+		return err
+	}
+	logged := &failures{}
+	node, err := tenure.Open(ctx, backend, tenure.Config{Lease: length, Logger: slog.New(logged)})
+	if err != nil {
+		return err
+	}
+	election, err := node.Election(tenure.NamedRole(backendRole))
+	if err == nil {
+		err = election.Start(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	term, err := election.WaitForLeadership(ctx)
+	if err != nil {
+		return err
+	}
+	ballast := filepath.Join(directory, "ballast")
+	if err := fill(ballast); err != nil {
+		return err
+	}
+	full := time.Now()
+	<-term.Context().Done()
+	if took := time.Since(full); took > length {
+		return fmt.Errorf("trust ended after %v, with a lease of %v", took, length)
+	}
+	if !logged.have(tenure.ErrDiskFull) {
+		return fmt.Errorf("no error says that the disk is full; there were %q", logged.kept)
+	}
+	if err := os.Remove(ballast); err != nil {
+		return err
+	}
+	next, err := election.WaitForLeadership(ctx)
+	if err != nil {
+		return fmt.Errorf("there is room again: %w", err)
+	}
+	if next.Number() <= term.Number() {
+		return fmt.Errorf("term %d came after term %d", next.Number(), term.Number())
+	}
+	return node.Close(ctx)
+}
+
+// fill writes a file until there is no room left.
+func fill(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for {
+		if _, err := file.Write(make([]byte, 4096)); err != nil {
+			if errors.Is(err, syscall.ENOSPC) {
+				return nil
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package dialects
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// sqliteKind is SQLite among the kinds.
+var sqliteKind = kinds[2]
+
+// A file that another program keeps locked ends trust in time; when it is free
+// again, somebody leads.
+func TestBackendLockedFile(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, sqliteKind)
+	c.config.Lease = time.Second
+	a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+	oneLeader(t, a, b)
+	eventually(t, "somebody leads", func() bool { return a.IsLeader() || b.IsLeader() })
+	term := a.Term()
+	if term == nil {
+		term = b.Term()
+	}
+	db := c.kind.connect(t, c.source)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	locked := time.Now()
+	if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+		t.Errorf("the term ended with %v; want ErrTrustExpired", cause)
+	}
+	if took := time.Since(locked); took > c.config.Lease {
+		t.Errorf("trust ended after %v, with a lease of %v", took, c.config.Lease)
+	}
+	c.logged.wants(t, tenure.ErrBusy)
+	backend := newBackend(t, db, lease.SQLite, lease.Config{})
+	request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}
+	begun := time.Now()
+	if err := backend.Request(limited(t, 500*time.Millisecond), request); !errors.Is(err, tenure.ErrBusy) {
+		t.Errorf("a request to a locked file: %v; want ErrBusy", err)
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("a request with half a second took %v", took)
+	}
+	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
+}
+
+// A node whose file takes no writes any more is not leader for long, and says
+// why; when the file does again, it recovers.
+func TestBackendReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, sqliteKind)
+	c.config.Lease = time.Second
+	db := c.kind.connect(t, c.source)
+	db.SetMaxOpenConns(1) // which keeps what is set below
+	a := c.joinOn("a", db).stand(backendRole)
+	term := leads(t, a)
+	execute(t, db, "PRAGMA query_only = 1")
+	_ = ended(t, term)
+	c.logged.wants(t, tenure.ErrReadOnly)
+	execute(t, db, "PRAGMA query_only = 0")
+	if next := leads(t, a); next.Number() <= term.Number() {
+		t.Errorf("Invariant 2: term %d came after term %d", next.Number(), term.Number())
+	}
+
+	readOnly := newBackend(t, c.kind.connect(t, c.source+"&mode=ro"), lease.SQLite, lease.Config{})
+	c.config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
+	node, err := tenure.Open(soon(t), readOnly, c.config)
+	if !errors.Is(err, tenure.ErrReadOnly) {
+		t.Errorf("opening a node on a read-only file: %v; want ErrReadOnly", err)
+	}
+	if node != nil {
+		_ = node.Close(soon(t))
+	}
+	if leaders, err := readOnly.Leaders(soon(t)); err != nil || len(leaders) != 1 {
+		t.Errorf("reading from a read-only file: %v, %v", leaders, err)
+	}
+}
+
+// On a disk that is full, trust ends in time, with an error that says so; when
+// there is room again, the node recovers.
+func TestBackendFullDisk(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, sqliteKind)
+	c.config.Lease = time.Second
+	p := c.launch(childFills, "full")
+	if r := p.await("full"); r.Error != "" {
+		t.Error(r.Error)
+	}
+	<-p.ended
+	if err := p.command.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,98 @@
+package dialects
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// failures is a handler of logs that keeps the errors in them.
+type failures struct {
+	mu   sync.Mutex
+	kept []error
+}
+
+func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *failures) WithGroup(string) slog.Handler            { return f }
+
+func (f *failures) Handle(_ context.Context, record slog.Record) error {
+	record.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.kept = append(f.kept, err)
+		}
+		return true
+	})
+	return nil
+}
+
+// have reports whether an error of this sort was logged.
+func (f *failures) have(want error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.kept, func(err error) bool { return errors.Is(err, want) })
+}
+
+// wants fails the test unless an error of this sort was logged.
+func (f *failures) wants(t *testing.T, want error) {
+	t.Helper()
+	if !f.have(want) {
+		t.Errorf("no error says %q; there were %q", want, f.kept)
+	}
+}
+
+// oneLeader looks once a millisecond at elections for one role, in nodes of this
+// process, and holds them to Invariants 1 and 2.
+func oneLeader(t *testing.T, elections ...*tenure.Election) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		var last *tenure.Term
+		for ctx.Err() == nil {
+			last = lookAtAll(t, elections, last)
+			<-tick.C
+		}
+	}()
+}
+
+// lookAtAll returns the last term that was seen. A term that stands before and
+// after the looks at the others stood in between: trust that ended stays ended.
+func lookAtAll(t *testing.T, elections []*tenure.Election, last *tenure.Term) *tenure.Term {
+	t.Helper()
+	first := make([]*tenure.Term, len(elections))
+	for i, e := range elections {
+		first[i] = e.Term()
+	}
+	var leading []*tenure.Term
+	for i, e := range elections {
+		if first[i] != nil && e.Term() == first[i] {
+			leading = append(leading, first[i])
+		}
+	}
+	if len(leading) > 1 {
+		t.Errorf("Invariant 1: the terms %d and %d of %s are trusted at once", leading[0].Number(), leading[1].Number(), leading[0].Role())
+	}
+	for _, term := range leading {
+		if last != nil && term != last && term.Number() <= last.Number() {
+			t.Errorf("Invariant 2: term %d of %s came after term %d", term.Number(), term.Role(), last.Number())
+		}
+		last = term
+	}
+	return last
+}

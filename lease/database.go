@@ -60,7 +60,7 @@ func (d database) read(ctx context.Context, doing string, fn func(context.Contex
 	if d.dialect != SQLite {
 		return d.dialect.explain(doing, fn(ctx, d.DB))
 	}
-	conn, err := d.Conn(ctx)
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return d.dialect.explain(doing, err)
 	}
@@ -74,11 +74,31 @@ func (d database) read(ctx context.Context, doing string, fn func(context.Contex
 	return d.dialect.explain(doing, d.dialect.whileLocked(ctx, func() error { return fn(ctx, conn) }))
 }
 
-// once runs fn in one transaction.
+// connect takes a connection. Processes that open a new file of SQLite at the
+// same time, each with its journal mode to set, are not made to wait for each
+// other but refused.
+func (d database) connect(ctx context.Context) (*sql.Conn, error) {
+	pause := time.NewTicker(5 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		conn, err := d.Conn(ctx)
+		if err == nil || d.dialect != SQLite || d.dialect.failureOf(err) != failureBusy {
+			return conn, err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// once runs fn in one transaction. The server gives up waiting a little earlier
+// than the context ends, to say that it waited, and to keep the connection.
 func (d database) once(ctx context.Context, fn func(context.Context, querier) error) error {
 	deadline, _ := ctx.Deadline()
-	limit := max(time.Until(deadline), time.Millisecond)
-	conn, err := d.Conn(ctx)
+	limit := max(time.Until(deadline)*9/10, time.Millisecond)
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,8 +189,8 @@ func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 			return nil, err
 		}
 		const form = "SET SESSION wait_timeout = %d, innodb_lock_wait_timeout = %d"
-		seconds := int64(max((limit+time.Second-1)/time.Second, 1))
-		set, undo = fmt.Sprintf(form, seconds, seconds), fmt.Sprintf(form, silence, locks)
+		seconds := int64(max(limit/time.Second, 1))
+		set, undo = fmt.Sprintf(form, seconds+1, seconds), fmt.Sprintf(form, silence, locks)
 	default:
 		return func() {}, nil
 	}

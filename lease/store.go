@@ -177,6 +177,11 @@ func (s *Store) write(ctx context.Context, doing string, fn func(context.Context
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	return s.inTurn(ctx, doing, fn)
+}
+
+// inTurn runs fn in a transaction of its own.
+func (s *Store) inTurn(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if s.writing != nil {

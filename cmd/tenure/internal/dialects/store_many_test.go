@@ -1,6 +1,7 @@
 package dialects
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,17 +65,19 @@ func TestStoreElectAllAtOnce(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			store := newStore(t, k, k.open(t), 700*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			defer cancel()
 			var mu sync.Mutex
 			leaders := map[string]uuid.UUID{}
 			var running sync.WaitGroup
 			for i := range 4 {
 				running.Go(func() {
-					id, names := uuid.New(), manyNamespaces(900)
+					id, names := uuid.New(), manyNamespaces(500)
 					if i%2 == 1 {
 						slices.Reverse(names)
 					}
 					for range 4 {
-						seats, err := store.ElectAll(t.Context(), id, names)
+						seats, err := store.ElectAll(ctx, id, names)
 						if err != nil {
 							t.Errorf("ElectAll: %v", err)
 							return

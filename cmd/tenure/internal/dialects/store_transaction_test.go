@@ -176,6 +176,37 @@ func TestStoreFenceKeepsTheLeader(t *testing.T) {
 	}
 }
 
+// A seat that another keeps locked until the deadline is an error that says so.
+func TestStoreBusy(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			db := k.open(t)
+			store := newStore(t, k, db, time.Hour)
+			a := uuid.New()
+			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			tx := begin(t, db)
+			if _, err := store.In(tx).Elect(t.Context(), "n", a); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			if _, err := store.Elect(ctx, "n", a); !errors.Is(err, tenure.ErrBusy) {
+				t.Errorf("%v; want ErrBusy", err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
 // Nothing is migrated in a caller's transaction; the error says what to do.
 func TestStoreTransactionWithoutTables(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 )
 
 // The exit codes of the program.
@@ -17,15 +18,26 @@ const (
 	exitNotAcquired = 1 // the role did not go to whom it was wanted for
 	exitUsage       = 2 // the user must change something: an argument, the connection string, a privilege, the schema
 	exitDatabase    = 3 // the database cannot be reached, or not be used
+
+	// Those of "tenure run" for a command, as a shell has them. A command that
+	// ended by itself passes its own code on.
+	exitNotExecutable = guardian.CodeNotExecutable
+	exitNotFound      = guardian.CodeNotFound
 )
 
-// exitError is an error with its exit code.
+// exitError is an error with its exit code. Without an error there is nothing to
+// say: the code is that of a command which has spoken for itself.
 type exitError struct {
 	code int
 	err  error
 }
 
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
 func (e *exitError) Unwrap() error { return e.err }
 
 // usage reports bad input.
@@ -67,7 +79,8 @@ func exitCode(err error) int {
 // report writes the result of a command, if it is an error, as one line, and
 // returns its exit code.
 func report(w io.Writer, err error) int {
-	if err != nil {
+	var coded *exitError
+	if err != nil && (!errors.As(err, &coded) || coded.err != nil) {
 		fmt.Fprintf(w, "tenure: %s\n", oneLine(err))
 	}
 	return exitCode(err)

@@ -11,7 +11,18 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-const runLong = `Stand for one or more roles and print each event until a signal.
+const runLong = `Stand for one or more roles and print each event until a signal, or, with a
+command, run it while this node leads.
+
+With -- COMMAND there is one role, and the command runs while it is led. Before
+the term can end, the command and all its descendants are dead. When the role is
+given up, and on SIGTERM or SIGINT, they first have --grace to end. The command
+has TENURE_ROLE, TENURE_TERM (the fencing token), TENURE_NODE and
+TENURE_NODE_NAME in its environment; its input, output and errors are this
+program's. Events are logged on standard error. What the command ends with by
+itself is the exit code, unless --restart starts it again.
+
+Without a command:
 
 On SIGTERM or SIGINT the roles are released and the program exits 0. A database
 that cannot be reached is tried again until a signal; one that must not be used
@@ -28,9 +39,10 @@ stopped), role, term, node and node_name.`
 
 // runCommand stands in elections.
 type runCommand struct {
-	out   *output
-	node  nodeFlags
-	roles roleFlags
+	out     *output
+	node    nodeFlags
+	roles   roleFlags
+	command commandFlags
 
 	retryBase     duration
 	retryMax      duration
@@ -41,18 +53,31 @@ type runCommand struct {
 func newRun(out *output) *cobra.Command {
 	c := &runCommand{out: out}
 	cmd := &cobra.Command{
-		Use:     "run --role NAME",
-		Short:   "Stand for roles and print each event until a signal",
-		Long:    runLong,
-		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("tenure run cannot run a command (%q) in this version; it only stands for the role", args[0])
+		Use:   "run --role NAME [-- COMMAND [ARGUMENT...]]",
+		Short: "Stand for roles and print each event, or run a command while leading",
+		Long:  runLong,
+		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json\n" +
+			"  tenure run --role reports -- ./reports --port 8080\n  tenure run --role backup --once --no-leader-exit 0 -- ./backup.sh",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash == 0 && len(args) == 0:
+				return usage("there is no command after --")
+			case dash != 0 && len(args) > 0:
+				return usage("write -- before the command: tenure run --role NAME -- %s", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return c.runGuarded(cmd.Context(), cmd, args)
+			}
+			if err := c.command.unused(); err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), cmd)
+		},
 	}
+	c.command.register(cmd.Flags())
 	c.register(cmd.Flags())
 	return cmd
 }

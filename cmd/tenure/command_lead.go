@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+)
+
+// leading runs a command in every term of a role.
+type leading struct {
+	plan        plan
+	role        tenure.Role
+	node        *tenure.Node
+	log         *slog.Logger
+	environment []string
+	stdin       *os.File
+	signals     <-chan os.Signal
+	ctx         context.Context // ends when this program is asked to end
+	result      error           // what this program ends with, if not because it was asked to
+}
+
+// lead runs the command in one term. It returns when none of its processes
+// lives, so that the role is never released before (Invariant 4).
+func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
+	log := l.log.With("role", l.role.Name(), "term", term.Number(), "command", filepath.Base(l.plan.path))
+	pause := restartPause{}
+	for l.awaitTrust(term) {
+		l.dropSignals()
+		start := time.Now()
+		end, err := guardian.Run(term, l.guarded(term, log))
+		pause.ran(time.Since(start))
+		over := ending(term)
+		switch {
+		case err != nil && !over:
+			log.Error("the command could not be run", "error", err)
+			end.Code = exitNotExecutable
+		case end.Stopped && !over:
+			log.Warn("the command was ended: trust in the term was about to end. It is started again when that is renewed")
+			continue
+		case over:
+			log.Info("the command has ended with the term", "exit_code", end.Code)
+			return l.interrupted(ctx)
+		default:
+			log.Info("the command has ended", "exit_code", end.Code)
+		}
+		if l.plan.once || !l.plan.restart.again(end.Code) {
+			l.result = &exitError{end.Code, nil}
+			if err != nil {
+				l.result = &exitError{end.Code, err}
+			}
+			return tenure.Done
+		}
+		wait := pause.next()
+		log.Info("the command is started again", "in", wait)
+		if !sleep(term, wait) {
+			break
+		}
+	}
+	return l.interrupted(ctx)
+}
+
+// interrupted is the result of a term that ended before the command did.
+func (l *leading) interrupted(ctx context.Context) error {
+	if !l.plan.once || l.ctx.Err() != nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = tenure.ErrSteppedDown
+	}
+	l.result = notAcquired("the term ended before the command did: %w", cause)
+	return tenure.Done
+}
+
+// guarded is the command as it runs in a term.
+func (l *leading) guarded(term *tenure.Term, log *slog.Logger) guardian.Command {
+	return guardian.Command{
+		Path: l.plan.path, Args: l.plan.args, Env: termEnvironment(l.environment, l.node, term), Stdin: l.stdin,
+		Grace: l.plan.grace, Lead: l.plan.lead, Refresh: l.plan.refresh,
+		StopSignal: l.stopSignal, Signals: l.signals, Logger: log,
+		Started: func(pid int) { log.Info("the command has started", "pid", pid) },
+	}
+}
+
+// dropSignals forgets the signals that came while there was no command.
+func (l *leading) dropSignals() {
+	for {
+		select {
+		case received := <-l.signals:
+			l.log.Info("a signal came while no command ran", "signal", received.String())
+		default:
+			return
+		}
+	}
+}
+
+// awaitTrust waits until a command would not be asked to end as soon as it has
+// started. It returns false if the term ends instead.
+func (l *leading) awaitTrust(term *tenure.Term) bool {
+	for term.Remaining() <= l.plan.grace+l.plan.lead {
+		if !sleep(term, l.plan.refresh/4) {
+			return false
+		}
+	}
+	return !ending(term)
+}
+
+// ending reports whether a term has ended or was asked to end.
+func ending(term *tenure.Term) bool {
+	select {
+	case <-term.Stopping():
+	case <-term.Context().Done():
+	default:
+		return false
+	}
+	return true
+}
+
+// sleep pauses; it returns false at once when the term ends or was asked to.
+func sleep(term *tenure.Term, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-term.Stopping():
+	case <-term.Context().Done():
+	}
+	return false
+}
+
+// restartPause is the growing pause between the runs of a command.
+type restartPause struct{ last time.Duration }
+
+// The pauses before a command is started again, and the life after which it
+// counts as healthy.
+const (
+	shortestPause = 100 * time.Millisecond
+	longestPause  = 30 * time.Second
+	healthyLife   = time.Minute
+)
+
+// ran notes how long the command lived.
+func (p *restartPause) ran(life time.Duration) {
+	if life >= healthyLife {
+		p.last = 0
+	}
+}
+
+func (p *restartPause) next() time.Duration {
+	p.last = min(max(shortestPause, 2*p.last), longestPause)
+	return p.last
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "os"
+
+// forwardedSignals catches nothing: this system has no such signals.
+func forwardedSignals() (signals <-chan os.Signal, stop func()) { return nil, func() {} }

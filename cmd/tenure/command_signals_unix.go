@@ -1,0 +1,22 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// forwardedSignals catches the signals that mean the command, not this program.
+// Those that this program was started to ignore stay ignored, for the command
+// too.
+func forwardedSignals() (signals <-chan os.Signal, stop func()) {
+	caught := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	return caught, func() { signal.Stop(caught) }
+}

@@ -1,0 +1,79 @@
+package guardian
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// moment is a reading in nanoseconds of a clock that all processes of a machine
+// share and that goes on while they are stopped or the machine is suspended.
+type moment int64
+
+// now reads the clock.
+func now() moment {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic(fmt.Sprintf("guardian: CLOCK_BOOTTIME: %v", err)) // every kernel since 2.6.39 has it
+	}
+	return moment(t.Nano())
+}
+
+func (m moment) add(d time.Duration) moment { return m + moment(d) }
+func (m moment) sub(o moment) time.Duration { return time.Duration(m - o) }
+
+// alarm rings when the clock reaches a moment, also if that happened while this
+// process was stopped.
+type alarm struct {
+	rings chan struct{}
+	timer *os.File
+	done  chan struct{}
+}
+
+func newAlarm() (*alarm, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("timerfd: %w", err)
+	}
+	a := &alarm{rings: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), done: make(chan struct{})}
+	go a.listen()
+	return a, nil
+}
+
+// listen rings. A ring may be of a moment that was moved meanwhile, so who hears
+// one looks at the clock.
+func (a *alarm) listen() {
+	defer close(a.done)
+	for expirations := make([]byte, 8); ; {
+		if _, err := a.timer.Read(expirations); err != nil {
+			return
+		}
+		select {
+		case a.rings <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// set moves the alarm. A moment that has passed rings at once.
+func (a *alarm) set(at moment) error {
+	raw, err := a.timer.SyscallConn()
+	if err != nil {
+		return err
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, int64(at)))}
+	var failure error
+	err = raw.Control(func(fd uintptr) { failure = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &spec, nil) })
+	if err == nil {
+		err = failure
+	}
+	return err
+}
+
+// stop ends the alarm.
+func (a *alarm) stop() {
+	_ = a.timer.Close() // makes the read return
+	<-a.done
+}

@@ -1,0 +1,155 @@
+//go:build unix
+
+package guardian
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// sendTimeout bounds a message to the other side. Its buffer holds hundreds, so
+// one that must wait finds nobody who reads.
+const sendTimeout = 250 * time.Millisecond
+
+// maxMessage bounds the first message, which comes with the anchor.
+const maxMessage = 4096
+
+// order is what the supervisor tells the guardian. Moments are those of [now].
+type order struct {
+	Begin    *limits        `json:"begin,omitempty"`    // start the command; always the first
+	Deadline moment         `json:"deadline,omitempty"` // trust ends now at this moment
+	Signal   syscall.Signal `json:"signal,omitempty"`   // hand this signal on
+	Stop     syscall.Signal `json:"stop,omitempty"`     // end the command politely, with this signal first
+	Kill     bool           `json:"kill,omitempty"`     // kill everything
+}
+
+// limits are the durations that a guardian keeps.
+type limits struct {
+	Grace    time.Duration `json:"grace"`    // from the request to end until the kill
+	Lead     time.Duration `json:"lead"`     // from the kill until trust ends
+	Deadline moment        `json:"deadline"` // when trust ends unless an order moves it
+}
+
+// report is what the guardian tells the supervisor.
+type report struct {
+	PID    int    `json:"pid,omitempty"`    // the command has started
+	Failed string `json:"failed,omitempty"` // it has not, and why; the guardian ends
+	Gone   *end   `json:"gone,omitempty"`   // it and all its descendants have ended; the guardian ends
+}
+
+// end is how a command ended.
+type end struct {
+	Code    int  `json:"code"`    // its exit code, or 128 + the signal that killed it
+	Stopped bool `json:"stopped"` // it had been told to end, or was killed, by the guardian
+}
+
+// socketPair returns the two ends of a connection between two processes.
+func socketPair() (near *net.UnixConn, far *os.File, err error) {
+	syscall.ForkLock.RLock()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+		syscall.CloseOnExec(pair[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	far = os.NewFile(uintptr(pair[1]), "control")
+	near, err = connection(os.NewFile(uintptr(pair[0]), "control"))
+	if err != nil {
+		return nil, nil, errors.Join(err, far.Close())
+	}
+	return near, far, nil
+}
+
+// connection makes a network connection of a file and closes the file.
+func connection(file *os.File) (*net.UnixConn, error) {
+	conn, err := net.FileConn(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.New("not a unix socket"), conn.Close())
+	}
+	return unix, nil
+}
+
+// send writes one message.
+func send(conn *net.UnixConn, message any) error {
+	line, err := encode(conn, message)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(line)
+	return err
+}
+
+func encode(conn *net.UnixConn, message any) ([]byte, error) {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return append(line, '\n'), conn.SetWriteDeadline(time.Now().Add(sendTimeout))
+}
+
+// sendWithAnchor writes the first message and with it, if there is one, a
+// duplicate of the anchor. The anchor's blocking mode, which all duplicates
+// share, stays what it is.
+func sendWithAnchor(conn *net.UnixConn, message any, anchor syscall.RawConn) error {
+	if anchor == nil {
+		return send(conn, message)
+	}
+	line, err := encode(conn, message)
+	if err != nil {
+		return err
+	}
+	var failure error
+	err = anchor.Control(func(fd uintptr) {
+		_, _, failure = conn.WriteMsgUnix(line, syscall.UnixRights(int(fd)), nil)
+	})
+	return errors.Join(err, failure)
+}
+
+// receiveFirst reads the first message and returns the decoder for those that
+// follow. The descriptor that comes with it stays open until the process ends.
+func receiveFirst(conn *net.UnixConn) (limits, *json.Decoder, error) {
+	data, rights := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(4))
+	n, nRights, _, _, err := conn.ReadMsgUnix(data, rights) // sets close-on-exec
+	if err == nil && nRights > 0 {
+		_, err = syscall.ParseSocketControlMessage(rights[:nRights])
+	}
+	if err != nil {
+		return limits{}, nil, err
+	}
+	decoder := json.NewDecoder(io.MultiReader(bytes.NewReader(data[:n]), conn))
+	var first order
+	if err := decoder.Decode(&first); err != nil {
+		return limits{}, nil, err
+	}
+	if first.Begin == nil {
+		return limits{}, nil, errors.New("the first message is not the one to begin")
+	}
+	return *first.Begin, decoder, nil
+}
+
+// receive hands over each message that comes until the connection ends or fails,
+// and then closes the channel.
+func receive[T any](decoder *json.Decoder, messages chan<- T) {
+	defer close(messages)
+	for {
+		var message T
+		if decoder.Decode(&message) != nil {
+			return
+		}
+		messages <- message
+	}
+}

@@ -1,0 +1,131 @@
+package guardian
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopt makes this process the parent of every descendant that loses its own.
+func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// commandAttributes puts the command into a group of its own and makes the
+// kernel kill it with the thread that started it.
+func commandAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// children lists the children of a process, those that have ended but were not
+// waited for among them. The list can miss one if others end meanwhile.
+func children(pid int) []int {
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err == nil && len(lists) == 0 {
+		return childrenByParent(pid)
+	}
+	var found []int
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range bytes.Fields(text) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				found = append(found, child)
+			}
+		}
+	}
+	return found
+}
+
+// childrenByParent is for kernels that do not list children: it looks at every
+// process.
+func childrenByParent(parent int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// "PID (NAME) STATE PPID ...": the name may contain anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(parent) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// descendants lists everything below a process, parents first, without some of
+// its children and what is below those.
+func descendants(pid int, without []int) []int {
+	found := slices.DeleteFunc(children(pid), func(child int) bool { return slices.Contains(without, child) })
+	for i := 0; i < len(found); i++ {
+		for _, child := range children(found[i]) {
+			if !slices.Contains(found, child) {
+				found = append(found, child)
+			}
+		}
+	}
+	return found
+}
+
+// signalLeft sends a signal to every descendant, but for the members of a group
+// if that was told already.
+func signalLeft(group int, told bool, signal syscall.Signal) {
+	for _, pid := range descendants(os.Getpid(), nil) {
+		if told {
+			if its, err := syscall.Getpgid(pid); err == nil && its == group {
+				continue
+			}
+		}
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+}
+
+// killTree kills a group, while its leader has not been waited for, and every
+// descendant.
+func killTree(group int, leaderEnded bool) {
+	if !leaderEnded { // its number cannot be another's yet
+		_ = syscall.Kill(-group, syscall.SIGKILL) // all members in one instant
+	}
+	for _, pid := range descendants(os.Getpid(), nil) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// groupEmpty reports whether a group has no member. Below a subreaper nobody
+// needs to ask: who has no child left has no descendant left.
+func groupEmpty(int) bool { return true }
+
+// killOrphans kills what is below this process, without some of its children,
+// and waits for those that came to it. It reports whether none is left.
+func killOrphans(without []int) bool {
+	self := os.Getpid()
+	for _, orphan := range descendants(self, without) {
+		_ = syscall.Kill(orphan, syscall.SIGKILL)
+	}
+	left := false
+	for _, child := range children(self) {
+		if slices.Contains(without, child) {
+			continue
+		}
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(child, &status, syscall.WNOHANG, nil)
+		left = left || pid != child && !errors.Is(err, syscall.ECHILD)
+	}
+	return !left
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -27,7 +28,8 @@ func (f *databaseFlags) register(flags *pflag.FlagSet) {
 }
 
 // dsnVariables are the environment variables that hold a connection string, in
-// the order in which they are tried.
+// the order in which they are tried; --dsn has the value of the first by the time
+// that a command runs.
 var dsnVariables = []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}
 
 // libpqVariables are those of libpq that say which database is meant.
@@ -39,20 +41,15 @@ var libpqVariables = []string{"PGHOST", "PGSERVICE", "PGPORT", "PGDATABASE"}
 func (f *databaseFlags) connectionString() (string, error) {
 	if f.flags.Changed("dsn") {
 		if strings.TrimSpace(f.dsn) == "" {
-			return "", usage("--dsn is empty")
+			return "", usage("%s is empty", config.Origin(f.flags, "dsn"))
 		}
 		return f.dsn, nil
-	}
-	for _, name := range dsnVariables {
-		if value := os.Getenv(name); value != "" {
-			return value, nil
-		}
 	}
 	for _, name := range libpqVariables {
 		if os.Getenv(name) != "" {
 			return "", nil
 		}
 	}
-	return "", usage("no database is named: give --dsn, or set %s, or the variables of libpq (PGHOST, PGSERVICE, ...), or use --local on one machine alone",
+	return "", usage("no database is named: give --dsn, or set %s, or database.dsn in the file of --config, or the variables of libpq (PGHOST, PGSERVICE, ...), or use --local on one machine alone",
 		strings.Join(dsnVariables, ", "))
 }

@@ -76,11 +76,18 @@ func exitCode(err error) int {
 	return exitDatabase
 }
 
-// report writes the result of a command, if it is an error, as one line, and
-// returns its exit code.
+// report writes the result of a command, if it is an error, as one line, or what
+// is wrong with a configuration as a line for each fault, and returns its exit code.
 func report(w io.Writer, err error) int {
+	var configuration *configurationError
 	var coded *exitError
-	if err != nil && (!errors.As(err, &coded) || coded.err != nil) {
+	switch {
+	case errors.As(err, &coded) && coded.err == nil: // the command has spoken for itself
+	case errors.As(err, &configuration):
+		for line := range strings.Lines(configuration.Error()) {
+			fmt.Fprintf(w, "tenure: %s\n", flatten(line))
+		}
+	case err != nil:
 		fmt.Fprintf(w, "tenure: %s\n", oneLine(err))
 	}
 	return exitCode(err)

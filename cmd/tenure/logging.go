@@ -11,6 +11,8 @@ import (
 type logFlags struct {
 	level  string
 	format string
+
+	least slog.LevelVar // of the loggers
 }
 
 // register adds the flags. What a command tells anyway need not be in its log,
@@ -20,21 +22,28 @@ func (f *logFlags) register(flags *pflag.FlagSet, level string) {
 	flags.StringVar(&f.format, "log-format", "text", "format of the log: text or json")
 }
 
-func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	switch f.level {
+// setLevel changes the least level of the loggers.
+func (f *logFlags) setLevel(name string) error {
+	switch name {
 	case "debug":
-		level = slog.LevelDebug
+		f.least.Set(slog.LevelDebug)
 	case "info":
-		level = slog.LevelInfo
+		f.least.Set(slog.LevelInfo)
 	case "warn":
-		level = slog.LevelWarn
+		f.least.Set(slog.LevelWarn)
 	case "error":
-		level = slog.LevelError
+		f.least.Set(slog.LevelError)
 	default:
-		return nil, usage("--log-level is %q; it must be debug, info, warn or error", f.level)
+		return usage("--log-level is %q; it must be debug, info, warn or error", name)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	return nil
+}
+
+func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	if err := f.setLevel(f.level); err != nil {
+		return nil, err
+	}
+	options := &slog.HandlerOptions{Level: &f.least}
 	switch f.format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil

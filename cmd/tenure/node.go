@@ -68,8 +68,8 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 	}, nil
 }
 
-// with opens a node, runs fn with it, and closes it. The context bounds opening
-// only.
+// with opens a node, runs fn with it as a service, and closes it. The context
+// bounds opening only.
 func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*tenure.Node) error) error {
 	backend, err := f.database.open(ctx, f.manual)
 	if err != nil {
@@ -80,7 +80,12 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*ten
 	if err != nil {
 		return err
 	}
-	err = fn(node)
+	service, err := serve(node, f.flags, live{"log-level": f.log.setLevel}, config.Logger)
+	if err == nil {
+		defer service.close()
+		err = fn(node)
+		service.stopping()
+	}
 	closing, cancel := context.WithTimeout(context.Background(), closeTimeout(config))
 	defer cancel()
 	return errors.Join(err, node.Close(closing))

@@ -27,7 +27,7 @@ func environment(more ...string) []string {
 	kept := withoutLibpq(os.Environ())
 	kept = slices.DeleteFunc(kept, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(dsnVariables, name)
+		return name == configVariable || slices.Contains(dsnVariables, name)
 	})
 	return append(append(kept, asProgram+"=1", "GORACE=atexit_sleep_ms=0"), more...)
 }

@@ -9,7 +9,9 @@ replaced within milliseconds of its death. By leases it does so on SQLite, MySQL
 and MariaDB, and on PostgreSQL behind a pooler (tenure_mode=lease).
 
 Commands that talk to a database find it by --dsn, else by TENURE_DSN, PG_DSN or
-DATABASE_URL, else by the variables of libpq (PGHOST, PGSERVICE, ...).
+DATABASE_URL, else by the file that --config or TENURE_CONFIG names, else by the
+variables of libpq (PGHOST, PGSERVICE, ...). What is true of the database is true
+of most flags: see tenure config.
 
   postgres://USER@HOST/DATABASE          also as key=value pairs; ?tenure_mode=lease behind a pooler
   mysql://USER@HOST:3306/DATABASE        also mariadb://
@@ -23,6 +25,7 @@ something must be changed; 3 the database cannot be reached or used.`
 // newRoot builds the program's tree of commands.
 func newRoot() *cobra.Command {
 	out := &output{format: formatText}
+	var configuration configuration
 	root := &cobra.Command{
 		Use:           "tenure",
 		Short:         "Leader election on PostgreSQL",
@@ -37,13 +40,18 @@ func newRoot() *cobra.Command {
 			}
 			return cmd.Help()
 		},
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { out.w = cmd.OutOrStdout() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			out.w = cmd.OutOrStdout()
+			return configure(cmd)
+		},
 	}
 	root.PersistentFlags().VarP(&out.format, "output", "o", "how to print: text or json")
+	configuration.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(
 		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out),
 		newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
+		newConfig(out, root),
 	)
 	return root
 }

@@ -12,6 +12,8 @@ type Change struct {
 	// Key is the key that changed; of an entry of a list of tables, the list and
 	// the entry's name.
 	Key string
+	// Flag is the flag that takes the key's value; empty if there is none.
+	Flag string
 	// Live says that the change can be applied at once. Every other one takes
 	// effect when the program starts again.
 	Live bool
@@ -19,9 +21,12 @@ type Change struct {
 	what string
 }
 
-// String is the change on one line, without secrets, and what it takes.
+// What is the change on one line, without secrets.
+func (c Change) What() string { return c.Key + " " + c.what }
+
+// String is [Change.What], and what the change takes.
 func (c Change) String() string {
-	text := c.Key + " " + c.what
+	text := c.What()
 	if !c.Live {
 		text += ": it takes effect when the program is started again"
 	}
@@ -66,7 +71,7 @@ func diffKeys(before, after map[string]setting) []Change {
 		if from == to {
 			what = "changes" // what differs is secret
 		}
-		changes = append(changes, Change{Key: path, Live: s.key.live, what: what})
+		changes = append(changes, Change{Key: path, Flag: s.key.flag, Live: s.key.live, what: what})
 	}
 	return changes
 }

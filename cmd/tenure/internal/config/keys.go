@@ -53,6 +53,18 @@ var keys = func() []key {
 	return all
 }()
 
+// Flags are the names of all flags that have a key, whether a command has them or
+// not.
+func Flags() []string {
+	var names []string
+	for i := range keys {
+		if keys[i].flag != "" {
+			names = append(names, keys[i].flag)
+		}
+	}
+	return names
+}
+
 func concat(groups ...[]key) []key {
 	var all []key
 	for _, group := range groups {
@@ -124,6 +136,7 @@ var runKeys = []key{
 	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "as long as the lease allows"},
 	{path: "run.restart", kind: text, flag: "restart", command: "run", check: oneOf("never", "on-failure", "always"), fallback: "never"},
 	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},
+	{path: "run.pass_dsn", kind: boolean, flag: "pass-dsn", command: "run", fallback: false},
 	{path: "run.no_leader_exit", kind: integer, flag: "no-leader-exit", command: "run", check: between(int64(0), 255), note: "wait for the role"},
 }
 

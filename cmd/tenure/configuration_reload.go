@@ -1,0 +1,117 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+)
+
+// live are the flags whose values a running command can change, each with what
+// makes a new value take effect.
+type live map[string]func(value string) error
+
+// reloader reads the configuration file again.
+type reloader struct {
+	flags  *pflag.FlagSet // of the running command
+	config *configuration
+	live   live
+	log    *slog.Logger
+}
+
+// onHangup reads the file again at each SIGHUP, until the function that it returns
+// is called. Each time it is called by around, so that others can be told that it
+// happens. Without a file SIGHUP keeps its meaning, which is to end the program.
+func (r *reloader) onHangup(around func(func())) (stop func()) {
+	if r.config.file == nil {
+		return func() {}
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	end := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			select {
+			case <-hangups:
+				around(r.reload)
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hangups)
+		close(end)
+		ended.Wait()
+	}
+}
+
+// reload reads the file, applies what can be applied, and says what cannot. A file
+// with errors changes nothing. It is an event that an operator asked for, so all
+// that it has to say is logged at the level of warnings, which is the default's.
+func (r *reloader) reload() {
+	file, err := config.Load(r.config.path, os.LookupEnv)
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			r.log.Error("the configuration was not reloaded", "error", strings.TrimSuffix(line, "\n"))
+		}
+		return
+	}
+	changes := config.Diff(r.config.file, file)
+	r.config.file = file
+	for _, change := range changes {
+		r.apply(change)
+	}
+	r.log.Warn("the configuration was reloaded", "file", r.config.path, "changes", len(changes))
+}
+
+func (r *reloader) apply(change config.Change) {
+	flag := r.flags.Lookup(change.Flag)
+	if change.Flag != "" && flag == nil {
+		return // of another command
+	}
+	apply := r.live[change.Flag]
+	switch {
+	case flag != nil && r.outranked(change.Flag) != "":
+		r.log.Warn("a change has no effect", "change", change.Key, "outranked_by", r.outranked(change.Flag))
+	case apply == nil:
+		r.log.Warn("a change takes effect when the program is started again", "change", change.What())
+	default:
+		if err := apply(r.value(change.Flag)); err != nil {
+			r.log.Error("a change could not be applied", "change", change.What(), "error", err)
+			return
+		}
+		r.log.Warn("a change was applied", "change", change.What())
+	}
+}
+
+// outranked returns the flag or the variable that outranks the file's value for a
+// flag, or "".
+func (r *reloader) outranked(flag string) string {
+	if origin := config.Origin(r.flags, flag); origin == "--"+flag {
+		return origin
+	}
+	return config.Origin(r.joined(flag, nil), flag)
+}
+
+// value is what a flag would have if the program were started now.
+func (r *reloader) value(flag string) string {
+	return r.joined(flag, r.config.file).Lookup(flag).Value.String()
+}
+
+// joined is a set with one flag, as text, to which the environment and a file have
+// been applied.
+func (r *reloader) joined(flag string, file *config.File) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.String(flag, r.flags.Lookup(flag).DefValue, "")
+	// What is wrong with the environment was refused at the start.
+	_ = config.Apply(r.config.command, flags, file, os.LookupEnv)
+	return flags
+}

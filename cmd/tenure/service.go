@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
+)
+
+// service is what a node owes to the machine on which it runs: news for the
+// service manager, and a configuration that is read again at SIGHUP.
+type service struct {
+	manager *notify.Service
+	stop    func() // of reading the configuration again
+	log     *slog.Logger
+}
+
+// serve says that the node is ready, and does for it what a service does until it
+// is closed. It takes the manager's variables out of the environment.
+func serve(node *tenure.Node, flags *pflag.FlagSet, live live, log *slog.Logger) (*service, error) {
+	socket, err := notify.Take(os.LookupEnv, os.Unsetenv)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	s := &service{log: log}
+	failed := func(err error) { log.Warn("the service manager was not told", "error", err) }
+	s.manager = notify.Start(socket, func() notify.Health { return healthOf(node) }, failed)
+	again := &reloader{flags: flags, config: configurationOf(flags), live: live, log: log}
+	s.stop = again.onHangup(s.manager.Reload)
+	return s, nil
+}
+
+// stopping says that the node is about to close.
+func (s *service) stopping() {
+	s.stop()
+	s.manager.Stopping()
+}
+
+// close ends what serve began, after the node was closed.
+func (s *service) close() {
+	if err := s.manager.Close(); err != nil {
+		s.log.Warn("the service manager's socket was not closed", "error", err)
+	}
+}
+
+// healthOf is how a node fares: well while it has a session, whoever leads.
+func healthOf(node *tenure.Node) notify.Health {
+	if !node.Connected() {
+		return notify.Health{Status: "The database does not answer; trying again."}
+	}
+	var leads, waits []string
+	for _, election := range node.Elections() {
+		role := flatten(election.Role().Name())
+		if term := election.Term(); term != nil && term.Valid() {
+			leads = append(leads, fmt.Sprintf("%s (term %d)", role, term.Number()))
+		} else {
+			waits = append(waits, role)
+		}
+	}
+	return notify.Health{Healthy: true, Status: rolesText(leads, waits)}
+}
+
+// rolesText says on one line which roles a node leads and for which it waits.
+func rolesText(leads, waits []string) string {
+	var parts []string
+	if len(leads) > 0 {
+		parts = append(parts, "leads "+listText(leads))
+	}
+	if len(waits) > 0 {
+		parts = append(parts, "stands by for "+listText(waits))
+	}
+	if len(parts) == 0 {
+		return "Stands for no role."
+	}
+	text := strings.Join(parts, "; ")
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// mostListed is how many roles a line names.
+const mostListed = 5
+
+func listText(names []string) string {
+	slices.Sort(names)
+	if more := len(names) - mostListed; more > 0 {
+		names = append(names[:mostListed:mostListed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}

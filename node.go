@@ -78,6 +78,9 @@ func (n *Node) ID() uuid.UUID { return n.id }
 // Name returns the node's name.
 func (n *Node) Name() string { return n.cfg.Name }
 
+// Timing returns the node's durations, with the defaults filled in.
+func (n *Node) Timing() Timing { return n.cfg.timing() }
+
 // Backend returns the backend that the node was opened with.
 func (n *Node) Backend() Backend { return n.backend }
 

@@ -1,0 +1,65 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// The codes of errors, for programs.
+const (
+	codeNotFound     = "not_found"
+	codeMethod       = "method_not_allowed"
+	codeStarting     = "starting"
+	codeInvalidRole  = "invalid_role"
+	codeUnknownRole  = "unknown_role"
+	codeRoleNeeded   = "role_needed"
+	codeNoLeader     = "no_leader"
+	codeDatabase     = "database"
+	codeInvalidID    = "invalid_last_event_id"
+	codeTooMany      = "too_many_streams"
+	codeCrossOrigin  = "cross_origin"
+	codeWritesOff    = "writes_off"
+	codeUnauthorized = "unauthorized"
+	codeToken        = "token_unusable"
+	codeInvalidBody  = "invalid_body"
+	codeTooLarge     = "body_too_large"
+	codeMediaType    = "unsupported_media_type"
+	codeNotLeader    = "not_leader"
+	codeUnknownNode  = "unknown_node"
+	codeAmbiguous    = "ambiguous_node"
+	codeSessionLost  = "session_lost"
+)
+
+// errorRecord is the body of a refusal.
+type errorRecord struct {
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	var record errorRecord
+	record.Error.Code, record.Error.Message = code, message
+	answer(w, status, record)
+}
+
+// answer answers with a record as JSON.
+func answer(w http.ResponseWriter, status int, record any) {
+	body, err := json.Marshal(record)
+	if err != nil {
+		panic(err) // the records are texts, numbers and times
+	}
+	answerJSON(w, status, body)
+}
+
+// answerJSON answers with JSON. If the client is gone, nobody misses it.
+func answerJSON(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body[:len(body):len(body)], '\n'))
+}

@@ -1,0 +1,182 @@
+package sidecar
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// Config configures a Handler. The zero value is ready to use.
+type Config struct {
+	// Version is the program's, told to clients.
+	Version string
+	// Token is what callers must know to write. Without one nobody can.
+	Token *Token
+	// Metrics, if set, answers GET /metrics.
+	Metrics http.Handler
+	// Logger receives what happens. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Handler answers what is asked about a node. Until Attach it lives and is not
+// ready. It is safe for concurrent use.
+type Handler struct {
+	config  Config
+	mux     *http.ServeMux
+	feed    *feed
+	streams chan struct{} // one element for each stream of events
+	member  atomic.Pointer[member]
+
+	life  context.Context
+	end   context.CancelFunc
+	group sync.WaitGroup // the observation and lookups
+}
+
+// member is the node with what is kept of its cluster.
+type member struct {
+	node    *tenure.Node
+	leaders *directory
+}
+
+// New returns a handler without a node. Call Close when it is not needed any
+// more; [Serve] does.
+func New(config Config) *Handler {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	h := &Handler{config: config, mux: http.NewServeMux(), feed: newFeed(), streams: make(chan struct{}, maxStreams)}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.routes()
+	return h
+}
+
+// Attach gives the handler its node, once. From then on it follows who leads all
+// roles, which asks the database once per check interval of the node, and after
+// news, however many clients there are.
+func (h *Handler) Attach(node *tenure.Node) {
+	m := &member{node, newDirectory(h.life, &h.group, node.Backend(), h.config.Logger)}
+	if !h.member.CompareAndSwap(nil, m) {
+		panic("sidecar: Attach is called twice")
+	}
+	h.group.Go(func() {
+		for change := range node.Observe(h.life) {
+			h.publish(kindLeader, record.NewChange(time.Now(), change))
+		}
+	})
+}
+
+// Publish tells the clients of an event of one of the node's elections. It does
+// not block.
+func (h *Handler) Publish(event record.Event) {
+	event.Error = shorten(event.Error)
+	h.publish(kindElection, event)
+}
+
+func (h *Handler) publish(kind string, event any) {
+	if err := h.feed.publish(kind, event); err != nil {
+		h.config.Logger.Error("an event cannot be told", "error", err)
+	}
+}
+
+// maxErrorText is how much of the text of an error is told in an event, in
+// bytes, so that the feed keeps many.
+const maxErrorText = 1000
+
+func shorten(text string) string {
+	if len(text) <= maxErrorText {
+		return text
+	}
+	end := maxErrorText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + " …"
+}
+
+// Close ends the streams of events and waits for everything that the handler
+// started. It is idempotent.
+func (h *Handler) Close() {
+	h.feed.close()
+	h.end()
+	h.group.Wait()
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	h.mux.ServeHTTP(w, r)
+}
+
+// routes registers every path.
+func (h *Handler) routes() {
+	get := func(f http.HandlerFunc) methods { return methods{http.MethodGet: f} }
+	paths := map[string]methods{
+		"/healthz":                       get(h.healthy),
+		"/readyz":                        get(h.ready),
+		"/leader":                        get(h.leading),
+		"/v1/elections":                  get(h.elections),
+		"/v1/elections/{role}/step-down": {http.MethodPost: h.protected(h.stepDown)},
+		"/v1/leaders":                    get(h.leaders),
+		"/v1/leaders/{role}":             get(h.leader),
+		"/v1/events":                     get(h.events),
+		"/v1/openapi.json":               get(describe),
+	}
+	if h.config.Metrics != nil {
+		paths["/metrics"] = get(h.config.Metrics.ServeHTTP)
+	}
+	for path, methods := range paths {
+		h.mux.Handle(path, methods)
+	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
+	})
+}
+
+// methods are the handlers of a path by method. HEAD is answered as GET is; the
+// server leaves the body out.
+type methods map[string]http.HandlerFunc
+
+// ServeHTTP implements http.Handler.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if handle, ok := m[method]; ok {
+		handle(w, r)
+		return
+	}
+	allowed := slices.Sorted(maps.Keys(m))
+	if m[http.MethodGet] != nil {
+		allowed = append(allowed, http.MethodHead)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	refuse(w, http.StatusMethodNotAllowed, codeMethod, "this path takes only "+strings.Join(allowed, " and "))
+}
+
+// present returns the node, or refuses while there is none.
+func (h *Handler) present(w http.ResponseWriter) (*member, bool) {
+	m := h.member.Load()
+	if m == nil {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, codeStarting, notYet)
+	}
+	return m, m != nil
+}
+
+// notYet says why there is no node.
+const notYet = "the node has no session with its database yet"

@@ -1,0 +1,67 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// The bounds on a request. A stream of events has its own for writing.
+const (
+	headerTimeout   = 5 * time.Second  // for the request's header to arrive
+	requestTimeout  = 10 * time.Second // for the whole request to arrive
+	responseTimeout = 30 * time.Second // for the response to be made and taken
+	idleTimeout     = time.Minute      // between two requests of a connection
+	stopTimeout     = 5 * time.Second  // for requests in progress at the end
+	maxHeaderBytes  = 16 << 10
+)
+
+// Serve serves the handler until the context ends, then lets requests in
+// progress end for a few seconds, tells the streams of events that they end,
+// and closes the listener and the handler. With a certificate it speaks TLS,
+// with HTTP/1.1 and HTTP/2. It returns nil, or why it could not go on serving.
+func Serve(ctx context.Context, listener net.Listener, handler *Handler, certificate *Certificate) error {
+	log := handler.config.Logger
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      responseTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what clients do wrong
+	}
+	serve := server.Serve
+	if certificate != nil {
+		server.TLSConfig = &tls.Config{GetCertificate: certificate.get, MinVersion: tls.VersionTLS12}
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve(listener) }()
+	var failure error
+	select {
+	case err := <-ended:
+		failure = fmt.Errorf("serving on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	handler.feed.close()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		log.Debug("requests were cut at the end", "error", err)
+		err = server.Close()
+		if failure == nil && err != nil && !errors.Is(err, net.ErrClosed) {
+			failure = fmt.Errorf("closing the server on %s: %w", listener.Addr(), err)
+		}
+	}
+	if failure == nil {
+		<-ended // http.ErrServerClosed
+	}
+	handler.Close()
+	return failure
+}

@@ -1,0 +1,159 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// The bounds on streams of events.
+const (
+	maxStreams    = 1024             // at a time
+	pulseInterval = 15 * time.Second // between signs of life when nothing happens
+	stallTimeout  = 30 * time.Second // for a client to take something
+	retryDelay    = time.Second      // for a client to wait before it comes back
+)
+
+// The kinds of events in a stream.
+const (
+	kindHello    = "hello"    // the stream has begun
+	kindGap      = "gap"      // events were missed
+	kindElection = "election" // an event of an election of this node
+	kindLeader   = "leader"   // another leads a role, anywhere
+	kindDropped  = "dropped"  // the last: the client is too slow
+	kindEnd      = "end"      // the last: the node stops
+)
+
+// helloRecord says where the stream begins.
+type helloRecord struct {
+	Position string `json:"position"` // the id to resume from
+	Version  string `json:"version"`
+}
+
+// gapRecord says that events were missed.
+type gapRecord struct {
+	Missed  *uint64 `json:"missed"` // null if it is not known
+	Message string  `json:"message"`
+}
+
+// lastRecord says why a stream ends.
+type lastRecord struct {
+	Message string `json:"message"`
+}
+
+// events streams what happens until the client goes, is too slow, or the node
+// stops.
+func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+	var last *position
+	if text := r.Header.Get("Last-Event-ID"); text != "" {
+		p, err := parsePosition(text)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, codeInvalidID, err.Error())
+			return
+		}
+		last = &p
+	}
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, codeTooMany, "too many clients follow the events; try again later")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	s := stream{out: w, control: http.NewResponseController(w)}
+	// The bounds on a request are not meant for a stream. Where they cannot be
+	// lifted the stream ends early, and the client resumes it.
+	_ = s.control.SetReadDeadline(time.Time{})
+	s.follow(r, h.feed, last, h.config.Version)
+}
+
+// stream writes server-sent events to one client.
+type stream struct {
+	out     io.Writer
+	control *http.ResponseController
+}
+
+// follow writes the events that follow a position, or, without one, those to
+// come.
+func (s stream) follow(r *http.Request, feed *feed, last *position, version string) {
+	begin := feed.join(last)
+	opening := greeting(begin, version)
+	if !s.write(opening...) {
+		return
+	}
+	pulse := time.NewTicker(pulseInterval)
+	defer pulse.Stop()
+	for number := begin.at.number; ; {
+		next := feed.after(number)
+		number = next.through
+		switch {
+		case next.behind:
+			s.write(frame("", kindDropped, lastRecord{"too slow: events that were not read yet had to make room; resume for what is left of them"}))
+			return
+		case next.ended:
+			s.write(frame("", kindEnd, lastRecord{"the node stops"}))
+			return
+		case len(next.frames) > 0:
+			if !s.write(next.frames...) {
+				return
+			}
+			pulse.Reset(pulseInterval)
+			continue
+		}
+		select {
+		case <-next.changed:
+		case <-pulse.C:
+			if !s.write([]byte(": alive\n\n")) {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// greeting is what a stream begins with.
+func greeting(begin start, version string) [][]byte {
+	id := begin.at.String()
+	frames := [][]byte{
+		fmt.Appendf(nil, "retry: %d\n", retryDelay.Milliseconds()),
+		frame(id, kindHello, helloRecord{Position: id, Version: version}),
+	}
+	if begin.gap {
+		message := "events were missed: too many have happened since"
+		if begin.missed == nil {
+			message = "events were missed: the id is not of this process; the node was started again, or it is another one"
+		}
+		frames = append(frames, frame(id, kindGap, gapRecord{begin.missed, message}))
+	}
+	return frames
+}
+
+// write writes frames and reports whether the client still takes them.
+func (s stream) write(frames ...[]byte) bool {
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // or the server's own, which is as long
+	for _, frame := range frames {
+		if _, err := s.out.Write(frame); err != nil {
+			return false
+		}
+	}
+	return s.control.Flush() == nil
+}
+
+// frame encodes an event that belongs to one client only.
+func frame(id, kind string, event any) []byte {
+	data, err := json.Marshal(event)
+	if err != nil {
+		panic(err) // these records are texts and numbers
+	}
+	return encodeFrame(id, kind, data)
+}

@@ -1,0 +1,123 @@
+package sidecar
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// The sizes of a token, in bytes. A shorter one could be guessed.
+const (
+	minToken = 16
+	maxToken = 4096
+)
+
+// Token is a secret in a file, which callers prove to know. When the file
+// changes, the new secret counts a second later, and the old one does not any
+// more. A file that cannot be used lets nobody in. It is safe for concurrent
+// use.
+type Token struct {
+	file string
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	looked time.Time
+	sum    [sha256.Size]byte
+	err    error // why the file cannot be used
+}
+
+// OpenToken reads a token: the only line of a file. The error is one line,
+// repeats nothing of the file, and matches [tenure.ErrInvalidConfig].
+func OpenToken(file string, log *slog.Logger) (*Token, error) {
+	t := &Token{file: file, log: log}
+	if err := t.Reload(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Reload reads the file now. The error says why nobody is let in.
+func (t *Token) Reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.read()
+}
+
+func (t *Token) read() error {
+	t.looked = time.Now()
+	secret, err := readToken(t.file)
+	if err != nil {
+		if t.err == nil {
+			t.log.Error("the token file cannot be used: requests that need a token are refused", "error", err)
+		}
+		t.err, t.sum = err, [sha256.Size]byte{}
+		return err
+	}
+	t.err, t.sum = nil, sha256.Sum256([]byte(secret))
+	return nil
+}
+
+// matches reports whether a caller brought the token, in constant time. The
+// error says that nobody can, just now.
+func (t *Token) matches(given string) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.looked) >= lookInterval {
+		_ = t.read() // t.err has it
+	}
+	if t.err != nil {
+		return false, t.err
+	}
+	sum := sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1, nil
+}
+
+func readToken(name string) (string, error) {
+	content, err := readFile(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: the token file: %w", tenure.ErrInvalidConfig, err)
+	}
+	secret := strings.TrimSpace(string(content))
+	bad := func(what string) (string, error) {
+		return "", fmt.Errorf("%w: the token file %s %s", tenure.ErrInvalidConfig, name, what)
+	}
+	switch {
+	case secret == "":
+		return bad("is empty")
+	case len(secret) < minToken:
+		return bad(fmt.Sprintf("holds a token of %d characters; the least is %d", len(secret), minToken))
+	case len(secret) > maxToken:
+		return bad(fmt.Sprintf("holds more than the %d characters of the longest token", maxToken))
+	case strings.ContainsFunc(secret, unfitForToken):
+		return bad("holds characters that no header can carry; a token is letters, digits and -._~+/= on one line")
+	}
+	return secret, nil
+}
+
+// unfitForToken reports characters that a bearer token does not have (RFC 6750,
+// section 2.1).
+func unfitForToken(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	default:
+		return !strings.ContainsRune("-._~+/=", r)
+	}
+}
+
+// bearer returns the token in an Authorization header. Its scheme's name is not
+// case-sensitive (RFC 9110, section 11.1).
+func bearer(header string) (token string, ok bool) {
+	scheme, token, found := strings.Cut(header, " ")
+	token = strings.TrimLeft(token, " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsFunc(token, unfitForToken) {
+		return "", false
+	}
+	return token, true
+}

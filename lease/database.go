@@ -146,6 +146,11 @@ func byStatements(ctx context.Context, conn *sql.Conn, fn func(context.Context, 
 	return err
 }
 
+// maxSilence is how long a server waits for the next statement of a transaction
+// before it takes the client for dead: what the transaction has locked keeps all
+// others waiting.
+const maxSilence = time.Second
+
 // limitTransaction bounds a transaction on PostgreSQL, for itself alone: a
 // pooler gives the connection to others afterwards. A role's default must not
 // make its commit forgettable. A plan that was kept since the tables were small
@@ -158,8 +163,9 @@ SELECT
     set_config('idle_in_transaction_session_timeout', ?, true),
     set_config('statement_timeout', ?, true),
     set_config('lock_timeout', ?, true)`
-	bound := fmt.Sprintf("%dms", max(limit.Milliseconds(), 1))
-	_, err := tx.ExecContext(ctx, d.dialect.render(set), bound, bound, bound)
+	milliseconds := func(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }
+	bound := milliseconds(limit)
+	_, err := tx.ExecContext(ctx, d.dialect.render(set), milliseconds(min(limit, maxSilence)), bound, bound)
 	return err
 }
 
@@ -190,7 +196,7 @@ func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 		}
 		const form = "SET SESSION wait_timeout = %d, innodb_lock_wait_timeout = %d"
 		seconds := int64(max(limit/time.Second, 1))
-		set, undo = fmt.Sprintf(form, seconds+1, seconds), fmt.Sprintf(form, silence, locks)
+		set, undo = fmt.Sprintf(form, int64(maxSilence/time.Second), seconds), fmt.Sprintf(form, silence, locks)
 	default:
 		return func() {}, nil
 	}

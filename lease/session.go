@@ -49,6 +49,8 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, closing: map[string]struct{}{},
 	}
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
+	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
+	defer cancel()
 	err := b.atomically(ctx, "open a session", func(ctx context.Context, on querier) error {
 		if err := exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
@@ -87,10 +89,13 @@ func (s *session) sendable() error {
 	return nil
 }
 
+// leastLimit is the least that a call gets, for leases that are very short.
+const leastLimit = 20 * time.Millisecond
+
 // limited returns the context of one call. The engine has one goroutine for all
 // of them, so none may take so long that the next heartbeat would be late.
 func (s *session) limited(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.life, max(limit, 20*time.Millisecond))
+	return context.WithTimeout(s.life, max(limit, leastLimit))
 }
 
 // failed makes an error of a call one that the engine understands: a session

@@ -1,0 +1,101 @@
+package dialects
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/faultwire"
+)
+
+// Connections are cut at random points, many of them between a commit and its
+// answer, while roles change hands all the time. Nobody leads twice, and when
+// that is over, no seat stays taken by a node that does not lead.
+func TestBackendCommitsInDoubt(t *testing.T) {
+	t.Parallel()
+	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, _, _ *tenure.Election) {
+		const roles, duration = 5, 10 * time.Second
+		members := []*member{c.join("c"), c.join("d")}
+		pairs := make([][]*tenure.Election, roles)
+		for i := range pairs {
+			name := fmt.Sprintf("doubtful-%d", i)
+			pairs[i] = []*tenure.Election{members[0].election(name), members[1].election(name)}
+			oneLeader(t, pairs[i]...)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), duration)
+		defer stop()
+		var group sync.WaitGroup
+		for _, pair := range pairs {
+			for _, e := range pair {
+				group.Go(func() { comeAndGo(ctx, e) })
+			}
+		}
+		cuts := cutAtRandom(ctx, s.network)
+		group.Wait()
+
+		// One node withdraws from all roles, but keeps its session; whatever it may
+		// have taken without knowing is free for the other within a lease.
+		for _, pair := range pairs {
+			if err := pair[0].Shutdown(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := pair[1].Start(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		for _, pair := range pairs {
+			leads(t, pair[1])
+		}
+		if took := time.Since(begun); took > c.config.Lease+slack {
+			t.Errorf("a seat was stuck for %v, with a lease of %v", took, c.config.Lease)
+		}
+		t.Logf("%s: %d connections were cut; all roles were led %v later; terms up to %s", s.kind.name, cuts, time.Since(begun),
+			value(t, s.kind.connect(t, s.source), "SELECT max(term) FROM tenure_lease_seats"))
+	})
+}
+
+// comeAndGo starts an election and shuts it down again and again.
+func comeAndGo(ctx context.Context, e *tenure.Election) {
+	for ctx.Err() == nil {
+		if e.Start(context.Background()) != nil {
+			return
+		}
+		select {
+		case <-time.After(time.Duration(rand.IntN(100)) * time.Millisecond):
+		case <-ctx.Done():
+		}
+		// An error says that the session was lost, and the term with it.
+		_ = e.Shutdown(context.Background())
+	}
+}
+
+// cutAtRandom cuts a connection every few milliseconds, mostly so that the
+// server has heard what the client said last, and returns how many it cut.
+func cutAtRandom(ctx context.Context, network *faultwire.Proxy) (cuts int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return cuts
+		case <-tick.C:
+		}
+		present := network.Connections()
+		if len(present) == 0 {
+			continue
+		}
+		conn := present[rand.IntN(len(present))]
+		if rand.IntN(4) > 0 {
+			conn.DropAfter(int64(rand.IntN(200)), faultwire.ToClient)
+			conn.CloseGracefully(faultwire.ToClient)
+		} else {
+			conn.Cut()
+		}
+		cuts++
+	}
+}

@@ -1,0 +1,199 @@
+package dialects
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// brokenServer is a server of a test alone, behind a network that fails.
+type brokenServer struct {
+	kind    kind
+	source  string // through the network
+	network *faultwire.Proxy
+	stop    func() // as in a crash
+	start   func()
+}
+
+// withNetwork puts a network that fails before a server.
+func withNetwork(t *testing.T, k kind, address, source string) brokenServer {
+	t.Helper()
+	network, err := faultwire.Start(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := network.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return brokenServer{kind: k, network: network, source: strings.Replace(source, address, network.Addr(), 1)}
+}
+
+// ownMariaDB starts a server for a test alone.
+func ownMariaDB(t *testing.T) brokenServer {
+	t.Helper()
+	server := mariatest.Start(t, mariatest.Options{})
+	server.Execute(t, "CREATE DATABASE leases")
+	address, err := url.Parse(server.URL("leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := withNetwork(t, kinds[3], address.Host, server.DSN("leases"))
+	b.stop = func() { server.Stop(t, "kill") }
+	b.start = func() { server.Start(t) }
+	return b
+}
+
+// ownPostgreSQL starts a server for a test alone.
+func ownPostgreSQL(t *testing.T) brokenServer {
+	t.Helper()
+	server := pgtest.Start(t, pgtest.Options{})
+	address, err := url.Parse(server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := withNetwork(t, kinds[0], address.Host, server.DSN())
+	b.stop = func() { server.Stop(t, "immediate") }
+	b.start = func() { server.Start(t) }
+	return b
+}
+
+// onBrokenServers runs a test with two nodes on a server of its own.
+func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election)) {
+	t.Helper()
+	for _, server := range []struct {
+		name string
+		open func(t *testing.T) brokenServer
+	}{{"MariaDB", ownMariaDB}, {"PostgreSQL", ownPostgreSQL}} {
+		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			s := server.open(t)
+			c := clusterOn(t, s.kind, s.source)
+			c.config.Lease, c.config.CheckInterval = 2*time.Second, 500*time.Millisecond
+			a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+			oneLeader(t, a, b)
+			test(t, s, c, a, b)
+		})
+	}
+}
+
+// leaderOf waits until one of the elections is won, by a term after another.
+func leaderOf(t *testing.T, after int64, elections ...*tenure.Election) *tenure.Term {
+	t.Helper()
+	var term *tenure.Term
+	eventually(t, "somebody leads", func() bool {
+		for _, e := range elections {
+			if found := e.Term(); found != nil && found.Number() > after {
+				term = found
+			}
+		}
+		return term != nil
+	})
+	return term
+}
+
+// endsInTime waits for the end of a term whose node lost the database at a
+// moment.
+func endsInTime(t *testing.T, c *cluster, term *tenure.Term, lost time.Time) {
+	t.Helper()
+	_ = ended(t, term)
+	if took := time.Since(lost); took > c.config.Lease+slack/4 {
+		t.Errorf("trust ended after %v, with a lease of %v", took, c.config.Lease)
+	}
+}
+
+// When the server is gone, trust ends in time; when it is back, somebody leads.
+func TestBackendServerCrash(t *testing.T) {
+	t.Parallel()
+	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+		for last := int64(0); last < 2; {
+			term := leaderOf(t, last, a, b)
+			last = term.Number()
+			lost := time.Now()
+			s.stop()
+			endsInTime(t, c, term, lost)
+			s.start()
+			back := time.Now()
+			leaderOf(t, last, a, b)
+			t.Logf("%s: somebody led %v after the server was back", s.kind.name, time.Since(back))
+		}
+		c.logged.wants(t, tenure.ErrConnection)
+	})
+}
+
+// A term outlives the connections: the session has none of its own.
+func TestBackendCutConnections(t *testing.T) {
+	t.Parallel()
+	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+		term := leaderOf(t, 0, a, b)
+		before := len(s.network.Connections())
+		for _, conn := range s.network.Connections() {
+			conn.Cut()
+		}
+		eventually(t, "new connections", func() bool { return len(s.network.Connections()) > 0 })
+		<-time.After(c.config.Lease + slack/4)
+		if !term.Valid() {
+			t.Errorf("%d connections were cut, and the term did not outlive it", before)
+		}
+	})
+}
+
+// A server that does not answer, and one whose answers get lost, end trust in
+// time, and no call waits for ever.
+func TestBackendSilentServer(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []struct {
+		name       string
+		directions []faultwire.Direction
+	}{
+		{"both ways", nil},
+		{"answers only", []faultwire.Direction{faultwire.ToClient}},
+	} {
+		t.Run(lost.name, func(t *testing.T) {
+			t.Parallel()
+			onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
+				term := leaderOf(t, 0, a, b)
+				s.network.Stall(lost.directions...)
+				endsInTime(t, c, term, time.Now())
+				backend := newBackend(t, s.kind.connect(t, s.source), s.kind.dialect, lease.Config{})
+				begun := time.Now()
+				if _, err := backend.Leaders(limited(t, time.Second)); err == nil {
+					t.Error("a silent server answered")
+				}
+				if took := time.Since(begun); took > 2*time.Second {
+					t.Errorf("a question with one second took %v", took)
+				}
+				<-time.After(c.config.Lease) // more attempts than one are lost
+				s.network.Resume()
+				back := time.Now()
+				leaderOf(t, term.Number(), a, b)
+				t.Logf("%s: somebody led %v after the server answered again", s.kind.name, time.Since(back))
+				c.logged.wants(t, tenure.ErrConnection)
+			})
+		})
+	}
+}
+
+// A server that is stopped in its tracks and goes on is as one that was silent.
+func TestBackendPausedServer(t *testing.T) {
+	t.Parallel()
+	server := mariatest.Start(t, mariatest.Options{})
+	server.Execute(t, "CREATE DATABASE leases")
+	c := clusterOn(t, kinds[3], server.DSN("leases"))
+	c.config.Lease = 2 * time.Second
+	a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+	oneLeader(t, a, b)
+	term := leaderOf(t, 0, a, b)
+	server.Pause(t)
+	endsInTime(t, c, term, time.Now())
+	server.Resume(t)
+	leaderOf(t, term.Number(), a, b)
+}

@@ -1,0 +1,365 @@
+//go:build linux
+
+package guardian
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == CommandName {
+		os.Exit(Main(os.Args[1:], os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds every wait for a process.
+const patience = 20 * time.Second
+
+// fakeSeat is a term without a database.
+type fakeSeat struct {
+	mu       sync.Mutex
+	until    time.Time
+	stopping chan struct{}
+	ctx      context.Context
+	lose     context.CancelFunc
+}
+
+func newSeat(t *testing.T, trust time.Duration) *fakeSeat {
+	s := &fakeSeat{until: time.Now().Add(trust), stopping: make(chan struct{})}
+	s.ctx, s.lose = context.WithCancel(t.Context())
+	t.Cleanup(s.lose)
+	return s
+}
+
+func (s *fakeSeat) Remaining() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, time.Until(s.until))
+}
+
+func (s *fakeSeat) renew(trust time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Now().Add(trust)
+}
+
+func (s *fakeSeat) Stopping() <-chan struct{}        { return s.stopping }
+func (s *fakeSeat) Context() context.Context         { return s.ctx }
+func (s *fakeSeat) Anchor() (syscall.RawConn, error) { return nil, nil }
+
+// run is a command in progress.
+type run struct {
+	t      *testing.T
+	seat   *fakeSeat
+	folder string // where the command is
+	pid    int
+	ended  chan struct{}
+	end    End
+	err    error
+}
+
+// begin runs a shell script under a guardian and waits until the script has
+// written the file "ready". A script finds itself in a folder of its own.
+func begin(t *testing.T, seat *fakeSeat, script string, changes ...func(*Command)) *run {
+	t.Helper()
+	r := &run{t: t, seat: seat, folder: t.TempDir(), ended: make(chan struct{})}
+	started := make(chan int, 1)
+	command := Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "cd " + r.folder + " && { " + script + "\n}"}, Env: os.Environ(),
+		Grace: 500 * time.Millisecond, Lead: 100 * time.Millisecond, Refresh: 100 * time.Millisecond,
+		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
+		Started:    func(pid int) { started <- pid },
+		Logger:     slog.New(slog.DiscardHandler),
+	}
+	for _, change := range changes {
+		change(&command)
+	}
+	go func() {
+		defer close(r.ended)
+		r.end, r.err = Run(seat, command)
+	}()
+	t.Cleanup(func() {
+		seat.lose()
+		<-r.ended
+	})
+	select {
+	case r.pid = <-started:
+	case <-r.ended:
+	case <-time.After(patience):
+		t.Fatal("the command does not start")
+	}
+	return r
+}
+
+// file waits for a file of the command's and returns the number in it.
+func (r *run) file(name string) int {
+	r.t.Helper()
+	limit := time.After(patience)
+	for {
+		text, _ := os.ReadFile(filepath.Join(r.folder, name))
+		if number, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bytes.HasSuffix(text, []byte("\n")) {
+			return number
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			r.t.Fatalf("no number in the file %s", name)
+		}
+	}
+}
+
+// wait waits for the end of the run and returns how long it took.
+func (r *run) wait() time.Duration {
+	r.t.Helper()
+	start := time.Now()
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		r.t.Fatal("the run does not end")
+	}
+	return time.Since(start)
+}
+
+// want checks how the run ended.
+func (r *run) want(want End) {
+	r.t.Helper()
+	r.wait()
+	if r.err != nil || r.end != want {
+		r.t.Errorf("ended with %+v, %v; want %+v", r.end, r.err, want)
+	}
+}
+
+// dead checks that a process does not live.
+func (r *run) dead(pid int) {
+	r.t.Helper()
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		r.t.Errorf("process %d lives: %v", pid, err)
+	}
+}
+
+// The variants of a tree that does not want to die. Each writes the number of
+// its process into the file "last" when all of it is there.
+var stubborn = map[string]string{
+	"ignores SIGTERM":           `trap '' TERM; echo $$ > last; while :; do sleep 60; done`,
+	"stopped":                   `echo $$ > last; kill -STOP $$`,
+	"grandchildren":             `trap '' TERM; sh -c 'sh -c "echo \$\$ > last; sleep 60; :"; :'; :`,
+	"daemon within its group":   `trap '' TERM; sh -c 'sh -c "echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`,
+	"daemon in its own session": `trap '' TERM; sh -c 'setsid sh -c "trap \"\" HUP; echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`,
+}
+
+// TestTreeDies: whatever the command has become, nothing of it lives when the
+// seat is lost, given up, or not renewed, or when the guardian is killed or
+// stopped.
+func TestTreeDies(t *testing.T) {
+	ends := map[string]func(r *run){
+		"lost":     func(r *run) { r.seat.lose() },
+		"given up": func(r *run) { close(r.seat.stopping) },
+		"not renewed": func(r *run) {
+			r.seat.renew(300 * time.Millisecond)
+		},
+		"guardian killed":               func(r *run) { r.signalGuardian(syscall.SIGKILL) },
+		"guardian stopped, then lost":   func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.seat.lose() },
+		"guardian stopped, not renewed": func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.seat.renew(300 * time.Millisecond) },
+	}
+	for what, script := range stubborn {
+		for how, end := range ends {
+			t.Run(what+"/"+how, func(t *testing.T) {
+				r := begin(t, newSeat(t, time.Hour), script)
+				last := r.file("last")
+				end(r)
+				r.wait()
+				r.dead(r.pid)
+				r.dead(last)
+				if !r.end.Stopped || r.err != nil {
+					t.Errorf("%+v, %v", r.end, r.err)
+				}
+			})
+		}
+	}
+}
+
+// signalGuardian sends a signal to the command's parent.
+func (r *run) signalGuardian(signal syscall.Signal) {
+	r.t.Helper()
+	parent, err := parentOf(r.pid)
+	if err == nil {
+		err = syscall.Kill(parent, signal)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func parentOf(pid int) (int, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[1]))
+}
+
+// TestKilledBeforeTrustEnds: a seat that is not renewed asks first, and kills
+// before the end.
+func TestKilledBeforeTrustEnds(t *testing.T) {
+	r := begin(t, newSeat(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`)
+	r.file("ready")
+	r.seat.renew(time.Second)
+	r.file("asked")
+	if left := r.seat.Remaining(); left > 500*time.Millisecond {
+		t.Errorf("asked to end %v before the end of trust", left)
+	}
+	r.wait()
+	if left := r.seat.Remaining(); left == 0 {
+		t.Error("the command outlived the trust")
+	}
+	r.dead(r.pid)
+}
+
+// TestRenewed: a command lives on as long as the seat is renewed.
+func TestRenewed(t *testing.T) {
+	r := begin(t, newSeat(t, time.Second), `trap 'exit 9' TERM; for i in $(seq 15); do sleep 0.1; done; exit 4`)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for running := true; running; {
+		select {
+		case <-ticker.C:
+			r.seat.renew(time.Second)
+		case <-r.ended:
+			running = false
+		}
+	}
+	r.want(End{Code: 4})
+}
+
+// TestEnds: the code of a command that ended by itself, and that its end is that
+// of all it has left behind, which is asked first.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		want   End
+	}{
+		"success": {`exit 0`, End{}},
+		"failure": {`exit 77`, End{Code: 77}},
+		"signal":  {`kill -SEGV $$`, End{Code: 128 + int(syscall.SIGSEGV)}},
+		"leaves something behind": {
+			`setsid sh -c 'trap "echo 1 > asked; exit" TERM; echo $$ > left; while :; do sleep 0.01; done' & while ! [ -s left ]; do sleep 0.01; done; exit 3`,
+			End{Code: 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := begin(t, newSeat(t, time.Hour), test.script)
+			r.want(test.want)
+			if strings.Contains(name, "behind") {
+				r.file("asked")
+				r.dead(r.file("left"))
+			}
+		})
+	}
+}
+
+// TestPolite: a command that ends when it is asked to has its time, is asked
+// with the signal that was chosen, and is asked once.
+func TestPolite(t *testing.T) {
+	r := begin(t, newSeat(t, time.Hour), `trap 'sleep 0.2; exit 5' INT; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+		func(c *Command) {
+			c.Grace = patience
+			c.StopSignal = func() syscall.Signal { return syscall.SIGINT }
+		})
+	r.file("ready")
+	close(r.seat.stopping)
+	r.want(End{Code: 5, Stopped: true})
+}
+
+// TestSignals: they reach the command's group.
+func TestSignals(t *testing.T) {
+	signals := make(chan os.Signal)
+	r := begin(t, newSeat(t, time.Hour), `trap 'exit 8' USR1; echo 1 > ready; while :; do sleep 0.01; done`,
+		func(c *Command) { c.Signals = signals })
+	r.file("ready")
+	signals <- syscall.SIGUSR1
+	r.want(End{Code: 8})
+}
+
+// TestNotStarted: a file that the kernel does not execute.
+func TestNotStarted(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(garbage, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := begin(t, newSeat(t, time.Hour), "", func(c *Command) { c.Path = garbage })
+	r.wait()
+	if !errors.Is(r.err, ErrNotStarted) || !strings.Contains(r.err.Error(), "exec format error") {
+		t.Error(r.err)
+	}
+}
+
+// TestTooLate: nothing runs in a seat whose end is near.
+func TestTooLate(t *testing.T) {
+	r := begin(t, newSeat(t, 50*time.Millisecond), "echo 1 > ran")
+	r.wait()
+	if !errors.Is(r.err, ErrNotStarted) && !r.end.Stopped {
+		t.Errorf("%+v, %v", r.end, r.err)
+	}
+	if _, err := os.Stat(filepath.Join(r.folder, "ran")); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// TestInherited: the command has none of the guardian's descriptors, the anchor
+// among them, the defaults of all signals, and its environment.
+func TestInherited(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGUSR2)
+	defer signal.Stop(caught)
+	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep -E 'Sig(Ign|Blk)' /proc/self/status | tr -d '0\n\t ' > signals; echo $COLOUR > colour; echo 1 > ready`
+	r := begin(t, newSeat(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOUR=7", "PATH=" + os.Getenv("PATH")} })
+	r.want(End{})
+	if n := r.file("descriptors"); n != 0 {
+		t.Errorf("%d descriptors of the guardian", n)
+	}
+	if n := r.file("colour"); n != 7 {
+		t.Error("the environment is another")
+	}
+	ignored, err := os.ReadFile(filepath.Join(r.folder, "signals"))
+	if err != nil || string(ignored) != "SigBlk:SigIgn:" {
+		t.Errorf("signals: %s, %v", ignored, err)
+	}
+}
+
+// TestForeignChildrenLive: children that the supervisor had before are left
+// alone when a killed guardian's orphans are killed.
+func TestForeignChildrenLive(t *testing.T) {
+	foreign, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := begin(t, newSeat(t, time.Hour), stubborn["daemon in its own session"])
+	last := r.file("last")
+	r.signalGuardian(syscall.SIGKILL)
+	r.wait()
+	r.dead(last)
+	if err := foreign.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the foreign child: %v", err)
+	}
+	if err := foreign.Kill(); err != nil {
+		t.Error(err)
+	}
+	if _, err := foreign.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,199 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/exactly-one/tenure"
+)
+
+// described is the API's description, which is valid.
+var described = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(description)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+// templateOf returns the path of the description that a path is one of.
+func templateOf(doc *openapi3.T, path string) (string, bool) {
+	for template := range doc.Paths.Map() {
+		if before, after, ok := strings.Cut(template, "{role}"); !ok && path == template ||
+			ok && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) && !strings.Contains(path[len(before):len(path)-len(after)], "/") {
+			return template, true
+		}
+	}
+	return "", false
+}
+
+// checkDescribed checks an answer against the description, unless it is that
+// there is no such path or method.
+func checkDescribed(t *testing.T, r *http.Request, seen reply) {
+	t.Helper()
+	doc, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, ok := templateOf(doc, r.URL.EscapedPath())
+	if !ok {
+		if seen.status != http.StatusNotFound && seen.status/100 != 3 {
+			t.Errorf("%s %s is not described and answered with %d", r.Method, r.URL, seen.status)
+		}
+		return
+	}
+	item := doc.Paths.Value(template)
+	operation := item.GetOperation(strings.Replace(r.Method, http.MethodHead, http.MethodGet, 1))
+	if operation == nil {
+		if seen.status != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s is not described and answered with %d", r.Method, r.URL, seen.status)
+		}
+		return
+	}
+	options := &openapi3filter.Options{IncludeResponseStatus: true}
+	if strings.HasPrefix(seen.header.Get("Content-Type"), "text/") {
+		options.ExcludeResponseBody = true // its events are checked one by one
+	}
+	err = openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: r, Route: &routers.Route{Spec: doc, Path: template, PathItem: item, Method: r.Method, Operation: operation},
+		},
+		Status: seen.status, Header: seen.header, Options: options, Body: io.NopCloser(strings.NewReader(seen.body)),
+	})
+	if err != nil {
+		t.Errorf("%s %s answered with %d %q, which is not as described: %v", r.Method, r.URL, seen.status, seen.body, err)
+	}
+}
+
+// checkSchema checks a value against a schema of the description.
+func checkSchema(t *testing.T, name, text string) {
+	t.Helper()
+	doc, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	if err := doc.Components.Schemas[name].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		t.Errorf("%q is not a %s: %v", text, name, err)
+	}
+}
+
+// TestDescription: every status of every path that is described is really
+// answered, as it is described.
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	answered := map[string]bool{}
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		on := newHandler(t, Config{Token: newToken(t), Metrics: http.NotFoundHandler()})
+		seen := func(h *Handler, method, target, body string, header ...string) {
+			t.Helper()
+			r := ask(t, h, method, target, body, header...)
+			doc, err := described()
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, _, _ := strings.Cut(target, "?")
+			template, _ := templateOf(doc, path)
+			answered[fmt.Sprintf("%s %s %d", method, template, r.status)] = true
+		}
+		const stepDown = "/v1/elections/billing/step-down"
+		bearer := []string{"Authorization", "Bearer " + secret, "Content-Type", "application/json"}
+		for _, target := range []string{"/healthz", "/readyz", "/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/billing"} {
+			seen(on, "GET", target, "") // no node yet
+		}
+		seen(on, "POST", stepDown, "", bearer...)
+		node := stand(t, db, "one", on, "billing", "reports")
+		elected(t, node, "billing")
+		for _, target := range []string{
+			"/readyz", "/leader?role=billing", "/leader", "/leader?role=none", "/v1/elections", "/v1/leaders", "/v1/leaders/billing",
+			"/v1/leaders/none", "/v1/leaders/%00", "/v1/openapi.json", "/metrics",
+		} {
+			seen(on, "GET", target, "")
+		}
+		with := newHandler(t, Config{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		})})
+		seen(with, "GET", "/metrics", "")
+		seen(with, "POST", stepDown, "")
+
+		seen(on, "GET", "/v1/events", "", "Last-Event-ID", "x")
+		for range maxStreams {
+			on.streams <- struct{}{}
+		}
+		seen(on, "GET", "/v1/events", "")
+		with.Close() // so that the stream ends
+		seen(with, "GET", "/v1/events", "")
+
+		seen(on, "POST", stepDown, "")
+		seen(on, "POST", stepDown, "{", bearer...)
+		seen(on, "POST", stepDown, strings.Repeat(" ", maxBody+1), bearer...)
+		seen(on, "POST", stepDown, "{}", bearer[:2]...)
+		seen(on, "POST", "/v1/elections/none/step-down", "", bearer...)
+		seen(on, "POST", stepDown, `{"to":"one"}`, bearer...)
+		guard, err := elected(t, node, "billing").Guard()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen(on, "POST", stepDown, "", bearer...)
+		guard.Release()
+		elected(t, node, "billing")
+		seen(on, "POST", stepDown, "", bearer...)
+		db.failWith(errors.New("down"))
+		seen(on, "POST", stepDown, `{"to":"two"}`, bearer...)
+		db.failWith(nil)
+	})
+	doc, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for template, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				if _, err := strconv.Atoi(status); err != nil {
+					t.Errorf("%s %s: a status %q", method, template, status)
+				}
+				if name := method + " " + template + " " + status; !answered[name] {
+					t.Errorf("%s is described but was not answered", name)
+				}
+			}
+		}
+	}
+}
+
+// TestDescriptionStates: the states and kinds of events are all described.
+func TestDescriptionStates(t *testing.T) {
+	t.Parallel()
+	doc, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := doc.Components.Schemas["Election"].Value.Properties["state"].Value.Enum
+	for _, state := range []tenure.State{
+		tenure.Stopped, tenure.Follower, tenure.Acquiring, tenure.Leading, tenure.Reconnecting, tenure.Releasing,
+	} {
+		found := false
+		for _, described := range states {
+			found = found || described == state.String()
+		}
+		if !found {
+			t.Errorf("the state %v is not described", state)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package dialects
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// shiftedClock is the machine's clock with the wrong time of day.
+type shiftedClock struct {
+	tenure.Clock
+	by time.Duration
+}
+
+func (c shiftedClock) Now() tenure.Instant {
+	now := c.Clock.Now()
+	now.Wall = now.Wall.Add(c.by)
+	return now
+}
+
+// Nodes whose clocks are hours apart elect one leader, and tell times that make
+// sense: those of the database's clock.
+func TestBackendClocksApart(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.Lease = time.Second
+		c.config.Clock = shiftedClock{tenure.SystemClock(), -time.Hour}
+		behind := c.join("behind")
+		c.config.Clock = shiftedClock{tenure.SystemClock(), time.Hour}
+		ahead := c.join("ahead")
+		a, b := behind.stand(backendRole), ahead.stand(backendRole)
+		oneLeader(t, a, b)
+		begun := time.Now()
+		term := leaderOf(t, 0, a, b)
+		for range 3 {
+			if off := term.AcquiredAt().Sub(begun); off < -slack || off > patience {
+				t.Errorf("term %d is said to have begun %v after the test did", term.Number(), off)
+			}
+			if left := term.Remaining(); left > c.config.Lease {
+				t.Errorf("%v of trust are left in a lease of %v", left, c.config.Lease)
+			}
+			leaders, err := behind.backend.Leaders(soon(t), backendRole)
+			if err != nil || len(leaders) != 1 {
+				t.Fatalf("the leaders are %v, %v", leaders, err)
+			}
+			if l := leaders[0]; l.ValidFor > c.config.Lease || time.Until(l.LeaseUntil) > c.config.Lease || !l.Valid() {
+				t.Errorf("the lease is said to run for %v, until %v", l.ValidFor, l.LeaseUntil)
+			}
+			<-time.After(2 * c.config.Lease)
+			if !term.Valid() {
+				t.Fatalf("term %d did not outlive two leases", term.Number())
+			}
+			leader := a
+			if b.IsLeader() {
+				leader = b
+			}
+			last := term.Number()
+			if err := leader.StepDown(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			term = leaderOf(t, last, a, b)
+		}
+	})
+}
+
+// On another server than before no term begins for one lease, and its number
+// cannot be one that the last server has given and this one does not know.
+func TestBackendAnotherServer(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.CheckInterval = 200 * time.Millisecond
+		a, b := c.join("a"), c.join("b").stand(backendRole)
+		if last := leads(t, b); last.Number() != 1 {
+			t.Fatalf("the first term is %d", last.Number())
+		}
+		e := a.stand(backendRole)
+		db := k.connect(t, c.source)
+		own := value(t, db, "SELECT server FROM tenure_lease_news")
+		execute(t, db, "UPDATE tenure_lease_news SET server = 'another'", "UPDATE tenure_lease_seats SET server = 'another'")
+		changed := time.Now()
+		if err := b.Shutdown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		term := leads(t, e)
+		if waited := time.Since(changed); waited < c.config.Lease || waited > c.config.Lease+slack {
+			t.Errorf("a term began after %v; want one lease of %v", waited, c.config.Lease)
+		}
+		if least := changed.Add(-slack).UnixMilli(); term.Number() < least {
+			t.Errorf("the number is %d; want at least %d", term.Number(), least)
+		}
+		if now := value(t, db, "SELECT server FROM tenure_lease_news"); now != own {
+			t.Errorf("the server's name is %q, not %q again", now, own)
+		}
+		last := term.Number()
+		begun := time.Now()
+		if err := e.Shutdown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Start(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if next := leads(t, b); next.Number() != last+1 || time.Since(begun) > slack {
+			t.Errorf("then term %d follows term %d after %v", next.Number(), last, time.Since(begun))
+		}
+	})
+}

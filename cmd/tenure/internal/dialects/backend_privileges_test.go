@@ -1,0 +1,135 @@
+package dialects
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// restricted is a database with a user who owns nothing in it.
+type restricted struct {
+	kind         kind
+	owner        *sql.DB
+	source       string // of the user
+	user         string // for GRANT, unquoted
+	mayMakeTable string // what the user needs to create the tables too
+}
+
+func restrictedPostgreSQL(t *testing.T) restricted {
+	t.Helper()
+	server := pgtest.Shared(t)
+	source := server.Database(t)
+	database := source[strings.LastIndex(source, "/")+1:]
+	database, _, _ = strings.Cut(database, "?")
+	user := sandbox.UniqueName(t.Name())
+	owner := kinds[0].connect(t, source)
+	execute(t, owner, `CREATE ROLE "`+user+`" LOGIN`, "REVOKE ALL ON SCHEMA public FROM PUBLIC", `GRANT USAGE ON SCHEMA public TO "`+user+`"`)
+	t.Cleanup(func() { execute(t, owner, `DROP OWNED BY "`+user+`"`, `DROP ROLE "`+user+`"`) })
+	return restricted{kinds[0], owner, server.DSNFor(user, database), user, `GRANT CREATE ON SCHEMA public TO "` + user + `"`}
+}
+
+func restrictedMariaDB(t *testing.T) restricted {
+	t.Helper()
+	server := mariatest.Shared(t)
+	database := server.Database(t)
+	user := sandbox.UniqueName(t.Name())
+	owner := kinds[3].connect(t, server.DSN(database))
+	execute(t, owner, "CREATE USER `"+user+"`@`%`")
+	t.Cleanup(func() { execute(t, owner, "DROP USER `"+user+"`@`%`") })
+	source := strings.Replace(server.DSN(database), "root@", user+"@", 1)
+	return restricted{kinds[3], owner, source, user, "GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `" + database + "`.* TO `" + user + "`@`%`"}
+}
+
+// onRestricted runs a test with a user of each server that has users.
+func onRestricted(t *testing.T, test func(t *testing.T, r restricted)) {
+	t.Helper()
+	for name, open := range map[string]func(*testing.T) restricted{"PostgreSQL": restrictedPostgreSQL, "MariaDB": restrictedMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// grant gives the user what a function of the backend says, statement by
+// statement.
+func (r restricted) grant(t *testing.T, grants func(user string) (string, error)) {
+	t.Helper()
+	all, err := grants(r.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for statement := range strings.SplitSeq(strings.TrimSuffix(all, ";\n"), ";\n") {
+		execute(t, r.owner, statement)
+	}
+}
+
+// The grants that the backend names are enough for everything that nodes do, and
+// those of an application for fencing, and for no more.
+func TestBackendGrants(t *testing.T) {
+	t.Parallel()
+	onRestricted(t, func(t *testing.T, r restricted) {
+		owned := newBackend(t, r.owner, r.kind.dialect, lease.Config{})
+		c := clusterOn(t, r.kind, r.source)
+		if err := owned.Migrate(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		backend := newBackend(t, r.kind.connect(t, r.source), r.kind.dialect, lease.Config{})
+		if _, err := tenure.Open(soon(t), backend, c.config); !errors.Is(err, tenure.ErrPrivilege) || !errors.Is(err, tenure.ErrRefused) {
+			t.Errorf("without any privilege: %v; want ErrPrivilege", err)
+		}
+
+		r.grant(t, owned.ApplicationGrants)
+		before := clusterOn(t, r.kind, r.source)
+		owner := before.joinOn("owner", r.owner)
+		election := owner.stand(backendRole)
+		term := leads(t, election)
+		application := r.kind.connect(t, r.source)
+		nothing := func(*sql.Tx) error { return nil }
+		if err := lease.InTx(soon(t), application, nil, term, nothing); err != nil {
+			t.Errorf("fencing with the grants of an application: %v", err)
+		}
+		if _, err := newBackend(t, application, r.kind.dialect, lease.Config{}).Leaders(soon(t)); !errors.Is(err, tenure.ErrPrivilege) {
+			t.Errorf("an application looks at the tables of nodes: %v; want ErrPrivilege", err)
+		}
+
+		r.grant(t, owned.Grants)
+		member := c.join("restricted")
+		standby := member.stand(backendRole)
+		if err := owner.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: member.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		leads(t, standby)
+		if err := member.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}); err != nil {
+			t.Errorf("asking the leader to step down: %v", err)
+		}
+		leads(t, election)
+		for _, ask := range []func() error{
+			func() error { _, err := member.backend.Leaders(soon(t)); return err },
+			func() error { _, err := member.backend.Nodes(soon(t)); return err },
+			func() error { _, err := member.backend.Roles(soon(t)); return err },
+			func() error { return member.Close(soon(t)) },
+		} {
+			if err := ask(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A user who may create tables needs nobody else.
+func TestBackendCreatesItsTables(t *testing.T) {
+	t.Parallel()
+	onRestricted(t, func(t *testing.T, r restricted) {
+		execute(t, r.owner, r.mayMakeTable)
+		c := clusterOn(t, r.kind, r.source)
+		leads(t, c.join("a").stand(backendRole))
+	})
+}

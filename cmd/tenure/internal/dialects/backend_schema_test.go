@@ -1,0 +1,80 @@
+package dialects
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// Processes that find no tables at the same time create them once.
+func TestBackendMigratesAtOnce(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		var children []*process
+		for i := range 6 {
+			children = append(children, c.launch(childMigrates, fmt.Sprintf("child-%d", i)))
+		}
+		for _, p := range children {
+			if r := p.await("migrated"); r.Error != "" {
+				t.Errorf("%s: %s", p.name, r.Error)
+			}
+		}
+		leads(t, c.join("a").stand(backendRole))
+	})
+}
+
+// Nodes that may not create tables say that there are none, run on tables that
+// were made by hand, and refuse those of a newer program.
+func TestBackendManualMigrations(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.lease.ManualMigrations = true
+		db := k.connect(t, c.source)
+		backend := newBackend(t, db, k.dialect, c.lease)
+		refused := func() {
+			t.Helper()
+			node, err := tenure.Open(soon(t), backend, c.config)
+			if !errors.Is(err, tenure.ErrSchema) || !errors.Is(err, tenure.ErrRefused) {
+				t.Errorf("opening a node: %v; want ErrSchema", err)
+			}
+			if node != nil {
+				_ = node.Close(soon(t))
+			}
+		}
+		refused()
+		for statement := range strings.SplitSeq(strings.TrimSuffix(backend.MigrationSQL(), ";\n"), ";\n\n") {
+			execute(t, db, statement)
+		}
+		leads(t, c.join("a").stand(backendRole))
+		execute(t, db, "UPDATE tenure_lease_news SET version = version + 1")
+		refused()
+		if err := backend.Migrate(soon(t)); !errors.Is(err, tenure.ErrSchema) {
+			t.Errorf("migrating the tables of a newer program: %v; want ErrSchema", err)
+		}
+	})
+}
+
+// Names of tables and schemas may hold whatever the database takes.
+func TestBackendNames(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.lease.Prefix = "it's \"quoted\" `here` "
+		if k.dialect == lease.PostgreSQL {
+			c.lease.Schema = "Let's \"see\""
+		}
+		a := c.join("a").stand(backendRole)
+		term := leads(t, a)
+		c.lease.Prefix = ""
+		other := leads(t, c.join("b").stand(backendRole))
+		if !term.Valid() || !other.Valid() {
+			t.Error("two installations with different prefixes met")
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
 )
 
 // commandSettle is what --settle is by default with a command. A connection that
@@ -61,7 +63,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
 		leading.stdin = os.Stdin
 	}
-	signals, stop := forwardedSignals()
+	signals, stop := forwardedSignals(configurationOf(cmd.Flags()).file != nil)
 	defer stop()
 	leading.signals = signals
 
@@ -112,7 +114,9 @@ func (c *runCommand) environment() ([]string, error) {
 		switch name, _, _ := strings.Cut(entry, "="); name {
 		case roleVariable, termVariable, nodeVariable, nodeNameVariable, dsnVariable:
 		default:
-			kept = append(kept, entry)
+			if !slices.Contains(notify.Variables, name) {
+				kept = append(kept, entry)
+			}
 		}
 	}
 	if c.command.passDSN {

@@ -5,4 +5,4 @@ package main
 import "os"
 
 // forwardedSignals catches nothing: this system has no such signals.
-func forwardedSignals() (signals <-chan os.Signal, stop func()) { return nil, func() {} }
+func forwardedSignals(bool) (signals <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -134,6 +134,30 @@ func TestConfigurationOfRun(t *testing.T) {
 	}
 }
 
+// TestCommandInAFile: the command can be in the file, and SIGHUP is not for it
+// then; nor are the variables of a service manager.
+func TestCommandInAFile(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`, "[run]",
+		`roles = ["billing"]`, `command = "echo term $TENURE_TERM of $TENURE_ROLE, socket $NOTIFY_SOCKET; read line"`, `restart = "never"`)
+	socket := listenForNews(t)
+	node := launchWith(t, []string{"NOTIFY_SOCKET=" + socket.path}, "run", "--config", path)
+	if line, _ := node.line(); line != "term 1 of billing, socket" {
+		t.Errorf("%q", line)
+	}
+	socket.await("READY=1")
+	socket.await("STATUS=Leads billing (term 1).")
+	node.signal(syscall.SIGHUP)
+	socket.await("RELOADING=1")
+	node.awaitLog("the configuration was reloaded")
+	node.signal(syscall.SIGTERM)
+	socket.await("STOPPING=1")
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // TestBadConfiguration: every fault is told, each on its own line, and nothing is
 // started.
 func TestBadConfiguration(t *testing.T) {

@@ -68,6 +68,9 @@ func newRun(out *output) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = configurationOf(cmd.Flags()).file.Command()
+			}
 			if len(args) > 0 {
 				return c.runGuarded(cmd.Context(), cmd, args)
 			}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// news is what a service manager hears.
+type news struct {
+	t    *testing.T
+	conn *net.UnixConn
+	path string
+}
+
+// listenForNews is a service manager for one process.
+func listenForNews(t *testing.T) news {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "news") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return news{t, conn, path}
+}
+
+// hear returns whether a line comes within a time.
+func (n news) hear(line string, within time.Duration) bool {
+	n.t.Helper()
+	if err := n.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		n.t.Fatal(err)
+	}
+	message := make([]byte, 4096)
+	for {
+		length, err := n.conn.Read(message)
+		if err != nil {
+			return false
+		}
+		for got := range strings.SplitSeq(string(message[:length]), "\n") {
+			if got == line {
+				return true
+			}
+		}
+	}
+}
+
+// await waits for a line.
+func (n news) await(line string) {
+	n.t.Helper()
+	if !n.hear(line, patience) {
+		n.t.Fatalf("the service manager was not told %q within %v", line, patience)
+	}
+}
+
+// TestWatchdogFollowsTheSession: it is fed while the database answers, not while it
+// does not, and again when it does.
+func TestWatchdogFollowsTheSession(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	manager := listenForNews(t)
+	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path, "WATCHDOG_USEC=200000"},
+		"run", "--role", "billing", "--dsn", server.DSN())
+	manager.await("READY=1")
+	manager.await("STATUS=Leads billing (term 1).")
+	manager.await("WATCHDOG=1")
+
+	server.Stop(t, "fast")
+	manager.await("STATUS=The database does not answer; trying again.")
+	if manager.hear("WATCHDOG=1", 500*time.Millisecond) {
+		t.Error("the watchdog was fed without a session")
+	}
+	server.Start(t)
+	manager.await("WATCHDOG=1")
+	node.signal(syscall.SIGTERM)
+	manager.await("STOPPING=1")
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,181 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// openSession opens a session as an engine would.
+func openSession(b *testing.B, k kind) tenure.Session {
+	b.Helper()
+	backend := newBackend(b, k.open(b), k.dialect, lease.Config{})
+	session, err := backend.Open(soon(b), tenure.Opening{
+		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "bench", Host: "localhost"},
+		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
+		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(session.Abort)
+	return session
+}
+
+// manyCandidates are candidates for roles of their own.
+func manyCandidates(n int) []tenure.Candidate {
+	candidates := make([]tenure.Candidate, n)
+	for i := range candidates {
+		candidates[i] = tenure.Candidate{Role: tenure.NamedRole(fmt.Sprintf("role-%06d", i))}
+	}
+	return candidates
+}
+
+// takeAll takes roles that are free.
+func takeAll(b *testing.B, session tenure.Session, candidates []tenure.Candidate) []tenure.Release {
+	b.Helper()
+	attempts, err := session.TryAcquire(candidates)
+	if err != nil {
+		b.Fatal(err)
+	}
+	releases := make([]tenure.Release, len(attempts))
+	for i, a := range attempts {
+		if a.Outcome != tenure.Granted {
+			b.Fatalf("%s: %+v", candidates[i].Role, a)
+		}
+		releases[i] = tenure.Release{Role: candidates[i].Role, Term: a.Term, Reason: tenure.EndResigned}
+	}
+	return releases
+}
+
+// One heartbeat renews the leases of all roles that a node holds.
+func BenchmarkBackendHeartbeat(b *testing.B) {
+	const roles = 10_000
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			session := openSession(b, k)
+			candidates := manyCandidates(roles)
+			for i := 0; i < roles; i += 1000 {
+				takeAll(b, session, candidates[i:i+1000])
+			}
+			for b.Loop() {
+				if _, err := session.Heartbeat(tenure.Load{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*roles/b.Elapsed().Seconds(), "leases/s")
+		})
+	}
+}
+
+// A node takes a thousand roles that another gave up, in one call.
+func BenchmarkBackendAcquire(b *testing.B) {
+	const roles = 1000
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			session := openSession(b, k)
+			candidates := manyCandidates(roles)
+			for b.Loop() {
+				releases := takeAll(b, session, candidates)
+				b.StopTimer()
+				if err := session.Release(releases); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.N)*roles/b.Elapsed().Seconds(), "roles/s")
+		})
+	}
+}
+
+// What nodes at rest cost: statements per second, and the share of one core that
+// the node's own process spends, both per node. One of the two leads.
+func BenchmarkBackendIdle(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			const nodes, roles = 2, 100
+			c := newCluster(b, k)
+			c.config = tenure.Config{Logger: c.config.Logger}
+			statements := &atomic.Int64{}
+			plain := k.connect(b, c.source)
+			for i := range nodes {
+				db := sql.OpenDB(counted{plain.Driver(), c.source, statements})
+				b.Cleanup(func() { _ = db.Close() })
+				m := c.joinOn(fmt.Sprintf("node-%d", i), db)
+				for role := range roles {
+					m.stand(fmt.Sprintf("role-%03d", role))
+				}
+				leader := m.backend
+				eventually(b, "all roles are led", func() bool {
+					leaders, err := leader.Leaders(soon(b))
+					return err == nil && len(leaders) == roles
+				})
+			}
+			<-time.After(time.Second) // until the last has looked around
+			spent, counted, begun := processTime(b), statements.Load(), time.Now()
+			for b.Loop() {
+				<-time.After(10 * time.Second)
+			}
+			seconds := time.Since(begun).Seconds()
+			b.ReportMetric(100*(processTime(b)-spent).Seconds()/seconds/nodes, "%core/node")
+			b.ReportMetric(float64(statements.Load()-counted)/seconds/nodes, "statements/s/node")
+		})
+	}
+}
+
+// processTime is how long this process has kept a core busy.
+func processTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// counted is a driver's connector whose connections count their statements.
+type counted struct {
+	driver     driver.Driver
+	source     string
+	statements *atomic.Int64
+}
+
+func (c counted) Driver() driver.Driver { return c.driver }
+
+func (c counted) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.source)
+	if err != nil {
+		return nil, err
+	}
+	return countedConn{conn, c.statements}, nil
+}
+
+type countedConn struct {
+	driver.Conn
+	statements *atomic.Int64
+}
+
+func (c countedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+}
+
+func (c countedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.statements.Add(1)
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c countedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.statements.Add(1)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}

@@ -1,0 +1,252 @@
+package sidecar
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+const stepDownPath = "/v1/elections/billing/step-down"
+
+// authorized is the header of a request that may write.
+var authorized = []string{"Authorization", "bearer " + secret, "Content-Type", "application/json; charset=utf-8"}
+
+// TestStepDown: the leader gives the role up, to whom it was asked to.
+func TestStepDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		token := newToken(t)
+		first, second := newHandler(t, Config{Token: token}), newHandler(t, Config{Token: token})
+		one := stand(t, db, "one", first, "billing")
+		term := elected(t, one, "billing").Term()
+		two := stand(t, db, "two", second, "billing")
+		stand(t, db, "same", nil, "billing")
+		stand(t, db, "same", nil, "billing")
+		synctest.Wait()
+
+		ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
+		ask(t, first, "POST", "/v1/elections/other/step-down", "", authorized...).refused(t, 404, codeUnknownRole)
+		ask(t, first, "POST", "/v1/elections/%0A/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
+		ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+		ask(t, first, "POST", stepDownPath, `{"to":"same"}`, authorized...).refused(t, 409, codeAmbiguous)
+		ask(t, first, "POST", stepDownPath, `{"to":"one"}`, authorized...).refused(t, 409, codeUnknownNode)
+		db.failWith(errors.New("down"))
+		ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).refused(t, 503, codeDatabase)
+		db.failWith(nil)
+		if !term.Valid() {
+			t.Fatal("a request that was refused ended the term")
+		}
+
+		r := decode[stepDownRecord](t, ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
+		if r.Role != "billing" || r.Term != term.Number() || r.Node != one.ID() || r.NodeName != "one" || *r.To != two.ID() || !r.Released {
+			t.Errorf("%+v", r)
+		}
+		elected(t, two, "billing")
+		ask(t, second, "POST", stepDownPath, `{"to":"`+strings.ToUpper(one.ID().String())+`"}`, authorized...).want(t, 200)
+		elected(t, one, "billing")
+		ask(t, first, "POST", stepDownPath, "", authorized...).want(t, 200)
+		ask(t, first, "GET", "/leader", "").want(t, 503)
+	})
+}
+
+// TestStepDownWhileWorking: the answer waits for the work, up to its bound, and
+// says so if that did not end.
+func TestStepDownWhileWorking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, Config{Token: newToken(t)})
+		node := stand(t, newDatabase(), "one", h, "billing")
+		guard, err := elected(t, node, "billing").Guard()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(20*time.Second, guard.Release)
+		begun := time.Now()
+		ask(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 200)
+		if waited := time.Since(begun); waited != 20*time.Second {
+			t.Errorf("it was answered after %v", waited)
+		}
+		if guard, err = elected(t, node, "billing").Guard(); err != nil {
+			t.Fatal(err)
+		}
+		begun = time.Now()
+		r := decode[stepDownRecord](t, ask(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 202).body)
+		if waited := time.Since(begun); waited != stepDownTimeout || r.Released || r.To != nil {
+			t.Errorf("after %v: %+v", waited, r)
+		}
+		ask(t, h, "GET", "/leader", "").want(t, 503)
+		guard.Release()
+	})
+}
+
+// TestStepDownSessionLost: a session that is lost in the middle ends the term too,
+// but the role is not free yet.
+func TestStepDownSessionLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{Token: newToken(t)})
+		node := stand(t, db, "one", h, "billing")
+		guard, err := elected(t, node, "billing").Guard()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() {
+			db.Revoke(tenure.NamedRole("billing"))
+			guard.Release()
+		})
+		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeSessionLost)
+	})
+}
+
+// TestWhoMayWrite: nobody without the token, and no page of another origin.
+func TestWhoMayWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h, off := newHandler(t, Config{Token: newToken(t)}), newHandler(t, Config{})
+		term := elected(t, stand(t, db, "one", h, "billing"), "billing").Term()
+		r := ask(t, off, "POST", stepDownPath, "", authorized...).refused(t, 403, codeWritesOff)
+		if !strings.Contains(r.body, "--token-file") {
+			t.Errorf("it is not said how to turn writes on: %s", r.body)
+		}
+		for _, header := range []string{
+			"", "Bearer", "Bearer ", secret, "Basic " + secret, "Bearer " + secret[1:], "Bearer " + secret + "x", "Bearer x",
+			"Bearer \"" + secret + "\"", "Bearer " + secret + " " + secret, "Bearer,Bearer " + secret, "Bearer\t" + secret,
+			"Bearer " + strings.ToUpper(secret), "Bearer " + strings.Repeat("x", 10000),
+		} {
+			r := ask(t, h, "POST", stepDownPath, "", "Authorization", header).refused(t, 401, codeUnauthorized)
+			if !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Bearer ") {
+				t.Errorf("%q: %v", header, r.header)
+			}
+		}
+		for _, foreign := range [][]string{
+			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
+		} {
+			ask(t, h, "POST", stepDownPath, "", append(foreign, authorized...)...).refused(t, 403, codeCrossOrigin)
+		}
+		if !term.Valid() {
+			t.Fatal("a request that was refused ended the term")
+		}
+		ask(t, h, "POST", stepDownPath, "", append([]string{"Sec-Fetch-Site", "same-origin"}, authorized...)...).want(t, 200)
+	})
+}
+
+// TestStepDownBody: one object with at most the one field, of a bounded size.
+func TestStepDownBody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, Config{Token: newToken(t)})
+		term := elected(t, stand(t, newDatabase(), "one", h, "billing"), "billing").Term()
+		for _, body := range []string{
+			"x", "null", "[]", `"two"`, `{"to":1}`, `{"from":"x"}`, `{"to":"two"}{}`, `{"to":"two"} x`, `{"to":"two"`, " ",
+		} {
+			ask(t, h, "POST", stepDownPath, body, authorized...).refused(t, 400, codeInvalidBody)
+		}
+		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json;;", "x"} {
+			ask(t, h, "POST", stepDownPath, "{}", "Authorization", authorized[1], "Content-Type", kind).refused(t, 415, codeMediaType)
+		}
+		ask(t, h, "POST", stepDownPath, strings.Repeat("x", maxBody+1), authorized...).refused(t, 413, codeTooLarge)
+		cut := httptest.NewRequestWithContext(t.Context(), "POST", stepDownPath, failingBody{})
+		cut.Header.Set("Authorization", authorized[1])
+		askWith(t, h, cut).refused(t, 400, codeInvalidBody)
+		if !term.Valid() {
+			t.Fatal("a request that was refused ended the term")
+		}
+		ask(t, h, "POST", stepDownPath, `{"to":""}`, authorized...).want(t, 200)
+	})
+}
+
+type failingBody struct{}
+
+func (failingBody) Read([]byte) (int, error) { return 0, errors.New("cut") }
+
+// TestTokenChanges: a new token counts a second later, at once when told to, and
+// a file that cannot be used lets nobody in.
+func TestTokenChanges(t *testing.T) {
+	t.Parallel()
+	name := writeFile(t, "token", secret)
+	synctest.Test(t, func(t *testing.T) {
+		token, err := OpenToken(name, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHandler(t, Config{Token: token})
+		status := func(with string) int {
+			return ask(t, h, "POST", stepDownPath, "", "Authorization", "Bearer "+with).status
+		}
+		const newer = "another-secret-of-this-length"
+		replace := func(content string) {
+			if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status(secret) != 503 || status(newer) != 401 { // 503: let in, there is no node
+			t.Error("the token is not the file's")
+		}
+		replace(newer)
+		if status(secret) != 503 {
+			t.Error("the file is read more often than once a second")
+		}
+		time.Sleep(lookInterval)
+		if status(secret) != 401 || status(newer) != 503 {
+			t.Error("the new token does not count")
+		}
+		replace(secret)
+		if err := token.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if status(secret) != 503 || status(newer) != 401 {
+			t.Error("the new token does not count when told to")
+		}
+		for _, content := range []string{"", "short", "two words of enough length", strings.Repeat("x", maxToken+1)} {
+			replace(content)
+			time.Sleep(lookInterval)
+			for _, with := range []string{secret, newer, "x", content} {
+				if got := status(with); got != 503 && got != 401 {
+					t.Errorf("%q: %d", with, got)
+				}
+			}
+			ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookInterval)
+		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeToken)
+		replace(secret + "\r\n")
+		time.Sleep(lookInterval)
+		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeStarting)
+	})
+}
+
+// TestBadToken: what is wrong with a file is one clear line that does not repeat it.
+func TestBadToken(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"":                                    "is empty",
+		" \n":                                 "is empty",
+		"hunter2":                             "holds a token of 7 characters; the least is 16",
+		"hunter2hunter2\nhunter2":             "on one line",
+		strings.Repeat("hunter2", maxToken):   "longest token",
+		"hunter2\x00\xff hunter2 hunter2 ...": "no header can carry",
+	} {
+		_, err := OpenToken(writeFile(t, "token", content), silent)
+		if err == nil || !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+	for _, name := range []string{t.TempDir(), t.TempDir() + "/none"} {
+		if _, err := OpenToken(name, silent); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

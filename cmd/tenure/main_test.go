@@ -12,6 +12,9 @@ import (
 const asProgram = "TENURE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asChild {
+		os.Exit(childMain(os.Args[2:]))
+	}
 	if os.Getenv(asProgram) != "" {
 		os.Exit(realMain())
 	}

@@ -46,6 +46,7 @@ var withoutKey = map[string]string{
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
 	"to":              "what step-down and migrate do, at each call",
+	"own":             "what step-down does, at each call",
 	"timeout":         "how long step-down waits, at each call",
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",

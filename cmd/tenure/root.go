@@ -51,8 +51,9 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out),
 		newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
-		newConfig(out, root),
+		newConfig(out, root), newHealth(out), newManual(root),
 	)
+	complete(root)
 	return root
 }
 

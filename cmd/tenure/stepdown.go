@@ -21,6 +21,10 @@ The leader lets its work in flight end first. Then whoever stands takes the role
 also the old leader, a second later, if nobody else does. With --to the role is
 kept for that node for a moment; the exit code is 1 if another node leads then.
 
+With --own nothing happens, and the exit code is 0, unless the node called
+TENURE_NODE_NAME leads: what a container does before it stops must not end the
+term of another.
+
 If the leader gives the role up and nobody takes it within --timeout, that is
 said, and the exit code is 0; if the leader does not give it up in that time, 1.`
 
@@ -33,6 +37,7 @@ type stepDownCommand struct {
 	database databaseFlags
 	roles    roleFlags
 	to       string
+	own      bool
 	timeout  duration
 }
 
@@ -50,6 +55,7 @@ func newStepDown(out *output) *cobra.Command {
 	c.roles.register(flags, "give up")
 	c.database.register(flags)
 	flags.StringVar(&c.to, "to", "", "the node to lead next: its id or its name")
+	flags.BoolVar(&c.own, "own", false, "only if the node that "+nodeNameVariable+" names leads, for a machine or a container that is about to stop")
 	flags.Var(&c.timeout, "timeout", "how long to wait for the next term")
 	return cmd
 }
@@ -65,6 +71,10 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	role, err := c.roles.single()
 	if err != nil {
 		return err
+	}
+	name := os.Getenv(nodeNameVariable)
+	if c.own && name == "" {
+		return usage("--own needs the name of the node in %s", nodeNameVariable)
 	}
 	backend, err := c.database.open(cmd.Context(), false)
 	if err != nil {
@@ -84,6 +94,8 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	switch {
 	case err != nil:
 		return err
+	case c.own && (before == nil || before.NodeName != name):
+		return c.tell(role.Name(), before, before)
 	case before == nil:
 		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, role)
 	case before.NodeID == request.Target:

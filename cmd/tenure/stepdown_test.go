@@ -118,3 +118,28 @@ func TestStepDownLeavesNobody(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestStepDownOfOneself: what a container does before it stops ends its own node's
+// term and nobody else's.
+func TestStepDownOfOneself(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	first := place.run(t, "--role", "billing", "--name", "one")
+	first.await("acquired")
+	second := place.run(t, "--role", "billing", "--name", "two")
+	stepDown := func(name string, code int) result {
+		t.Helper()
+		return invokeWith(t, []string{"TENURE_NODE_NAME=" + name}, place.with("step-down", "--role", "billing", "--own")...).want(t, code)
+	}
+	if got := stepDown("two", exitDone); !strings.Contains(got.stdout, "one leads billing, term 1") {
+		t.Errorf("%q", got.stdout)
+	}
+	stepDown("one", exitDone)
+	if got := second.await("acquired").term(); got != 2 {
+		t.Errorf("term %d", got)
+	}
+	stepDown("", exitUsage)
+	if got := invokeWith(t, []string{"TENURE_NODE_NAME=one"}, place.with("step-down", "--role", "nobody", "--own")...).want(t, exitDone); !strings.Contains(got.stdout, "nobody leads") {
+		t.Errorf("%q", got.stdout)
+	}
+}

@@ -1,0 +1,122 @@
+package sidecar
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestParseAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		":8080": "127.0.0.1:8080", "127.0.0.1:0": "127.0.0.1:0", "0.0.0.0:8080": "0.0.0.0:8080", "[::]:1": "[::]:1",
+		"localhost:65535": "localhost:65535", "[fe80::1%eth0]:80": "[fe80::1%eth0]:80", "api-1.internal:08080": "api-1.internal:8080",
+	} {
+		if got, err := ParseAddress(text); got != want || err != nil {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "8080", "localhost", ":", "localhost:", ":65536", ":-1", ":+1", ":0x50", ":http", "a b:80", "http://localhost:80", "::1:80", "[::1]80", "\n:80",
+		"user@host:80", "/tmp/socket:80",
+	} {
+		if got, err := ParseAddress(text); err == nil || !errors.Is(err, tenure.ErrInvalidConfig) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+	}
+	for address, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "host:1": false, "": false,
+	} {
+		if IsLoopback(address) != want {
+			t.Errorf("%q: loopback is not %v", address, want)
+		}
+	}
+}
+
+// TestListen: what is in the way of listening is one clear line.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	taken, err := Listen(t.Context(), ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if !IsLoopback(taken.Addr().String()) {
+		t.Errorf("a port alone is bound to %v", taken.Addr())
+	}
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	for address, want := range map[string]string{
+		":" + port:             "cannot listen on 127.0.0.1:" + port + ": the port is in use by another program",
+		"192.0.2.1:80":         "this machine does not have that address",
+		"none.invalid.:80":     "the host name cannot be resolved",
+		"127.0.0.1:port":       `the port "port"`,
+		"127.0.0.1:8080/path?": "is not a number",
+	} {
+		listener, err := Listen(t.Context(), address)
+		if err == nil {
+			_ = listener.Close() // the test has failed already
+		}
+		if err == nil || !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestConnectionLimit: a connection more than there may be waits until another is
+// closed; closing the listener ends the wait.
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := limit(inner, 2)
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	var conns []net.Conn
+	for range 4 {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	conns = append(conns, <-accepted, <-accepted)
+	if open := len(listener.(*limitedListener).slots); open != 2 {
+		t.Fatalf("%d are open", open)
+	}
+	select {
+	case <-accepted:
+		t.Fatal("there are three")
+	default:
+	}
+	for range 2 { // a second close gives nothing back
+		_ = conns[0].Close()
+	}
+	third := <-accepted
+	select {
+	case <-accepted:
+		t.Fatal("there are three")
+	default:
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, more := <-accepted; more {
+		t.Error("a closed listener accepts")
+	}
+	_, _ = conns[1].Close(), third.Close()
+}

@@ -1,0 +1,70 @@
+package sidecar
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// TestOnPostgreSQL: two real nodes on a real database, asked over the wire: who
+// leads, a hand-over by name, and the events of it.
+func TestOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	db, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	token := newToken(t)
+	first, second := newHandler(t, Config{Token: token}), newHandler(t, Config{Token: token})
+	listener, err := Listen(t.Context(), ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := stand(t, db, "one", first, "billing")
+	stop := serveOn(t, listener, first, nil)
+	term := elected(t, one, "billing").Term()
+	two := stand(t, db, "two", second, "billing")
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	events := follow(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), first.feed.name+"-0")
+
+	ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
+	ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+	done := decode[stepDownRecord](t, ask(t, first, "POST", stepDownPath, `{"to":"two"}`, authorized...).want(t, 200).body)
+	if done.Term != term.Number() || *done.To != two.ID() {
+		t.Errorf("%+v", done)
+	}
+	next := elected(t, two, "billing").Term()
+	ask(t, second, "GET", "/leader", "").want(t, 200)
+	ask(t, first, "GET", "/leader", "").want(t, 503)
+	ask(t, first, "GET", "/readyz", "").want(t, 200)
+
+	seen := map[string]bool{}
+	for begun := time.Now(); !seen["acquired"] || !seen["released"] || !seen["two leads"]; {
+		m, err := events.next()
+		if err != nil || time.Since(begun) > 30*time.Second {
+			t.Fatalf("%v, seen %v", err, seen)
+		}
+		if m.kind == kindElection {
+			checkSchema(t, "Event", m.data)
+			seen[string(decode[record.Event](t, m.data).Event)] = true
+			continue
+		}
+		checkSchema(t, "Change", m.data)
+		if change := decode[record.Change](t, m.data); change.Leader != nil && change.Leader.Node == two.ID() {
+			seen["two leads"] = change.Role == "billing" && change.Leader.Term == next.Number()
+		}
+	}
+	leader := decode[roleRecord](t, ask(t, second, "GET", "/v1/leaders/billing", "").want(t, 200).body).Leader
+	if leader.Node != two.ID() || leader.Term != next.Number() || !time.Time(leader.AcquiredAt).Equal(next.AcquiredAt()) {
+		t.Errorf("%+v", leader)
+	}
+	events.close()
+	stop()
+}

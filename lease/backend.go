@@ -71,7 +71,8 @@ func (c Config) validate(dialect Dialect) error {
 
 // Backend is elections by leases in the tables of one SQL database. It
 // implements [tenure.Backend] and [tenure.Listener] and is safe for concurrent
-// use. It keeps no connection of its own between statements.
+// use. It keeps no connection of its own, but
+// on SQLite one of the pool for each node that waits.
 type Backend struct {
 	database
 	config  Config

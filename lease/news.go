@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// news is what the one row of news says, and how many sessions have run out
-// without anybody having noticed.
+// news is what the one row of news says, and when the next lease runs out.
 type news struct {
 	vacancies, terms int64
-	expired          int
+	nextExpiry       sql.NullInt64 // microseconds from now; null if there is no session
 }
+
+// expired reports whether a lease has run out without anybody having noticed.
+func (n news) expired() bool { return n.nextExpiry.Valid && n.nextExpiry.Int64 <= 0 }
 
 // look reads the news.
 func (b *Backend) look(ctx context.Context) (n news, err error) {
 	err = b.read(ctx, "look for news", func(ctx context.Context, on querier) error {
 		return forEach(ctx, on, b.queries.look, func(rows *sql.Rows) error {
-			return rows.Scan(&n.vacancies, &n.terms, &n.expired)
+			return rows.Scan(&n.vacancies, &n.terms, &n.nextExpiry)
 		})
 	})
 	return n, err
@@ -49,17 +51,24 @@ func exec(ctx context.Context, on querier, statement string, args ...any) error 
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	ask := time.NewTicker(b.config.PollInterval)
 	defer ask.Stop()
+	begun := time.Now()
+	w := &watch{backend: b, now: func() time.Duration { return time.Since(begun) }}
+	defer w.close()
 	var known news
 	for first := true; ; first = false {
-		found, err := b.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		case first || found != known:
+		if !w.quiet(ctx) {
+			asked := w.now()
+			found, err := b.look(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case first || found.vacancies != known.vacancies || found.terms != known.terms || found.expired() != known.expired():
+				wake()
+			}
 			known = found
-			wake()
+			w.looked(found, asked)
 		}
 		select {
 		case <-ctx.Done():

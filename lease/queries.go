@@ -176,7 +176,7 @@ WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),
 SELECT
     vacancies,
     terms,
-    (SELECT count(*) FROM {sessions} WHERE ended_at IS NULL AND expires_at <= {now})
+    (SELECT min(expires_at) FROM {sessions} WHERE ended_at IS NULL) - {now}
 FROM {news}
 WHERE id = 1`),
 		expire: sql(`

@@ -159,11 +159,13 @@ func (s *session) renew(load tenure.Load) (own int64, err error) {
 // something has changed. What cannot be asked now is asked the next time: that
 // the database is gone shows in the heartbeats.
 func (s *session) Wait(ctx context.Context) (bool, error) {
+	w := &watch{backend: s.backend, now: s.now}
+	defer w.close()
 	for {
 		if err := s.sendable(); err != nil {
 			return false, err
 		}
-		if now := s.opening.Clock.Now().Mono; now < s.nextLook {
+		if now := s.now(); now < s.nextLook {
 			if !s.pause(ctx, s.nextLook-now) {
 				if ctx.Err() != nil {
 					return false, nil
@@ -174,8 +176,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		if ctx.Err() != nil {
 			return false, nil
 		}
-		changed := s.looked()
-		s.nextLook = s.opening.Clock.Now().Mono + s.backend.config.PollInterval
+		changed := s.looked(w)
+		s.nextLook = s.now() + s.backend.config.PollInterval
 		if changed {
 			return true, nil
 		}
@@ -196,12 +198,18 @@ func (s *session) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
+func (s *session) now() time.Duration { return s.opening.Clock.Now().Mono }
+
 // looked asks for news and reports whether there are some.
-func (s *session) looked() bool {
+func (s *session) looked(w *watch) bool {
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
+	if w.quiet(ctx) {
+		return false
+	}
+	begun := s.now()
 	found, err := s.backend.look(ctx)
-	if err == nil && found.expired > 0 {
+	if err == nil && found.expired() {
 		if err = s.backend.expire(ctx); err == nil {
 			found, err = s.backend.look(ctx)
 		}
@@ -212,6 +220,7 @@ func (s *session) looked() bool {
 		}
 		return false
 	}
+	w.looked(found, begun)
 	changed := found.vacancies != s.seen.vacancies
 	s.seen = found
 	return changed

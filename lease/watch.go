@@ -1,0 +1,84 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+)
+
+// watch tells whether it is worth while to look for news. On SQLite that costs
+// less than to look: a connection that is kept for it knows whether another has
+// written to the file, since when only the passing of time can bring news. It
+// belongs to one goroutine.
+type watch struct {
+	backend *Backend
+	now     func() time.Duration // on a monotonic clock
+
+	conn    *sql.Conn
+	restore func()
+	version int64         // of the file, as this connection counts
+	expiry  time.Duration // when a lease runs out that is not renewed
+}
+
+// quiet reports whether there can be no news since the last look. If it reports
+// false, it does so until a look has succeeded.
+func (w *watch) quiet(ctx context.Context) bool {
+	before := w.version
+	if w.ask(ctx) && w.version == before && w.now() < w.expiry {
+		return true
+	}
+	w.expiry = 0
+	return false
+}
+
+// ask asks for the version of the file, and reports whether the one before came
+// from the same connection.
+func (w *watch) ask(ctx context.Context) (same bool) {
+	same = w.conn != nil
+	if !same && !w.connect(ctx) {
+		return false
+	}
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&w.version); err != nil {
+		w.close()
+		return false
+	}
+	return same
+}
+
+// fewConnections is how many connections of a pool are too few to keep one.
+const fewConnections = 2
+
+func (w *watch) connect(ctx context.Context) bool {
+	if limit := w.backend.Stats().MaxOpenConnections; w.backend.dialect != SQLite || limit > 0 && limit <= fewConnections {
+		return false
+	}
+	conn, err := w.backend.connect(ctx)
+	if err != nil {
+		return false
+	}
+	w.conn = conn
+	if w.restore, err = SQLite.limit(ctx, conn, lockPatience); err != nil {
+		w.restore = func() {}
+		w.close()
+		return false
+	}
+	return true
+}
+
+// looked notes what a look has found that was begun at a time.
+func (w *watch) looked(found news, begun time.Duration) {
+	w.expiry = math.MaxInt64
+	if found.nextExpiry.Valid {
+		w.expiry = begun + microseconds(found.nextExpiry.Int64)
+	}
+}
+
+// close gives the connection back.
+func (w *watch) close() {
+	if w.conn != nil {
+		w.restore()
+		_ = w.conn.Close() // of what it was used for, nothing is lost
+		w.conn = nil
+	}
+}

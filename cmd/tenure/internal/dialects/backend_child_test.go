@@ -84,13 +84,15 @@ func nodeChild(kind string) error {
 	tell(report{Kind: "ready"})
 	go watch(election, o.Lease, record)
 	if kind == childWrites {
-		return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 			// The transaction must not end because the context does: that it may
 			// not commit is for the fence to see to.
 			return writeOnce(context.WithoutCancel(ctx), db, election, term, lines)
 		})
+	} else {
+		err = election.Start(ctx)
 	}
-	if err := election.Start(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	for lines.Scan() {

@@ -160,7 +160,11 @@ func TestBackendClosesGracefully(t *testing.T) {
 		}
 		closed := time.Now()
 		leads(t, standby)
-		t.Logf("closing took %v, the next term began %v later", closed.Sub(begun), time.Since(closed))
+		took := time.Since(closed)
+		t.Logf("closing took %v, the next term began %v later", closed.Sub(begun), took)
+		if took > slack {
+			t.Errorf("the next term began %v after the last leader had gone", took)
+		}
 	})
 }
 

@@ -19,6 +19,9 @@ func TestBadInput(t *testing.T) {
 	schema := server.Schema(t)
 	dsn := strings.Replace(server.DSN(), "postgres@", "postgres:"+secret+"@", 1)
 	on := func(args ...string) []string { return append(args, "--dsn", dsn, "--schema", schema) }
+	guarded := func(args ...string) []string {
+		return append([]string{"run", "--dsn", dsn, "--schema", schema, "--role", "a"}, args...)
+	}
 	url := "postgres://u:" + secret
 	for _, test := range []struct {
 		name string
@@ -29,7 +32,16 @@ func TestBadInput(t *testing.T) {
 		{"unknown flag", on("run", "--rolle", "a"), "--rolle"},
 		{"output", []string{"version", "-o", "yaml"}, "text or json"},
 		{"arguments", on("status", "billing"), "takes no arguments"},
-		{"command", on("run", "--role", "a", "--", "sleep", "1"), `cannot run a command ("sleep")`},
+		{"command without dashes", on("run", "--role", "a", "sleep", "1"), "write -- before the command"},
+		{"no command", guarded("--"), "no command after --"},
+		{"command for two roles", guarded("--role", "b", "--", "true"), "one role; 2 are given"},
+		{"grace without a command", on("run", "--role", "a", "--grace", "1s"), "--grace is for a command"},
+		{"long grace", guarded("--lease", "6s", "--grace", "1.401s", "--", "true"), "at most 1.4s"},
+		{"long grace on a file", []string{"run", "--role", "a", "--dsn", "sqlite:a.db", "--grace", "701ms", "--", "true"}, "at most 700ms"},
+		{"grace and stop timeout", guarded("--grace", "1s", "--stop-timeout", "0.9", "--", "true"), "longer than --stop-timeout"},
+		{"restart", guarded("--restart", "sometimes", "--", "true"), "never, on-failure or always"},
+		{"once and again", guarded("--once", "--restart", "always", "--", "true"), "contradict"},
+		{"no leader exit", guarded("--no-leader-exit", "256", "--", "true"), "from 0 to 255"},
 
 		{"no dsn", []string{"run", "--role", "a"}, "TENURE_DSN"},
 		{"empty dsn", []string{"run", "--role", "a", "--dsn", ""}, "--dsn is empty"},

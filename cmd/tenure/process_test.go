@@ -99,8 +99,14 @@ func launch(t *testing.T, args ...string) *process { t.Helper(); return launchWi
 // launchWith is launch with more environment variables.
 func launchWith(t *testing.T, variables []string, args ...string) *process {
 	t.Helper()
+	return launchProgram(t, os.Args[0], variables, args...)
+}
+
+// launchProgram is launchWith for another executable than that of the test.
+func launchProgram(t *testing.T, program string, variables []string, args ...string) *process {
+	t.Helper()
 	p := &process{
-		t: t, command: exec.Command(os.Args[0], args...), lines: make(chan string, 1000),
+		t: t, command: exec.Command(program, args...), lines: make(chan string, 1000),
 		done: make(chan struct{}), written: make(chan struct{}),
 	}
 	p.command.Env = environment(variables...)

@@ -18,10 +18,6 @@ import (
 // controlDescriptor is the guardian's end of the connection with the supervisor.
 const controlDescriptor = 3
 
-// memoryLimit makes the collector of a process that does next to nothing
-// thrifty.
-const memoryLimit = 4 << 20
-
 // Main is the guardian's whole life. Its arguments are what follows the name of
 // the program: [CommandName], the path of the command's file, and the command's
 // arguments from the zeroth. It returns the exit code of the process, which must
@@ -29,7 +25,6 @@ const memoryLimit = 4 << 20
 func Main(args []string, stderr io.Writer) int {
 	runtime.LockOSThread() // the command dies with the thread that starts it
 	runtime.GOMAXPROCS(1)
-	debug.SetMemoryLimit(memoryLimit)
 	control, err := connection(os.NewFile(controlDescriptor, "control"))
 	if err != nil || len(args) < 3 {
 		_, _ = fmt.Fprintln(stderr, "tenure: the guardian of a command is started by tenure run, not by hand")
@@ -67,6 +62,7 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 		return fmt.Errorf("executing %s: %w", path, err)
 	}
 	g.tell(report{PID: g.command})
+	debug.FreeOSMemory() // of the program's beginning; from now on little happens
 	orders := make(chan order)
 	go receive(decoder, orders)
 	ends := make(chan ended)

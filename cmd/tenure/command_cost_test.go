@@ -1,0 +1,252 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFrozen: when a supervisor, its guardian and the command are stopped for
+// longer than the lease, as the pause of a container does it, others lead; when
+// they go on, the command is dead within 50 ms.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	c := newContest(t, newPlace(t), "--lease", "1s", "--grace", "100ms")
+	for range 3 {
+		name := "node-" + strconv.Itoa(c.entered)
+		c.supervisors[name] = c.enter(name, childUnguarded, childStubborn)
+		c.entered++
+	}
+	c.leader = c.next()
+	var deaths []time.Duration
+	for range 5 {
+		frozen := c.leader
+		processes := []int{frozen.PID, frozen.Guardian, c.supervisors[frozen.Node].command.Process.Pid}
+		handle, err := unix.PidfdOpen(frozen.PID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range slices.Backward(processes) {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.follow(c.another())
+		woken := time.Now()
+		for _, pid := range processes {
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+		}
+		awaitDeath(t, handle)
+		deaths = append(deaths, time.Since(woken))
+	}
+	t.Logf("the command died after %v", deaths)
+	slices.Sort(deaths)
+	if median := deaths[len(deaths)/2]; median > 50*time.Millisecond {
+		t.Errorf("the command lived for %v after it was woken", median)
+	}
+}
+
+// awaitDeath waits until the process of a descriptor has ended, and closes it.
+func awaitDeath(t *testing.T, handle int) {
+	t.Helper()
+	for limit := time.Now().Add(patience); ; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, int(time.Until(limit).Milliseconds()))
+		switch {
+		case err == unix.EINTR:
+		case err != nil || n == 0:
+			t.Fatalf("the process does not end: %v", err)
+		default:
+			if err := unix.Close(handle); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+// outputSize is how much a command writes in the tests of its output.
+const outputSize = 100 << 20
+
+// writer is a command that writes outputSize bytes of a pattern quickly.
+var writer = []string{"sh", "-c", `dd if="$0" bs=1M count=100 2>/dev/null`}
+
+// pattern makes a file of outputSize bytes that do not repeat soon.
+func pattern(t testing.TB) (path string, sum [sha256.Size]byte) {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "pattern")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.New()
+	block := make([]byte, 1<<20)
+	for i := range outputSize / len(block) {
+		for j := range block {
+			block[j] = byte(j*7 + j>>8 + i)
+		}
+		if _, err := io.MultiWriter(file, hash).Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name(), [sha256.Size]byte(hash.Sum(nil))
+}
+
+// read runs a program, reads its output, and returns how long that took from the
+// first byte on.
+func read(t testing.TB, w io.Writer, name string, args ...string) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = environment()
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 1<<16)
+	n, err := io.ReadFull(output, buffer[:1])
+	start := time.Now()
+	if err == nil {
+		_, err = w.Write(buffer[:n])
+	}
+	for err == nil {
+		if n, err = output.Read(buffer); n > 0 {
+			_, _ = w.Write(buffer[:n])
+		}
+	}
+	took := time.Since(start)
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+// TestCommandOutput: nothing stands between the command and who reads its
+// output: every byte arrives, as fast as through a plain pipe.
+func TestCommandOutput(t *testing.T) {
+	path, sum := pattern(t)
+	command := append(slices.Clone(writer), path)
+	through := append(append(newPlace(t).with("run", "--role", "billing"), "--"), command...)
+	hash := sha256.New()
+	read(t, hash, os.Args[0], through...)
+	if [sha256.Size]byte(hash.Sum(nil)) != sum {
+		t.Error("the output is not what the command wrote")
+	}
+	var plain, guarded []time.Duration
+	for range 10 {
+		plain = append(plain, read(t, io.Discard, command[0], command[1:]...))
+		guarded = append(guarded, read(t, io.Discard, os.Args[0], through...))
+	}
+	best := func(took []time.Duration) float64 { return outputSize / 1e6 / slices.Min(took).Seconds() }
+	t.Logf("%.0f MB/s through a plain pipe, %.0f MB/s from a guarded command", best(plain), best(guarded))
+	if best(guarded) < 0.8*best(plain) {
+		t.Error("the guarded command is more than a fifth slower")
+	}
+}
+
+// TestIdle: what a supervisor and its guardian cost while the command runs. The
+// bounds leave room for a machine under load and for the race detector.
+func TestIdle(t *testing.T) {
+	program := buildProgram(t)
+	c := newArena(t, newPlace(t))
+	const watched = 10 * time.Second
+	args := append(c.place.with("run", "--role", "billing"), "--", os.Args[0], asChild)
+	node := launchProgram(t, program, c.env, args...)
+	news := c.next()
+	processes := map[string]int{"supervisor": node.command.Process.Pid, "guardian": news.Guardian}
+	before := map[string]time.Duration{}
+	for name, pid := range processes {
+		before[name] = processorTime(t, pid)
+	}
+	c.none(watched)
+	for name, pid := range processes {
+		used := processorTime(t, pid) - before[name]
+		resident := memory(t, pid, "VmRSS")
+		t.Logf("%s: %.1f MB resident, of them %.1f MB its own; %.3f %% of a core", name,
+			resident, memory(t, pid, "RssAnon"), 100*used.Seconds()/watched.Seconds())
+		if used > watched/200 {
+			t.Errorf("the %s used %v in %v", name, used, watched)
+		}
+		if resident > 20 {
+			t.Errorf("the %s has %.1f MB resident", name, resident)
+		}
+	}
+}
+
+// buildProgram builds the program as it is shipped.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	path := t.TempDir() + "/tenure"
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if output, err := exec.CommandContext(ctx, "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return path
+}
+
+// processorTime is the time for which threads of a process ran.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total time.Duration
+	for _, task := range tasks {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nanoseconds, err := strconv.ParseInt(string(bytes.Fields(text)[0]), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += time.Duration(nanoseconds)
+	}
+	return total
+}
+
+// memory is a line of a process's status, in megabytes.
+func memory(t *testing.T, pid int, name string) float64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, found := strings.CutPrefix(line, name+":"); found {
+			kilobytes, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kilobytes / 1000
+		}
+	}
+	t.Fatalf("no %s of %d", name, pid)
+	return 0
+}

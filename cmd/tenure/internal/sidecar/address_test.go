@@ -92,7 +92,7 @@ func TestConnectionLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	conns = append(conns, <-accepted, <-accepted)
 	if open := len(listener.(*limitedListener).slots); open != 2 {

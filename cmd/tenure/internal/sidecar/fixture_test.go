@@ -174,9 +174,9 @@ func (r reply) want(t *testing.T, status int) reply {
 func (r reply) refused(t *testing.T, status int, code string) reply {
 	t.Helper()
 	r.want(t, status)
-	record := decode[errorRecord](t, r.body)
-	if record.Error.Code != code || record.Error.Message == "" {
-		t.Fatalf("the error is %+v, want the code %s and a message", record.Error, code)
+	found := decode[errorRecord](t, r.body).Error
+	if found.Code != code || found.Message == "" {
+		t.Fatalf("the error is %+v, want the code %s and a message", found, code)
 	}
 	return r
 }

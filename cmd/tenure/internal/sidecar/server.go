@@ -41,12 +41,15 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 		server.TLSConfig = &tls.Config{GetCertificate: certificate.get, MinVersion: tls.VersionTLS12}
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- serve(listener) }()
-	var failure error
+	var failure, result error
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		result = serve(listener)
+	}()
 	select {
-	case err := <-ended:
-		failure = fmt.Errorf("serving on %s: %w", listener.Addr(), err)
+	case <-served:
+		failure = fmt.Errorf("serving on %s: %w", listener.Addr(), result)
 	case <-ctx.Done():
 	}
 	handler.feed.close()
@@ -59,9 +62,7 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 			failure = fmt.Errorf("closing the server on %s: %w", listener.Addr(), err)
 		}
 	}
-	if failure == nil {
-		<-ended // http.ErrServerClosed
-	}
+	<-served
 	handler.Close()
 	return failure
 }

@@ -266,8 +266,8 @@ func TestSlowRequest(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
 		_, network, _ := serveInMemory(t, h)
 		for text, limit := range map[string]time.Duration{
-			"":              headerTimeout,
-			"GET /healthz ": headerTimeout,
+			"":             headerTimeout,
+			"GET /healthz": headerTimeout,
 			"POST " + stepDownPath + " HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 9\r\n\r\n": requestTimeout,
 		} {
 			conn, err := network.dial(t.Context(), "", "")

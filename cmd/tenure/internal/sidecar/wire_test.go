@@ -127,7 +127,7 @@ func follow(t *testing.T, client *http.Client, base, last string) *following {
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	response, err := client.Do(r)
+	response, err := client.Do(r) //nolint:bodyclose // close closes it
 	if err != nil {
 		t.Fatal(err)
 	}

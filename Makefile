@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . cmd/tenure
+MODULES := . cmd/tenure deploy/validate
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -13,7 +13,7 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt build bench-failover sim clean prerequisites
+.PHONY: help demo test lint fmt build manual bench-failover sim clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -42,6 +42,9 @@ fmt: ## format all code
 build: ## the program, as bin/tenure
 	cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
 
+manual: build ## the manual pages, in bin/man
+	$(BIN)/tenure manual $(BIN)/man
+
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)
 
@@ -51,9 +54,10 @@ sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 clean: ## remove what was built
 	rm -rf $(BIN)
 
-# The packages of MariaDB's programs alone: no service comes with them.
+# The packages of MariaDB's programs alone: no service comes with them. Of systemd
+# it is the checker of units that is wanted.
 prerequisites:
-	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core
+	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"cluster", "cron", "processor"},
 	{"outbox", "view"},
 	{"metrics", "dashboard"},
-	{"cmd/tenure", "bench", "examples"},
+	{"cmd/tenure", "deploy", "bench", "examples"},
 }
 
 // forTests are folders that only tests and benchmarks import, and themselves.

@@ -11,6 +11,7 @@ const (
 	codeNotFound     = "not_found"
 	codeMethod       = "method_not_allowed"
 	codeStarting     = "starting"
+	codeStopping     = "stopping"
 	codeInvalidRole  = "invalid_role"
 	codeUnknownRole  = "unknown_role"
 	codeRoleNeeded   = "role_needed"

@@ -37,9 +37,11 @@ type Handler struct {
 	streams chan struct{} // one element for each stream of events
 	member  atomic.Pointer[member]
 
-	life  context.Context
-	end   context.CancelFunc
-	group sync.WaitGroup // the observation and lookups
+	life    context.Context
+	end     context.CancelFunc
+	group   sync.WaitGroup // the observation and lookups
+	serving sync.RWMutex   // each request holds it shared; Close takes it for ever
+	close   func()
 }
 
 // member is the node with what is kept of its cluster.
@@ -56,6 +58,12 @@ func New(config Config) *Handler {
 	}
 	h := &Handler{config: config, mux: http.NewServeMux(), feed: newFeed(), streams: make(chan struct{}, maxStreams)}
 	h.life, h.end = context.WithCancel(context.Background())
+	h.close = sync.OnceFunc(func() {
+		h.feed.close()
+		h.end()
+		h.serving.Lock()
+		h.group.Wait()
+	})
 	h.routes()
 	return h
 }
@@ -103,13 +111,9 @@ func shorten(text string) string {
 	return text[:end] + " …"
 }
 
-// Close ends the streams of events and waits for everything that the handler
-// started. It is idempotent.
-func (h *Handler) Close() {
-	h.feed.close()
-	h.end()
-	h.group.Wait()
-}
+// Close ends the streams of events, refuses further requests, and waits for those
+// in progress and for everything that the handler started. It is idempotent.
+func (h *Handler) Close() { h.close() }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -118,6 +122,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
+	if !h.serving.TryRLock() {
+		refuse(w, http.StatusServiceUnavailable, codeStopping, "the node stops")
+		return
+	}
+	defer h.serving.RUnlock()
 	h.mux.ServeHTTP(w, r)
 }
 

@@ -201,9 +201,11 @@ func TestLeadersCost(t *testing.T) {
 				t.Errorf("the database was asked %d times in 10 s", asked)
 			}
 		}
-		h.Close()
+		h.end()
 		time.Sleep(lookUpInterval)
 		ask(t, h, "GET", "/v1/leaders", "").refused(t, 503, codeDatabase)
+		h.Close()
+		ask(t, h, "GET", "/v1/leaders", "").refused(t, 503, codeStopping)
 	})
 }
 

@@ -138,7 +138,7 @@ func TestDescription(t *testing.T) {
 			on.streams <- struct{}{}
 		}
 		seen(on, "GET", "/v1/events", "")
-		with.Close() // so that the stream ends
+		with.feed.close() // so that the stream ends
 		seen(with, "GET", "/v1/events", "")
 
 		seen(on, "POST", stepDown, "")

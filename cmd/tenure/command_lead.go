@@ -19,6 +19,7 @@ type leading struct {
 	log         *slog.Logger
 	environment []string
 	stdin       *os.File
+	server      *httpServer
 	signals     <-chan os.Signal
 	ctx         context.Context // ends when this program is asked to end
 	result      error           // what this program ends with, if not because it was asked to

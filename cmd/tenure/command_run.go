@@ -59,7 +59,12 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx}
+	server, err := c.listen.open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, server: server, ctx: ctx}
 	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
 		leading.stdin = os.Stdin
 	}
@@ -149,10 +154,12 @@ func (l *leading) campaign(node *tenure.Node, config tenure.ElectionConfig) erro
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
 	l.node = node
+	l.server.attach(node)
 	var decided bool // callbacks come one at a time
 	var failure error
 	election.OnEvent(func(event tenure.Event) {
 		l.tell(event)
+		l.server.tell(newEventRecord(node, event))
 		switch event.Kind {
 		case tenure.EventAcquired:
 			decided, failure = true, nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 
@@ -50,7 +49,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	if err := f.check(); err != nil || f.address == "" {
 		return nil, err
 	}
-	s := &httpServer{ended: make(chan error, 1)}
+	s := &httpServer{ended: make(chan struct{})}
 	config := sidecar.Config{Version: programVersion().Version, Logger: logger}
 	var err error
 	if f.token != "" {
@@ -75,11 +74,10 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	go func() {
-		err := sidecar.Serve(serving, s.listener, s.handler, s.certificate)
-		if err != nil {
+		defer close(s.ended)
+		if err := sidecar.Serve(serving, s.listener, s.handler, s.certificate); err != nil {
 			logger.Error("HTTP is not served any more", "error", err)
 		}
-		s.ended <- err
 	}()
 	logger.Info("serving HTTP", "address", s.listener.Addr().String(), "tls", s.certificate != nil, "writes", s.token != nil)
 	return s, nil
@@ -92,7 +90,7 @@ type httpServer struct {
 	token       *sidecar.Token
 	certificate *sidecar.Certificate
 	stop        context.CancelFunc
-	ended       chan error
+	ended       chan struct{}
 }
 
 // attach gives the server its node, once.
@@ -109,27 +107,10 @@ func (s *httpServer) tell(event eventRecord) {
 	}
 }
 
-// reload reads the token and the certificate now, as after SIGHUP. What cannot be
-// used is told: a certificate stays as it was, a token lets nobody in.
-func (s *httpServer) reload() error {
-	if s == nil {
-		return nil
+// close ends serving and waits for its end. What went wrong was logged.
+func (s *httpServer) close() {
+	if s != nil {
+		s.stop()
+		<-s.ended
 	}
-	var faults []error
-	if s.token != nil {
-		faults = append(faults, s.token.Reload())
-	}
-	if s.certificate != nil {
-		faults = append(faults, s.certificate.Reload())
-	}
-	return errors.Join(faults...)
-}
-
-// close ends serving and waits for its end.
-func (s *httpServer) close() error {
-	if s == nil {
-		return nil
-	}
-	s.stop()
-	return <-s.ended
 }

@@ -43,6 +43,7 @@ type runCommand struct {
 	node    nodeFlags
 	roles   roleFlags
 	command commandFlags
+	listen  listenFlags
 
 	retryBase     duration
 	retryMax      duration
@@ -81,6 +82,7 @@ func newRun(out *output) *cobra.Command {
 		},
 	}
 	c.command.register(cmd.Flags())
+	c.listen.register(cmd.Flags())
 	c.register(cmd.Flags())
 	return cmd
 }
@@ -127,9 +129,16 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	server, err := c.listen.open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.close()
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
 	err = c.node.with(ctx, config, func(node *tenure.Node) error {
+		server.attach(node)
 		return stand(ctx, node, roles, election, func(record eventRecord) {
+			server.tell(record)
 			if err := c.out.print(record, record.text()); err != nil {
 				config.Logger.Error("an event could not be printed", "error", err)
 			}

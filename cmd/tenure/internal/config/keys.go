@@ -142,9 +142,9 @@ var runKeys = []key{
 
 var serverKeys = []key{
 	{path: "http.listen", kind: text, flag: "listen", check: address, note: "no server"},
-	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off", live: true},
-	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS", live: true},
-	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS", live: true},
+	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off"},
+	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},
+	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
 	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
 	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none", live: true},
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},

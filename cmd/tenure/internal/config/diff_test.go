@@ -63,7 +63,7 @@ dsn = "postgres://app:secret4@db/app"
 		`alerts.notifications.slack.url changes`,
 		`cluster.leader_election.lease_duration changes from "1m" to "1m30s": it takes effect when the program is started again`,
 		`database.dsn changes: it takes effect when the program is started again`,
-		`http.token_file changes from the default to "/run/token"`,
+		`http.token_file changes from the default to "/run/token": it takes effect when the program is started again`,
 		`node.log_level changes from "info" to "debug"`,
 	}
 	if !slices.Equal(got, want) {

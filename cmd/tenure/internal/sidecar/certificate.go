@@ -30,15 +30,15 @@ type Certificate struct {
 // matches [tenure.ErrInvalidConfig].
 func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
-	if err := c.Reload(); err != nil {
+	if err := c.reload(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// Reload reads the files now. If they cannot be used, the certificate stays as
+// reload reads the files now. If they cannot be used, the certificate stays as
 // it was, and the error says why.
-func (c *Certificate) Reload() error {
+func (c *Certificate) reload() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read()

@@ -101,7 +101,7 @@ func TestCertificateChanges(t *testing.T) {
 		time.Sleep(lookInterval)
 		expect("two", 3)
 		f.write(t, cert1, key1)
-		if err := c.Reload(); err != nil {
+		if err := c.reload(); err != nil {
 			t.Fatal(err)
 		}
 		expect("one", 4)
@@ -167,7 +167,7 @@ func TestTLS(t *testing.T) {
 		closeIdle()
 	}
 	f.write(t, cert2, key2)
-	if err := certificate.Reload(); err != nil {
+	if err := certificate.reload(); err != nil {
 		t.Fatal(err)
 	}
 	client, closeIdle := tlsClient(t, listener.Addr(), "two", cert2, true)

@@ -200,7 +200,7 @@ func TestTokenChanges(t *testing.T) {
 			t.Error("the new token does not count")
 		}
 		replace(secret)
-		if err := token.Reload(); err != nil {
+		if err := token.reload(); err != nil {
 			t.Fatal(err)
 		}
 		if status(secret) != 503 || status(newer) != 401 {

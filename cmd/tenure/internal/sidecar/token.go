@@ -36,14 +36,14 @@ type Token struct {
 // repeats nothing of the file, and matches [tenure.ErrInvalidConfig].
 func OpenToken(file string, log *slog.Logger) (*Token, error) {
 	t := &Token{file: file, log: log}
-	if err := t.Reload(); err != nil {
+	if err := t.reload(); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// Reload reads the file now. The error says why nobody is let in.
-func (t *Token) Reload() error {
+// reload reads the file now. The error says why nobody is let in.
+func (t *Token) reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.read()

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
@@ -60,24 +58,12 @@ func (o *output) print(value any, text string) error {
 }
 
 // printTable writes a value as JSON, or as a table whose first row is its
-// header.
+// header, and which fits the terminal if there is one.
 func (o *output) printTable(value any, rows [][]string) error {
 	if o.json() {
 		return o.print(value, "")
 	}
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t")) // the builder accepts everything
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	var trimmed strings.Builder
-	for line := range strings.Lines(text.String()) {
-		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
-	return o.write(trimmed.String())
+	return o.write(table(rows, terminalWidth(o.w)))
 }
 
 func (o *output) write(text string) error {

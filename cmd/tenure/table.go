@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+const (
+	columnGap = "  "
+	narrowest = 6 // a column is not cut below this, however narrow the terminal
+	cutMark   = "…"
+	unlimited = 0
+)
+
+// terminalWidth is how many characters fit into a line of a terminal, unlimited
+// for everything else: what a file or a pipe gets is never cut.
+func terminalWidth(w any) int {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return unlimited
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return unlimited
+	}
+	return width
+}
+
+// table lays rows out in columns. If a line would be longer than the width, the
+// longest columns are cut first.
+func table(rows [][]string, width int) string {
+	columns := columnWidths(rows)
+	if width != unlimited {
+		narrow(columns, width)
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				line.WriteString(columnGap)
+			}
+			cell = cut(cell, columns[i])
+			line.WriteString(cell + strings.Repeat(" ", columns[i]-utf8.RuneCountInString(cell)))
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return text.String()
+}
+
+// columnWidths is how wide the columns are in which everything fits.
+func columnWidths(rows [][]string) []int {
+	var columns []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(columns) {
+				columns = append(columns, 0)
+			}
+			columns[i] = max(columns[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return columns
+}
+
+// narrow takes away from the widest columns until a line fits, or until no column
+// can give more.
+func narrow(columns []int, width int) {
+	line := len(columnGap) * (len(columns) - 1)
+	for _, column := range columns {
+		line += column
+	}
+	for ; line > width; line-- {
+		widest := 0
+		for i := range columns {
+			if columns[i] > columns[widest] {
+				widest = i
+			}
+		}
+		if columns[widest] <= narrowest {
+			return
+		}
+		columns[widest]--
+	}
+}
+
+// cut cuts a text to a number of characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + cutMark
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestTable(t *testing.T) {
+	rows := [][]string{
+		{"ROLE", "STATE", "APPLICATION"},
+		{"billing", "leads", "tenure api-1 session"},
+		{"äöü", "vacant", "-"},
+	}
+	for width, want := range map[int]string{
+		unlimited: "ROLE     STATE   APPLICATION\nbilling  leads   tenure api-1 session\näöü      vacant  -\n",
+		37:        "ROLE     STATE   APPLICATION\nbilling  leads   tenure api-1 session\näöü      vacant  -\n",
+		36:        "ROLE     STATE   APPLICATION\nbilling  leads   tenure api-1 sessi…\näöü      vacant  -\n",
+		24:        "ROLE     STATE   APPLIC…\nbilling  leads   tenure…\näöü      vacant  -\n",
+		1:         "ROLE    STATE   APPLI…\nbilli…  leads   tenur…\näöü     vacant  -\n",
+	} {
+		if got := table(rows, width); got != want {
+			t.Errorf("width %d: got\n%swant\n%s", width, got, want)
+		}
+		for line := range strings.Lines(table(rows, width)) {
+			if characters := utf8.RuneCountInString(line) - 1; width > 22 && characters > width {
+				t.Errorf("width %d: %d characters in %q", width, characters, line)
+			}
+		}
+	}
+	if got := table(nil, 80); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWidthOfWhatIsNoTerminal: nothing is cut in a file, a pipe or a buffer.
+func TestWidthOfWhatIsNoTerminal(t *testing.T) {
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, w := range []any{file, &strings.Builder{}, nil} {
+		if got := terminalWidth(w); got != unlimited {
+			t.Errorf("%T: %d", w, got)
+		}
+	}
+}

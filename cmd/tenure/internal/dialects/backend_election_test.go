@@ -144,26 +144,57 @@ func TestBackendHandsOver(t *testing.T) {
 	})
 }
 
-// A node that closes hands all its roles on at once, not a lease later.
+// A node that closes, or resigns, hands its roles on at once: not a lease later,
+// and not when the others look anyway.
 func TestBackendClosesGracefully(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
-		c.config.Lease, c.config.CheckInterval = time.Minute, time.Minute
-		a := c.join("a")
+		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
+		a, b := c.join("a"), c.join("b")
 		leads(t, a.stand(backendRole))
-		standby := c.join("b").stand(backendRole)
+		second := b.stand(backendRole)
+		eventually(t, "the standby has tried", func() bool { return second.State() == tenure.Follower })
+		successor := func(next *tenure.Election, leave func(context.Context) error) {
+			t.Helper()
+			begun := time.Now()
+			if err := leave(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			left := time.Now()
+			leads(t, next)
+			took := time.Since(left)
+			t.Logf("leaving took %v, the next term began %v later", left.Sub(begun), took)
+			if took > slack {
+				t.Errorf("the next term began %v after the last leader had left", took)
+			}
+		}
+		successor(second, a.Close)
+		third := c.join("c").stand(backendRole)
+		eventually(t, "the standby has tried", func() bool { return third.State() == tenure.Follower })
+		successor(third, second.Shutdown)
+	})
+}
+
+// A standby notices that another's lease is over although it has nothing else to
+// do for a long time.
+func TestBackendNoticesSilence(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.Lease = time.Second
+		leader := c.join("leader")
+		leads(t, leader.stand(backendRole))
+		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
+		standby := c.join("standby").stand(backendRole)
 		eventually(t, "the standby has tried", func() bool { return standby.State() == tenure.Follower })
-		begun := time.Now()
-		if err := a.Close(soon(t)); err != nil {
+		if err := leader.db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		closed := time.Now()
+		vanished := time.Now()
 		leads(t, standby)
-		took := time.Since(closed)
-		t.Logf("closing took %v, the next term began %v later", closed.Sub(begun), took)
-		if took > slack {
-			t.Errorf("the next term began %v after the last leader had gone", took)
+		if took := time.Since(vanished); took > time.Second+slack {
+			t.Errorf("a leader with a lease of one second was replaced after %v", took)
 		}
 	})
 }

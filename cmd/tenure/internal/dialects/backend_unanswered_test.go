@@ -1,0 +1,141 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// mute is a driver's connector whose connections, while it is told so, commit
+// and lose the answer.
+type mute struct {
+	driver driver.Driver
+	source string
+	told   *atomic.Bool
+}
+
+func (m mute) Driver() driver.Driver { return m.driver }
+
+func (m mute) Connect(context.Context) (driver.Conn, error) {
+	conn, err := m.driver.Open(m.source)
+	if err != nil {
+		return nil, err
+	}
+	return muteConn{conn, m.told}, nil
+}
+
+type muteConn struct {
+	driver.Conn
+	told *atomic.Bool
+}
+
+func (c muteConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c muteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if err == nil && query == "COMMIT" && c.told.Load() {
+		err = io.ErrUnexpectedEOF
+	}
+	return result, err
+}
+
+func (c muteConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+	return muteTx{tx, c.told}, err
+}
+
+type muteTx struct {
+	driver.Tx
+	told *atomic.Bool
+}
+
+func (t muteTx) Commit() error {
+	err := t.Tx.Commit()
+	if err == nil && t.told.Load() {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// A commit whose answer is lost has happened all the same. Who asks again gets
+// the term; a role that nobody asks for again is given up with the next
+// heartbeat.
+func TestBackendUnansweredCommit(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		source := k.source(t)
+		lost := &atomic.Bool{}
+		db := sql.OpenDB(mute{k.connect(t, source).Driver(), source, lost})
+		defer db.Close()
+		open := func(db *sql.DB) tenure.Session {
+			t.Helper()
+			session, err := newBackend(t, db, k.dialect, lease.Config{}).Open(soon(t), tenure.Opening{
+				Node:   tenure.NodeInfo{ID: uuid.New(), Name: "node", Host: "localhost"},
+				Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
+				Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(session.Abort)
+			return session
+		}
+		unlucky, other := open(db), open(k.connect(t, source))
+		wanted, unwanted := tenure.Candidate{Role: tenure.NamedRole("wanted")}, tenure.Candidate{Role: tenure.NamedRole("unwanted")}
+		both := []tenure.Candidate{wanted, unwanted}
+		for _, attempt := range mustTry(t, other, both...) { // so that the rows are there
+			if attempt.Outcome != tenure.Granted {
+				t.Fatalf("%+v", attempt)
+			}
+		}
+		release := []tenure.Release{
+			{Role: wanted.Role, Term: 1, Reason: tenure.EndResigned}, {Role: unwanted.Role, Term: 1, Reason: tenure.EndResigned},
+		}
+		if err := other.Release(release); err != nil {
+			t.Fatal(err)
+		}
+
+		lost.Store(true)
+		if _, err := unlucky.TryAcquire(both); err == nil {
+			t.Fatal("no answer was lost")
+		}
+		lost.Store(false)
+		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.Busy {
+			t.Errorf("the commit has not happened: %+v", got)
+		}
+		if got := mustTry(t, unlucky, wanted)[0]; got.Outcome != tenure.Granted || got.Term != 2 {
+			t.Errorf("asking again: %+v; want the term 2 that has begun", got)
+		}
+		if _, err := unlucky.Heartbeat(tenure.Load{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.Granted || got.Term != 3 {
+			t.Errorf("the role that nobody asked for again: %+v; want term 3", got)
+		}
+		if got := mustTry(t, other, wanted)[0]; got.Outcome != tenure.Busy {
+			t.Errorf("the role that was asked for again: %+v; want it busy", got)
+		}
+	})
+}
+
+// mustTry is TryAcquire that must not fail.
+func mustTry(t *testing.T, session tenure.Session, candidates ...tenure.Candidate) []tenure.Attempt {
+	t.Helper()
+	attempts, err := session.TryAcquire(candidates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attempts
+}

@@ -67,7 +67,7 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	if err := c.out.printTable(record, rows); err != nil {
+	if err := c.out.printProse(record, rows); err != nil {
 		return err
 	}
 	if failures > 0 {

@@ -66,6 +66,12 @@ func (o *output) printTable(value any, rows [][]string) error {
 	return o.write(table(rows, terminalWidth(o.w)))
 }
 
+// printProse writes a value as JSON, or as a table whose last column is sentences,
+// which go on in the next line where a terminal's line ends.
+func (o *output) printProse(value any, rows [][]string) error {
+	return o.printTable(value, wrap(rows, terminalWidth(o.w)))
+}
+
 func (o *output) write(text string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -93,3 +93,51 @@ func cut(text string, most int) string {
 	}
 	return string([]rune(text)[:most-1]) + cutMark
 }
+
+// shortestProse is the width below which sentences are not broken: nobody reads
+// one word a line.
+const shortestProse = 20
+
+// wrap breaks the last column of rows at its spaces into lines that fit.
+func wrap(rows [][]string, width int) [][]string {
+	columns := columnWidths(rows)
+	if width == unlimited || len(columns) == 0 {
+		return rows
+	}
+	last := len(columns) - 1
+	room := width - last*len(columnGap)
+	for _, column := range columns[:last] {
+		room -= column
+	}
+	var wrapped [][]string
+	for _, row := range rows {
+		for i, line := range lines(row[last], max(room, shortestProse)) {
+			next := make([]string, len(columns))
+			if i == 0 {
+				copy(next, row)
+			}
+			next[last] = line
+			wrapped = append(wrapped, next)
+		}
+	}
+	return wrapped
+}
+
+// lines breaks a text at its spaces into lines of a number of characters at most. A
+// word that is longer has a line of its own.
+func lines(text string, most int) []string {
+	var all []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most:
+			line += " " + word
+		default:
+			all = append(all, line)
+			line = word
+		}
+	}
+	return append(all, line)
+}

@@ -34,6 +34,23 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestWrap(t *testing.T) {
+	rows := [][]string{{"ok", "clock", "within a second of this machine's"}, {"", "", "-> nothing to do"}, {"ok", "x", ""}}
+	want := "ok  clock  within a second of\n           this machine's\n           -> nothing to do\nok  x\n"
+	if got := table(wrap(rows, 31), 31); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := wrap(rows, unlimited); len(got) != len(rows) {
+		t.Errorf("%q", got)
+	}
+	if got := wrap(nil, 80); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if got := lines("a averylongword b", 5); strings.Join(got, "|") != "a|averylongword|b" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestWidthOfWhatIsNoTerminal: nothing is cut in a file, a pipe or a buffer.
 func TestWidthOfWhatIsNoTerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/out")

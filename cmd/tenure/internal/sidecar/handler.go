@@ -35,6 +35,7 @@ type Handler struct {
 	mux     *http.ServeMux
 	feed    *feed
 	streams chan struct{} // one element for each stream of events
+	stall   time.Duration // for a client to take something of a stream
 	member  atomic.Pointer[member]
 
 	life    context.Context
@@ -56,7 +57,10 @@ func New(config Config) *Handler {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	h := &Handler{config: config, mux: http.NewServeMux(), feed: newFeed(), streams: make(chan struct{}, maxStreams)}
+	h := &Handler{
+		config: config, mux: http.NewServeMux(), feed: newFeed(),
+		streams: make(chan struct{}, maxStreams), stall: stallTimeout,
+	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
 		h.feed.close()

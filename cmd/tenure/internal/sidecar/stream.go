@@ -69,7 +69,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := stream{out: w, control: http.NewResponseController(w)}
+	s := stream{out: w, control: http.NewResponseController(w), stall: h.stall}
 	// The bounds on a request are not meant for a stream. Where they cannot be
 	// lifted the stream ends early, and the client resumes it.
 	_ = s.control.SetReadDeadline(time.Time{})
@@ -80,6 +80,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	out     io.Writer
 	control *http.ResponseController
+	stall   time.Duration
 }
 
 // follow writes the events that follow a position, or, without one, those to
@@ -140,7 +141,7 @@ func greeting(begin start, version string) [][]byte {
 
 // write writes frames and reports whether the client still takes them.
 func (s stream) write(frames ...[]byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // or the server's own, which is as long
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.stall)) // or the server's own
 	for _, frame := range frames {
 		if _, err := s.out.Write(frame); err != nil {
 			return false

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -243,18 +242,4 @@ func (a *arena) verdict() {
 		a.t.Errorf("a child of an earlier term lived when this one started: %+v", news)
 	}
 	a.t.Logf("%d children started", a.started)
-}
-
-// parentOf returns the parent of a process.
-func parentOf(t *testing.T, pid int) int {
-	t.Helper()
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent, err := strconv.Atoi(string(bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parent
 }

@@ -137,10 +137,10 @@ func (c *runCommand) environment() ([]string, error) {
 }
 
 // termEnvironment adds what a term brings.
-func termEnvironment(base []string, node *tenure.Node, term *tenure.Term) []string {
+func termEnvironment(base []string, node *tenure.Node, t *tenure.Term) []string {
 	return append(base[:len(base):len(base)],
-		roleVariable+"="+term.Role().Name(),
-		termVariable+"="+strconv.FormatInt(term.Number(), 10),
+		roleVariable+"="+t.Role().Name(),
+		termVariable+"="+strconv.FormatInt(t.Number(), 10),
 		nodeVariable+"="+node.ID().String(),
 		nodeNameVariable+"="+node.Name())
 }

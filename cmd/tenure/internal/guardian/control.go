@@ -72,8 +72,8 @@ func socketPair() (near *net.UnixConn, far *os.File, err error) {
 
 // connection makes a network connection of a file and closes the file.
 func connection(file *os.File) (*net.UnixConn, error) {
-	conn, err := net.FileConn(file)
-	if err = errors.Join(err, file.Close()); err != nil {
+	conn, failure := net.FileConn(file)
+	if err := errors.Join(failure, file.Close()); err != nil {
 		return nil, err
 	}
 	unix, ok := conn.(*net.UnixConn)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -62,7 +61,6 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 		return fmt.Errorf("executing %s: %w", path, err)
 	}
 	g.tell(report{PID: g.command})
-	debug.FreeOSMemory() // of the program's beginning; from now on little happens
 	orders := make(chan order)
 	go receive(decoder, orders)
 	ends := make(chan ended)

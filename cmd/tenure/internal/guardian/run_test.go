@@ -194,11 +194,11 @@ func TestTreeDies(t *testing.T) {
 }
 
 // signalGuardian sends a signal to the command's parent.
-func (r *run) signalGuardian(signal syscall.Signal) {
+func (r *run) signalGuardian(number syscall.Signal) {
 	r.t.Helper()
 	parent, err := parentOf(r.pid)
 	if err == nil {
-		err = syscall.Kill(parent, signal)
+		err = syscall.Kill(parent, number)
 	}
 	if err != nil {
 		r.t.Fatal(err)

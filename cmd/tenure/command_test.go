@@ -284,3 +284,28 @@ func TestNoSuchCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestOneOfTen: of ten programs that a clock starts at the same time, one runs
+// its command, and the others end successfully.
+func TestOneOfTen(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	var nodes []*process
+	for range 10 {
+		nodes = append(nodes, launch(t, place.guarded("echo ran; sleep 3", "--once", "--no-leader-exit", "0")...))
+	}
+	ran := 0
+	for _, node := range nodes {
+		for line, more := node.line(); more; line, more = node.line() {
+			if line == "ran" {
+				ran++
+			}
+		}
+		if code := node.exit(); code != exitDone {
+			t.Errorf("exit code %d: %s", code, node.log())
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the command ran %d times", ran)
+	}
+}

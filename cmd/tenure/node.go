@@ -71,6 +71,11 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 // with opens a node, runs fn with it as a service, and closes it. The context
 // bounds opening only.
 func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*tenure.Node) error) error {
+	service, err := newService(f.flags, live{"log-level": f.log.setLevel}, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer service.close()
 	backend, err := f.database.open(ctx, f.manual)
 	if err != nil {
 		return err
@@ -80,12 +85,9 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*ten
 	if err != nil {
 		return err
 	}
-	service, err := serve(node, f.flags, live{"log-level": f.log.setLevel}, config.Logger)
-	if err == nil {
-		defer service.close()
-		err = fn(node)
-		service.stopping()
-	}
+	service.ready(node)
+	err = fn(node)
+	service.stopping()
 	closing, cancel := context.WithTimeout(context.Background(), closeTimeout(config))
 	defer cancel()
 	return errors.Join(err, node.Close(closing))

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -16,35 +18,42 @@ import (
 // service is what a node owes to the machine on which it runs: news for the
 // service manager, and a configuration that is read again at SIGHUP.
 type service struct {
-	manager *notify.Service
-	stop    func() // of reading the configuration again
+	socket  *notify.Socket
+	manager atomic.Pointer[notify.Service] // nil until the node is ready
+	stop    func()                         // of reading the configuration again
 	log     *slog.Logger
 }
 
-// serve says that the node is ready, and does for it what a service does until it
-// is closed. It takes the manager's variables out of the environment.
-func serve(node *tenure.Node, flags *pflag.FlagSet, live live, log *slog.Logger) (*service, error) {
+// newService begins before there is a node: waiting for a database may take long.
+// It takes the manager's variables out of the environment.
+func newService(flags *pflag.FlagSet, live live, log *slog.Logger) (*service, error) {
 	socket, err := notify.Take(os.LookupEnv, os.Unsetenv)
 	if err != nil {
 		return nil, usage("%w", err)
 	}
-	s := &service{log: log}
-	failed := func(err error) { log.Warn("the service manager was not told", "error", err) }
-	s.manager = notify.Start(socket, func() notify.Health { return healthOf(node) }, failed)
+	s := &service{socket: socket, log: log}
+	if err := socket.Status("Waiting for the database."); err != nil {
+		s.failed(err)
+	}
 	again := &reloader{flags: flags, config: configurationOf(flags), live: live, log: log}
-	s.stop = again.onHangup(s.manager.Reload)
+	s.stop = again.onHangup(func(reload func()) { s.manager.Load().Reload(reload) })
 	return s, nil
 }
 
-// stopping says that the node is about to close.
-func (s *service) stopping() {
-	s.stop()
-	s.manager.Stopping()
+func (s *service) failed(err error) { s.log.Warn("the service manager was not told", "error", err) }
+
+// ready says that the node is ready, and from then on how it fares.
+func (s *service) ready(node *tenure.Node) {
+	s.manager.Store(notify.Start(s.socket, func() notify.Health { return healthOf(node) }, s.failed))
 }
 
-// close ends what serve began, after the node was closed.
+// stopping says that the node is about to close.
+func (s *service) stopping() { s.manager.Load().Stopping() }
+
+// close ends what the service began, after the node was closed.
 func (s *service) close() {
-	if err := s.manager.Close(); err != nil {
+	s.stop()
+	if err := errors.Join(s.manager.Load().Close(), s.socket.Close()); err != nil {
 		s.log.Warn("the service manager's socket was not closed", "error", err)
 	}
 }

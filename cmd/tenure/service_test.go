@@ -64,6 +64,24 @@ func (n news) await(line string) {
 	}
 }
 
+// TestServiceWithoutADatabase: the manager is told why the program is not ready, and
+// the configuration can be read again all the same.
+func TestServiceWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	manager := listenForNews(t)
+	path := writeFile(t, "[database]", `dsn = "postgres://127.0.0.1:1/nowhere"`)
+	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path}, "run", "--role", "billing", "--config", path)
+	manager.await("STATUS=Waiting for the database.")
+	node.awaitLog("opening a session failed")
+	node.signal(syscall.SIGHUP)
+	node.awaitLog("the configuration was reloaded")
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	invokeWith(t, []string{"NOTIFY_SOCKET=nowhere"}, "run", "--role", "billing", "--config", path).want(t, exitUsage)
+}
+
 // TestWatchdogFollowsTheSession: it is fed while the database answers, not while it
 // does not, and again when it does.
 func TestWatchdogFollowsTheSession(t *testing.T) {

@@ -76,7 +76,7 @@ func (s *Service) Close() error {
 	}
 	s.once.Do(func() { close(s.end) })
 	s.ended.Wait()
-	return s.socket.close()
+	return s.socket.Close()
 }
 
 // report tells changes of the status, and feeds the watchdog.

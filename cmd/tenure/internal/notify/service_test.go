@@ -121,6 +121,23 @@ func TestLifeOfAService(t *testing.T) {
 	manager.silent(10 * time.Millisecond)
 }
 
+func TestStatusBeforeReady(t *testing.T) {
+	manager := newManager(t)
+	socket, err := Open(manager.environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := socket.Status("waits for its database"); err != nil {
+		t.Fatal(err)
+	}
+	manager.want("STATUS=waits for its database")
+	for range 2 {
+		if err := socket.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAbstractSocket(t *testing.T) {
 	manager := listen(t, "@tenure-notify-"+strconv.Itoa(os.Getpid()))
 	manager.start(always(Health{true, "s"}))
@@ -239,7 +256,7 @@ func TestTakeHidesTheVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer socket.close()
+	defer socket.Close()
 	if got := strings.Join(unset, " "); got != "NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID" {
 		t.Error(got)
 	}

@@ -102,8 +102,11 @@ func (s *Socket) send(lines ...string) error {
 	return nil
 }
 
-// close ends the use of the socket.
-func (s *Socket) close() error {
+// Status tells the manager a line for people, before the program is ready.
+func (s *Socket) Status(text string) error { return s.send(statusLine(text)) }
+
+// Close ends the use of a socket that no service has taken over. It is idempotent.
+func (s *Socket) Close() error {
 	if s == nil {
 		return nil
 	}

@@ -119,6 +119,21 @@ func leads(t testing.TB, election *tenure.Election) *tenure.Term {
 	return term
 }
 
+// leaderOf waits until one of the elections is won, by a term after another.
+func leaderOf(t testing.TB, after int64, elections ...*tenure.Election) *tenure.Term {
+	t.Helper()
+	var term *tenure.Term
+	eventually(t, "somebody leads", func() bool {
+		for _, e := range elections {
+			if found := e.Term(); found != nil && found.Number() > after {
+				term = found
+			}
+		}
+		return term != nil
+	})
+	return term
+}
+
 // ended waits until a term is over and returns why.
 func ended(t testing.TB, term *tenure.Term) error {
 	t.Helper()

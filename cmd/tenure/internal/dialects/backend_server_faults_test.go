@@ -85,21 +85,6 @@ func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cl
 	}
 }
 
-// leaderOf waits until one of the elections is won, by a term after another.
-func leaderOf(t *testing.T, after int64, elections ...*tenure.Election) *tenure.Term {
-	t.Helper()
-	var term *tenure.Term
-	eventually(t, "somebody leads", func() bool {
-		for _, e := range elections {
-			if found := e.Term(); found != nil && found.Number() > after {
-				term = found
-			}
-		}
-		return term != nil
-	})
-	return term
-}
-
 // endsInTime waits for the end of a term whose node lost the database at a
 // moment.
 func endsInTime(t *testing.T, c *cluster, term *tenure.Term, lost time.Time) {

@@ -122,6 +122,9 @@ func (d Dialect) failureOf(err error) failure {
 		}
 		return sqliteErrors[code&0xff]
 	case MySQL:
+		if strings.Contains(err.Error(), "invalid connection") { // as its driver calls a broken one
+			return failureConnection
+		}
 		return mysqlErrors[field(err, "Number")]
 	}
 	return failureOther

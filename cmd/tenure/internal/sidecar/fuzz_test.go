@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -85,10 +87,18 @@ func FuzzBearer(f *testing.F) {
 // FuzzRole: any role name reaches the handler as it was written, and nothing but
 // the API's own answers comes back.
 func FuzzRole(f *testing.F) {
-	for _, seed := range []string{"billing", "a/b", "..", ".", "%2F", "%", "日本", "\x00", "\xff", "", strings.Repeat("x", 300), "a?b#c", "key:1:2", " ", "//"} {
+	for _, seed := range []string{"billing", "a/b", "..", ".", "%2F", "%", "日本", "\x00", "\xff", "", strings.Repeat("x", 300), "a?b#c", "key:1:2", " ", "/", "//"} {
 		f.Add(seed)
 	}
-	h := New(Config{Logger: silent})
+	name := filepath.Join(f.TempDir(), "token")
+	if err := os.WriteFile(name, []byte(secret), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	token, err := OpenToken(name, silent)
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := New(Config{Logger: silent, Token: token})
 	f.Cleanup(h.Close)
 	node, err := tenure.Open(f.Context(), tenuretest.NewDatabase(), tenure.Config{Logger: silent})
 	if err != nil {
@@ -99,8 +109,9 @@ func FuzzRole(f *testing.F) {
 	f.Fuzz(func(t *testing.T, role string) {
 		escaped := strings.ReplaceAll(url.PathEscape(role), ".", "%2E")
 		for target, want := range map[string]string{
-			"/v1/leaders/" + escaped:                codeNoLeader,
-			"/leader?role=" + url.QueryEscape(role): codeUnknownRole,
+			"/v1/leaders/" + escaped:                  codeNoLeader,
+			"/leader?role=" + url.QueryEscape(role):   codeUnknownRole,
+			"/v1/elections/" + escaped + "/step-down": codeUnknownRole,
 		} {
 			status := http.StatusNotFound
 			if tenure.NamedRole(role).Validate() != nil {
@@ -109,7 +120,12 @@ func FuzzRole(f *testing.F) {
 			if role == "" && strings.HasPrefix(target, "/v1") {
 				want, status = codeNotFound, http.StatusNotFound
 			}
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)
+			method := http.MethodGet
+			if strings.HasSuffix(target, "/step-down") {
+				method = http.MethodPost
+			}
+			r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+			r.Header.Set("Authorization", "Bearer "+secret)
 			askWith(t, h, r).refused(t, status, want)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -31,8 +32,10 @@ type Config struct {
 // Handler answers what is asked about a node. Until Attach it lives and is not
 // ready. It is safe for concurrent use.
 type Handler struct {
-	config  Config
-	mux     *http.ServeMux
+	config    Config
+	paths     map[string]methods
+	rolePaths []rolePath
+
 	feed    *feed
 	streams chan struct{} // one element for each stream of events
 	stall   time.Duration // for a client to take something of a stream
@@ -58,8 +61,7 @@ func New(config Config) *Handler {
 		config.Logger = slog.Default()
 	}
 	h := &Handler{
-		config: config, mux: http.NewServeMux(), feed: newFeed(),
-		streams: make(chan struct{}, maxStreams), stall: stallTimeout,
+		config: config, feed: newFeed(), streams: make(chan struct{}, maxStreams), stall: stallTimeout,
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
@@ -131,32 +133,64 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.serving.RUnlock()
-	h.mux.ServeHTTP(w, r)
+	h.route(r).ServeHTTP(w, r)
 }
 
-// routes registers every path.
+// routes lists every path. It is no http.ServeMux, whose patterns do not match a
+// role named "/", however it is encoded, and which answers some paths with
+// redirects.
 func (h *Handler) routes() {
 	get := func(f http.HandlerFunc) methods { return methods{http.MethodGet: f} }
-	paths := map[string]methods{
-		"/healthz":                       get(h.healthy),
-		"/readyz":                        get(h.ready),
-		"/leader":                        get(h.leading),
-		"/v1/elections":                  get(h.elections),
-		"/v1/elections/{role}/step-down": {http.MethodPost: h.protected(h.stepDown)},
-		"/v1/leaders":                    get(h.leaders),
-		"/v1/leaders/{role}":             get(h.leader),
-		"/v1/events":                     get(h.events),
-		"/v1/openapi.json":               get(describe),
+	h.paths = map[string]methods{
+		"/healthz":         get(h.healthy),
+		"/readyz":          get(h.ready),
+		"/leader":          get(h.leading),
+		"/v1/elections":    get(h.elections),
+		"/v1/leaders":      get(h.leaders),
+		"/v1/events":       get(h.events),
+		"/v1/openapi.json": get(describe),
 	}
 	if h.config.Metrics != nil {
-		paths["/metrics"] = get(h.config.Metrics.ServeHTTP)
+		h.paths["/metrics"] = get(h.config.Metrics.ServeHTTP)
 	}
-	for path, methods := range paths {
-		h.mux.Handle(path, methods)
+	h.rolePaths = []rolePath{
+		{"/v1/elections/", "/step-down", methods{http.MethodPost: h.protected(h.stepDown)}},
+		{"/v1/leaders/", "", get(h.leader)},
 	}
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
-	})
+}
+
+// route finds who answers a request.
+func (h *Handler) route(r *http.Request) http.Handler {
+	path := r.URL.EscapedPath()
+	if found, ok := h.paths[path]; ok {
+		return found
+	}
+	for _, p := range h.rolePaths {
+		if role, ok := p.match(path); ok {
+			r.SetPathValue("role", role)
+			return p.methods
+		}
+	}
+	return http.HandlerFunc(nothing)
+}
+
+// nothing answers for paths that do not exist.
+func nothing(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
+}
+
+// rolePath is a path with the name of a role in it, between a prefix and a suffix.
+type rolePath struct {
+	prefix, suffix string
+	methods        methods
+}
+
+// match returns the role in a path, decoded.
+func (p rolePath) match(path string) (role string, ok bool) {
+	rest, begins := strings.CutPrefix(path, p.prefix)
+	segment, ends := strings.CutSuffix(rest, p.suffix)
+	role, err := url.PathUnescape(segment)
+	return role, begins && ends && err == nil && segment != "" && !strings.Contains(segment, "/")
 }
 
 // methods are the handlers of a path by method. HEAD is answered as GET is; the

@@ -33,7 +33,7 @@ var described = sync.OnceValues(func() (*openapi3.T, error) {
 func templateOf(doc *openapi3.T, path string) (string, bool) {
 	for template := range doc.Paths.Map() {
 		if before, after, ok := strings.Cut(template, "{role}"); !ok && path == template ||
-			ok && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) && !strings.Contains(path[len(before):len(path)-len(after)], "/") {
+			ok && len(path) > len(before)+len(after) && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) && !strings.Contains(path[len(before):len(path)-len(after)], "/") {
 			return template, true
 		}
 	}
@@ -50,7 +50,7 @@ func checkDescribed(t *testing.T, r *http.Request, seen reply) {
 	}
 	template, ok := templateOf(doc, r.URL.EscapedPath())
 	if !ok {
-		if seen.status != http.StatusNotFound && seen.status/100 != 3 {
+		if seen.status != http.StatusNotFound {
 			t.Errorf("%s %s is not described and answered with %d", r.Method, r.URL, seen.status)
 		}
 		return

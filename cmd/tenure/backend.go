@@ -52,6 +52,9 @@ func (f *databaseFlags) open(ctx context.Context, manualMigrations bool) (backen
 	if !target.Leases() {
 		return f.sessions(target, manualMigrations)
 	}
+	if f.local {
+		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", target)
+	}
 	pool, err := target.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -109,11 +112,7 @@ func (f *databaseFlags) target() (*database.Target, error) {
 		if f.flags.Changed("dsn") {
 			return nil, usage("--local and --dsn are two databases: give one of them")
 		}
-		target, err := database.Local()
-		if err == nil {
-			_, err = fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", target)
-		}
-		return target, err
+		return database.Local()
 	}
 	dsn, err := f.connectionString()
 	if err != nil {

@@ -41,7 +41,8 @@ func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 			log.Error("the command could not be run", "error", err)
 			end.Code = exitNotExecutable
 		case end.Stopped && !over:
-			log.Warn("the command was ended: trust in the term was about to end. It is started again when that is renewed")
+			log.Warn("the command was ended while the term stands: trust in it was about to end, or the guardian was killed; it is started again")
+			sleep(term, shortestPause)
 			continue
 		case over:
 			log.Info("the command has ended with the term", "exit_code", end.Code)

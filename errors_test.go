@@ -17,6 +17,10 @@ import (
 var ancestry = map[error][]error{
 	tenure.ErrTenure:        nil,
 	tenure.ErrConnection:    {tenure.ErrTenure},
+	tenure.ErrDatabase:      {tenure.ErrTenure},
+	tenure.ErrBusy:          {tenure.ErrDatabase, tenure.ErrTenure},
+	tenure.ErrReadOnly:      {tenure.ErrDatabase, tenure.ErrTenure},
+	tenure.ErrDiskFull:      {tenure.ErrDatabase, tenure.ErrTenure},
 	tenure.ErrLock:          {tenure.ErrTenure},
 	tenure.ErrShutdown:      {tenure.ErrTenure},
 	tenure.ErrRefused:       {tenure.ErrTenure},

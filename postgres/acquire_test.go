@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -477,5 +478,42 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	}
 	if n := row[int](t, b, "SELECT count(*) FROM {history} WHERE end_reason <> 'handed_over'"); n > 0 {
 		t.Errorf("%d terms ended otherwise than by a hand-over", n)
+	}
+}
+
+// TestRolesThatManyAddAtOnce: whoever is second to add a role finds it, whichever
+// of its unique keys the server looks at first.
+func TestRolesThatManyAddAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	peers := make([]*peer, 6)
+	for i := range peers {
+		peers[i] = open(t, b)
+	}
+	for round := range 30 {
+		role := fmt.Sprintf("role-%d", round)
+		outcomes := make([]tenure.Attempt, len(peers))
+		start := make(chan struct{})
+		var group sync.WaitGroup
+		for i, p := range peers {
+			group.Go(func() {
+				<-start
+				outcomes[i] = p.try(role)[0]
+			})
+		}
+		close(start)
+		group.Wait()
+		granted := 0
+		for _, attempt := range outcomes {
+			switch attempt.Outcome {
+			case tenure.Granted:
+				granted++
+			case tenure.Failed:
+				t.Fatalf("%s: %v", role, attempt.Err)
+			}
+		}
+		if granted != 1 {
+			t.Fatalf("%s: %d of %d began a term", role, granted, len(peers))
+		}
 	}
 }

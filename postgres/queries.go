@@ -68,7 +68,7 @@ SELECT count(*) FROM pg_locks WHERE NOT fastpath`,
 	stmtAddRoles: `
 INSERT INTO {terms} (role, lock_key)
 SELECT r, k FROM unnest($1::text[], $2::text[]) AS c(r, k) ORDER BY r
-ON CONFLICT (role) DO NOTHING`,
+ON CONFLICT DO NOTHING`,
 
 	stmtRoleKeys: `
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,

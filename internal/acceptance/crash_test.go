@@ -172,6 +172,16 @@ func TestSessionTerminated(t *testing.T) {
 // giveBack hands the role over to another node and waits until it leads.
 func giveBack(t *testing.T, from, to *member) *tenure.Term {
 	t.Helper()
+	// Who is not there yet cannot take what is kept for it for a moment.
+	limit, look := time.After(patience), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for !to.Connected() {
+		select {
+		case <-look.C:
+		case <-limit:
+			t.Fatal("the node does not come back")
+		}
+	}
 	from.leads()
 	if err := from.election.HandOver(t.Context(), to.ID()); err != nil {
 		t.Fatal(err)

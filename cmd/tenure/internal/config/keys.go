@@ -133,7 +133,7 @@ var runKeys = []key{
 	{path: "run.roles", kind: texts, flag: "role", instead: []string{"key", "key1", "key2"}, command: "run",
 		variables: []string{"TENURE_RUN_ROLES"}, note: "none: a role must be named"},
 	{path: "run.command", kind: command, command: "run", evidence: "grace", note: "none: print the events"},
-	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "as long as the lease allows"},
+	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "1s, or less with a short lease"},
 	{path: "run.restart", kind: text, flag: "restart", command: "run", check: oneOf("never", "on-failure", "always"), fallback: "on-failure"},
 	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},
 	{path: "run.pass_dsn", kind: boolean, flag: "pass-dsn", command: "run", fallback: false},

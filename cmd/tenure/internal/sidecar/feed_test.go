@@ -28,6 +28,12 @@ func TestFeedBounds(t *testing.T) {
 				t.Fatalf("%s: %d events of %d bytes are kept; the feed says %d of %d", name, count, total, f.next-f.oldest, f.bytes)
 			}
 		}
+		if begin := f.join(&position{f.name, f.oldest - 2}); begin.missed == nil || *begin.missed != 1 || begin.at.number != f.oldest-1 {
+			t.Errorf("who missed one event begins at %+v", begin)
+		}
+		if begin := f.join(&position{f.name, f.oldest - 1}); begin.gap || begin.at.number != f.oldest-1 {
+			t.Errorf("who missed none begins at %+v", begin)
+		}
 		if size == 10 && f.next-f.oldest != maxRetained {
 			t.Errorf("only %d events are kept", f.next-f.oldest)
 		}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
 // between checks that a number or a duration lies between two, both included.
@@ -33,7 +35,7 @@ func oneOf(choices ...string) func(any) error {
 		}
 		last := len(choices) - 1
 		list := strings.Join(choices[:last], ", ") + " or " + choices[last]
-		if meant := nearest(text, choices); meant != "" {
+		if meant := nearest.Of(text, choices); meant != "" {
 			return fmt.Errorf("it is %q; it must be %s: did you mean %q?", text, list, meant)
 		}
 		return fmt.Errorf("it is %q; it must be %s", text, list)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
 // Notices are what is no error in a file but worth a line each: tables and keys
@@ -58,7 +60,7 @@ func (f *File) unconfigured() []string {
 				continue
 			}
 			hint := fmt.Sprintf("add [%s%s]", notifications, quotedName(name))
-			if meant := nearest(name, known); meant != "" {
+			if meant := nearest.Of(name, known); meant != "" {
 				hint = fmt.Sprintf("did you mean %q?", meant)
 			}
 			notices = append(notices, fmt.Sprintf("%s:%d: %s names the notifier %q, which is not configured; %s",

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
 // reader walks through a file and collects its settings and its faults.
@@ -191,7 +193,7 @@ func (r *reader) unknown(in place, name string, at position, header bool) {
 	}
 	names := in.node.names()
 	tables := tablesWith(name)
-	switch meant := nearest(name, names); {
+	switch meant := nearest.Of(name, names); {
 	case meant != "":
 		r.fault(at, "unknown %s %q%s; did you mean %q?", what, name, where, meant)
 	case len(tables) == 1 && !header:

@@ -321,12 +321,12 @@ func TestTooLate(t *testing.T) {
 }
 
 // TestInherited: the command has none of the guardian's descriptors, the anchor
-// among them, the defaults of all signals, and its environment.
+// among them, the signals that this program was started with, and its environment.
 func TestInherited(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGUSR2)
 	defer signal.Stop(caught)
-	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep -E 'Sig(Ign|Blk)' /proc/self/status | tr -d '0\n\t ' > signals; echo $COLOUR > colour; echo 1 > ready`
+	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep SigIgn /proc/self/status > ignored; grep SigBlk /proc/self/status | tr -d '0\n\t ' > blocked; echo $COLOUR > colour; echo 1 > ready`
 	r := begin(t, newSeat(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOUR=7", "PATH=" + os.Getenv("PATH")} })
 	r.want(End{})
 	if n := r.file("descriptors"); n != 0 {
@@ -335,10 +335,34 @@ func TestInherited(t *testing.T) {
 	if n := r.file("colour"); n != 7 {
 		t.Error("the environment is another")
 	}
-	ignored, err := os.ReadFile(filepath.Join(r.folder, "signals"))
-	if err != nil || string(ignored) != "SigBlk:SigIgn:" {
-		t.Errorf("signals: %s, %v", ignored, err)
+	blocked, err := os.ReadFile(filepath.Join(r.folder, "blocked"))
+	if err != nil || string(blocked) != "SigBlk:" {
+		t.Errorf("blocked signals: %s, %v", blocked, err)
 	}
+	// Only what the whole program was started to ignore may stay ignored.
+	own, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored, err := os.ReadFile(filepath.Join(r.folder, "ignored"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := ignoredSignals(t, ignored) &^ ignoredSignals(t, own); more != 0 {
+		t.Errorf("ignored signals beside those of the program: %x", more)
+	}
+}
+
+// ignoredSignals reads the set of ignored signals in the status of a process.
+func ignoredSignals(t *testing.T, status []byte) uint64 {
+	t.Helper()
+	_, rest, found := strings.Cut(string(status), "SigIgn:")
+	digits, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	set, err := strconv.ParseUint(digits, 16, 64)
+	if !found || err != nil {
+		t.Fatalf("no set of ignored signals in %q: %v", status, err)
+	}
+	return set
 }
 
 // TestForeignChildrenLive: children that the supervisor had before are left

@@ -117,8 +117,10 @@ func defaults(options Options) map[string]string {
 	settings := map[string]string{
 		"aria_pagecache_buffer_size":     "1M",
 		"character_set_server":           "utf8mb4",
+		"debug_no_sync":                  "ON", // a drop of a database would wait for the disk, and everybody for it
 		"innodb_buffer_pool_size":        "16M",
 		"innodb_flush_log_at_trx_commit": "2",
+		"innodb_flush_method":            "nosync",
 		"innodb_log_file_size":           logSize,
 		"innodb_use_native_aio":          "OFF", // the kernel's requests are few, and shared by all servers of a machine
 		"key_buffer_size":                "1M",

@@ -141,7 +141,7 @@ func (s *Server) populate(ctx context.Context) error {
 	return s.box.CopyTemplate(ctx, s.installed.server, s.data(), func(path string) error {
 		return s.box.Execute(ctx, s.installed.initialise, "--no-defaults", "--datadir="+path,
 			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
-			"--innodb-log-file-size="+logSize, "--innodb-use-native-aio=OFF")
+			"--innodb-log-file-size="+logSize, "--innodb-use-native-aio=OFF", "--tmpdir="+filepath.Dir(path))
 	})
 }
 
@@ -152,6 +152,8 @@ func (s *Server) arguments() []string {
 	arguments := []string{
 		"--no-defaults", "--datadir=" + s.data(), "--socket=" + s.Socket, "--bind-address=" + s.Host,
 		"--port=" + strconv.Itoa(s.Port), "--pid-file=" + filepath.Join(s.directory, "server.pid"),
+		// A server that starts deletes what others have in a directory that they share.
+		"--tmpdir=" + s.directory,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.settings)) {
 		arguments = append(arguments, "--"+name+"="+s.settings[name])

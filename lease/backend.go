@@ -23,7 +23,7 @@ type Config struct {
 	// [DefaultPrefix]. All nodes that are to meet must have the same.
 	Prefix string
 	// PollInterval is the time between questions whether something has changed:
-	// how soon a resignation or a request is noticed. Default 40 ms on SQLite,
+	// how soon a resignation or a request is noticed. Default 20 ms on SQLite,
 	// where a question costs microseconds, else 100 ms; at least 1 ms.
 	PollInterval time.Duration
 	// ManualMigrations makes opening a session fail if the tables are missing or
@@ -38,7 +38,7 @@ func (c Config) withDefaults(dialect Dialect) Config {
 	if c.PollInterval == 0 {
 		c.PollInterval = 100 * time.Millisecond
 		if dialect == SQLite {
-			c.PollInterval = 40 * time.Millisecond
+			c.PollInterval = 20 * time.Millisecond
 		}
 	}
 	return c

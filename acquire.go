@@ -33,6 +33,9 @@ func (s *session) news() {
 // Under the node's mutex.
 func (s *session) due(now time.Duration) (due []*Election, next time.Duration) {
 	next = math.MaxInt64
+	if !s.node.stands() {
+		return nil, next
+	}
 	for e := range s.node.followers {
 		a := &e.attempt
 		// Never campaign while work of the last term still runs here.
@@ -109,6 +112,12 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 			s.discard(e, result.Term)
 		}
 		return false
+	}
+	if !n.stands() {
+		if result.Outcome == Granted || result.Outcome == Waiting {
+			s.discard(e, result.Term)
+		}
+		return e.retired()
 	}
 	if !continued {
 		a.fencedAt = 0

@@ -25,9 +25,11 @@ type Backend interface {
 	// named, ordered by role. A role that nobody leads is left out.
 	Leaders(ctx context.Context, roles ...string) ([]Leader, error)
 
-	// Request records a request for the leader of a role and wakes it. It
-	// returns ErrNoLeader if nobody leads the role and ErrUnknownNode if the
-	// target is not a living node.
+	// Request records a request for the leader of a role, or for a node, and
+	// wakes it. It returns ErrNoLeader if nobody leads the role, ErrUnknownNode
+	// if the target or the node is not a living node, ErrLastNode if a drain
+	// would leave no other node in service, and ErrUnsupported if there is no
+	// registry of nodes to drain.
 	Request(ctx context.Context, request Request) error
 }
 
@@ -39,10 +41,12 @@ type LeaseDefaulter interface {
 
 // Opening is what a Backend is told about the session to open.
 type Opening struct {
-	Node   NodeInfo
-	Timing Timing
-	Clock  Clock
-	Logger *slog.Logger
+	Node        NodeInfo
+	Description Description
+	UniqueName  bool // refuse with ErrNameTaken while another living node has the name
+	Timing      Timing
+	Clock       Clock
+	Logger      *slog.Logger
 
 	// MaySend reports whether the session may still send anything. It turns
 	// false, for ever, when trust ends: from then on nothing may restart the
@@ -191,9 +195,13 @@ type Pulse struct {
 type Load struct {
 	Connections int     // open connections of clients
 	Jobs        int     // jobs in progress
+	InFlight    int     // pieces of work that a drain would wait for
 	CPU         float64 // percent
 	Memory      float64 // percent
 }
+
+// Mean returns the load as a number from 0 to 1: the mean of CPU and memory.
+func (l Load) Mean() float64 { return min(1, max(0, (l.CPU+l.Memory)/200)) }
 
 // RequestKind is what a Request asks for.
 type RequestKind string
@@ -202,13 +210,17 @@ type RequestKind string
 const (
 	RequestStepDown RequestKind = "step_down"
 	RequestHandOver RequestKind = "hand_over"
+	RequestDrain    RequestKind = "drain"
+	RequestUndrain  RequestKind = "undrain"
 )
 
-// Request asks the leader of a role for something.
+// Request asks the leader of a role, or a node, for something.
 type Request struct {
 	Kind   RequestKind
-	Role   string
-	Target uuid.UUID // of a hand-over: the node to lead next
+	Role   string    // of a step-down or hand-over
+	Node   uuid.UUID // of a drain or undrain: the node that is asked
+	Target uuid.UUID // of a hand-over, or of a drain if given: the node to lead next
+	Force  bool      // of a drain: also if no other node is in service then
 	By     string    // who asks, for the record
 	At     time.Time // by the database's clock; set by the Backend
 }

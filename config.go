@@ -47,6 +47,12 @@ type Config struct {
 	// have none of their own, acquiring. By default a session is tried again
 	// after 100 ms, doubling to 2 s, jittered, and roles every CheckInterval.
 	Retry RetryStrategy
+	// Description is what the node tells the others about itself, from the
+	// first moment on; see [Node.Describe].
+	Description Description
+	// UniqueName refuses to open the node, with ErrNameTaken, while another
+	// living node has the same name.
+	UniqueName bool
 	// Load, if set, is called before each heartbeat and tells how busy the node
 	// is. It must not block.
 	Load func() Load
@@ -82,6 +88,9 @@ func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		host, _ := os.Hostname()
 		c.Name = fmt.Sprintf("%s-%d", or(host, "node"), os.Getpid())
+	}
+	if c.Description.Status == "" {
+		c.Description.Status = StatusActive
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -126,7 +135,7 @@ func (c Config) validate() error {
 	if err := NamedRole(c.Name).Validate(); err != nil {
 		return bad("the node's name %q cannot be used: at most %d bytes of UTF-8 without control characters", c.Name, MaxRoleName)
 	}
-	return nil
+	return c.Description.validate()
 }
 
 func (c Config) timing() Timing {

@@ -272,6 +272,8 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 			return nil, e.attempt.err
 		case e.State() == Stopped:
 			return nil, e.stopError()
+		case !n.stands():
+			return nil, ErrNotActive
 		}
 		if err := e.wait(ctx); err != nil {
 			return nil, err

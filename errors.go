@@ -104,6 +104,15 @@ var (
 	ErrStopped = derive(ErrTenure, "the election has stopped")
 	// ErrClosed: the node is closed.
 	ErrClosed = derive(ErrStopped, "the node is closed")
+	// ErrNotActive: the node is joining or draining, so it stands for no role.
+	ErrNotActive = derive(ErrLock, "the node is not active")
+	// ErrUnsupported: the backend cannot do this, for example keep a registry of
+	// nodes.
+	ErrUnsupported = derive(ErrTenure, "the backend does not support this")
+	// ErrNameTaken: another living node has the name, and names must be unique.
+	ErrNameTaken = derive(ErrRefused, "another living node has this name")
+	// ErrLastNode: no other node would be in service.
+	ErrLastNode = derive(ErrTenure, "no other node is in service")
 	// ErrUnknownNode: no living node has this id or name.
 	ErrUnknownNode = derive(ErrTenure, "no such node")
 )

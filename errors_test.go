@@ -53,6 +53,10 @@ var ancestry = map[error][]error{
 	tenure.ErrStopped:       {tenure.ErrTenure},
 	tenure.ErrClosed:        {tenure.ErrStopped, tenure.ErrTenure},
 	tenure.ErrUnknownNode:   {tenure.ErrTenure},
+	tenure.ErrNotActive:     {tenure.ErrLock, tenure.ErrTenure},
+	tenure.ErrUnsupported:   {tenure.ErrTenure},
+	tenure.ErrNameTaken:     {tenure.ErrRefused, tenure.ErrTenure},
+	tenure.ErrLastNode:      {tenure.ErrTenure},
 }
 
 func TestErrorsMatchTheirCategoriesAndNoOthers(t *testing.T) {

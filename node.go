@@ -40,6 +40,11 @@ type Node struct {
 	wanted    chan struct{}          // wakes a node whose retry strategy gave up
 	closing   bool
 	observers map[chan struct{}]struct{}
+
+	description Description
+	edition     uint64 // counts the descriptions
+	onDrain     func(context.Context, Request) error
+	asked       *asked // the last request for the node
 }
 
 // Open opens a node. It returns when the node's first session stands, trying as
@@ -58,6 +63,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
 		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
 		wanted: make(chan struct{}, 1), force: make(chan struct{}),
+		description: cfg.Description.clone(), edition: 1,
 	}
 	n.host, _ = os.Hostname()
 	n.log = cfg.Logger.With("node", cfg.Name)
@@ -80,6 +86,12 @@ func (n *Node) Name() string { return n.cfg.Name }
 
 // Timing returns the node's durations, with the defaults filled in.
 func (n *Node) Timing() Timing { return n.cfg.timing() }
+
+// Clock returns the clock that the node goes by.
+func (n *Node) Clock() Clock { return n.cfg.Clock }
+
+// Logger returns the node's logger.
+func (n *Node) Logger() *slog.Logger { return n.log }
 
 // Backend returns the backend that the node was opened with.
 func (n *Node) Backend() Backend { return n.backend }
@@ -307,17 +319,24 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	s := newSession(n)
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
+	n.mu.Lock()
+	description := n.description.clone()
+	s.edition = n.edition
+	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, Opening{
-		Node:    NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
-		Timing:  n.cfg.timing(),
-		Clock:   n.clock,
-		Logger:  n.log,
-		MaySend: s.trust.maySend,
+		Node:        NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
+		Description: description,
+		UniqueName:  n.cfg.UniqueName,
+		Timing:      n.cfg.timing(),
+		Clock:       n.clock,
+		Logger:      n.log,
+		MaySend:     s.trust.maySend,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.conn = conn
+	s.registrar, _ = conn.(Registrar)
 	// Nothing is held yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
 	sent := n.clock.Now()

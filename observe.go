@@ -56,6 +56,22 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 	return changes
 }
 
+// News returns a channel that receives whenever something about the elections
+// or the nodes may have changed, and when the node's session begins or ends;
+// what was not received yet is not repeated. stop ends it; the channel is never
+// closed.
+func (n *Node) News() (news <-chan struct{}, stop func()) {
+	wake := make(chan struct{}, 1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.observers[wake] = struct{}{}
+	return wake, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.observers, wake)
+	}
+}
+
 // announce wakes the observers. Under the node's mutex.
 func (n *Node) announce() {
 	for wake := range n.observers {

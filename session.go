@@ -20,11 +20,12 @@ const trustTick = time.Second
 // it; a third, bury, closes the connection when trust has ended and the work
 // has returned.
 type session struct {
-	node  *Node
-	conn  Session
-	trust trust
-	lost  chan struct{} // closed when the session is given up
-	idle  chan struct{} // closed when it is given up and all work under it has returned
+	node      *Node
+	conn      Session
+	registrar Registrar // conn, if it is one
+	trust     trust
+	lost      chan struct{} // closed when the session is given up
+	idle      chan struct{} // closed when it is given up and all work under it has returned
 
 	// Under the node's mutex.
 	over       bool
@@ -36,6 +37,10 @@ type session struct {
 	releasing  []release   // in a call of Release
 	trying     []*Election // in a call of TryAcquire
 	requested  bool        // requests may wait
+	questions  []question
+	edition    uint64 // of the description that the registry has
+	describeAt time.Duration
+	describers []chan error // waiting for the next write of the description
 	leaving    bool
 	kicked     bool
 	interrupt  context.CancelFunc // of the Wait in progress
@@ -137,6 +142,7 @@ func (s *session) end(cause error) {
 		done <- cause
 	}
 	s.refreshers = nil
+	s.refuse(cause)
 	if !s.leaving {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
@@ -249,6 +255,10 @@ func (s *session) serve() {
 			err = s.release()
 		case jobRequests:
 			err = s.requests()
+		case jobDescribe:
+			err = s.describe()
+		case jobAnswer:
+			err = s.answer()
 		case jobAcquire:
 			err = s.acquire()
 		case jobWait:
@@ -271,6 +281,8 @@ const (
 	jobHeartbeat
 	jobRelease
 	jobRequests
+	jobDescribe
+	jobAnswer
 	jobAcquire
 	jobLeave
 	jobWait
@@ -294,14 +306,21 @@ func (s *session) next() (job, time.Duration) {
 		return jobRelease, 0
 	case s.leaving && len(s.terms) == 0:
 		return jobLeave, 0
+	case s.registrar != nil && s.edition != n.edition && now >= s.describeAt:
+		return jobDescribe, 0
+	case len(s.questions) > 0:
+		return jobAnswer, 0
 	}
 	due, next := s.due(now)
 	if len(due) > 0 {
 		s.trying = due
 		return jobAcquire, 0
 	}
-	if s.requested && len(s.terms) > 0 {
+	if s.requested && (len(s.terms) > 0 || s.registrar != nil) {
 		return jobRequests, 0
+	}
+	if s.registrar != nil && s.edition != n.edition {
+		next = min(next, s.describeAt)
 	}
 	return jobWait, min(next, s.nextBeat) - now
 }
@@ -422,6 +441,10 @@ func (s *session) requests() error {
 		return nil
 	}
 	for _, r := range requests {
+		if r.Kind == RequestDrain || r.Kind == RequestUndrain {
+			n.askedToDrain(r)
+			continue
+		}
 		e := n.elections[r.Role]
 		if s.over || e == nil {
 			continue

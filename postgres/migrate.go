@@ -22,6 +22,7 @@ var migrationFiles embed.FS
 // number of steps taken.
 var migrations = []struct{ up, down string }{
 	{read("0001_elections.up.sql"), read("0001_elections.down.sql")},
+	{read("0002_cluster.up.sql"), read("0002_cluster.down.sql")},
 }
 
 func read(name string) string {

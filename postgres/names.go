@@ -15,7 +15,7 @@ const functionQuote = "$tenure_function$"
 // stand in braces in the SQL of this package.
 var objects = []string{
 	"migrations", "installation", "server", "incarnations", "membership",
-	"nodes", "terms", "history", "requests", "leaders", "watch",
+	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or

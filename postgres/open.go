@@ -199,7 +199,8 @@ func (s *session) join(ctx context.Context) error {
 	}{
 		{sweepNodes, nil},
 		{sweepRequests, []any{node.ID}},
-		{joinNodes, []any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()}},
+		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},
+			descriptionColumns(s.opening.Description)...)},
 	} {
 		if _, err := s.conn.Exec(ctx, sql(step.sql), step.args...); err != nil {
 			return fmt.Errorf("join: %w", err)

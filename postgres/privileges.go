@@ -28,6 +28,8 @@ var nodePrivileges = []privilege{
 	{"SELECT, INSERT", "TABLE", "{history}"},
 	{"SELECT, INSERT, DELETE", "TABLE", "{requests}"},
 	{"SELECT", "TABLE", "{leaders}"},
+	{"SELECT, INSERT, UPDATE", "TABLE", "{spreads}"},
+	{"SELECT", "TABLE", "{autoscaling}"},
 	{"USAGE", "SEQUENCE", "{incarnations}"},
 	{"SELECT, USAGE", "SEQUENCE", "{membership}"},
 	{"EXECUTE", "FUNCTION", "{watch}(integer, integer, integer, bigint, integer, integer)"},

@@ -32,6 +32,9 @@ const (
 	stmtLeave       statement = "leave"
 	stmtMoved       statement = "moved"
 	stmtReap        statement = "reap"
+	stmtDescribe    statement = "describe"
+	stmtMembers     statement = "members"
+	stmtLeading     statement = "leading"
 )
 
 // The statements of the watch connection, besides stmtMoved and stmtReap.
@@ -234,7 +237,8 @@ SET last_heartbeat = clock_timestamp(),
     current_connections = $3,
     current_jobs = $4,
     cpu_usage = $5,
-    memory_usage = $6
+    memory_usage = $6,
+    in_flight = $8
 WHERE id = $1 AND incarnation = $2 AND status <> 'dead'
 RETURNING
     coalesce(current_setting('tenure.incarnation', true), ''),
@@ -245,7 +249,7 @@ RETURNING
     CASE WHEN $7::boolean THEN (SELECT count(*) FROM pg_locks WHERE NOT fastpath) ELSE -1 END`,
 
 	stmtRequests: `
-DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, requested_by, requested_at, id`,
+DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id`,
 
 	// Nobody waits for the durability of news.
 	stmtNotify: `
@@ -270,6 +274,35 @@ WHERE n.status <> 'dead'
     AND n.id <> $1
     AND a.backend_start = n.backend_start
     AND n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()`,
+
+	// Need not be durable: it is told again at the next join.
+	stmtDescribe: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+)
+UPDATE {nodes} n
+SET status = $3,
+    drained = $4,
+    ip_address = $5,
+    http_port = $6,
+    grpc_port = $7,
+    roles = $8,
+    worker_capabilities = $9,
+    labels = $10,
+    version = $11,
+    spreads = $12
+FROM durability
+WHERE n.id = $1 AND n.incarnation = $2 AND n.status <> 'dead'
+RETURNING n.id`,
+
+	stmtMembers: readRegistry,
+
+	stmtLeading: `
+SELECT t.role, t.term, t.node_id
+FROM {terms} t
+JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
+WHERE t.role = ANY ($1::text[]) AND t.ended_at IS NULL AND n.status <> 'dead'
+ORDER BY t.role COLLATE "C"`,
 }
 
 var watchStatements = map[statement]string{
@@ -341,7 +374,9 @@ var (
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, ""}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0}},
+		{stmtMembers, nil},
+		{stmtLeading, []any{noTexts}},
 	}
 	watchWarmUp = []execution{
 		{stmtDead, []any{0, ""}},
@@ -385,8 +420,10 @@ WHERE id = $1 AND status <> 'dead'`
 	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
 
 	joinNodes = `
-INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start
+INSERT INTO {nodes} (
+    id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
+    roles, worker_capabilities, labels, version, spreads)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
 FROM pg_stat_get_activity(pg_backend_pid()) a
 ON CONFLICT (id) DO UPDATE
 SET incarnation = excluded.incarnation,
@@ -395,7 +432,16 @@ SET incarnation = excluded.incarnation,
     lease_ms = excluded.lease_ms,
     pid = excluded.pid,
     backend_start = excluded.backend_start,
-    status = 'active',
+    status = excluded.status,
+    drained = excluded.drained,
+    ip_address = excluded.ip_address,
+    http_port = excluded.http_port,
+    grpc_port = excluded.grpc_port,
+    roles = excluded.roles,
+    worker_capabilities = excluded.worker_capabilities,
+    labels = excluded.labels,
+    version = excluded.version,
+    spreads = excluded.spreads,
     last_heartbeat = clock_timestamp()`
 
 	// Nodes that died long ago, and requests that this node did not live to see.

@@ -30,10 +30,32 @@ WITH request AS (
     RETURNING id
 )
 SELECT pg_notify($5, '') FROM request`
+
+	// Two who drain the last two nodes must not both find the other one in
+	// service.
+	lockRequests = `LOCK TABLE {requests} IN SHARE ROW EXCLUSIVE MODE`
+
+	// Whether a node is in service besides this one, and not asked to leave.
+	findAnother = `
+SELECT EXISTS (
+    SELECT
+    FROM {nodes} n
+    WHERE n.id <> $1
+        AND n.status = 'active'
+        AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp()
+        AND NOT EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id AND r.kind = 'drain')
+)`
+
+	insertNodeRequest = `
+INSERT INTO {requests} (kind, role, term, node_id, target, force, requested_by)
+VALUES ($1, '', 0, $2, $3, $4, $5)`
 )
 
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
+	if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
+		return b.requestOfNode(ctx, request)
+	}
 	if err := tenure.NamedRole(request.Role).Validate(); err != nil {
 		return err
 	}
@@ -61,5 +83,45 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 			return tenure.ErrNoLeader
 		}
 		return err
+	})
+}
+
+// requestOfNode records a request for a node.
+func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) error {
+	return b.reader.ask(ctx, "request", func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, b.names.sql(lockRequests)); err != nil {
+				return err
+			}
+			alive := func(query string, node uuid.UUID, missing error) error {
+				var found bool
+				err := tx.QueryRow(ctx, b.names.sql(query), node).Scan(&found)
+				if err == nil && !found {
+					err = missing
+				}
+				return err
+			}
+			if err := alive(findNode, request.Node, tenure.ErrUnknownNode); err != nil {
+				return err
+			}
+			var target *uuid.UUID
+			if request.Target != uuid.Nil {
+				target = &request.Target
+				if err := alive(findNode, request.Target, tenure.ErrUnknownNode); err != nil {
+					return err
+				}
+			}
+			if request.Kind == tenure.RequestDrain && !request.Force {
+				if err := alive(findAnother, request.Node, tenure.ErrLastNode); err != nil {
+					return err
+				}
+			}
+			_, err := tx.Exec(ctx, b.names.sql(insertNodeRequest), string(request.Kind), request.Node, target, request.Force, request.By)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, string(sessionStatements[stmtNotify]), b.names.channel())
+			return err
+		})
 	})
 }

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -45,8 +47,9 @@ type session struct {
 }
 
 var (
-	_ tenure.Session  = (*session)(nil)
-	_ tenure.Anchored = (*session)(nil)
+	_ tenure.Session   = (*session)(nil)
+	_ tenure.Anchored  = (*session)(nil)
+	_ tenure.Registrar = (*session)(nil)
 )
 
 // ears are what the session connection hears beside answers. They are made
@@ -138,7 +141,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
 		return rows.Scan(&incarnation, &pulse.Requests, &held, &inTable)
-	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting)
+	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight)
 	if err != nil {
 		return tenure.Pulse{}, err
 	}
@@ -196,7 +199,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			r      row
 			target *uuid.UUID
 		)
-		err := rows.Scan(&r.request.Kind, &r.request.Role, &r.term, &target, &r.request.By, &r.request.At, &r.id)
+		err := rows.Scan(&r.request.Kind, &r.request.Role, &r.term, &target, &r.request.Force, &r.request.By, &r.request.At, &r.id)
 		if target != nil {
 			r.request.Target = *target
 		}
@@ -207,7 +210,13 @@ func (s *session) Requests() ([]tenure.Request, error) {
 		return nil, err
 	}
 	var requests []tenure.Request
+	slices.SortFunc(found, func(a, b row) int { return cmp.Compare(a.id, b.id) })
 	for _, r := range found {
+		if r.request.Role == "" { // for the node
+			r.request.Node = s.opening.Node.ID
+			requests = append(requests, r.request)
+			continue
+		}
 		if held := s.seats[r.request.Role]; held != nil && held.term == r.term {
 			requests = append(requests, r.request)
 		}

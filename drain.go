@@ -1,0 +1,158 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/fsm"
+)
+
+// Drain takes the node out of service: its status becomes draining, it stands
+// for no role any more, and gives up those that it leads, politely, each in
+// favour of the node that to names; a nil to, or the answer uuid.Nil, leaves
+// the choice to the others. It returns when all are free and the registry says
+// that the node is drained. The node lives on; [Node.Undrain] takes it back.
+//
+// If the context ends first, the error matches ErrShutdown, and ErrWorkRunning
+// if work under a term has not returned; what was begun goes on. Errors of
+// telling the registry are those of Describe.
+func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
+	told := n.tell(ctx, func(d *Description) {
+		if d.Status != StatusDraining {
+			d.Status, d.Drained = StatusDraining, false
+		}
+	})
+	elections := n.Elections()
+	targets := make(map[*Election]uuid.UUID, len(elections))
+	for _, e := range elections {
+		if to != nil && e.State() == Leading {
+			targets[e] = to(e.role.Name())
+		}
+	}
+	n.mu.Lock()
+	var leaving []*Term
+	for _, e := range elections {
+		if n.description.Status != StatusDraining {
+			break
+		}
+		if target := targets[e]; target == uuid.Nil || target == n.id {
+			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, errDraining), uuid.Nil)
+		} else {
+			e.beginStepDown(EndHandedOver, because(ErrHandedOver, errDraining), target)
+		}
+		if e.term != nil {
+			leaving = append(leaving, e.term)
+		}
+	}
+	var err error
+	for _, term := range leaving {
+		err = errors.Join(err, term.election.awaitRelease(ctx, term, "draining"))
+	}
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if told != nil && !errors.Is(told, ErrSessionLost) {
+		return told
+	}
+	return n.tell(ctx, func(d *Description) { d.Drained = d.Status == StatusDraining })
+}
+
+// tell is Describe where it does not matter whether there is a registry.
+func (n *Node) tell(ctx context.Context, change func(*Description)) error {
+	if err := n.Describe(ctx, change); !errors.Is(err, ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+var errDraining = errors.New("the node drains")
+
+// Undrain takes a draining node back into service. Errors are those of
+// Describe.
+func (n *Node) Undrain(ctx context.Context) error {
+	return n.tell(ctx, func(d *Description) {
+		if d.Status == StatusDraining {
+			d.Status, d.Drained = StatusActive, false
+		}
+	})
+}
+
+// OnDrain registers what is done, instead of Drain and Undrain, when others ask
+// the node to drain (RequestDrain) or to come back (RequestUndrain). It is
+// called with one request at a time, on a goroutine that the node owns; its
+// context ends when the next request arrives, or the node closes. An error is
+// logged.
+func (n *Node) OnDrain(fn func(context.Context, Request) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.onDrain = fn
+}
+
+// asked is a request for the node that is being done.
+type asked struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// askedToDrain does what others have asked for, when the last request of the
+// kind has been interrupted. Under the node's mutex.
+func (n *Node) askedToDrain(r Request) {
+	n.log.Info("asked to change its status", "kind", r.Kind, "by", r.By, "target", r.Target)
+	if n.closing {
+		return
+	}
+	ctx, cancel := context.WithCancel(n.life)
+	last, next := n.asked, &asked{cancel, make(chan struct{})}
+	n.asked = next
+	do := n.onDrain
+	if do == nil {
+		do = n.drainAsAsked
+	}
+	n.group.Add(1)
+	go func() { // not the session's goroutine, which has to write what follows
+		defer n.group.Done()
+		defer close(next.done)
+		defer cancel()
+		if last != nil {
+			last.cancel()
+			<-last.done
+		}
+		if err := do(ctx, r); err != nil && ctx.Err() == nil {
+			n.log.Warn("changing the status as asked failed", "kind", r.Kind, "error", err)
+		}
+	}()
+}
+
+func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
+	if r.Kind == RequestUndrain {
+		return n.Undrain(ctx)
+	}
+	return n.Drain(ctx, func(string) uuid.UUID { return r.Target })
+}
+
+// retire ends the attempts of a node that stands no more. Under the node's
+// mutex.
+func (s *session) retire() {
+	for e := range s.node.followers {
+		if e.attempt.waiting {
+			s.node.withdraw(e)
+			e.retired()
+		}
+	}
+}
+
+// retired notes that an attempt ended because the node stands no more; news
+// of its return starts the next one. Under the node's mutex.
+func (e *Election) retired() bool {
+	e.attempt.at, e.attempt.burst = math.MaxInt64, 0
+	if e.State() == Acquiring {
+		e.attempt.failures++
+		e.attempt.err = ErrNotActive
+		e.step(fsm.AcquireFailed, nil, ErrNotActive)
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+const readRegistry = `
+SELECT
+    id,
+    incarnation,
+    name,
+    hostname,
+    status,
+    drained,
+    ip_address,
+    http_port,
+    grpc_port,
+    roles,
+    worker_capabilities,
+    labels,
+    version,
+    spreads,
+    started_at,
+    last_heartbeat,
+    lease_ms,
+    (1000 * extract(epoch FROM clock_timestamp() - last_heartbeat))::double precision,
+    current_connections,
+    current_jobs,
+    in_flight,
+    cpu_usage,
+    memory_usage
+FROM {nodes}
+ORDER BY incarnation`
+
+// descriptionColumns are the columns of a node's row that its description
+// fills, in the order of the statements.
+func descriptionColumns(d tenure.Description) []any {
+	orEmpty := func(texts []string) []string { return append([]string{}, texts...) }
+	return []any{
+		string(d.Status), d.Drained, d.Address, d.HTTPPort, d.GRPCPort,
+		orEmpty(d.Roles), orEmpty(d.Capabilities), object(d.Labels), d.Version, object(d.Spreads),
+	}
+}
+
+// object is a map as a column of JSON takes it. It was checked before: the keys
+// are texts, and the numbers finite.
+func object[V any](m map[string]V) string {
+	if m == nil {
+		return "{}"
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func scanMember(row pgx.CollectableRow) (tenure.Member, error) {
+	var (
+		m             tenure.Member
+		status        string
+		lease, silent float64
+	)
+	err := row.Scan(&m.ID, &m.Incarnation, &m.Name, &m.Host, &status, &m.Drained, &m.Address, &m.HTTPPort, &m.GRPCPort,
+		&m.Roles, &m.Capabilities, &m.Labels, &m.Version, &m.Spreads, &m.StartedAt, &m.LastHeartbeat, &lease, &silent,
+		&m.Connections, &m.Jobs, &m.InFlight, &m.CPU, &m.Memory)
+	m.Status = tenure.ParseNodeStatus(status)
+	m.Lease, m.SilentFor = fromMilliseconds(lease), fromMilliseconds(silent)
+	return m, err
+}
+
+// Describe implements [tenure.Registrar].
+func (s *session) Describe(description tenure.Description) error {
+	found := false
+	err := s.query(stmtDescribe, func(pgx.Rows) error {
+		found = true
+		return nil
+	}, append([]any{s.opening.Node.ID, s.incarnation}, descriptionColumns(description)...)...)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return superseded("the node has a newer session or was found dead")
+	}
+	return s.query(stmtMoved, nil, s.backend.names.channel())
+}
+
+// Members implements [tenure.Registrar].
+func (s *session) Members() ([]tenure.Member, error) {
+	var members []tenure.Member
+	err := s.query(stmtMembers, func(rows pgx.Rows) error {
+		m, err := scanMember(rows)
+		members = append(members, m)
+		return err
+	})
+	return members, err
+}
+
+// Holders implements [tenure.Registrar].
+func (s *session) Holders(roles []string) ([]tenure.Holder, error) {
+	holders := make([]tenure.Holder, 0, len(roles))
+	err := s.query(stmtLeading, func(rows pgx.Rows) error {
+		var h tenure.Holder
+		err := rows.Scan(&h.Role, &h.Term, &h.Node)
+		holders = append(holders, h)
+		return err
+	}, append([]string{}, roles...))
+	return holders, err
+}
+
+// Members returns the nodes that the registry has, the dead among them, oldest
+// session first. It is safe for concurrent use, as the other methods on nodes
+// are.
+func (b *Backend) Members(ctx context.Context) ([]tenure.Member, error) {
+	var members []tenure.Member
+	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.sql(readRegistry))
+		if err == nil {
+			members, err = pgx.CollectRows(rows, scanMember)
+		}
+		return err
+	})
+	return members, err
+}
+
+const (
+	// A node may not be found dead before its lease is over: until then it may
+	// trust itself.
+	markDead = `
+WITH dead AS (
+    UPDATE {nodes} n
+    SET status = 'dead'
+    WHERE status <> 'dead'
+        AND last_heartbeat < clock_timestamp() - greatest($1, lease_ms) * interval '1 millisecond'
+    RETURNING id
+), forgotten AS (
+    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
+)
+SELECT id FROM dead ORDER BY id`
+
+	// The locks of a dead node may still be held: its session is not touched.
+	forgetNode = `DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id`
+
+	forgetNodes = `
+DELETE FROM {nodes}
+WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+RETURNING id`
+)
+
+// MarkDead marks the nodes as dead that have not been heard of for longer than
+// the threshold and for longer than their own lease, and returns their ids. It
+// is the fallback for what the nodes find out by themselves.
+func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {
+	return b.changeNodes(ctx, "mark dead nodes", markDead, threshold.Milliseconds())
+}
+
+// Forget removes a dead node from the registry. It returns an error that
+// matches tenure.ErrUnknownNode if there is no dead node of this id.
+func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
+	gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)
+	if err == nil && len(gone) == 0 {
+		err = fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
+	}
+	return err
+}
+
+// ForgetDead removes the nodes that died, and were heard of last longer ago
+// than a time, and returns their ids. Nodes do so by themselves after a day.
+func (b *Backend) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error) {
+	return b.changeNodes(ctx, "forget dead nodes", forgetNodes, olderThan.Milliseconds())
+}
+
+// changeNodes runs a statement that returns the ids of the nodes that it
+// changed, and tells of it.
+func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...any) ([]uuid.UUID, error) {
+	var changed []uuid.UUID
+	err := b.reader.ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.sql(sql), args...)
+		if err == nil {
+			changed, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		}
+		if err == nil && len(changed) > 0 {
+			_, err = conn.Exec(ctx, b.names.sql(sessionStatements[stmtMoved]), b.names.channel())
+		}
+		return err
+	})
+	return changed, err
+}

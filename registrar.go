@@ -1,0 +1,238 @@
+package tenure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// question is something that is asked on the session, by its goroutine.
+type question struct {
+	ask    func(Registrar) error
+	answer chan error // has room for it
+}
+
+// Describe changes what the node tells the others about itself: change gets
+// the present description and must not keep it. What follows from the status
+// takes effect at once: unless it is active, the node stands for no role; the
+// terms that it holds go on. Describe returns when the registry has it. If it
+// returns an error, which matches ErrSessionLost while there is no session and
+// ErrUnsupported if the backend has no registry, the change stands all the
+// same, and the registry follows when it can. A description that cannot be used
+// matches ErrInvalidConfig and changes nothing. Calls take effect in some
+// order, one after the other.
+func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
+	n.mu.Lock()
+	next := n.description.clone()
+	change(&next)
+	if err := next.validate(); err != nil {
+		n.mu.Unlock()
+		return err
+	}
+	if next.equal(n.description) && n.described() {
+		n.mu.Unlock()
+		return nil
+	}
+	stood := n.stands()
+	n.description = next.clone()
+	n.edition++
+	if n.session != nil {
+		switch {
+		case stood && !n.stands():
+			n.session.retire()
+		case !stood && n.stands():
+			n.session.news()
+		}
+	}
+	s := n.session
+	if s == nil || s.registrar == nil {
+		defer n.mu.Unlock()
+		if s == nil {
+			return ErrSessionLost
+		}
+		return ErrUnsupported
+	}
+	written := make(chan error, 1)
+	s.describers = append(s.describers, written)
+	s.describeAt = 0
+	s.kick()
+	n.mu.Unlock()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Description returns what the node tells the others about itself.
+func (n *Node) Description() Description {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.description.clone()
+}
+
+// stands reports whether the node may stand for roles. Under the node's mutex.
+func (n *Node) stands() bool { return n.description.Status == StatusActive }
+
+// described reports whether the registry has the present description. Under the
+// node's mutex.
+func (n *Node) described() bool { return n.session != nil && n.session.edition == n.edition }
+
+func (d Description) validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
+	}
+	switch d.Status {
+	case StatusJoining, StatusActive, StatusDraining:
+	default:
+		return bad("a node cannot call itself %q: its status is joining, active or draining", d.Status)
+	}
+	for _, port := range []struct {
+		name  string
+		value int
+	}{{"HTTP", d.HTTPPort}, {"gRPC", d.GRPCPort}} {
+		if port.value < 0 || port.value > math.MaxUint16 {
+			return bad("the %s port is %d; it must be between 1 and 65535, or 0 for none", port.name, port.value)
+		}
+	}
+	texts := []string{d.Address, d.Version}
+	texts = append(append(texts, d.Roles...), d.Capabilities...)
+	for key, value := range d.Labels {
+		if key == "" {
+			return bad("a label has no name")
+		}
+		texts = append(texts, key, value)
+	}
+	for name, weight := range d.Spreads {
+		if !(weight > 0) || math.IsInf(weight, 0) {
+			return bad("the weight in the spread %q is %v; it must be more than 0", name, weight)
+		}
+		texts = append(texts, name)
+	}
+	for _, text := range texts {
+		if text != "" && NamedRole(text).Validate() != nil {
+			return bad("%q cannot be told of a node: at most %d bytes of UTF-8 without control characters", text, MaxRoleName)
+		}
+	}
+	return nil
+}
+
+// Members reads the registry on the node's session: what every node has told
+// about itself, the dead among them. It returns an error that matches
+// ErrSessionLost while there is no session, and ErrUnsupported if the backend
+// has no registry.
+func (n *Node) Members(ctx context.Context) ([]Member, error) {
+	return answered(ctx, n, Registrar.Members)
+}
+
+// Holders reads on the node's session who leads the named roles, as many as
+// there are. A role that nobody leads is left out. Errors are those of Members.
+func (n *Node) Holders(ctx context.Context, roles []string) ([]Holder, error) {
+	return answered(ctx, n, func(r Registrar) ([]Holder, error) { return r.Holders(roles) })
+}
+
+// answered asks a question on the session. An answer that comes when the context
+// has ended goes nowhere.
+func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error)) (T, error) {
+	answer := make(chan T, 1)
+	err := n.onSession(ctx, func(r Registrar) error {
+		value, err := ask(r)
+		if err == nil {
+			answer <- value
+		}
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return <-answer, nil
+}
+
+// onSession has a question asked by the session's goroutine and waits for the
+// answer. A question that was begun is not interrupted by the context's end.
+func (n *Node) onSession(ctx context.Context, ask func(Registrar) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	n.mu.Lock()
+	s := n.session
+	switch {
+	case n.closing:
+		n.mu.Unlock()
+		return ErrClosed
+	case s == nil:
+		n.mu.Unlock()
+		return ErrSessionLost
+	case s.registrar == nil:
+		n.mu.Unlock()
+		return ErrUnsupported
+	}
+	q := question{ask, make(chan error, 1)}
+	s.questions = append(s.questions, q)
+	s.kick()
+	n.mu.Unlock()
+	select {
+	case err := <-q.answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// answer asks the first question that waits.
+func (s *session) answer() error {
+	n := s.node
+	n.mu.Lock()
+	q := s.questions[0]
+	s.questions = s.questions[1:]
+	n.mu.Unlock()
+	err := q.ask(s.registrar)
+	q.answer <- err
+	return lostOnly(err)
+}
+
+// describe writes the node's description to the registry.
+func (s *session) describe() error {
+	n := s.node
+	n.mu.Lock()
+	description, edition := n.description.clone(), n.edition
+	describers := s.describers
+	s.describers = nil
+	n.mu.Unlock()
+	err := s.registrar.Describe(description)
+	for _, written := range describers {
+		written <- err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		s.edition = edition
+		n.announce()
+	} else if lostOnly(err) == nil {
+		n.log.Warn("telling the others about this node failed", "error", err)
+		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
+	}
+	return lostOnly(err)
+}
+
+// refuse answers everything that waits with an error. Under the node's mutex.
+func (s *session) refuse(err error) {
+	for _, q := range s.questions {
+		q.answer <- err
+	}
+	for _, written := range s.describers {
+		written <- err
+	}
+	s.questions, s.describers = nil, nil
+}
+
+// lostOnly keeps an error that ends the session and drops any other.
+func lostOnly(err error) error {
+	if errors.Is(err, ErrSessionLost) {
+		return err
+	}
+	return nil
+}

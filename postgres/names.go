@@ -16,6 +16,7 @@ const functionQuote = "$tenure_function$"
 var objects = []string{
 	"migrations", "installation", "server", "incarnations", "membership",
 	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
+	"events", "processors", "dead_letters", "changes", "schedules", "runs",
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or
@@ -39,6 +40,10 @@ func newNames(schema, prefix string) names {
 	}
 	return names{schema, prefix, strings.NewReplacer(pairs...)}
 }
+
+// SQL names the objects of the schema in a statement, which stand in braces
+// there, as {terms}. It is for the packages that build on this one.
+func (b *Backend) SQL(template string) string { return b.names.sql(template) }
 
 // sql returns the statement with its objects named.
 func (n names) sql(template string) string { return n.replacer.Replace(template) }

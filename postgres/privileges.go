@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +45,17 @@ var applicationPrivileges = []privilege{
 	{"UPDATE (fence)", "TABLE", "{terms}"},
 }
 
+// workPrivileges are those of the database user under which processors and
+// schedules do their own statements, beyond those of an application.
+var workPrivileges = []privilege{
+	{"SELECT, INSERT", "TABLE", "{events}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{processors}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{dead_letters}"},
+	{"SELECT, INSERT, DELETE", "TABLE", "{changes}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{schedules}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{runs}"},
+}
+
 // Grants returns the GRANT statements for a database user under which nodes run
 // and which does not own the schema.
 func (b *Backend) Grants(user string) string { return b.grants(nodePrivileges, user) }
@@ -53,6 +65,12 @@ func (b *Backend) Grants(user string) string { return b.grants(nodePrivileges, u
 // node.
 func (b *Backend) ApplicationGrants(user string) string {
 	return b.grants(applicationPrivileges, user)
+}
+
+// WorkGrants returns the GRANT statements for the database user of the pool that
+// processors, schedules and the event log use.
+func (b *Backend) WorkGrants(user string) string {
+	return b.grants(append(slices.Clone(applicationPrivileges), workPrivileges...), user)
 }
 
 func (b *Backend) grants(privileges []privilege, user string) string {

@@ -27,9 +27,9 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox"},
 	{"internal/pgserver"},
 	{"."},
-	{"postgres", "lease", "tenuretest", "eventstore", "internal/sim", "internal/sessiontest"},
+	{"postgres", "lease", "tenuretest", "internal/sim", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
-	{"outbox", "view"},
+	{"eventstore", "outbox", "view"},
 	{"metrics", "dashboard"},
 	{"cmd/tenure", "deploy", "bench", "examples"},
 }

@@ -1,0 +1,6 @@
+DROP TABLE {runs};
+DROP TABLE {schedules};
+DROP TABLE {changes};
+DROP TABLE {dead_letters};
+DROP TABLE {processors};
+DROP TABLE {events};

@@ -1,0 +1,63 @@
+package processor
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Cursor is a place in a log: behind the event with these two numbers.
+//
+// A position alone is not enough. It is drawn before the commit that makes the
+// event visible, so that an event with a lower position can appear after one
+// with a higher position was read. Transaction ids settle: once every
+// transaction below the horizon of a snapshot has ended, nothing can appear
+// before it.
+type Cursor struct {
+	Transaction uint64
+	Position    int64
+}
+
+// Before reports whether c is before other.
+func (c Cursor) Before(other Cursor) bool { return c.compare(other) < 0 }
+
+func (c Cursor) compare(other Cursor) int {
+	return cmp.Or(cmp.Compare(c.Transaction, other.Transaction), cmp.Compare(c.Position, other.Position))
+}
+
+// String returns the cursor as "transaction:position".
+func (c Cursor) String() string { return fmt.Sprintf("%d:%d", c.Transaction, c.Position) }
+
+// ParseCursor reads what String writes.
+func ParseCursor(text string) (Cursor, error) {
+	var c Cursor
+	var rest string
+	if n, _ := fmt.Sscanf(text, "%d:%d%s", &c.Transaction, &c.Position, &rest); n != 2 || c.String() != text {
+		return Cursor{}, invalid("%q is no place in a log: write TRANSACTION:POSITION, as in 742:1031", text)
+	}
+	return c, nil
+}
+
+// Event is one entry of a log.
+type Event struct {
+	Cursor
+	Type        string
+	Tags        []string // each "key=value"
+	Data        json.RawMessage
+	OccurredAt  time.Time
+	Correlation uuid.UUID // uuid.Nil if there is none
+	Causation   uuid.UUID // uuid.Nil if there is none
+}
+
+// Tag returns the value of the first tag with a key.
+func (e Event) Tag(key string) (value string, found bool) {
+	for _, tag := range e.Tags {
+		if len(tag) > len(key) && tag[len(key)] == '=' && tag[:len(key)] == key {
+			return tag[len(key)+1:], true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,119 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// fenced runs a transaction that commits only while the term stands.
+func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
+	return postgres.InTx(ctx, l.database, l.term, fn)
+}
+
+// key marks the transactions of this processor's batches in the lock table.
+func (l *loop) key() int64 {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%s\x00%s", l.backend.Channel("processors"), l.config.Name) // never fails
+	return int64(hash.Sum64())
+}
+
+// window bounds how long the locks of a batch outlive this process if it stops:
+// as long as its term may be trusted.
+func (l *loop) window() time.Duration {
+	timing := l.node.Timing()
+	return timing.Lease - timing.Margin
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+// one reads one row.
+func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) error {
+	rows, err := l.database.Query(ctx, l.backend.SQL(sql), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return errors.Join(rows.Err(), pgx.ErrNoRows)
+	}
+	if err := rows.Scan(into...); err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+func (l *loop) readState(ctx context.Context) error {
+	var s state
+	var transaction int64
+	var pause float64
+	err := l.one(ctx, readState, []any{l.config.Name},
+		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.errors, &pause)
+	if err != nil {
+		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
+	}
+	s.cursor.Transaction = uint64(transaction)
+	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
+	l.state, l.known = s, true
+	return nil
+}
+
+// setBusy tells those who pause the processor whether a batch may be in flight.
+func (l *loop) setBusy(ctx context.Context, busy bool) error {
+	if l.busy == busy {
+		return nil
+	}
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, l.backend.SQL(setBusy), l.config.Name, busy, l.term.Number())
+		return err
+	})
+	if err == nil {
+		l.busy = busy
+	}
+	return err
+}
+
+// rebuild empties what the processor fills and begins again at the start.
+func (l *loop) rebuild(ctx context.Context) error {
+	l.known, l.single = false, false
+	l.log.Info("rebuilding")
+	return l.fenced(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
+			return err
+		}
+		if l.config.Reset != nil {
+			if err := l.call(ctx, func(ctx context.Context) error { return l.config.Reset(ctx, tx) }); err != nil {
+				return fmt.Errorf("emptying before the rebuild: %w", err)
+			}
+		}
+		_, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name)
+		return err
+	})
+}
+
+// ErrForeignLog: the log, or the processor's cursor, comes from another
+// database cluster, whose transactions cannot be compared with this one's.
+var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
+
+// checkLog refuses a cursor that means nothing in this database cluster.
+func (l *loop) checkLog(ctx context.Context) error {
+	var here, there int64
+	var ahead bool
+	if err := l.one(ctx, checkLog, []any{l.config.Name}, &here, &there, &ahead); err != nil {
+		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
+	}
+	if there != 0 && there != here || ahead {
+		return fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
+			"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
+	}
+	return nil
+}

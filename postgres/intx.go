@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
@@ -14,6 +15,14 @@ import (
 // Pool is where [InTx] begins transactions: a *pgxpool.Pool or a *pgx.Conn.
 type Pool interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Database is a [Pool] that also takes single statements: a *pgxpool.Pool or a
+// *pgx.Conn.
+type Database interface {
+	Pool
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // InTx runs fn in a transaction that commits only if the term still stands then;

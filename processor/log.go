@@ -8,19 +8,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // Database is where processors work: a *pgxpool.Pool, whose user needs the
 // privileges of [postgres.Backend.WorkGrants].
-type Database interface {
-	postgres.Pool
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
+type Database = postgres.Database
 
 // Log is an append-only table of events, as a query. Package eventstore has
 // one; [Query] makes one of a table of yours.

@@ -1,0 +1,85 @@
+// Package view projects events into tables, exactly once: what a projection
+// writes through its transaction commits together with the place in the log that
+// it has reached, and only while its term stands.
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// Role is the role that views have by default, by its lock key.
+func Role() tenure.Role { return tenure.KeyRole(processor.ViewsKey) }
+
+// Config configures a view. Name, Log, and one of Project and ProjectBatch must
+// be set.
+type Config struct {
+	Name      string
+	Log       processor.Log
+	Selection processor.Selection // default all events
+
+	// Project projects one event; ProjectBatch a batch of them, which is faster.
+	// What they do through the transaction happens exactly once; anything else
+	// may happen again. They must not end the transaction.
+	Project      func(ctx context.Context, tx pgx.Tx, event processor.Event) error
+	ProjectBatch func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error
+
+	// Tables are emptied when the view is rebuilt: each is a table's name, or a
+	// schema's and a table's. Reset does more than that, if need be.
+	Tables []pgx.Identifier
+	Reset  func(ctx context.Context, tx pgx.Tx) error
+
+	// Processing sets times, sizes and policies; its other fields are ignored.
+	Processing processor.Config
+}
+
+// New returns the processor of a view, to be added to a group. It returns an
+// error that matches tenure.ErrInvalidConfig if the configuration cannot be
+// used.
+func New(config Config) (processor.Config, error) {
+	if (config.Project == nil) == (config.ProjectBatch == nil) {
+		return processor.Config{}, fmt.Errorf("%w: the view %s needs one of Project and ProjectBatch", tenure.ErrInvalidConfig, config.Name)
+	}
+	result := config.Processing
+	result.Name, result.Kind, result.Log, result.Selection = config.Name, "view", config.Log, config.Selection
+	result.Publish = nil
+	result.Handle = config.ProjectBatch
+	if result.Handle == nil {
+		result.Handle = func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			for _, event := range batch {
+				if err := config.Project(ctx, tx, event); err != nil {
+					return fmt.Errorf("event %v: %w", event.Cursor, err)
+				}
+			}
+			return nil
+		}
+	}
+	result.Reset = nil
+	if len(config.Tables) > 0 || config.Reset != nil {
+		result.Reset = config.reset
+	}
+	return result, nil
+}
+
+// reset empties the view.
+func (c Config) reset(ctx context.Context, tx pgx.Tx) error {
+	if len(c.Tables) > 0 {
+		names := make([]string, len(c.Tables))
+		for i, table := range c.Tables {
+			names[i] = table.Sanitize()
+		}
+		if _, err := tx.Exec(ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
+			return err
+		}
+	}
+	if c.Reset == nil {
+		return nil
+	}
+	return c.Reset(ctx, tx)
+}

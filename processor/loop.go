@@ -131,7 +131,8 @@ const horizonPause = 5 * time.Millisecond
 
 // begin takes the processor over.
 func (l *loop) begin(ctx context.Context) error {
-	if _, err := l.database.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {
+	if _, err := l.database.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
+		l.config.Reset != nil || l.config.Publish != nil); err != nil {
 		return fmt.Errorf("adding the processor: %w", err)
 	}
 	if err := l.checkLog(ctx); err != nil {

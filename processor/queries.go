@@ -4,8 +4,11 @@ package processor
 // by their transactions.
 const (
 	addProcessor = `
-INSERT INTO {processors} (name, kind, role) VALUES ($1, $2, $3)
-ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, role = excluded.role`
+INSERT INTO {processors} (name, kind, role, can_rebuild) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE
+SET kind = excluded.kind,
+    role = excluded.role,
+    can_rebuild = excluded.can_rebuild`
 
 	// Transactions of earlier terms, which cannot commit any more, may still
 	// hold locks that a batch needs.

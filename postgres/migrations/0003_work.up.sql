@@ -26,12 +26,15 @@ CREATE TABLE {processors} (
     cursor_position bigint NOT NULL DEFAULT 0,
     generation bigint NOT NULL DEFAULT 0,
     system_identifier bigint NOT NULL DEFAULT 0,
+    can_rebuild boolean NOT NULL DEFAULT false,
     rebuild boolean NOT NULL DEFAULT false,
     term bigint NOT NULL DEFAULT 0,
     node_id uuid,
     node_name text NOT NULL DEFAULT '',
     busy boolean NOT NULL DEFAULT false,
     processed bigint NOT NULL DEFAULT 0,
+    behind bigint NOT NULL DEFAULT 0,
+    waiting_since timestamptz,
     errors integer NOT NULL DEFAULT 0,
     last_error text NOT NULL DEFAULT '',
     last_error_at timestamptz,
@@ -40,6 +43,8 @@ CREATE TABLE {processors} (
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 COMMENT ON COLUMN {processors}.generation IS 'Grows whenever somebody moves the cursor by hand: a batch that began before does not count.';
+COMMENT ON COLUMN {processors}.behind IS 'How many events wait, counted up to a limit, when the leader looked last.';
+COMMENT ON COLUMN {processors}.waiting_since IS 'When the first of them occurred.';
 COMMENT ON COLUMN {processors}.busy IS 'Whether the leader may have a batch in flight.';
 
 -- Events that were given up, to be looked at and replayed.
@@ -52,6 +57,7 @@ CREATE TABLE {dead_letters} (
     attempts integer NOT NULL,
     term bigint NOT NULL,
     failed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    replay boolean NOT NULL DEFAULT false,
     replayed_at timestamptz,
     UNIQUE (processor, transaction_id, position)
 );

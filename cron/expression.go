@@ -24,8 +24,8 @@ type Expression struct {
 	interval time.Duration // of "@every"; 0 for fields
 
 	second, minute, hour, day, month, weekday uint64 // bit n: the value n matches
-	eitherDay                                        bool
-	everyHour                                        bool // the hours follow the instants
+	eitherDay                                 bool
+	everyHour                                 bool // the hours follow the instants
 }
 
 // Parse reads an expression of five fields (minute, hour, day of the month,

@@ -48,6 +48,7 @@ var applicationPrivileges = []privilege{
 // workPrivileges are those of the database user under which processors and
 // schedules do their own statements, beyond those of an application.
 var workPrivileges = []privilege{
+	{"SELECT", "TABLE", "{leaders}"},
 	{"SELECT, INSERT", "TABLE", "{events}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{processors}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{dead_letters}"},

@@ -83,8 +83,12 @@ CREATE TABLE {schedules} (
     paused boolean NOT NULL DEFAULT false,
     handled_until timestamptz NOT NULL DEFAULT clock_timestamp(),
     term bigint NOT NULL DEFAULT 0,
+    failures bigint NOT NULL DEFAULT 0,
+    panics bigint NOT NULL DEFAULT 0,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
+) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';
 
 -- One row for each tick, and for each run that somebody asked for.
 CREATE TABLE {runs} (
@@ -92,7 +96,8 @@ CREATE TABLE {runs} (
     schedule text NOT NULL,
     scheduled_for timestamptz NOT NULL,
     state text NOT NULL CHECK (state IN (
-        'waiting', 'running', 'succeeded', 'failed', 'timed_out', 'abandoned', 'missed', 'skipped')),
+        'waiting', 'running', 'succeeded', 'failed', 'timed_out', 'panicked', 'abandoned', 'missed', 'skipped')),
+    ticks bigint NOT NULL DEFAULT 1,
     manual boolean NOT NULL DEFAULT false,
     requested_by text NOT NULL DEFAULT '',
     attempt integer NOT NULL DEFAULT 1,
@@ -106,4 +111,6 @@ CREATE TABLE {runs} (
     UNIQUE (schedule, scheduled_for)
 );
 
-CREATE INDEX "{prefix}runs_open" ON {runs} (schedule) WHERE state IN ('waiting', 'running');
+COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row stands for: more than 1 only for many that were missed.';
+
+CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');

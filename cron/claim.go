@@ -1,0 +1,200 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// batch is what one transaction settles.
+type batch struct {
+	ended  []outcome
+	plans  map[string]plan
+	names  []string // of the schedules with plans
+	starts map[string]int
+}
+
+func (b batch) empty() bool { return len(b.ended) == 0 && len(b.plans) == 0 && len(b.starts) == 0 }
+
+// prepare decides what is to be settled now.
+func (l *loop) prepare(stopping bool) batch {
+	b := batch{ended: l.reported(), plans: map[string]plan{}, starts: map[string]int{}}
+	if stopping || !l.known {
+		return b
+	}
+	ended := map[*schedule]int{}
+	for _, o := range b.ended {
+		ended[l.active[o.run.ID]]++
+	}
+	now := l.clock.now()
+	for _, s := range l.schedules {
+		busy := s.running > ended[s]
+		if s.ticks() && !s.next.After(now) {
+			if p := s.plan(s.handledUntil, now, l.config.Grace, busy, s.waiting); len(p.entries) > 0 {
+				b.plans[s.Name] = p
+				b.names = append(b.names, s.Name)
+			}
+		}
+		switch {
+		case !s.loaded || s.waiting == 0:
+		case s.Overlap == Allow:
+			b.starts[s.Name] = min(s.waiting, mostStarts)
+		case !busy:
+			b.starts[s.Name] = 1
+		}
+	}
+	return b
+}
+
+// claimed is a row that claimTicks has inserted, or a schedule without one.
+type claimed struct {
+	name         string
+	id           *int64
+	scheduledFor *time.Time
+	state        *State
+}
+
+// settle records what has ended, claims the ticks that are due, and starts what
+// waits, in one transaction; after its commit it begins the jobs.
+func (l *loop) settle(ctx context.Context, b batch) error {
+	var ticks []claimed
+	var starts []started
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
+		pipeline := &pgx.Batch{}
+		if len(b.ended) > 0 {
+			l.queueEnds(pipeline, b.ended)
+		}
+		if len(b.plans) > 0 {
+			l.queueTicks(pipeline, b, &ticks)
+		}
+		if len(b.starts) > 0 {
+			l.queueStarts(pipeline, b.starts, &starts)
+		}
+		return tx.SendBatch(ctx, pipeline).Close()
+	})
+	if err != nil {
+		return fmt.Errorf("settling runs: %w", err)
+	}
+	for _, o := range b.ended {
+		l.active[o.run.ID].running--
+		delete(l.active, o.run.ID)
+	}
+	l.recorded(len(b.ended))
+	l.tookTicks(ctx, b, ticks)
+	l.tookStarts(ctx, b.starts, starts)
+	return nil
+}
+
+func (l *loop) queueEnds(pipeline *pgx.Batch, ended []outcome) {
+	ids, states, errors := make([]int64, len(ended)), make([]string, len(ended)), make([]string, len(ended))
+	for i, o := range ended {
+		ids[i], states[i], errors[i] = o.run.ID, string(o.state), o.text
+	}
+	pipeline.Queue(l.backend.SQL(recordEnds), l.term.Number(), ids, states, errors)
+}
+
+func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
+	var names, schedules, states []string
+	var handled, until, due, times []time.Time
+	var counts []int64
+	for _, name := range b.names {
+		p := b.plans[name]
+		names, handled = append(names, name), append(handled, l.byName[name].handledUntil)
+		until, due = append(until, p.until), append(due, p.due)
+		for _, e := range p.entries {
+			schedules, times = append(schedules, name), append(times, e.at)
+			states, counts = append(states, string(e.state)), append(counts, e.ticks)
+		}
+	}
+	pipeline.Queue(l.backend.SQL(claimTicks), l.term.Role().Name(), l.term.Number(), l.node.ID(),
+		names, handled, until, due, l.node.Name(), schedules, times, states, counts).
+		Query(func(rows pgx.Rows) (err error) {
+			*found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claimed, err error) {
+				return c, row.Scan(&c.name, &c.id, &c.scheduledFor, &c.state)
+			})
+			return err
+		})
+}
+
+// tookTicks takes note of the ticks that were claimed and begins their jobs.
+func (l *loop) tookTicks(ctx context.Context, b batch, found []claimed) {
+	moved := map[string]bool{}
+	for _, c := range found {
+		s := l.byName[c.name]
+		if !moved[c.name] {
+			moved[c.name] = true
+			s.handledUntil = b.plans[c.name].until
+			s.next = s.timetable.next(s.handledUntil)
+		}
+		if c.id == nil { // its rows were there: claimed before somebody turned the schedule back
+			continue
+		}
+		switch *c.state {
+		case Running:
+			l.begin(ctx, s, Run{ID: *c.id, ScheduledFor: *c.scheduledFor, Attempt: 1})
+		case Waiting:
+			s.waiting++
+		}
+	}
+	for _, name := range b.names {
+		l.known = l.known && moved[name]
+		if moved[name] {
+			l.tell(name, b.plans[name])
+		}
+	}
+}
+
+// tell logs what did not run.
+func (l *loop) tell(name string, p plan) {
+	counts := map[State]int64{}
+	for _, e := range p.entries {
+		counts[e.state] += e.ticks
+	}
+	if counts[Missed] > 0 {
+		l.log.Warn("ticks were missed", "schedule", name, "ticks", counts[Missed], "until", p.until)
+	}
+	if counts[Skipped] > 0 {
+		l.log.Warn("ticks were skipped: an earlier run has not ended", "schedule", name, "ticks", counts[Skipped], "until", p.until)
+	}
+}
+
+// started is a run as it was claimed, with its schedule's name.
+type started struct{ Run }
+
+func collectStarted(rows pgx.Rows) ([]started, error) {
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s started, err error) {
+		var state State
+		return s, row.Scan(&s.ID, &s.Schedule, &s.ScheduledFor, &state, &s.Attempt, &s.Manual, &s.RequestedBy)
+	})
+	slices.SortFunc(found, func(a, b started) int { return int(a.ID - b.ID) })
+	return found, err
+}
+
+func (l *loop) queueStarts(pipeline *pgx.Batch, starts map[string]int, found *[]started) {
+	var names []string
+	var most []int32
+	for name, n := range starts {
+		names, most = append(names, name), append(most, int32(n))
+	}
+	pipeline.Queue(l.backend.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most).
+		Query(func(rows pgx.Rows) (err error) {
+			*found, err = collectStarted(rows)
+			return err
+		})
+}
+
+func (l *loop) tookStarts(ctx context.Context, asked map[string]int, found []started) {
+	missing := 0
+	for _, n := range asked {
+		missing += n
+	}
+	for _, one := range found {
+		s := l.byName[one.Schedule]
+		s.waiting--
+		l.begin(ctx, s, one.Run)
+	}
+	l.known = l.known && len(found) == missing
+}

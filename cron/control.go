@@ -1,0 +1,306 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Control looks at the schedules of an installation and changes them, from any
+// process that reaches the database. Errors are those of the database, and an
+// [UnknownScheduleError] for a name that no schedule has. It is safe for
+// concurrent use if its database is. Every call is bounded by 30 s, or sooner by
+// its context.
+type Control struct {
+	backend  *postgres.Backend
+	database postgres.Database
+}
+
+// NewControl makes a control of the schedules of a backend's installation, in
+// the database that the backend is on.
+func NewControl(backend *postgres.Backend, database postgres.Database) *Control {
+	return &Control{backend, database}
+}
+
+// Info is a schedule as its row has it.
+type Info struct {
+	Schedule // without its Job
+
+	Role   string
+	Term   int64 // the last term of the role whose leader knew the schedule
+	Loaded bool  // whether that is the role's present term
+	Paused bool
+	// HandledUntil is the time up to which all ticks are settled.
+	HandledUntil time.Time
+	// Next is the next tick, without jitter, in the schedule's zone; zero if the
+	// schedule is paused.
+	Next     time.Time
+	Last     *Record // the last run that began or was abandoned; nil if there is none
+	Waiting  int64   // runs that wait
+	Running  int64   // runs in progress, or left by a leader that ended
+	Failures int64   // runs that failed, timed out or panicked, since the schedule is known
+	Panics   int64   // those of them that panicked
+	// Problem says why the next tick cannot be told, as where this machine does
+	// not know the time zone.
+	Problem error
+}
+
+// UnknownScheduleError says that no schedule has a name. It matches
+// tenure.ErrInvalidConfig.
+type UnknownScheduleError struct {
+	Name  string
+	Known []string // the names that there are, sorted
+}
+
+// Error says which names there are.
+func (e *UnknownScheduleError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("no schedule is called %q: there is none yet; a leader that knows it adds it", e.Name)
+	}
+	return fmt.Sprintf("no schedule is called %q; there are: %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Unwrap returns tenure.ErrInvalidConfig.
+func (e *UnknownScheduleError) Unwrap() error { return tenure.ErrInvalidConfig }
+
+// List returns the schedules, sorted by name.
+func (c *Control) List(ctx context.Context) ([]Info, error) {
+	infos, now, err := c.infos(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range infos {
+		infos[i].Next, infos[i].Problem = first(infos[i].ticks(now, 1))
+	}
+	return infos, nil
+}
+
+func first(ticks []time.Time, err error) (time.Time, error) {
+	if len(ticks) == 0 {
+		return time.Time{}, err
+	}
+	return ticks[0], nil
+}
+
+// Next returns the next n ticks of a schedule, by the database's clock and
+// without jitter, in the schedule's zone. A paused schedule has none.
+func (c *Control) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
+	infos, now, err := c.infos(ctx, &name)
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) == 0 {
+		return nil, c.unknown(ctx, name)
+	}
+	return infos[0].ticks(now, n)
+}
+
+// ticks returns the next n ticks after an instant.
+func (i Info) ticks(now time.Time, n int) ([]time.Time, error) {
+	expression, err := parseIn(i.Expression, i.Zone)
+	if err != nil || i.Paused {
+		return nil, err
+	}
+	var all []time.Time
+	for tick := expression.Next(now); len(all) < n && !tick.IsZero(); tick = expression.Next(tick) {
+		all = append(all, tick)
+	}
+	return all, nil
+}
+
+// History returns the runs of a schedule, the latest tick first, up to a limit.
+func (c *Control) History(ctx context.Context, name string, limit int) ([]Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if limit < 1 {
+		return nil, invalid("the limit is %d; the least is 1", limit)
+	}
+	rows, _ := c.database.Query(ctx, c.backend.SQL(readHistory), name, limit) // its error is that of the rows
+	records, err := pgx.CollectRows(rows, scanRecord)
+	if err != nil {
+		return nil, fmt.Errorf("reading the history of %s: %w", name, err)
+	}
+	if len(records) == 0 {
+		return nil, c.mustExist(ctx, name)
+	}
+	return records, nil
+}
+
+// Trigger asks for a run of a schedule now, and returns its id. The leader that
+// knows the schedule starts it at once, also while the schedule is paused; if
+// an earlier run has not ended, it waits for that unless overlaps are allowed.
+// by says who asks, for the record.
+func (c *Control) Trigger(ctx context.Context, name, by string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if err := checkBy(by); err != nil {
+		return 0, err
+	}
+	for {
+		var id *int64
+		err := c.one(ctx, addManualRun, []any{name, by, c.backend.Channel("")}, &id, nil)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return 0, c.unknown(ctx, name)
+		case err != nil:
+			return 0, fmt.Errorf("triggering %s: %w", name, err)
+		case id != nil:
+			return *id, nil
+		}
+		// Another run has this microsecond: the next one is free.
+	}
+}
+
+// Pause keeps a schedule from ticking: when it has returned, no tick is claimed
+// and no waiting one started any more. What runs goes on. The ticks that pass
+// are not recorded. by says who asks, for the record.
+func (c *Control) Pause(ctx context.Context, name, by string) error {
+	return c.setPaused(ctx, name, by, true)
+}
+
+// Resume undoes Pause: the schedule ticks from now on, and runs that waited are
+// started. It changes nothing if the schedule is not paused.
+func (c *Control) Resume(ctx context.Context, name, by string) error {
+	return c.setPaused(ctx, name, by, false)
+}
+
+func (c *Control) setPaused(ctx context.Context, name, by string, paused bool) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if err := checkBy(by); err != nil {
+		return err
+	}
+	action := "resume"
+	if paused {
+		action = "pause"
+	}
+	var changed int
+	if err := c.one(ctx, setPaused, []any{name, paused, by, action, c.backend.Channel("")}, &changed, nil); err != nil {
+		return fmt.Errorf("%s %s: %w", action, name, err)
+	}
+	if changed == 0 {
+		return c.mustExist(ctx, name)
+	}
+	return nil
+}
+
+func checkBy(by string) error {
+	if by == "" {
+		return invalid("say who asks for the change")
+	}
+	return nil
+}
+
+// infos reads all schedules, or one, and the database's clock.
+func (c *Control) infos(ctx context.Context, name *string) ([]Info, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var now time.Time
+	rows, _ := c.database.Query(ctx, c.backend.SQL(readInfos), name) // its error is that of the rows
+	infos, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i Info, err error) {
+		var settings string
+		var last nullableRecord
+		err = row.Scan(append([]any{&i.Name, &i.Role, &i.Expression, &i.Zone, &settings, &i.Paused, &i.HandledUntil, &i.Term, &i.Loaded,
+			&i.Failures, &i.Panics, &i.Waiting, &i.Running, &now}, last.targets()...)...)
+		if err == nil {
+			err = i.decodeSettings(settings)
+		}
+		i.Last = last.record()
+		return i, err
+	})
+	if err != nil {
+		return nil, now, fmt.Errorf("reading the schedules: %w", err)
+	}
+	return infos, now, nil
+}
+
+// nullableRecord scans a record that may be missing.
+type nullableRecord struct {
+	id, ticks, term                   *int64
+	schedule, requestedBy, node, text *string
+	scheduledFor, claimed             *time.Time
+	started, ended                    *time.Time
+	state                             *State
+	manual                            *bool
+	attempt                           *int
+	nodeID                            *uuid.UUID
+}
+
+func (n *nullableRecord) targets() []any {
+	return []any{&n.id, &n.schedule, &n.scheduledFor, &n.state, &n.ticks, &n.manual, &n.requestedBy, &n.attempt, &n.term,
+		&n.nodeID, &n.node, &n.claimed, &n.started, &n.ended, &n.text}
+}
+
+func (n *nullableRecord) record() *Record {
+	if n.id == nil {
+		return nil
+	}
+	r := &Record{
+		ID: *n.id, Schedule: *n.schedule, ScheduledFor: *n.scheduledFor, State: *n.state, Ticks: *n.ticks, Manual: *n.manual,
+		RequestedBy: *n.requestedBy, Attempt: *n.attempt, Term: *n.term, NodeName: *n.node, ClaimedAt: *n.claimed, Error: *n.text,
+	}
+	if n.nodeID != nil {
+		r.NodeID = *n.nodeID
+	}
+	if n.started != nil {
+		r.StartedAt = *n.started
+	}
+	if n.ended != nil {
+		r.EndedAt = *n.ended
+	}
+	return r
+}
+
+func scanRecord(row pgx.CollectableRow) (Record, error) {
+	var n nullableRecord
+	if err := row.Scan(n.targets()...); err != nil {
+		return Record{}, err
+	}
+	return *n.record(), nil
+}
+
+// mustExist returns an error if no schedule has a name.
+func (c *Control) mustExist(ctx context.Context, name string) error {
+	var unknown *UnknownScheduleError
+	err := c.unknown(ctx, name)
+	if errors.As(err, &unknown) && slices.Contains(unknown.Known, name) {
+		return nil
+	}
+	return err
+}
+
+// unknown returns the error for a name that no schedule has.
+func (c *Control) unknown(ctx context.Context, name string) error {
+	rows, _ := c.database.Query(ctx, c.backend.SQL(readNames)) // its error is that of the rows
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("reading the names of the schedules: %w", err)
+	}
+	return &UnknownScheduleError{name, names}
+}
+
+// one reads one row.
+func (c *Control) one(ctx context.Context, sql string, args []any, into ...any) error {
+	rows, err := c.database.Query(ctx, c.backend.SQL(sql), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return errors.Join(rows.Err(), pgx.ErrNoRows)
+	}
+	if err := rows.Scan(into...); err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}

@@ -1,0 +1,139 @@
+package cron
+
+import (
+	"hash/fnv"
+	"time"
+)
+
+// mostMissed is how many ticks missed at once have a row each; the older ones
+// are counted in one.
+const mostMissed = 100
+
+// timetable is a schedule that was understood.
+type timetable struct {
+	Schedule
+
+	expression Expression
+}
+
+// entry is what becomes of a tick, or of several that were missed: then it
+// bears the time of the last of them.
+type entry struct {
+	at    time.Time
+	state State
+	ticks int64
+}
+
+// plan is what becomes of all the ticks that are due, up to the last of them.
+type plan struct {
+	entries []entry
+	until   time.Time
+	due     time.Time // when the last of them was due, its jitter included
+}
+
+// due returns when a tick is to run: its time and its jitter.
+func (t timetable) due(tick time.Time) time.Time {
+	most := t.Jitter.Microseconds()
+	if most == 0 {
+		return tick
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(t.Name + "\x00" + tick.UTC().Format(time.RFC3339))) // never fails
+	return tick.Add(time.Duration(hash.Sum64()%uint64(most)) * time.Microsecond)
+}
+
+// next returns when the first tick after an instant is due, or the zero time.
+func (t timetable) next(after time.Time) time.Time {
+	tick := t.expression.Next(after)
+	if tick.IsZero() {
+		return tick
+	}
+	return t.due(tick)
+}
+
+// plan settles the ticks after handledUntil that are due now. busy says that a
+// run of the schedule has not ended, and waiting how many runs wait. It is pure:
+// every node would decide the same.
+func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy bool, waiting int) plan {
+	var p plan
+	var fresh []time.Time
+	missed := ticks{keep: t.CatchUpLimit + mostMissed + 1}
+	for tick := t.expression.Next(handledUntil); !tick.IsZero(); tick = t.expression.Next(tick) {
+		due := t.due(tick)
+		if due.After(now) {
+			break
+		}
+		p.until, p.due = tick, due
+		if now.Sub(due) > grace {
+			missed.add(tick)
+		} else {
+			fresh = append(fresh, tick)
+		}
+	}
+	late := missed.count > 0
+	if late && t.CatchUp != None {
+		for _, tick := range fresh {
+			missed.add(tick)
+		}
+		run := 1
+		if t.CatchUp == All {
+			run = t.CatchUpLimit
+		}
+		fresh = missed.takeLast(run)
+	}
+	p.entries = missed.entries()
+	for _, tick := range fresh {
+		e := entry{at: tick, ticks: 1}
+		switch {
+		case t.Overlap == Allow, !busy && waiting == 0:
+			e.state = Running
+			busy = true
+		case late && t.CatchUp == All, t.Overlap == Queue && waiting < t.CatchUpLimit:
+			e.state = Waiting
+			waiting++
+		default:
+			e.state = Skipped
+		}
+		p.entries = append(p.entries, e)
+	}
+	return p
+}
+
+// ticks are ticks in order, of which the last ones are kept and all are counted.
+type ticks struct {
+	keep  int
+	count int
+	kept  []time.Time // the last keep of them, or up to twice as many
+}
+
+func (t *ticks) add(tick time.Time) {
+	if len(t.kept) >= 2*t.keep {
+		t.kept = append(t.kept[:0], t.kept[t.keep:]...)
+	}
+	t.kept = append(t.kept, tick)
+	t.count++
+}
+
+// takeLast removes the last n ticks, or all if there are fewer; n is less than
+// keep.
+func (t *ticks) takeLast(n int) []time.Time {
+	n = min(n, len(t.kept))
+	taken := t.kept[len(t.kept)-n:]
+	t.kept = t.kept[:len(t.kept)-n]
+	t.count -= n
+	return taken
+}
+
+// entries records the ticks as missed.
+func (t *ticks) entries() []entry {
+	last := t.kept[max(0, len(t.kept)-mostMissed):]
+	var entries []entry
+	if older := t.count - len(last); older > 0 {
+		at := t.kept[len(t.kept)-len(last)-1]
+		entries = append(entries, entry{at, Missed, int64(older)})
+	}
+	for _, tick := range last {
+		entries = append(entries, entry{tick, Missed, 1})
+	}
+	return entries
+}

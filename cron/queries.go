@@ -1,0 +1,151 @@
+package cron
+
+// The statements of a leader. All that change something are fenced by their
+// transactions.
+const (
+	// Lets the next leader find the transaction.
+	markTransaction = `SELECT pg_advisory_xact_lock_shared($1)::text`
+
+	// Bounds how long the transaction's locks outlive a process that stops.
+	boundLocks = `
+SELECT
+    set_config('idle_in_transaction_session_timeout', $1, true),
+    set_config('lock_timeout', $1, true)`
+
+	// Transactions of earlier terms, which cannot commit any more, may still
+	// hold locks that this one needs.
+	endForerunners = `
+SELECT count(pg_terminate_backend(pid))
+FROM pg_locks
+WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND ((classid::bigint << 32) | objid::bigint) = $1
+    AND objsubid = 1
+    AND pid <> pg_backend_pid()`
+
+	// A schedule may move to another role when nobody leads the one it had.
+	loadSchedules = `
+INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)
+SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb, $2
+FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS n(name, expression, timezone, settings)
+ORDER BY n.name
+ON CONFLICT (name) DO UPDATE
+SET role = excluded.role,
+    expression = excluded.expression,
+    timezone = excluded.timezone,
+    settings = excluded.settings,
+    term = excluded.term,
+    handled_until = CASE
+        WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.handled_until
+        ELSE clock_timestamp()
+    END,
+    updated_at = clock_timestamp()
+WHERE s.role = excluded.role
+    OR NOT EXISTS (SELECT FROM {leaders} l WHERE l.role = s.role AND l.lease_until > clock_timestamp())
+RETURNING s.name`
+
+	// What earlier terms left running: whether its job began is not known.
+	takeOver = `
+UPDATE {runs} r
+SET state = CASE WHEN n.again THEN 'waiting' ELSE 'abandoned' END,
+    attempt = r.attempt + n.again::integer,
+    error = 'term ' || r.term || ' ended before it could record the end of the run',
+    ended_at = CASE WHEN n.again THEN NULL ELSE clock_timestamp() END
+FROM unnest($1::text[], $2::boolean[]) AS n(name, again)
+WHERE r.schedule = n.name AND r.state = 'running' AND r.id <> ALL ($3::bigint[])
+RETURNING r.schedule, r.scheduled_for, r.state, r.attempt, r.error`
+
+	readSchedules = `
+SELECT
+    s.name,
+    s.paused,
+    s.handled_until,
+    (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
+    clock_timestamp()
+FROM {schedules} s
+WHERE s.role = $1 AND s.term = $2`
+
+	readRunning = `
+SELECT id, schedule, scheduled_for, state, attempt, manual, requested_by
+FROM {runs}
+WHERE schedule = ANY ($1) AND state = 'running' AND term = $2`
+
+	recordEnds = `
+WITH ended AS (
+    UPDATE {runs} r
+    SET state = e.state, error = e.error, ended_at = clock_timestamp()
+    FROM unnest($2::bigint[], $3::text[], $4::text[]) AS e(id, state, error)
+    WHERE r.id = e.id AND r.state = 'running' AND r.term = $1
+    RETURNING r.schedule, r.state
+), counted AS (
+    SELECT schedule, count(*) AS failures, count(*) FILTER (WHERE state = 'panicked') AS panics
+    FROM ended
+    WHERE state <> 'succeeded'
+    GROUP BY schedule
+)
+UPDATE {schedules} s
+SET failures = s.failures + c.failures, panics = s.panics + c.panics
+FROM counted c
+WHERE s.name = c.schedule`
+
+	// Settles the ticks of schedules, unless somebody has changed them since they
+	// were read, or it is too early by the database's clock.
+	claimTicks = `
+WITH moved AS (
+    UPDATE {schedules} s
+    SET handled_until = d.until
+    FROM unnest($4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[]) AS d(name, handled_until, until, due)
+    WHERE s.name = d.name
+        AND s.role = $1
+        AND s.handled_until = d.handled_until
+        AND NOT s.paused
+        AND d.due <= clock_timestamp()
+    RETURNING s.name
+), claimed AS (
+    INSERT INTO {runs} (schedule, scheduled_for, state, ticks, term, node_id, node_name, started_at, ended_at)
+    SELECT
+        t.schedule,
+        t.scheduled_for,
+        t.state,
+        t.ticks,
+        CASE WHEN t.state = 'running' THEN $2::bigint ELSE 0 END,
+        CASE WHEN t.state = 'running' THEN $3::uuid END,
+        CASE WHEN t.state = 'running' THEN $8::text ELSE '' END,
+        CASE WHEN t.state = 'running' THEN clock_timestamp() END,
+        CASE WHEN t.state IN ('missed', 'skipped') THEN clock_timestamp() END
+    FROM unnest($9::text[], $10::timestamptz[], $11::text[], $12::bigint[])
+        WITH ORDINALITY AS t(schedule, scheduled_for, state, ticks, number)
+    JOIN moved m ON m.name = t.schedule
+    ORDER BY t.number
+    ON CONFLICT (schedule, scheduled_for) DO NOTHING
+    RETURNING id, schedule, scheduled_for, state
+)
+SELECT m.name, c.id, c.scheduled_for, c.state
+FROM moved m
+LEFT JOIN claimed c ON c.schedule = m.name
+ORDER BY c.id`
+
+	// Starts the oldest runs that wait.
+	startWaiting = `
+UPDATE {runs} r
+SET state = 'running',
+    term = $1,
+    node_id = $2,
+    node_name = $3,
+    started_at = clock_timestamp(),
+    error = ''
+FROM (
+    SELECT w.id
+    FROM unnest($4::text[], $5::integer[]) AS n(name, most)
+    JOIN {schedules} s ON s.name = n.name
+    JOIN LATERAL (
+        SELECT id
+        FROM {runs}
+        WHERE schedule = n.name AND state = 'waiting' AND (manual OR NOT s.paused)
+        ORDER BY id
+        LIMIT n.most
+    ) w ON true
+) w
+WHERE r.id = w.id AND r.state = 'waiting'
+RETURNING r.id, r.schedule, r.scheduled_for, r.state, r.attempt, r.manual, r.requested_by`
+)

@@ -1,0 +1,82 @@
+package cron
+
+// recordColumns are those of a run r that make a Record.
+const recordColumns = `
+    r.id, r.schedule, r.scheduled_for, r.state, r.ticks, r.manual, r.requested_by, r.attempt, r.term,
+    r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error`
+
+// The statements of people, who look at schedules and change them.
+const (
+	readInfos = `
+SELECT
+    s.name,
+    s.role,
+    s.expression,
+    s.timezone,
+    s.settings::text,
+    s.paused,
+    s.handled_until,
+    s.term,
+    EXISTS (SELECT FROM {terms} t WHERE t.role = s.role AND t.term = s.term AND t.ended_at IS NULL),
+    s.failures,
+    s.panics,
+    (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'waiting'),
+    (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'running'),
+    clock_timestamp(),` + recordColumns + `
+FROM {schedules} s
+LEFT JOIN LATERAL (
+    SELECT *
+    FROM {runs} l
+    WHERE l.schedule = s.name AND l.state NOT IN ('waiting', 'missed', 'skipped')
+    ORDER BY l.scheduled_for DESC
+    LIMIT 1
+) r ON true
+WHERE $1::text IS NULL OR s.name = $1
+ORDER BY s.name`
+
+	readNames = `SELECT name FROM {schedules} ORDER BY name`
+
+	readHistory = `
+SELECT` + recordColumns + `
+FROM {runs} r
+WHERE r.schedule = $1
+ORDER BY r.scheduled_for DESC
+LIMIT $2`
+
+	// One row with a null if another run has this instant, none if there is no
+	// such schedule.
+	addManualRun = `
+WITH schedule AS (
+    SELECT name FROM {schedules} WHERE name = $1
+), run AS (
+    INSERT INTO {runs} (schedule, scheduled_for, state, manual, requested_by)
+    SELECT name, clock_timestamp(), 'waiting', true, $2
+    FROM schedule
+    ON CONFLICT (schedule, scheduled_for) DO NOTHING
+    RETURNING id
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT $2, 'schedule', $1, 'trigger', 'run ' || id
+    FROM run
+)
+SELECT r.id, pg_notify($3, '')::text
+FROM schedule
+LEFT JOIN run r ON true`
+
+	// A schedule that is resumed ticks from now on.
+	setPaused = `
+WITH changed AS (
+    UPDATE {schedules}
+    SET paused = $2,
+        handled_until = CASE WHEN $2 THEN handled_until ELSE clock_timestamp() END,
+        updated_at = clock_timestamp()
+    WHERE name = $1 AND paused <> $2
+    RETURNING name
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action)
+    SELECT $3, 'schedule', name, $4
+    FROM changed
+)
+SELECT count(*), (SELECT pg_notify($5, '')::text)
+FROM changed`
+)

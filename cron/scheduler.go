@@ -1,0 +1,141 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Key is the lock key of the role "scheduler", for which a scheduler stands by
+// default.
+const Key int64 = 0x464F_5247_0001
+
+// Config configures a scheduler. The zero value is ready to use.
+type Config struct {
+	// Role is what the scheduler stands for. Default the role "scheduler" with
+	// the lock key [Key].
+	Role tenure.Role
+	// Grace is how late a tick may be run as if nothing had happened: a failover
+	// takes less. Older ones are missed, and CatchUp says what becomes of them.
+	// Default 1 min.
+	Grace time.Duration
+	// PollInterval is the time between two looks at the schedules' rows, in case
+	// the news of a change is lost. Default 5 s.
+	PollInterval time.Duration
+	// Election configures the election further.
+	Election tenure.ElectionConfig
+}
+
+// Scheduler runs schedules while its node leads a role. It is safe for
+// concurrent use.
+type Scheduler struct {
+	node     *tenure.Node
+	election *tenure.Election
+	backend  *postgres.Backend
+	database postgres.Database
+	config   Config
+
+	mu        sync.Mutex
+	schedules []timetable
+	running   bool
+}
+
+// New makes a scheduler for a node, working in a database, which must be the one
+// that the node's backend is on. Its user needs the privileges of
+// [postgres.Backend.WorkGrants]. It returns an error that matches
+// tenure.ErrUnsupported if the backend is not PostgreSQL, and those of
+// [tenure.Node.Election].
+func New(node *tenure.Node, database postgres.Database, config Config) (*Scheduler, error) {
+	backend, ok := node.Backend().(*postgres.Backend)
+	if !ok {
+		return nil, fmt.Errorf("%w: schedules need sessions on PostgreSQL", tenure.ErrUnsupported)
+	}
+	if config.Role == (tenure.Role{}) {
+		config.Role = tenure.NamedRole("scheduler").WithKey(Key)
+	}
+	if config.Grace == 0 {
+		config.Grace = time.Minute
+	}
+	if config.PollInterval == 0 {
+		config.PollInterval = 5 * time.Second
+	}
+	switch {
+	case config.Grace < 0:
+		return nil, invalid("the grace is %v; it must be positive", config.Grace)
+	case config.PollInterval < time.Millisecond:
+		return nil, invalid("the poll interval is %v; the least is 1ms", config.PollInterval)
+	}
+	election, err := node.ElectionWith(config.Role, config.Election)
+	if err != nil {
+		return nil, err
+	}
+	return &Scheduler{node: node, election: election, backend: backend, database: database, config: config}, nil
+}
+
+// Election returns the election of the scheduler's role.
+func (s *Scheduler) Election() *tenure.Election { return s.election }
+
+// Add adds a schedule. A new one ticks from the beginning of the first term that
+// knows it, and so does one whose expression or zone has changed. It returns an
+// error that matches tenure.ErrInvalidConfig if the schedule cannot be used, also
+// for a name that is taken, or when the scheduler runs.
+func (s *Scheduler) Add(schedule Schedule) error {
+	parsed, err := schedule.withDefaults().parse()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running {
+		return invalid("the scheduler already runs: add %s before", schedule.Name)
+	}
+	for _, other := range s.schedules {
+		if other.Name == schedule.Name {
+			return invalid("the scheduler already has a schedule %s", schedule.Name)
+		}
+	}
+	s.schedules = append(s.schedules, parsed)
+	return nil
+}
+
+// Run stands for the role and, in each term, runs the schedules, until the
+// context ends. Then, and whenever the term is asked to end, no job starts any
+// more, and those that run may finish within the node's StopTimeout. Errors are
+// those of [tenure.Election.Run].
+func (s *Scheduler) Run(ctx context.Context) error {
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running = false
+	}()
+	return s.election.Run(ctx, s.lead)
+}
+
+// lead runs the schedules under one term.
+func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
+	news, stop := s.node.News()
+	defer stop()
+	l := &loop{
+		work:     work{node: s.node, backend: s.backend, database: s.database, term: term},
+		config:   s.config,
+		log:      s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
+		news:     news,
+		byName:   map[string]*schedule{},
+		active:   map[int64]*schedule{},
+		finished: make(chan struct{}, 1),
+	}
+	for _, t := range s.schedules {
+		one := &schedule{timetable: t}
+		l.schedules = append(l.schedules, one)
+		l.byName[t.Name] = one
+	}
+	l.run(ctx)
+	return nil
+}

@@ -1,0 +1,140 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// load takes the schedules over whose rows are not this term's yet.
+func (l *loop) load(ctx context.Context) error {
+	var names, expressions, zones, texts []string
+	for _, s := range l.schedules {
+		if s.loaded {
+			continue
+		}
+		text, err := s.encodeSettings()
+		if err != nil {
+			return err
+		}
+		names, expressions, zones = append(names, s.Name), append(expressions, s.expression.String()), append(zones, s.Zone)
+		texts = append(texts, text)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	var loaded []string
+	var open []Record
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
+		if !l.begun {
+			if _, err := tx.Exec(ctx, endForerunners, l.key()); err != nil {
+				return fmt.Errorf("ending transactions of earlier terms: %w", err)
+			}
+		}
+		rows, _ := tx.Query(ctx, l.backend.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows
+		var err error
+		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			return err
+		}
+		again := make([]bool, len(loaded))
+		for i, name := range loaded {
+			again[i] = l.byName[name].Policy == AtLeastOnce
+		}
+		rows, _ = tx.Query(ctx, l.backend.SQL(takeOver), loaded, again, slices.Collect(maps.Keys(l.active)))
+		open, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
+			return r, row.Scan(&r.Schedule, &r.ScheduledFor, &r.State, &r.Attempt, &r.Error)
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("loading the schedules: %w", err)
+	}
+	l.begun = true
+	l.tookOver(names, loaded, open)
+	return nil
+}
+
+func (l *loop) tookOver(names, loaded []string, open []Record) {
+	for _, name := range names {
+		s := l.byName[name]
+		s.loaded = slices.Contains(loaded, name)
+		if !s.loaded && !s.refused {
+			l.log.Error("a schedule belongs to another role that is led; it runs here when nobody leads that one any more", "schedule", name)
+		}
+		s.refused = !s.loaded
+	}
+	for _, r := range open {
+		log := l.log.With("schedule", r.Schedule, "scheduled_for", r.ScheduledFor, "error", r.Error)
+		if r.State == Abandoned {
+			log.Error("a run was abandoned")
+		} else {
+			log.Warn("a run is repeated", "attempt", r.Attempt)
+		}
+	}
+}
+
+// read reads the rows of the schedules and the database's clock.
+func (l *loop) read(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, err := l.database.Query(bounded, l.backend.SQL(readSchedules), l.term.Role().Name(), l.term.Number())
+	if err != nil {
+		return fmt.Errorf("reading the schedules: %w", err)
+	}
+	found := map[string]bool{}
+	var name string
+	var paused bool
+	var until, now time.Time
+	var waiting int
+	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &until, &waiting, &now}, func() error {
+		if len(found) == 0 {
+			l.clock.set(now)
+		}
+		found[name] = true
+		if s := l.byName[name]; s != nil {
+			if !s.handledUntil.Equal(until) {
+				s.handledUntil, s.next = until, s.timetable.next(until)
+			}
+			s.paused, s.waiting = paused, waiting
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading the schedules: %w", err)
+	}
+	for _, s := range l.schedules {
+		s.loaded = s.loaded && found[s.Name]
+	}
+	l.known, l.readAt = true, time.Now()
+	if l.doubt {
+		return l.recover(ctx)
+	}
+	return nil
+}
+
+// recover begins the jobs of runs that were claimed by a transaction whose
+// commit was not acknowledged.
+func (l *loop) recover(ctx context.Context) error {
+	var names []string
+	for _, s := range l.schedules {
+		names = append(names, s.Name)
+	}
+	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := l.database.Query(bounded, l.backend.SQL(readRunning), names, l.term.Number()) // its error is that of the rows
+	found, err := collectStarted(rows)
+	if err != nil {
+		return fmt.Errorf("reading the runs: %w", err)
+	}
+	for _, one := range found {
+		if l.active[one.ID] == nil {
+			l.begin(ctx, l.byName[one.Schedule], one.Run)
+		}
+	}
+	l.doubt = false
+	return nil
+}

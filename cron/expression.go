@@ -13,6 +13,10 @@ import (
 // wildcard marks a field of a parsed expression that was given as "*".
 const wildcard = 1 << 63
 
+// fieldsParser reads everything but intervals.
+var fieldsParser = parser.MustNewParser(parser.SecondOptional | parser.Minute | parser.Hour | parser.Dom | parser.Month |
+	parser.Dow | parser.Descriptor)
+
 // shortest is the least time between two ticks of an interval.
 const shortest = time.Second
 
@@ -66,8 +70,7 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
 		return bad("it has %d fields; give minute, hour, day of the month, month and day of the week, with seconds before them if you like", n)
 	}
-	parsed, err := parser.NewParser(parser.SecondOptional | parser.Minute | parser.Hour | parser.Dom | parser.Month |
-		parser.Dow | parser.Descriptor).Parse(e.text)
+	parsed, err := fieldsParser.Parse(e.text)
 	if err != nil {
 		return bad("%v", err)
 	}

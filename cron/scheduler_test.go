@@ -110,18 +110,15 @@ func TestOverlap(t *testing.T) {
 			w := newWorld(t)
 			ends := make(chan struct{})
 			schedule := cron.Schedule{
-				Name: "long", Expression: "0 0 1 1 *", Overlap: overlap,
+				Name: "long", Expression: "@every 1s", Overlap: overlap,
 				Job: func(context.Context, cron.Run) error { <-ends; return nil },
 			}
-			later := schedule
-			later.Name = "same"
-			schedule.Expression = "@every 1s"
 			w.known(3*time.Second, schedule)
 			stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule)
 			w.await("three ticks", func() bool {
 				return one[int](w, `SELECT count(*) FROM {runs}`) >= 3
 			})
-			if err := w.control.Pause(t.Context(), "long", "test"); err != nil {
+			if err := w.management.Pause(t.Context(), "long", "test"); err != nil {
 				t.Fatal(err)
 			}
 			got := w.states("long")
@@ -131,7 +128,7 @@ func TestOverlap(t *testing.T) {
 				}
 			}
 			close(ends)
-			if err := w.control.Resume(t.Context(), "long", "test"); err != nil {
+			if err := w.management.Resume(t.Context(), "long", "test"); err != nil {
 				t.Fatal(err)
 			}
 			w.await("the end of all", func() bool {
@@ -169,13 +166,13 @@ func TestEndsOfRuns(t *testing.T) {
 		"panics":     {cron.Panicked, "the job panicked: no ink"},
 		"takes long": {cron.TimedOut, "the schedule's timeout is over: context deadline exceeded"},
 	} {
-		id, err := w.control.Trigger(t.Context(), name, "test")
+		id, err := w.management.Trigger(t.Context(), name, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var records []cron.Record
 		w.await(name, func() bool {
-			if records, err = w.control.History(t.Context(), name, 10); err != nil {
+			if records, err = w.management.History(t.Context(), name, 10); err != nil {
 				t.Fatal(err)
 			}
 			return !records[0].EndedAt.IsZero()
@@ -185,20 +182,20 @@ func TestEndsOfRuns(t *testing.T) {
 			t.Errorf("%s: the history is %+v", name, records)
 		}
 	}
-	infos, err := w.control.List(t.Context())
+	statuses, err := w.management.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, info := range infos {
+	for _, status := range statuses {
 		failures, panics := int64(1), int64(0)
-		switch info.Name {
+		switch status.Name {
 		case "succeeds":
 			failures = 0
 		case "panics":
 			panics = 1
 		}
-		if info.Failures != failures || info.Panics != panics {
-			t.Errorf("%s has %d failures and %d panics", info.Name, info.Failures, info.Panics)
+		if status.Failures != failures || status.Panics != panics {
+			t.Errorf("%s has %d failures and %d panics", status.Name, status.Failures, status.Panics)
 		}
 	}
 }

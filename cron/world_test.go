@@ -21,11 +21,11 @@ const patience = 30 * time.Second
 // world is a schema with schedules, and nodes that run them.
 type world struct {
 	*testing.T
-	server  *pgtest.Server
-	schema  string
-	pool    *pgxpool.Pool
-	backend *postgres.Backend
-	control *cron.Control
+	server     *pgtest.Server
+	schema     string
+	pool       *pgxpool.Pool
+	backend    *postgres.Backend
+	management *cron.Management
 }
 
 func newWorld(t *testing.T) *world {
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	pool := server.Pool(t)
-	return &world{t, server, schema, pool, backend, cron.NewControl(backend, pool)}
+	return &world{t, server, schema, pool, backend, cron.NewManagement(backend, pool)}
 }
 
 func (w *world) exec(sql string, args ...any) {

@@ -15,24 +15,24 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Control looks at the schedules of an installation and changes them, from any
-// process that reaches the database. Errors are those of the database, and an
-// [UnknownScheduleError] for a name that no schedule has. It is safe for
-// concurrent use if its database is. Every call is bounded by 30 s, or sooner by
-// its context.
-type Control struct {
+// Management looks at the schedules of an installation and changes them, from
+// any process that reaches the database. Errors are those of the database, and
+// an [UnknownError] for a name that no schedule has. It is safe for concurrent
+// use if its database is. Every call is bounded by 30 s, or sooner by its
+// context.
+type Management struct {
 	backend  *postgres.Backend
 	database postgres.Database
 }
 
-// NewControl makes a control of the schedules of a backend's installation, in
-// the database that the backend is on.
-func NewControl(backend *postgres.Backend, database postgres.Database) *Control {
-	return &Control{backend, database}
+// NewManagement manages the schedules of a backend's installation, in the
+// database that the backend is on.
+func NewManagement(backend *postgres.Backend, database postgres.Database) *Management {
+	return &Management{backend, database}
 }
 
-// Info is a schedule as its row has it.
-type Info struct {
+// Status is a schedule as its row has it.
+type Status struct {
 	Schedule // without its Job
 
 	Role   string
@@ -54,15 +54,15 @@ type Info struct {
 	Problem error
 }
 
-// UnknownScheduleError says that no schedule has a name. It matches
+// UnknownError says that no schedule has a name. It matches
 // tenure.ErrInvalidConfig.
-type UnknownScheduleError struct {
+type UnknownError struct {
 	Name  string
 	Known []string // the names that there are, sorted
 }
 
 // Error says which names there are.
-func (e *UnknownScheduleError) Error() string {
+func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("no schedule is called %q: there is none yet; a leader that knows it adds it", e.Name)
 	}
@@ -70,18 +70,18 @@ func (e *UnknownScheduleError) Error() string {
 }
 
 // Unwrap returns tenure.ErrInvalidConfig.
-func (e *UnknownScheduleError) Unwrap() error { return tenure.ErrInvalidConfig }
+func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
 
 // List returns the schedules, sorted by name.
-func (c *Control) List(ctx context.Context) ([]Info, error) {
-	infos, now, err := c.infos(ctx, nil)
+func (m *Management) List(ctx context.Context) ([]Status, error) {
+	statuses, now, err := m.statuses(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	for i := range infos {
-		infos[i].Next, infos[i].Problem = first(infos[i].ticks(now, 1))
+	for i := range statuses {
+		statuses[i].Next, statuses[i].Problem = first(statuses[i].ticks(now, 1))
 	}
-	return infos, nil
+	return statuses, nil
 }
 
 func first(ticks []time.Time, err error) (time.Time, error) {
@@ -93,21 +93,21 @@ func first(ticks []time.Time, err error) (time.Time, error) {
 
 // Next returns the next n ticks of a schedule, by the database's clock and
 // without jitter, in the schedule's zone. A paused schedule has none.
-func (c *Control) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
-	infos, now, err := c.infos(ctx, &name)
+func (m *Management) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
+	statuses, now, err := m.statuses(ctx, &name)
 	if err != nil {
 		return nil, err
 	}
-	if len(infos) == 0 {
-		return nil, c.unknown(ctx, name)
+	if len(statuses) == 0 {
+		return nil, m.unknown(ctx, name)
 	}
-	return infos[0].ticks(now, n)
+	return statuses[0].ticks(now, n)
 }
 
 // ticks returns the next n ticks after an instant.
-func (i Info) ticks(now time.Time, n int) ([]time.Time, error) {
-	expression, err := parseIn(i.Expression, i.Zone)
-	if err != nil || i.Paused {
+func (s Status) ticks(now time.Time, n int) ([]time.Time, error) {
+	expression, err := parseIn(s.Expression, s.Zone)
+	if err != nil || s.Paused {
 		return nil, err
 	}
 	var all []time.Time
@@ -118,19 +118,19 @@ func (i Info) ticks(now time.Time, n int) ([]time.Time, error) {
 }
 
 // History returns the runs of a schedule, the latest tick first, up to a limit.
-func (c *Control) History(ctx context.Context, name string, limit int) ([]Record, error) {
+func (m *Management) History(ctx context.Context, name string, limit int) ([]Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if limit < 1 {
 		return nil, invalid("the limit is %d; the least is 1", limit)
 	}
-	rows, _ := c.database.Query(ctx, c.backend.SQL(readHistory), name, limit) // its error is that of the rows
+	rows, _ := m.database.Query(ctx, m.backend.SQL(readHistory), name, limit) // its error is that of the rows
 	records, err := pgx.CollectRows(rows, scanRecord)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of %s: %w", name, err)
 	}
 	if len(records) == 0 {
-		return nil, c.mustExist(ctx, name)
+		return nil, m.mustExist(ctx, name)
 	}
 	return records, nil
 }
@@ -139,7 +139,7 @@ func (c *Control) History(ctx context.Context, name string, limit int) ([]Record
 // knows the schedule starts it at once, also while the schedule is paused; if
 // an earlier run has not ended, it waits for that unless overlaps are allowed.
 // by says who asks, for the record.
-func (c *Control) Trigger(ctx context.Context, name, by string) (int64, error) {
+func (m *Management) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if err := checkBy(by); err != nil {
@@ -147,10 +147,10 @@ func (c *Control) Trigger(ctx context.Context, name, by string) (int64, error) {
 	}
 	for {
 		var id *int64
-		err := c.one(ctx, addManualRun, []any{name, by, c.backend.Channel("")}, &id, nil)
+		err := m.one(ctx, addManualRun, []any{name, by, m.backend.Channel("")}, &id, nil)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return 0, c.unknown(ctx, name)
+			return 0, m.unknown(ctx, name)
 		case err != nil:
 			return 0, fmt.Errorf("triggering %s: %w", name, err)
 		case id != nil:
@@ -163,17 +163,17 @@ func (c *Control) Trigger(ctx context.Context, name, by string) (int64, error) {
 // Pause keeps a schedule from ticking: when it has returned, no tick is claimed
 // and no waiting one started any more. What runs goes on. The ticks that pass
 // are not recorded. by says who asks, for the record.
-func (c *Control) Pause(ctx context.Context, name, by string) error {
-	return c.setPaused(ctx, name, by, true)
+func (m *Management) Pause(ctx context.Context, name, by string) error {
+	return m.setPaused(ctx, name, by, true)
 }
 
 // Resume undoes Pause: the schedule ticks from now on, and runs that waited are
 // started. It changes nothing if the schedule is not paused.
-func (c *Control) Resume(ctx context.Context, name, by string) error {
-	return c.setPaused(ctx, name, by, false)
+func (m *Management) Resume(ctx context.Context, name, by string) error {
+	return m.setPaused(ctx, name, by, false)
 }
 
-func (c *Control) setPaused(ctx context.Context, name, by string, paused bool) error {
+func (m *Management) setPaused(ctx context.Context, name, by string, paused bool) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if err := checkBy(by); err != nil {
@@ -184,11 +184,11 @@ func (c *Control) setPaused(ctx context.Context, name, by string, paused bool) e
 		action = "pause"
 	}
 	var changed int
-	if err := c.one(ctx, setPaused, []any{name, paused, by, action, c.backend.Channel("")}, &changed, nil); err != nil {
+	if err := m.one(ctx, setPaused, []any{name, paused, by, action, m.backend.Channel("")}, &changed, nil); err != nil {
 		return fmt.Errorf("%s %s: %w", action, name, err)
 	}
 	if changed == 0 {
-		return c.mustExist(ctx, name)
+		return m.mustExist(ctx, name)
 	}
 	return nil
 }
@@ -200,27 +200,27 @@ func checkBy(by string) error {
 	return nil
 }
 
-// infos reads all schedules, or one, and the database's clock.
-func (c *Control) infos(ctx context.Context, name *string) ([]Info, time.Time, error) {
+// statuses reads all schedules, or one, and the database's clock.
+func (m *Management) statuses(ctx context.Context, name *string) ([]Status, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var now time.Time
-	rows, _ := c.database.Query(ctx, c.backend.SQL(readInfos), name) // its error is that of the rows
-	infos, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i Info, err error) {
+	rows, _ := m.database.Query(ctx, m.backend.SQL(readStatuses), name) // its error is that of the rows
+	statuses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Status, err error) {
 		var settings string
 		var last nullableRecord
-		err = row.Scan(append([]any{&i.Name, &i.Role, &i.Expression, &i.Zone, &settings, &i.Paused, &i.HandledUntil, &i.Term, &i.Loaded,
-			&i.Failures, &i.Panics, &i.Waiting, &i.Running, &now}, last.targets()...)...)
+		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
+			&s.Failures, &s.Panics, &s.Waiting, &s.Running, &now}, last.targets()...)...)
 		if err == nil {
-			err = i.decodeSettings(settings)
+			err = s.decodeSettings(settings)
 		}
-		i.Last = last.record()
-		return i, err
+		s.Last = last.record()
+		return s, err
 	})
 	if err != nil {
 		return nil, now, fmt.Errorf("reading the schedules: %w", err)
 	}
-	return infos, now, nil
+	return statuses, now, nil
 }
 
 // nullableRecord scans a record that may be missing.
@@ -269,9 +269,9 @@ func scanRecord(row pgx.CollectableRow) (Record, error) {
 }
 
 // mustExist returns an error if no schedule has a name.
-func (c *Control) mustExist(ctx context.Context, name string) error {
-	var unknown *UnknownScheduleError
-	err := c.unknown(ctx, name)
+func (m *Management) mustExist(ctx context.Context, name string) error {
+	var unknown *UnknownError
+	err := m.unknown(ctx, name)
 	if errors.As(err, &unknown) && slices.Contains(unknown.Known, name) {
 		return nil
 	}
@@ -279,18 +279,18 @@ func (c *Control) mustExist(ctx context.Context, name string) error {
 }
 
 // unknown returns the error for a name that no schedule has.
-func (c *Control) unknown(ctx context.Context, name string) error {
-	rows, _ := c.database.Query(ctx, c.backend.SQL(readNames)) // its error is that of the rows
+func (m *Management) unknown(ctx context.Context, name string) error {
+	rows, _ := m.database.Query(ctx, m.backend.SQL(readNames)) // its error is that of the rows
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("reading the names of the schedules: %w", err)
 	}
-	return &UnknownScheduleError{name, names}
+	return &UnknownError{name, names}
 }
 
 // one reads one row.
-func (c *Control) one(ctx context.Context, sql string, args []any, into ...any) error {
-	rows, err := c.database.Query(ctx, c.backend.SQL(sql), args...)
+func (m *Management) one(ctx context.Context, sql string, args []any, into ...any) error {
+	rows, err := m.database.Query(ctx, m.backend.SQL(sql), args...)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ const recordColumns = `
 
 // The statements of people, who look at schedules and change them.
 const (
-	readInfos = `
+	readStatuses = `
 SELECT
     s.name,
     s.role,

@@ -45,6 +45,9 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	panicked, err := call(ctx, s.Job, run, log)
 	took := time.Since(begun)
 	switch {
+	case !run.Term.Valid():
+		log.Warn("a run outlasted its term: the next leader decides what becomes of it", "took", took, "error", err)
+		return outcome{run, Failed, ""} // not recorded
 	case panicked:
 		return outcome{run, Panicked, clip(err.Error())}
 	case err == nil:

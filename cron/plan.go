@@ -64,7 +64,7 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 			break
 		}
 		p.until, p.due = tick, due
-		if now.Sub(due) > grace {
+		if len(fresh) == 0 && now.Sub(due) > grace { // jitter must not change the order
 			missed.add(tick)
 		} else {
 			fresh = append(fresh, tick)

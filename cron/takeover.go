@@ -44,7 +44,7 @@ func (l *loop) load(ctx context.Context) error {
 		for i, name := range loaded {
 			again[i] = l.byName[name].Policy == AtLeastOnce
 		}
-		rows, _ = tx.Query(ctx, l.backend.SQL(takeOver), loaded, again, slices.Collect(maps.Keys(l.active)))
+		rows, _ = tx.Query(ctx, l.backend.SQL(takeOver), loaded, again, l.activeRuns())
 		open, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
 			return r, row.Scan(&r.Schedule, &r.ScheduledFor, &r.State, &r.Attempt, &r.Error)
 		})
@@ -56,6 +56,12 @@ func (l *loop) load(ctx context.Context) error {
 	l.begun = true
 	l.tookOver(names, loaded, open)
 	return nil
+}
+
+// activeRuns are the ids of the runs whose jobs were begun. It is never nil,
+// which SQL would take for unknown.
+func (l *loop) activeRuns() []int64 {
+	return slices.AppendSeq(make([]int64, 0, len(l.active)), maps.Keys(l.active))
 }
 
 func (l *loop) tookOver(names, loaded []string, open []Record) {

@@ -1,0 +1,316 @@
+package cron_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const never = "0 0 29 2 *" // but for a test on such a day
+
+// trigger asks for a run of a schedule as soon as that is known.
+func (w *world) trigger(name string) int64 {
+	w.Helper()
+	var id int64
+	w.await("the schedule "+name, func() bool {
+		var err error
+		id, err = w.management.Trigger(w.Context(), name, "test")
+		var unknown *cron.UnknownError
+		if err != nil && !errors.As(err, &unknown) {
+			w.Fatal(err)
+		}
+		return err == nil
+	})
+	return id
+}
+
+func (w *world) state(run int64) cron.State {
+	w.Helper()
+	return one[cron.State](w, `SELECT state FROM {runs} WHERE id = $1`, run)
+}
+
+// A leader that goes on after its term, within a transaction, changes nothing,
+// and its locks do not stop the next one.
+func TestStaleLeader(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[cron.Policy]cron.State{
+		cron.AtMostOnce:  cron.Abandoned,
+		cron.AtLeastOnce: cron.Succeeded,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
+			insert := w.backend.SQL(`INSERT INTO {schema}.landed VALUES ($1, $2)`)
+			inside, resume := make(chan struct{}), make(chan struct{})
+			stale := make(chan error, 1)
+			schedule := func(job cron.Job) cron.Schedule {
+				return cron.Schedule{Name: "invoices", Expression: never, Policy: policy, Job: job}
+			}
+			w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+				ctx = context.WithoutCancel(ctx) // a process that stops hears nothing
+				err := run.InTx(ctx, func(tx pgx.Tx) error {
+					if _, err := tx.Exec(ctx, insert, run.ID, run.Attempt); err != nil {
+						return err
+					}
+					close(inside)
+					<-resume
+					return nil
+				})
+				stale <- err
+				return err
+			}))
+			run := w.trigger("invoices")
+			<-inside
+			w.run(w.node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+				return run.InTx(ctx, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, insert, run.ID, run.Attempt)
+					return err
+				})
+			}))
+			w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
+			w.await("the next leader's word", func() bool { return w.state(run) == want })
+			close(resume)
+			if err := <-stale; err == nil {
+				t.Error("the transaction of the earlier term was committed")
+			}
+			landed := one[int](w, `SELECT coalesce(sum(attempt), 0) FROM {schema}.landed`)
+			if policy == cron.AtMostOnce && landed != 0 || policy == cron.AtLeastOnce && landed != 2 {
+				t.Errorf("the attempts that landed add up to %d", landed)
+			}
+			if state := w.state(run); state != want {
+				t.Errorf("the run is %s; want %s", state, want)
+			}
+		})
+	}
+}
+
+// A term that is asked to end lets its jobs finish and starts no other.
+func TestPoliteEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, end := make(chan context.Context, 1), make(chan struct{})
+	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+		Name: "invoices", Expression: never, Overlap: cron.Queue, Job: func(ctx context.Context, _ cron.Run) error {
+			begun <- ctx
+			<-end
+			return ctx.Err()
+		},
+	})
+	first := w.trigger("invoices")
+	ctx := <-begun
+	second := w.trigger("invoices")
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	w.await("the resignation", func() bool {
+		return one[int](w, `SELECT count(*) FROM {nodes}`) == 1 && ctx.Err() == nil
+	})
+	close(end)
+	<-stopped
+	if state := w.state(first); state != cron.Succeeded {
+		t.Errorf("the run is %s", state)
+	}
+	if state := w.state(second); state != cron.Waiting {
+		t.Errorf("the run that waited is %s", state)
+	}
+}
+
+func TestChangedExpressionsStartAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := cron.Schedule{Name: "changed", Expression: "@hourly", CatchUp: cron.All, Job: nothing}
+	same := cron.Schedule{Name: "same", Expression: "@hourly", CatchUp: cron.All, Job: nothing}
+	w.known(10*time.Hour, old, same)
+	changed := old
+	changed.Zone = "Asia/Kathmandu"
+	w.run(w.node("a", tenure.Config{}), cron.Config{Grace: time.Nanosecond}, changed, same)
+	w.await("the ticks of the other", func() bool { return w.states("same")[cron.Succeeded] == 10 })
+	if states := w.states("changed"); len(states) != 0 {
+		t.Errorf("the schedule that was changed has runs %v", states)
+	}
+}
+
+// A schedule that another role runs is left to it, until nobody leads that.
+func TestSchedulesMoveBetweenRoles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	schedule := func(ran chan string, by string) cron.Schedule {
+		return cron.Schedule{Name: "moved", Expression: never, Job: func(context.Context, cron.Run) error { ran <- by; return nil }}
+	}
+	ran := make(chan string, 10)
+	stop := w.run(w.node("a", tenure.Config{}), cron.Config{Role: tenure.NamedRole("one")}, schedule(ran, "one"))
+	w.trigger("moved")
+	if by := <-ran; by != "one" {
+		t.Fatalf("%s ran it", by)
+	}
+	w.run(w.node("b", tenure.Config{}), cron.Config{Role: tenure.NamedRole("two"), PollInterval: 20 * time.Millisecond}, schedule(ran, "two"))
+	w.await("the second leader", func() bool {
+		return one[int](w, `SELECT count(*) FROM {terms} WHERE role = 'two' AND ended_at IS NULL`) == 1
+	})
+	w.trigger("moved")
+	if by := <-ran; by != "one" {
+		t.Fatalf("%s ran it, though the first leads", by)
+	}
+	stop()
+	w.await("the move", func() bool { return one[string](w, `SELECT role FROM {schedules}`) == "two" })
+	w.trigger("moved")
+	if by := <-ran; by != "two" {
+		t.Fatalf("%s ran it", by)
+	}
+}
+
+// unsure is a database of whose commits some are not acknowledged, and some
+// fail.
+type unsure struct {
+	postgres.Database
+
+	active atomic.Bool
+	failed atomic.Int64
+}
+
+type unsureTx struct {
+	pgx.Tx
+
+	database *unsure
+}
+
+var errUnsure = errors.New("the connection was lost")
+
+func (u *unsure) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := u.Database.BeginTx(ctx, options)
+	return unsureTx{tx, u}, err
+}
+
+func (tx unsureTx) Commit(ctx context.Context) error {
+	if !tx.database.active.Load() || rand.IntN(3) > 0 {
+		return tx.Tx.Commit(ctx)
+	}
+	tx.database.failed.Add(1)
+	if rand.IntN(2) == 0 {
+		return errors.Join(errUnsure, tx.Tx.Rollback(ctx))
+	}
+	return errors.Join(errUnsure, tx.Tx.Commit(ctx))
+}
+
+// Whether a commit has happened or not: each tick runs exactly once.
+func TestUnknownCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	database := &unsure{Database: w.pool}
+	database.active.Store(true)
+	scheduler, err := cron.New(w.node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	began := map[int64]int{}
+	for _, overlap := range []cron.Overlap{cron.Queue, cron.Allow} {
+		if err := scheduler.Add(cron.Schedule{
+			Name: string(overlap), Expression: "@every 1s", Overlap: overlap, Job: func(_ context.Context, run cron.Run) error {
+				mu.Lock()
+				defer mu.Unlock()
+				began[run.ID]++
+				return nil
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- scheduler.Run(ctx) }()
+	w.await("failures and ticks", func() bool {
+		return database.failed.Load() >= 5 && one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded'`) >= 10
+	})
+	database.active.Store(false)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	rows, err := w.pool.Query(t.Context(), w.backend.SQL(`SELECT id, state FROM {runs}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id int64
+	var state cron.State
+	if _, err := pgx.ForEachRow(rows, []any{&id, &state}, func() error {
+		if state == cron.Succeeded && began[id] != 1 || state == cron.Waiting && began[id] != 0 || state != cron.Succeeded && state != cron.Waiting {
+			t.Errorf("the run %d is %s and began %d times", id, state, began[id])
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counting counts what is asked of a database.
+type counting struct {
+	postgres.Database
+
+	queries, transactions atomic.Int64
+}
+
+func (c *counting) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.queries.Add(1)
+	return c.Database.Query(ctx, sql, args...)
+}
+
+func (c *counting) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	c.queries.Add(1)
+	return c.Database.Exec(ctx, sql, args...)
+}
+
+func (c *counting) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	c.transactions.Add(1)
+	return c.Database.BeginTx(ctx, options)
+}
+
+// A scheduler at rest asks once in each poll interval, however many schedules it
+// has.
+func TestStatementsAtRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	database := &counting{Database: w.pool}
+	const poll = 200 * time.Millisecond
+	scheduler, err := cron.New(w.node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: poll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		if err := scheduler.Add(cron.Schedule{Name: name, Expression: never, Job: nothing}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- scheduler.Run(ctx) }()
+	w.await("the schedules", func() bool {
+		return one[int](w, `SELECT count(*) FROM {schedules}`) == 5 && database.queries.Load() > 2
+	})
+	queries, transactions := database.queries.Load(), database.transactions.Load()
+	const intervals = 10
+	<-time.After(intervals * poll)
+	if n := database.queries.Load() - queries; n < intervals/2 || n > intervals+2 {
+		t.Errorf("%d queries in %d intervals", n, intervals)
+	}
+	if n := database.transactions.Load() - transactions; n != 0 {
+		t.Errorf("%d transactions, though nothing was due", n)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

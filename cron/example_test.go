@@ -14,7 +14,7 @@ import (
 )
 
 // A job at half past two in Berlin, on one of all the nodes that run this.
-func Example() {
+func Example() { //nolint:testableexamples // it needs a server and never ends
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
 	backend, err := postgres.New(dsn, postgres.Config{})
@@ -83,7 +83,7 @@ func ExampleExpression_Next() {
 }
 
 // Schedules are managed from any process that reaches the database.
-func ExampleManagement() {
+func ExampleManagement() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
 	backend, err := postgres.New(dsn, postgres.Config{})

@@ -62,9 +62,6 @@ func (l *loop) run(ctx context.Context) {
 	defer l.jobs.Wait()
 	for ctx.Err() == nil {
 		stopping := l.stopping()
-		if stopping && len(l.active) == 0 {
-			return
-		}
 		if err := l.step(ctx, stopping); err != nil {
 			if ctx.Err() == nil {
 				l.log.Warn("running schedules failed; trying again", "error", err)
@@ -72,6 +69,9 @@ func (l *loop) run(ctx context.Context) {
 			l.known, l.doubt = false, true
 			sleep(ctx, retryPause)
 			continue
+		}
+		if stopping && len(l.active) == 0 {
+			return
 		}
 		l.wait(ctx, stopping)
 	}

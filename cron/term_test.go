@@ -100,24 +100,27 @@ func TestStaleLeader(t *testing.T) {
 func TestPoliteEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	begun, end := make(chan context.Context, 1), make(chan struct{})
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+	begun, end := make(chan struct{}, 1), make(chan struct{})
+	node := w.node("a", tenure.Config{StopTimeout: 2 * patience})
+	stop := w.run(node, cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: never, Overlap: cron.Queue, Job: func(ctx context.Context, _ cron.Run) error {
-			begun <- ctx
+			begun <- struct{}{}
 			<-end
 			return ctx.Err()
 		},
 	})
 	first := w.trigger("invoices")
-	ctx := <-begun
+	<-begun
 	second := w.trigger("invoices")
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
-	w.await("the resignation", func() bool {
-		return one[int](w, `SELECT count(*) FROM {nodes}`) == 1 && ctx.Err() == nil
-	})
+	w.await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
 	close(end)
-	<-stopped
+	select {
+	case <-stopped:
+	case <-time.After(patience):
+		t.Error("the scheduler goes on although no job does")
+	}
 	if state := w.state(first); state != cron.Succeeded {
 		t.Errorf("the run is %s", state)
 	}

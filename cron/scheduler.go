@@ -45,8 +45,9 @@ type Scheduler struct {
 }
 
 // New makes a scheduler for a node, working in a database, which must be the one
-// that the node's backend is on. Its user needs the privileges of
-// [postgres.Backend.WorkGrants]. It returns an error that matches
+// that the node's backend is on, and safe for concurrent use, as a pool is: with
+// at least one connection beside those that jobs keep busy. Its user needs the
+// privileges of [postgres.Backend.WorkGrants]. It returns an error that matches
 // tenure.ErrUnsupported if the backend is not PostgreSQL, and those of
 // [tenure.Node.Election].
 func New(node *tenure.Node, database postgres.Database, config Config) (*Scheduler, error) {

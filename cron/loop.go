@@ -43,7 +43,6 @@ type loop struct {
 
 	begun  bool // earlier terms have left nothing open
 	known  bool // the schedules are as their rows
-	doubt  bool // a transaction failed that may have been committed
 	readAt time.Time
 	clock  databaseClock
 
@@ -66,7 +65,7 @@ func (l *loop) run(ctx context.Context) {
 			if ctx.Err() == nil {
 				l.log.Warn("running schedules failed; trying again", "error", err)
 			}
-			l.known, l.doubt = false, true
+			l.known = false
 			sleep(ctx, retryPause)
 			continue
 		}

@@ -61,6 +61,7 @@ SELECT
     s.paused,
     s.handled_until,
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
+    (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'running' AND r.term = $2),
     clock_timestamp()
 FROM {schedules} s
 WHERE s.role = $1 AND s.term = $2`

@@ -95,8 +95,9 @@ func (l *loop) read(ctx context.Context) error {
 	var name string
 	var paused bool
 	var until, now time.Time
-	var waiting int
-	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &until, &waiting, &now}, func() error {
+	var waiting, running int
+	unknown := false // some run was claimed without our knowledge
+	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &until, &waiting, &running, &now}, func() error {
 		if len(found) == 0 {
 			l.clock.set(now)
 		}
@@ -106,6 +107,7 @@ func (l *loop) read(ctx context.Context) error {
 				s.handledUntil, s.next = until, s.timetable.next(until)
 			}
 			s.paused, s.waiting = paused, waiting
+			unknown = unknown || running > s.running
 		}
 		return nil
 	})
@@ -116,14 +118,14 @@ func (l *loop) read(ctx context.Context) error {
 		s.loaded = s.loaded && found[s.Name]
 	}
 	l.known, l.readAt = true, time.Now()
-	if l.doubt {
+	if unknown {
 		return l.recover(ctx)
 	}
 	return nil
 }
 
 // recover begins the jobs of runs that were claimed by a transaction whose
-// commit was not acknowledged.
+// commit was not acknowledged, however late it came.
 func (l *loop) recover(ctx context.Context) error {
 	var names []string
 	for _, s := range l.schedules {
@@ -141,6 +143,5 @@ func (l *loop) recover(ctx context.Context) error {
 			l.begin(ctx, l.byName[one.Schedule], one.Run)
 		}
 	}
-	l.doubt = false
 	return nil
 }

@@ -237,6 +237,12 @@ func TestUnknownCommits(t *testing.T) {
 		return database.failed.Load() >= 5 && one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded'`) >= 10
 	})
 	database.active.Store(false)
+	for _, overlap := range []cron.Overlap{cron.Queue, cron.Allow} {
+		if err := w.management.Pause(t.Context(), string(overlap), "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.await("the end of all that runs", func() bool { return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'running'`) == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)

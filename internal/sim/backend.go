@@ -37,6 +37,7 @@ type backend struct {
 	ended   bool
 	endedAt time.Duration
 	killed  bool // ended by an administrator while its client may live
+	mourns  bool // its watch is being told of the end of another session
 
 	stuck    bool // the server neither answers nor counts it as idle
 	rowBlock bool // somebody holds a lock on the node's row
@@ -208,7 +209,6 @@ func (b *backend) freeSlowly() {
 	for _, id := range b.held {
 		s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.free(b, id) })
 	}
-	s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.bereave(b) })
 }
 
 // freeAll frees the locks at once.
@@ -216,7 +216,6 @@ func (b *backend) freeAll() {
 	for _, id := range b.held {
 		b.server.free(b, id)
 	}
-	b.server.bereave(b)
 }
 
 // leave removes the node's row and frees everything, as the node asked.

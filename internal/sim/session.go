@@ -143,10 +143,10 @@ func (s *session) gone() error {
 }
 
 // Heartbeat implements tenure.Session.
-func (s *session) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	var pulse tenure.Pulse
 	err := s.call("heartbeat", func(b *backend) (err error) {
-		pulse, err = b.heartbeat()
+		pulse, err = b.heartbeat(load)
 		if b.server.defects.Relock {
 			b.relock()
 		}

@@ -400,7 +400,7 @@ func TestLockTableAtItsEnd(t *testing.T) {
 	p.beat()
 
 	// When the account is wrong, the server's own limit is met.
-	p.table.size = 1_000_000
+	p.table.capacity.perTransaction = 1_000_000
 	failed := 0
 	for chunk := range slices.Chunk(numbered(20_000), 1000) {
 		for i, attempt := range p.try(chunk...) {

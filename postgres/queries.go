@@ -35,6 +35,7 @@ const (
 	stmtDescribe    statement = "describe"
 	stmtMembers     statement = "members"
 	stmtLeading     statement = "leading"
+	stmtWatching    statement = "watching"
 )
 
 // The statements of the watch connection, besides stmtMoved and stmtReap.
@@ -295,6 +296,16 @@ FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.status <> 'dead'
 RETURNING n.id`,
 
+	// As for a description. Only a row that says something else is written.
+	stmtWatching: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+)
+UPDATE {nodes} n
+SET watching = $3
+FROM durability
+WHERE n.id = $1 AND n.incarnation = $2 AND n.watching <> $3`,
+
 	stmtMembers: readRegistry,
 
 	stmtLeading: `
@@ -416,35 +427,4 @@ SELECT incarnation,
         last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
 FROM {nodes}
 WHERE id = $1 AND status <> 'dead'`
-
-	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
-
-	joinNodes = `
-INSERT INTO {nodes} (
-    id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
-    roles, worker_capabilities, labels, version, spreads)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
-FROM pg_stat_get_activity(pg_backend_pid()) a
-ON CONFLICT (id) DO UPDATE
-SET incarnation = excluded.incarnation,
-    name = excluded.name,
-    hostname = excluded.hostname,
-    lease_ms = excluded.lease_ms,
-    pid = excluded.pid,
-    backend_start = excluded.backend_start,
-    status = excluded.status,
-    drained = excluded.drained,
-    ip_address = excluded.ip_address,
-    http_port = excluded.http_port,
-    grpc_port = excluded.grpc_port,
-    roles = excluded.roles,
-    worker_capabilities = excluded.worker_capabilities,
-    labels = excluded.labels,
-    version = excluded.version,
-    spreads = excluded.spreads,
-    last_heartbeat = clock_timestamp()`
-
-	// Nodes that died long ago, and requests that this node did not live to see.
-	sweepNodes    = `DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day'`
-	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
 )

@@ -44,6 +44,8 @@ type session struct {
 	beats    int                         // heartbeats so far
 	reapedAt time.Duration               // when reapIfBlind last looked
 	abort    func()
+
+	toldBlind bool // what the others were told last of the watch connection
 }
 
 var (
@@ -162,9 +164,12 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	return pulse, nil
 }
 
-// Wait implements [tenure.Session]. It only receives, so nothing restarts the
-// server's idle timer.
+// Wait implements [tenure.Session]. Unless the watch connection went down or
+// came back it only receives, so nothing restarts the server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
+	if err := s.tellWatching(); err != nil {
+		return false, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.news.await(cancel)

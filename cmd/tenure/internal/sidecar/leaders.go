@@ -13,11 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// roleRecord is a role with its leader.
-type roleRecord struct {
-	Role   string         `json:"role"`
-	Leader *record.Leader `json:"leader"`
-}
+type roleRecord = record.RoleLeader
 
 // leadersRecord is who leads, by role.
 type leadersRecord struct {
@@ -47,7 +43,7 @@ func (h *Handler) leader(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, codeNoLeader, fmt.Sprintf("nobody leads %q", role))
 		return
 	}
-	answer(w, http.StatusOK, roleRecord{role, record.NewLeader(&leader)})
+	answer(w, http.StatusOK, roleRecord{Role: role, Leader: record.NewLeader(&leader)})
 }
 
 func (h *Handler) lookUp(w http.ResponseWriter, r *http.Request) (*finding, bool) {
@@ -154,7 +150,7 @@ func (d *directory) ask(found *finding) {
 	all := leadersRecord{Leaders: []roleRecord{}}
 	for i, leader := range leaders {
 		found.byRole[leader.Role] = leader
-		all.Leaders = append(all.Leaders, roleRecord{leader.Role, record.NewLeader(&leaders[i])})
+		all.Leaders = append(all.Leaders, roleRecord{Role: leader.Role, Leader: record.NewLeader(&leaders[i])})
 	}
 	found.all, found.err = json.Marshal(all)
 }

@@ -146,6 +146,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 				a.at = now + nextTry(a) // our own lost session still holds it
 				return false
 			}
+			e.tally.attempts++
 			e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
 			a.at = now + n.cfg.CheckInterval
 			return false
@@ -181,6 +182,7 @@ func nextTry(a *attempt) time.Duration {
 func (s *session) fail(e *Election, input fsm.Input, err error) bool {
 	a := &e.attempt
 	a.failures++
+	e.tally.attempts++
 	a.cycle++
 	a.err = err
 	if a.cycle == 1 {
@@ -233,12 +235,14 @@ func (s *session) begin(e *Election, granted Attempt) {
 	}
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
+		begun:    n.clock.Now().Mono,
 		campaign: e.driver == drivenByCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.values)
 	t.work.body = e.bodies != nil
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false
+	e.tally.began(t.number)
 	e.current.Store(t)
 	if e.State() == Reconnecting {
 		e.step(fsm.ReacquireSucceeded, t, nil)

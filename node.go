@@ -45,6 +45,7 @@ type Node struct {
 	edition     uint64 // counts the descriptions
 	onDrain     func(context.Context, Request) error
 	asked       *asked // the last request for the node
+	tally       tally
 }
 
 // Open opens a node. It returns when the node's first session stands, trying as
@@ -63,7 +64,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
 		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
 		wanted: make(chan struct{}, 1), force: make(chan struct{}),
-		description: cfg.Description.clone(), edition: 1,
+		description: cfg.Description.clone(), edition: 1, tally: newTally(),
 	}
 	n.host, _ = os.Hostname()
 	n.log = cfg.Logger.With("node", cfg.Name)

@@ -27,10 +27,11 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox"},
 	{"internal/pgserver"},
 	{"."},
-	{"postgres", "lease", "tenuretest", "eventstore", "internal/sim", "internal/sessiontest"},
+	{"postgres", "lease", "tenuretest", "eventstore", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"outbox", "view"},
-	{"metrics", "dashboard"},
+	// The simulator is a backend, and runs members of a cluster on it.
+	{"metrics", "dashboard", "internal/sim"},
 	{"cmd/tenure", "deploy", "bench", "examples"},
 }
 

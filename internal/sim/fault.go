@@ -38,6 +38,7 @@ var faults = []fault{
 	{"clock", 2, (*storm).disturbClock},
 	{"step down", 3, (*storm).stepDown},
 	{"leave", 1, (*storm).leave},
+	{"drain", 2, (*storm).drain},
 }
 
 // storm strikes machines with faults.
@@ -47,6 +48,7 @@ type storm struct {
 	member Member
 	lease  time.Duration
 	clocks clockFaults
+	over   bool // no fault begins any more
 }
 
 type clockFaults int
@@ -150,8 +152,15 @@ func (s *storm) delay(m *Machine) {
 func (s *storm) degrade(m *Machine) {
 	m.sessionDown.extra = s.rnd.between(0, s.lease)
 	s.world.after(s.lasting(), func() {
+		if s.over {
+			return
+		}
 		m.sessionUp.block()
-		s.world.after(s.rnd.between(0, s.lease/2), m.sessionDown.block)
+		s.world.after(s.rnd.between(0, s.lease/2), func() {
+			if !s.over {
+				m.sessionDown.block()
+			}
+		})
 		s.world.after(s.lease+s.lasting(), func() {
 			m.sessionUp.heal()
 			m.sessionDown.heal()
@@ -162,7 +171,11 @@ func (s *storm) degrade(m *Machine) {
 func (s *storm) loseNotifications(*Machine) {
 	before := s.world.network.Loss
 	s.world.network.Loss = 1
-	s.world.after(s.lasting(), func() { s.world.network.Loss = before })
+	s.world.after(s.lasting(), func() {
+		if !s.over {
+			s.world.network.Loss = before
+		}
+	})
 }
 
 func (s *storm) restartServer(*Machine) {
@@ -180,7 +193,7 @@ func (s *storm) failOver(*Machine) {
 	replica := server.replicate()
 	synchronous := s.rnd.chance(0.5)
 	s.world.after(s.lasting(), func() {
-		if !server.up {
+		if !server.up || s.over {
 			return
 		}
 		if synchronous {
@@ -273,12 +286,33 @@ func (s *storm) leave(m *Machine) {
 	})
 }
 
+// drain takes a node out of service for a while, as its program does or because
+// another node asks for it.
+func (s *storm) drain(m *Machine) {
+	p, patience := m.process, s.rnd.rarely(s.lease)
+	asker := s.world.machines[s.rnd.below(len(s.world.machines))].process
+	byRequest := s.rnd.chance(0.5)
+	if byRequest {
+		asker.request(tenure.Request{Kind: tenure.RequestDrain, Node: p.id, Force: s.rnd.chance(0.5), By: "storm"})
+	} else {
+		p.drain(patience)
+	}
+	s.world.after(s.lasting(), func() {
+		if byRequest && !s.over {
+			asker.request(tenure.Request{Kind: tenure.RequestUndrain, Node: p.id, By: "storm"})
+		}
+		p.undrain()
+	})
+}
+
 // calm ends all faults.
 func (s *storm) calm(loss float64) {
 	w := s.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log("storm", "all faults end")
+	s.over = true
+	w.server.requests = nil // nobody asks for anything any more
 	w.network.Loss = loss
 	w.server.startIfDown()
 	for _, m := range w.machines {
@@ -290,6 +324,7 @@ func (s *storm) calm(loss float64) {
 			m.process.resume()
 		}
 		s.revive(m)
+		m.process.undrain()
 	}
 	for _, b := range slices.Clone(w.server.backends) {
 		b.rowBlock = false

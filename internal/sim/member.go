@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Member says how a process runs the engine.
@@ -14,10 +15,11 @@ type Member struct {
 	Config   tenure.Config // without Name, Clock, Logger and Retry
 	Election tenure.ElectionConfig
 	Work     Work
+	Cluster  *cluster.Config // if set, the process is a member of a cluster
 
 	// Wrap, if set, puts something between the engine and the database or the
 	// clock: an engine that is broken on purpose.
-	Wrap func(tenure.Backend, *Clock) tenure.Backend
+	Wrap func(cluster.Store, *Clock) cluster.Store
 }
 
 // closeTimeout is how long a node may take to close.
@@ -44,17 +46,18 @@ func (m *Machine) start(member Member) *Process {
 // live runs a node from its opening to its end.
 func (p *Process) live(member Member) {
 	w := p.machine.world
-	var backend tenure.Backend = p.database()
+	var store cluster.Store = p.database()
 	if member.Wrap != nil {
-		backend = member.Wrap(backend, p.machine.clock)
+		store = member.Wrap(store, p.machine.clock)
 	}
 	config := member.Config
 	config.Name, config.Clock, config.Logger = p.name, p.machine.clock, p.logger()
 	config.Retry = retry(config.CheckInterval)
 	var node *tenure.Node
+	var leave func(context.Context) error
 	for {
 		var err error
-		if node, err = tenure.Open(p.ctx, backend, config); err == nil {
+		if node, leave, err = p.open(store, config, member.Cluster); err == nil {
 			break
 		}
 		if p.ctx.Err() != nil {
@@ -93,13 +96,32 @@ func (p *Process) live(member Member) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer p.machine.clock.AfterFunc(closeTimeout, cancel)()
-	err := node.Close(ctx)
+	err := leave(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.log("closed: %v", err)
 	if err != nil && !p.crashed {
 		w.checker.violate(0, "%s does not close: %v", p, err)
 	}
+}
+
+// open opens the node of the process, and joins the cluster if there is one.
+func (p *Process) open(store cluster.Store, config tenure.Config, join *cluster.Config) (*tenure.Node, func(context.Context) error, error) {
+	if join == nil {
+		node, err := tenure.Open(p.ctx, store, config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return node, node.Close, nil
+	}
+	member, err := cluster.Join(p.ctx, store, config, *join)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.machine.world.mu.Lock()
+	defer p.machine.world.mu.Unlock()
+	p.member = member
+	return member.Node(), member.Close, nil
 }
 
 // stand runs an election, again if it stops by itself. It begins at an instant
@@ -159,13 +181,21 @@ func (p *Process) trusts(role string) int64 {
 	return 0
 }
 
-// request has the process ask the leader of a role for something.
+// request has the process ask the leader of a role, or a node, for something.
 func (p *Process) request(r tenure.Request) {
 	database := p.database()
-	p.machine.world.group.Go(func() {
+	p.do(func() {
 		err := database.Request(p.ctx, r)
 		p.log("asked for %s of %s: %v", r.Kind, r.Role, err)
 	})
+}
+
+// do runs f beside everything else that the process does. It is called with
+// World.mu held.
+func (p *Process) do(f func()) {
+	if w := p.machine.world; !w.closing && !p.crashed {
+		w.group.Go(f)
+	}
 }
 
 // stepDown has the process give up a role, as its program would.
@@ -174,10 +204,9 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 	if election == nil {
 		return
 	}
-	p.machine.world.group.Go(func() {
-		ctx, cancel := context.WithCancel(p.ctx)
+	p.do(func() {
+		ctx, cancel := p.patient(patience)
 		defer cancel()
-		defer p.machine.clock.AfterFunc(patience, cancel)()
 		var err error
 		if r.Kind == tenure.RequestHandOver {
 			err = election.HandOver(ctx, r.Target)
@@ -186,4 +215,35 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 		}
 		p.log("stepped down from %s: %v", r.Role, err)
 	})
+}
+
+// drain takes the process out of service, as its program would.
+func (p *Process) drain(patience time.Duration) {
+	if p.node == nil {
+		return
+	}
+	p.do(func() {
+		ctx, cancel := p.patient(patience)
+		defer cancel()
+		p.log("drains")
+		p.log("drained: %v", p.node.Drain(ctx, nil))
+	})
+}
+
+// undrain takes it back.
+func (p *Process) undrain() {
+	if p.node == nil {
+		return
+	}
+	p.do(func() { p.log("serves again: %v", p.node.Undrain(p.ctx)) })
+}
+
+// patient returns a context of the process that ends after a time on its clock.
+func (p *Process) patient(patience time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	stop := p.machine.clock.AfterFunc(patience, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }

@@ -14,6 +14,9 @@ var _ tenure.Registrar = (*session)(nil)
 // Describe implements tenure.Registrar: the record, then the news.
 func (s *session) Describe(description tenure.Description) error {
 	err := s.call("describe", func(b *backend) error { return b.describe(description) })
+	s.world.mu.Lock()
+	s.undescribed = err != nil
+	s.world.mu.Unlock()
 	if err != nil {
 		return err
 	}

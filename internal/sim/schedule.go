@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Schedule is a run that a seed decides: how many nodes and roles, how they are
@@ -15,7 +16,7 @@ type Schedule struct {
 	Seed uint64
 	// Defects and Wrap break the database or the engine.
 	Defects Defects
-	Wrap    func(tenure.Backend, *Clock) tenure.Backend
+	Wrap    func(cluster.Store, *Clock) cluster.Store
 	// Full keeps the whole transcript instead of its end.
 	Full bool
 }

@@ -30,6 +30,8 @@ type session struct {
 	cause  error         // why
 	hungUp bool          // the client has closed the connection
 
+	undescribed bool // the registry may not have what the node told last
+
 	// roles is what this session holds. Only the goroutine that owns the session
 	// changes it.
 	roles map[string]*holding

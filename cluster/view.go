@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,20 +14,28 @@ import (
 // that come or go at once are read together.
 const viewPause = 10 * time.Millisecond
 
-// view is what a member knows of the registry: read again at all news, and
-// every check interval in case news is lost. It is safe for concurrent use.
+// view is what is known of the registry: read again at all news, and every
+// check interval in case news is lost. It is safe for concurrent use.
 type view struct {
-	node *tenure.Node
+	ask      func(context.Context) ([]tenure.Member, error)
+	interval time.Duration
+	clock    tenure.Clock
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	seen    []tenure.Member // replaced, never changed
+	silent  []silence       // replaced, never changed
+	readAt  time.Duration   // when the reading began, on the monotonic clock
 	reading uint64          // counts the readings
 	changed chan struct{}   // closed at the next reading
 	failure error           // of the last attempt to read, if it failed
 }
 
-func newView(node *tenure.Node) *view {
-	return &view{node: node, changed: make(chan struct{})}
+// silence is that of a node which nobody has marked as dead.
+type silence struct{ length, lease time.Duration }
+
+func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock tenure.Clock, log *slog.Logger) *view {
+	return &view{ask: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
 }
 
 // members returns what was read last and a channel that is closed when more is.
@@ -36,38 +45,65 @@ func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 	return v.seen, v.changed
 }
 
+// snapshot is members as [NodeInfo], with the time of the reading and whether
+// there was one.
+func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, changed <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return newNodeInfos(v.seen), v.readAt, v.reading > 0, v.changed
+}
+
+// anySilent reports whether a node, at the last reading, was silent for longer
+// than the threshold and its lease without being marked as dead.
+func (v *view) anySilent(threshold time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.silent {
+		if s.length > max(threshold, s.lease) {
+			return true
+		}
+	}
+	return false
+}
+
 // read reads the registry once.
 func (v *view) read(ctx context.Context) error {
-	members, err := v.node.Members(ctx)
+	begun := v.clock.Now().Mono
+	members, err := v.ask(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failure = err
 	if err != nil {
 		return err
 	}
+	v.silent = nil
 	for i := range members {
-		if m := &members[i]; m.SilentFor > m.Lease {
-			m.Status = tenure.StatusDead // nobody has marked it yet
+		if m := &members[i]; unmarked(*m) {
+			v.silent = append(v.silent, silence{m.SilentFor, m.Lease})
+			m.Status = tenure.StatusDead
 		}
 	}
-	v.seen = members
+	v.seen, v.readAt = members, begun
 	v.reading++
 	close(v.changed)
 	v.changed = make(chan struct{})
 	return nil
 }
 
+// unmarked reports whether a node is dead although the registry does not say
+// so: it was silent for longer than its lease.
+func unmarked(m tenure.Member) bool {
+	return m.Status != tenure.StatusDead && m.SilentFor > m.Lease
+}
+
 // follow reads the registry again and again until the context ends.
-func (v *view) follow(ctx context.Context) {
-	news, stop := v.node.News()
-	defer stop()
-	clock, interval := v.node.Clock(), v.node.Timing().CheckInterval
+func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	for ctx.Err() == nil {
 		if err := v.read(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
-			v.node.Logger().Warn("reading the registry of nodes failed", "error", err)
+			v.log.Warn("reading the registry of nodes failed", "error", err)
 		}
-		wait(ctx, clock, viewPause, nil)
-		wait(ctx, clock, interval-viewPause, news)
+		wait(ctx, v.clock, viewPause, nil)
+		wait(ctx, v.clock, v.interval-viewPause, news)
 	}
 }
 

@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/google/uuid"
@@ -14,12 +15,15 @@ import (
 // for no role any more, and gives up those that it leads, politely, each in
 // favour of the node that to names; a nil to, or the answer uuid.Nil, leaves
 // the choice to the others. It returns when all are free and the registry says
-// that the node is drained. The node lives on; [Node.Undrain] takes it back.
+// that the node is drained: if the session is lost meanwhile, when there is one
+// again. The node lives on; [Node.Undrain] takes it back.
 //
 // If the context ends first, the error matches ErrShutdown, and ErrWorkRunning
-// if work under a term has not returned; what was begun goes on. Errors of
-// telling the registry are those of Describe.
+// if work under a term has not returned; what was begun goes on. The error is
+// ErrUndrained if the node is taken back before the end, and ErrClosed if it
+// closes. Other errors are those of Describe.
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
+	// That the registry does not know yet is no reason to keep the roles.
 	told := n.tell(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
@@ -32,12 +36,24 @@ func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error 
 			targets[e] = to(e.role.Name())
 		}
 	}
+	if err := n.giveUp(ctx, elections, targets); err != nil {
+		return err
+	}
+	if told != nil && ctx.Err() == nil && !errors.Is(told, ErrSessionLost) {
+		return told
+	}
+	return n.tellDrained(ctx)
+}
+
+// giveUp resigns all roles and waits until they are free.
+func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.description.Status != StatusDraining {
+		return ErrUndrained
+	}
 	var leaving []*Term
 	for _, e := range elections {
-		if n.description.Status != StatusDraining {
-			break
-		}
 		if target := targets[e]; target == uuid.Nil || target == n.id {
 			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, errDraining), uuid.Nil)
 		} else {
@@ -47,18 +63,41 @@ func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error 
 			leaving = append(leaving, e.term)
 		}
 	}
-	var err error
+	var failed error
 	for _, term := range leaving {
-		err = errors.Join(err, term.election.awaitRelease(ctx, term, "draining"))
+		// A role that was lost with its session is as free as one released.
+		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
+			failed = errors.Join(failed, err)
+		}
 	}
-	n.mu.Unlock()
-	if err != nil {
-		return err
+	return failed
+}
+
+// tellDrained returns when the registry says that the node is drained, trying
+// again with every new session.
+func (n *Node) tellDrained(ctx context.Context) error {
+	news, stop := n.News()
+	defer stop()
+	for {
+		undrained := false
+		err := n.tell(ctx, func(d *Description) {
+			undrained = d.Status != StatusDraining
+			d.Drained = !undrained
+		})
+		switch {
+		case undrained:
+			return ErrUndrained
+		case err == nil || ctx.Err() == nil && !errors.Is(err, ErrSessionLost):
+			return err
+		}
+		select {
+		case <-news: // among it, that a session stands
+		case <-ctx.Done():
+			return fmt.Errorf("draining: %w: %w", ErrShutdown, context.Cause(ctx))
+		case <-n.life.Done():
+			return ErrClosed
+		}
 	}
-	if told != nil && !errors.Is(told, ErrSessionLost) {
-		return told
-	}
-	return n.tell(ctx, func(d *Description) { d.Drained = d.Status == StatusDraining })
 }
 
 // tell is Describe where it does not matter whether there is a registry.

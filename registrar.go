@@ -186,6 +186,10 @@ func (n *Node) onSession(ctx context.Context, ask func(Registrar) error) error {
 func (s *session) answer() error {
 	n := s.node
 	n.mu.Lock()
+	if len(s.questions) == 0 { // the session was given up a moment ago
+		n.mu.Unlock()
+		return nil
+	}
 	q := s.questions[0]
 	s.questions = s.questions[1:]
 	n.mu.Unlock()

@@ -75,7 +75,7 @@ type electionTally struct {
 func (t *electionTally) began(number int64) {
 	t.attempts++
 	t.terms++
-	if number > 1 && number != t.lastTerm+1 {
+	if number != t.lastTerm+1 { // the first term ever is no failover either
 		t.failovers++
 	}
 	t.lastTerm = number

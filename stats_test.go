@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 )
 
@@ -26,14 +28,15 @@ func TestStats(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
+		time.Sleep(time.Second)
 		_, before := figures(t, node)
 		want(t, "before the start", before, tenure.ElectionStats{Role: "r", State: tenure.Stopped})
 
 		lead(t, e)
-		time.Sleep(3 * time.Second)
+		time.Sleep(2 * time.Second)
 		stats, first := figures(t, node)
 		want(t, "the first term", first, tenure.ElectionStats{
-			Role: "r", State: tenure.Leading, Term: 1, Held: 3 * time.Second, Attempts: 1, Terms: 1,
+			Role: "r", State: tenure.Leading, Term: 1, Held: 2 * time.Second, Attempts: 1, Terms: 1,
 		})
 		want(t, "connected", stats.Connected, true)
 		want(t, "trust", stats.TrustRemaining, 6*time.Second) // lease 10 s, margin 1 s
@@ -78,6 +81,24 @@ func TestStats(t *testing.T) {
 		stats, _ = figures(t, node)
 		want(t, "connected after Close", stats.Connected, false)
 		want(t, "trust after Close", stats.TrustRemaining, time.Duration(0))
+	})
+}
+
+// A role that another took within the reconnect grace was tried for.
+func TestStatsOfReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{ReconnectGrace: time.Minute, NoReacquire: true})
+		lead(t, e)
+		db.last().kill()
+		db.mu.Lock()
+		db.holders["r"] = &conn{db: db, opening: tenure.Opening{Node: tenure.NodeInfo{ID: uuid.New()}}}
+		db.mu.Unlock()
+		time.Sleep(time.Second)
+		_, after := figures(t, node)
+		want(t, "after", after, tenure.ElectionStats{Role: "r", State: tenure.Stopped, Attempts: 2, Terms: 1, Losses: 1})
 	})
 }
 

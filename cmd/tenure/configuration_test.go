@@ -191,9 +191,9 @@ func TestBadConfiguration(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
-	path := writeFile(t, "[cluster.membership]", "min_nodes = 2", "[run]", `roles = ["a"]`)
+	path := writeFile(t, "[dashboard]", "enabled = true", "[run]", `roles = ["a"]`)
 	got := invoke(t, "config", "check", path).want(t, exitDone)
-	if !strings.Contains(got.stdout, "[cluster.membership] is not used") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
+	if !strings.Contains(got.stdout, "[dashboard] is not used") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
 		t.Errorf("%q", got.stdout)
 	}
 	var record checkRecord

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -68,9 +68,10 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 	}, nil
 }
 
-// with opens a node, runs fn with it as a service, and closes it. The context
-// bounds opening only.
-func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*tenure.Node) error) error {
+// with opens a node, runs fn with it as a service, and leaves. The context bounds
+// opening; when it ends afterwards, the node leaves and then the context of fn
+// ends, so that a member is seen to drain before its work ends.
+func (f *nodeFlags) with(ctx context.Context, config tenure.Config, join joiner, fn func(context.Context, *participant) error) error {
 	service, err := newService(f.flags, live{"log-level": f.log.setLevel}, config.Logger)
 	if err != nil {
 		return err
@@ -81,28 +82,28 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*ten
 		return err
 	}
 	defer backend.Close()
-	node, err := tenure.Open(ctx, backend, config)
+	p, err := join(ctx, backend, config)
 	if err != nil {
 		return err
 	}
-	service.ready(node)
-	err = fn(node)
-	service.stopping()
-	closing, cancel := context.WithTimeout(context.Background(), closeTimeout(config))
-	defer cancel()
-	return errors.Join(err, node.Close(closing))
+	service.ready(p)
+	leave := sync.OnceValue(func() error {
+		service.stopping()
+		return p.leave(config)
+	})
+	life, end := ctx, func() bool { return true }
+	if p.member != nil {
+		var cancel context.CancelCauseFunc
+		life, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		end = context.AfterFunc(ctx, func() {
+			_ = leave() // it is asked again below
+			cancel(context.Cause(ctx))
+		})
+	}
+	err = fn(life, p)
+	end()
+	return errors.Join(err, leave())
 }
 
-// closeTimeout bounds leaving: work in flight ends, and the database answers
-// within a lease or never.
-func closeTimeout(config tenure.Config) time.Duration {
-	const usual = 10 * time.Second // the default of both
-	limit := 2 * time.Second
-	for _, d := range []time.Duration{config.StopTimeout, config.Lease} {
-		if d == 0 {
-			d = usual
-		}
-		limit += d
-	}
-	return limit
-}
+// joiner opens a node on a database.
+type joiner func(ctx context.Context, opened backend, config tenure.Config) (*participant, error)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -41,7 +43,7 @@ func (s site) store() *postgres.Backend {
 	return db
 }
 
-// exec runs a statement; {} stands for the schema.
+// exec runs a statement.
 func (s site) exec(sql string, args ...any) {
 	s.t.Helper()
 	if _, err := pgtest.Conn(s.t, s.dsn).Exec(s.t.Context(), sql, args...); err != nil {
@@ -55,6 +57,8 @@ func (s site) table(name string) string { return s.schema + ".tenure_" + name }
 // mortal is a store whose node can die as if its process had been killed.
 type mortal struct {
 	*postgres.Backend
+	marked chan []uuid.UUID // receives what MarkDead first marked
+
 	mu       sync.Mutex
 	dead     bool
 	sessions []tenure.Session
@@ -71,6 +75,15 @@ func (m *mortal) Open(ctx context.Context, opening tenure.Opening) (tenure.Sessi
 		m.sessions = append(m.sessions, session)
 	}
 	return session, err
+}
+
+func (m *mortal) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {
+	marked, err := m.Backend.MarkDead(ctx, threshold)
+	select {
+	case m.marked <- marked:
+	default:
+	}
+	return marked, err
 }
 
 // kill closes the node's connections without a word, for ever.
@@ -106,7 +119,7 @@ func (s site) tryJoin(name string, config cluster.Config, changes ...func(*tenur
 	for _, change := range changes {
 		change(&nodeConfig)
 	}
-	store := &mortal{Backend: s.store()}
+	store := &mortal{Backend: s.store(), marked: make(chan []uuid.UUID, 1)}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	member, err := cluster.Join(ctx, store, nodeConfig, config)

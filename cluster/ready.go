@@ -107,11 +107,11 @@ func (m *Member) WaitReady(ctx context.Context) error {
 func (m *Member) whoHasCome() error {
 	members, _ := m.view.members()
 	names := namesOf(members)
-	have := "nodes have"
+	have := "have"
 	if len(names) == 1 {
-		have = "node has"
+		have = "has"
 	}
-	why := fmt.Sprintf("%d of %d %s come: %s", len(names), m.config.MinNodes, have, strings.Join(names, ", "))
+	why := fmt.Sprintf("%d of %d nodes %s come: %s", len(names), m.config.MinNodes, have, strings.Join(names, ", "))
 	select {
 	case <-m.readiness.late:
 		why = fmt.Sprintf("the startup timeout of %v has passed: %s", m.config.StartupTimeout, why)

@@ -1,12 +1,18 @@
 package metrics_test
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/metrics"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // fixed is a member whose cluster never changes.
@@ -79,5 +85,55 @@ func TestSeriesDoNotGrowWithNodes(t *testing.T) {
 func TestClusterKeepsToTheConventions(t *testing.T) {
 	for _, prefix := range []string{"tenure", "forge"} {
 		lint(t, metrics.NewCluster(newFixed(), metrics.Config{Prefix: prefix}))
+	}
+}
+
+// On a real server: what the heartbeats tell is what a scrape says, of both
+// nodes at either of them.
+func TestClusterOnPostgres(t *testing.T) {
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	join := func(name string, jobs int) *cluster.Member {
+		backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(backend.Close)
+		member, err := cluster.Join(t.Context(), backend, tenure.Config{
+			Name: name, Logger: slog.New(slog.DiscardHandler), Load: func() tenure.Load { return tenure.Load{Jobs: jobs} },
+		}, cluster.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := member.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return member
+	}
+	first, second := join("first", 3), join("second", 4)
+	for _, member := range []*cluster.Member{first, second} {
+		collector := metrics.NewCluster(member, metrics.Config{})
+		news, stop := member.Node().News()
+		defer stop()
+		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for {
+			got := scrape(t, collector)
+			if jobs, _ := got.series("tenure_cluster_jobs"); jobs == 7 {
+				got.want(t, 2, "tenure_cluster_nodes", "status", "active")
+				got.want(t, 1, "tenure_node_status", "status", "active")
+				break
+			}
+			select {
+			case <-news:
+			case <-time.After(50 * time.Millisecond): // the view is read after the news
+			case <-limit.Done():
+				t.Fatalf("%s does not hear of the jobs: %v", member.Node().Name(), got["tenure_cluster_jobs"])
+			}
+		}
 	}
 }

@@ -3,7 +3,7 @@ package metrics_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -163,7 +163,17 @@ func (n *Node) askedToDrain(r Request) {
 		if err := do(ctx, r); err != nil && ctx.Err() == nil {
 			n.log.Warn("changing the status as asked failed", "kind", r.Kind, "error", err)
 		}
+		n.tellAgain()
 	}()
+}
+
+// tellAgain has the registry written once more: the database may have noted a
+// status of its own when the node took the request.
+func (n *Node) tellAgain() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.edition++
+	n.kick()
 }
 
 func (n *Node) drainAsAsked(ctx context.Context, r Request) error {

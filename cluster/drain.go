@@ -147,7 +147,14 @@ func (d *drain) failed() bool {
 	}
 }
 
+// takeTurn waits for the turn. A turn that is free it takes even if the context
+// has ended: then a drain begins and nobody waits for it.
 func (d *departure) takeTurn(ctx context.Context) error {
+	select {
+	case d.turn <- struct{}{}:
+		return nil
+	default:
+	}
 	select {
 	case d.turn <- struct{}{}:
 		return nil
@@ -180,7 +187,7 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	}
 	successor := m.successors(m.departure.destination(run))
 	if m.departure.leaving() && successor == nil {
-		return nil // closing the node resigns the roles
+		return m.interrupted(errLeaving) // closing the node resigns the roles
 	}
 	if err := node.Drain(ctx, successor); err != nil {
 		if ctx.Err() != nil {
@@ -286,8 +293,11 @@ func (m *Member) undrain(ctx context.Context) error {
 		return err
 	}
 	defer d.yieldTurn()
-	if run := d.present(); run != nil {
-		run.cancel()
+	var run *drain
+	if !d.change(func() { run = d.interrupt() }) {
+		return errLeaving
+	}
+	if run != nil {
 		select {
 		case <-run.done:
 		case <-ctx.Done():
@@ -308,9 +318,11 @@ func (m *Member) undrain(ctx context.Context) error {
 	return err
 }
 
-func (d *departure) present() *drain {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// interrupt cancels the present drain, if there is one. Under the mutex.
+func (d *departure) interrupt() *drain {
+	if d.drain != nil {
+		d.drain.cancel()
+	}
 	return d.drain
 }
 

@@ -31,13 +31,14 @@ type backend struct {
 	idleUntil time.Duration // when the idle timeout ends the session; 0 for never
 	idling    bool          // its timer runs
 
-	running *statement
-	working *time.Timer // until the running statement ends
-	abandon bool        // the client closed the connection during a statement
-	ended   bool
-	endedAt time.Duration
-	killed  bool // ended by an administrator while its client may live
-	mourns  bool // its watch is being told of the end of another session
+	running   *statement
+	working   *time.Timer // until the running statement ends
+	abandon   bool        // the client closed the connection during a statement
+	ended     bool
+	endedAt   time.Duration
+	killed    bool        // ended by an administrator while its client may live
+	reporting bool        // its watch is being told of something
+	again     *time.Timer // of its watch
 
 	stuck    bool // the server neither answers nor counts it as idle
 	rowBlock bool // somebody holds a lock on the node's row

@@ -26,6 +26,7 @@ var faults = []fault{
 	{"isolate", 3, (*storm).isolate},
 	{"partition session", 4, (*storm).partitionSession},
 	{"partition watch", 1, (*storm).partitionWatch},
+	{"blind", 2, (*storm).makeBlind},
 	{"delay", 2, (*storm).delay},
 	{"degrade", 3, (*storm).degrade},
 	{"lose notifications", 1, (*storm).loseNotifications},
@@ -127,6 +128,12 @@ func (s *storm) partitionSession(m *Machine) {
 }
 
 func (s *storm) partitionWatch(m *Machine) { s.block(m.watchUp, m.watchDown) }
+
+func (s *storm) makeBlind(m *Machine) {
+	m.blind = true
+	s.world.server.ring()
+	s.world.after(s.lasting(), m.see)
+}
 
 func (s *storm) block(paths ...*path) {
 	for _, p := range paths {
@@ -312,7 +319,6 @@ func (s *storm) calm(loss float64) {
 	defer w.mu.Unlock()
 	w.log("storm", "all faults end")
 	s.over = true
-	w.server.requests = nil // nobody asks for anything any more
 	w.network.Loss = loss
 	w.server.startIfDown()
 	for _, m := range w.machines {
@@ -320,11 +326,11 @@ func (s *storm) calm(loss float64) {
 			p.heal()
 		}
 		m.slow = 0
+		m.see()
 		if m.process.gate.resumed != nil {
 			m.process.resume()
 		}
 		s.revive(m)
-		m.process.undrain()
 	}
 	for _, b := range slices.Clone(w.server.backends) {
 		b.rowBlock = false

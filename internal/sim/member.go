@@ -193,9 +193,17 @@ func (p *Process) request(r tenure.Request) {
 // do runs f beside everything else that the process does. It is called with
 // World.mu held.
 func (p *Process) do(f func()) {
-	if w := p.machine.world; !w.closing && !p.crashed {
-		w.group.Go(f)
+	w := p.machine.world
+	if w.closing || p.crashed {
+		return
 	}
+	p.doing++
+	w.group.Go(func() {
+		f()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.doing--
+	})
 }
 
 // stepDown has the process give up a role, as its program would.

@@ -29,6 +29,11 @@ var mutations = []struct {
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
+	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
+	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},
+	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{NoBurial: true}}, 100},
+	{"a new status is not told", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{SilentChanges: true}}, 100},
+	{"the registry is read once", []int{registryTrue}, Schedule{Cluster: true, Wrap: wrapping(readOnce)}, 10},
 }
 
 func TestMutations(t *testing.T) {

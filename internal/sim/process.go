@@ -34,6 +34,7 @@ type Process struct {
 	member    *cluster.Member // of a cluster, or nil
 	elections map[string]*tenure.Election
 	work      map[string]*work // that has not returned, by role
+	doing     int              // what others or its program asked for and is being done
 	ctx       context.Context  // of everything that the process does
 	end       context.CancelFunc
 }

@@ -21,7 +21,9 @@ func (s *session) Describe(description tenure.Description) error {
 		return err
 	}
 	return s.call("notify", func(b *backend) error {
-		b.server.moved()
+		if !b.server.defects.SilentChanges {
+			b.server.moved()
+		}
 		return nil
 	})
 }

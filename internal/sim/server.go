@@ -45,6 +45,9 @@ type Defects struct {
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
 	NoReaper    bool // sessions that the idle timeout does not cover live on
+
+	NoBurial      bool // nobody sees a node die
+	SilentChanges bool // nobody is told that a node changed its description
 }
 
 // nodeRow is a node in the registry.

@@ -9,28 +9,29 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Who is in the registry: roles that were ever led, roles that are led, and
-// nodes that live.
+// Roles that were ever stood for, nodes that live, and the locks of their
+// sessions.
 const readPopulation = `
+WITH living AS MATERIALIZED (
+    SELECT pid FROM {nodes} WHERE status <> 'dead'
+)
 SELECT
     (SELECT count(*) FROM {terms}),
-    (SELECT count(*) FROM {leaders}),
-    (SELECT count(*) FROM {nodes} WHERE status <> 'dead')`
+    (SELECT count(*) FROM living),
+    (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN (SELECT pid FROM living))`
 
 // lockNeeds is what there is in the server's lock table and what there should
 // be room for.
 type lockNeeds struct {
-	capacity          lockCapacity
-	used              int // locks in the table, everybody's
-	known, led, nodes int // roles that have a row, roles that are led, living nodes
+	capacity lockCapacity
+	used     int // locks in the table, everybody's
+	own      int // those of nodes among them
+	roles    int // that there are
+	nodes    int
 }
 
-// with is how many locks are in use when so many roles are led, by the nodes
-// that there are.
-func (n lockNeeds) with(roles int) int {
-	others := max(0, n.used-n.led-n.nodes)
-	return others + roles + n.nodes
-}
+// with is how many locks are in use when so many roles are held.
+func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + n.nodes }
 
 // LockTableFor says whether the server's lock table has room for a number of
 // roles on the nodes that there are, and if not, what max_locks_per_transaction
@@ -48,7 +49,7 @@ func (b *Backend) LockTableFor(ctx context.Context, roles int) tenure.Finding {
 	if err != nil {
 		return tenure.Finding{Name: "lock table", Severity: tenure.Failure, Detail: err.Error()}
 	}
-	return needs.finding(max(roles, needs.led))
+	return needs.finding(roles)
 }
 
 // readLockNeeds reads the state of the lock table. A schema that is not there
@@ -65,7 +66,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 	if err := conn.QueryRow(ctx, b.names.sql(sessionStatements[stmtLockUsage])).Scan(&needs.used); err != nil {
 		return needs, err
 	}
-	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.known, &needs.led, &needs.nodes)
+	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
 		err = nil
 	}
@@ -78,8 +79,8 @@ func (n lockNeeds) finding(roles int) tenure.Finding {
 	needed := n.capacity.needed(n.with(roles))
 	room := max(0, n.capacity.usable()-n.used)
 	f := tenure.Finding{Name: "lock table", Detail: fmt.Sprintf(
-		"%d of %d locks in use; room for %d more roles; %d roles on %d nodes need max_locks_per_transaction = %d, it is %d",
-		n.used, n.capacity.size(), room, roles, n.nodes, needed, n.capacity.perTransaction)}
+		"%d of %d locks in use; room for %d more roles; %s on %s need max_locks_per_transaction = %d, it is %d",
+		n.used, n.capacity.size(), room, counted(roles, "role"), counted(n.nodes, "node"), needed, n.capacity.perTransaction)}
 	switch {
 	case needed > n.capacity.perTransaction:
 		f.Severity = tenure.Warning
@@ -91,11 +92,18 @@ func (n lockNeeds) finding(roles int) tenure.Finding {
 	return f
 }
 
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // lockTable looks whether there is room for the roles that there are.
 func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
 	needs, err := d.backend.readLockNeeds(ctx, conn)
 	if err == nil {
-		d.findings = append(d.findings, needs.finding(needs.known))
+		d.findings = append(d.findings, needs.finding(needs.roles))
 	}
 	return err
 }

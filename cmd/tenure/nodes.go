@@ -21,7 +21,7 @@ tenure cluster status.`
 
 func newNodes(out *output) *cobra.Command {
 	return group("node", "List, drain and forget nodes", nodesLong,
-		newNodeList(out), newNodeShow(out), newNodeForget(out))
+		newNodeList(out), newNodeShow(out), newNodeDrain(out), newNodeUndrain(out), newNodeForget(out))
 }
 
 // nodesRecord is a list of nodes as it is printed.

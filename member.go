@@ -88,6 +88,9 @@ type Holder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
+	// Reserved says that the term has ended in favour of Node, which may take
+	// the role before all others but does not lead it yet.
+	Reserved bool
 }
 
 // Registrar is implemented by a [Session] whose database keeps a registry of
@@ -101,7 +104,7 @@ type Registrar interface {
 	// ordered by incarnation.
 	Members() ([]Member, error)
 
-	// Holders reads who leads the named roles, ordered by role. A role that
-	// nobody leads is left out.
+	// Holders reads who leads the named roles, or may take them before all
+	// others, ordered by role. Other roles are left out.
 	Holders(roles []string) ([]Holder, error)
 }

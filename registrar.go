@@ -128,7 +128,8 @@ func (n *Node) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Holders reads on the node's session who leads the named roles, as many as
-// there are. A role that nobody leads is left out. Errors are those of Members.
+// there are, or for whom they are reserved. Other roles are left out. Errors are
+// those of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]Holder, error) {
 	return answered(ctx, n, func(r Registrar) ([]Holder, error) { return r.Holders(roles) })
 }

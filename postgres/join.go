@@ -62,7 +62,11 @@ SET incarnation = excluded.incarnation,
     last_heartbeat = clock_timestamp()`
 
 	// Nodes that died long ago, and requests that this node did not live to see.
-	sweepNodes    = `DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day'`
+	sweepNodes = `
+WITH gone AS (
+    DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day' RETURNING id
+)
+DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
 )
 

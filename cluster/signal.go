@@ -22,6 +22,7 @@ func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) err
 	signal.Notify(received, signals...)
 	defer signal.Stop(received)
 	log := m.node.Logger()
+	log.Info("in service until a signal", "signals", signals)
 	select {
 	case sig := <-received:
 		log.Info("shutting down; another signal forces it", "signal", sig)

@@ -109,7 +109,7 @@ func (s *session) Holders(roles []string) ([]tenure.Holder, error) {
 	holders := make([]tenure.Holder, 0, len(roles))
 	err := s.query(stmtLeading, func(rows pgx.Rows) error {
 		var h tenure.Holder
-		err := rows.Scan(&h.Role, &h.Term, &h.Node)
+		err := rows.Scan(&h.Role, &h.Term, &h.Node, &h.Reserved)
 		holders = append(holders, h)
 		return err
 	}, append([]string{}, roles...))
@@ -146,13 +146,25 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
-	// The locks of a dead node may still be held: its session is not touched.
-	forgetNode = `DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id`
+	// The locks of a dead node may still be held: its session is not touched. A
+	// request may have been made in the moment of its death.
+	forgetNode = `
+WITH gone AS (
+    DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id
+), forgotten AS (
+    DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
+)
+SELECT id FROM gone`
 
 	forgetNodes = `
-DELETE FROM {nodes}
-WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
-RETURNING id`
+WITH gone AS (
+    DELETE FROM {nodes}
+    WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+    RETURNING id
+), forgotten AS (
+    DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
+)
+SELECT id FROM gone ORDER BY id`
 )
 
 // MarkDead marks the nodes as dead that have not been heard of for longer than

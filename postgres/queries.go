@@ -249,8 +249,19 @@ RETURNING
     ) ELSE -1 END,
     CASE WHEN $7::boolean THEN (SELECT count(*) FROM pg_locks WHERE NOT fastpath) ELSE -1 END`,
 
+	// A node that takes a request to drain counts as draining from that moment
+	// on, and not only when it has described itself: else two who drain the last
+	// two nodes could both find the other one in service.
 	stmtRequests: `
-DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id`,
+WITH taken AS (
+    DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id
+), draining AS (
+    UPDATE {nodes} n
+    SET status = 'draining', drained = false
+    FROM (SELECT kind FROM taken WHERE kind IN ('drain', 'undrain') ORDER BY id DESC LIMIT 1) latest
+    WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')
+)
+SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
 
 	// Nobody waits for the durability of news.
 	stmtNotify: `
@@ -308,11 +319,14 @@ WHERE n.id = $1 AND n.incarnation = $2 AND n.watching <> $3`,
 
 	stmtMembers: readRegistry,
 
+	// A role that is reserved is the target's before it leads.
 	stmtLeading: `
-SELECT t.role, t.term, t.node_id
+SELECT t.role, t.term, CASE WHEN t.ended_at IS NULL THEN t.node_id ELSE t.reserved_for END, t.ended_at IS NOT NULL
 FROM {terms} t
-JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
-WHERE t.role = ANY ($1::text[]) AND t.ended_at IS NULL AND n.status <> 'dead'
+LEFT JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation AND n.status <> 'dead'
+WHERE t.role = ANY ($1::text[])
+    AND CASE WHEN t.ended_at IS NULL THEN n.id IS NOT NULL
+        ELSE t.reserved_for IS NOT NULL AND t.reserved_until > clock_timestamp() END
 ORDER BY t.role COLLATE "C"`,
 }
 

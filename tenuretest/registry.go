@@ -70,6 +70,15 @@ func (r *record) beat(load tenure.Load, now tenure.Instant) {
 	r.member.Load, r.member.LastHeartbeat, r.heard = load, now.Wall, now.Mono
 }
 
+// follow makes a node that took a request to drain count as draining, before it
+// describes itself: of two who drain the last two nodes one is refused. Under the
+// mutex.
+func (r *record) follow(requests []tenure.Request) {
+	if len(requests) > 0 && requests[len(requests)-1].Kind == tenure.RequestDrain && r.member.Status.AcceptsWork() {
+		r.member.Status, r.member.Drained = tenure.StatusDraining, false
+	}
+}
+
 // Describe implements [tenure.Registrar].
 func (s *session) Describe(description tenure.Description) error {
 	return s.call("describe", func() error {
@@ -91,9 +100,14 @@ func (s *session) Members() (members []tenure.Member, err error) {
 // Holders implements [tenure.Registrar].
 func (s *session) Holders(roles []string) (holders []tenure.Holder, err error) {
 	err = s.call("holders", func() error {
+		now := s.db.clock.Now().Mono
 		for _, name := range slices.Sorted(slices.Values(roles)) {
-			if r := s.db.roles[name]; r != nil && r.leader != nil {
+			switch r := s.db.roles[name]; {
+			case r == nil:
+			case r.leader != nil:
 				holders = append(holders, tenure.Holder{Role: name, Term: r.last.Term, Node: r.last.NodeID})
+			case r.reservedUntil > now:
+				holders = append(holders, tenure.Holder{Role: name, Term: r.last.Term, Node: r.reservedFor, Reserved: true})
 			}
 		}
 		return nil

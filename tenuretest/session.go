@@ -159,6 +159,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	err := s.call("requests", func() error {
 		r := s.record()
 		requests, r.requests = r.requests, nil
+		r.follow(requests)
 		for _, name := range slices.Sorted(maps.Keys(s.held)) {
 			requests = append(requests, s.held[name].requests...)
 			s.held[name].requests = nil

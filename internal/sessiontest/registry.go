@@ -22,6 +22,7 @@ var registryTests = []test{
 	{"a superseded session cannot describe the node", describeSuperseded, Registry},
 	{"nothing is asked or told when trust has ended", registrarMute, Registry},
 	{"holders are found by role", holders, Registry},
+	{"a reserved role is its target's", reservedHolder, Registry},
 	{"a request reaches a node that leads nothing", nodeRequests, Registry},
 	{"the last node is not drained unless forced", lastNode, Registry},
 	{"a node does not live to see requests of its last life", requestsOfThePast, Registry},
@@ -215,6 +216,30 @@ func holders(s *suite) {
 	}
 }
 
+// reservedHolder checks that a role that was handed over is its target's before
+// that leads, and nobody's if it never does.
+func reservedHolder(s *suite) {
+	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	term := a.lead(role).Term
+	a.release(tenure.Release{Role: role, Term: term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: patience})
+	is := func(want ...tenure.Holder) {
+		s.Helper()
+		if got, err := a.registrar().Holders([]string{"r"}); err != nil || !slices.Equal(got, want) {
+			s.Errorf("holders %+v, error %v, want %+v", got, err, want)
+		}
+	}
+	is(tenure.Holder{Role: "r", Term: term, Node: b.id, Reserved: true})
+	granted := b.lead(role).Term
+	is(tenure.Holder{Role: "r", Term: granted, Node: b.id})
+	b.release(tenure.Release{
+		Role: role, Term: granted, Reason: tenure.EndHandedOver, For: a.id, ReserveFor: 50 * time.Millisecond,
+	})
+	s.eventually("the reservation lapses", func() bool {
+		got, err := b.registrar().Holders([]string{"r"})
+		return err == nil && len(got) == 0
+	})
+}
+
 func nodeRequests(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	a.quiet()
@@ -271,6 +296,9 @@ func lastNode(s *suite) {
 	}
 	if _, err := a.Requests(); err != nil {
 		s.Fatalf("Requests: %v", err)
+	}
+	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
+		s.Errorf("the other one, when the first one knows: %v, want ErrLastNode", err)
 	}
 	if err := a.registrar().Describe(tenure.Description{Status: tenure.StatusDraining}); err != nil {
 		s.Fatalf("Describe: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,36 @@ func (s site) exec(sql string, args ...any) {
 	s.t.Helper()
 	if _, err := pgtest.Conn(s.t, s.dsn).Exec(s.t.Context(), sql, args...); err != nil {
 		s.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// settle waits until another node waits for the end of each of these, as it does
+// some time after the last one joined.
+func (s site) settle(nodes ...node) {
+	s.t.Helper()
+	conn, deadline := pgtest.Conn(s.t, s.dsn), within(s.t)
+	ids := make([]uuid.UUID, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.ID().UUID()
+	}
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		var watched int
+		err := conn.QueryRow(deadline, `
+SELECT count(*)
+FROM `+s.table("nodes")+` n
+WHERE n.id = ANY ($1) AND EXISTS (
+	SELECT FROM pg_locks l JOIN pg_locks other USING (locktype, database, classid, objid, objsubid)
+	WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = n.incarnation::oid
+		AND l.pid = n.pid AND l.granted AND NOT other.granted)`, ids).Scan(&watched)
+		if err != nil {
+			s.t.Fatalf("%d of %d nodes are watched: %v", watched, len(nodes), err)
+		}
+		if watched == len(nodes) {
+			return
+		}
+		<-poll.C
 	}
 }
 
@@ -148,12 +179,8 @@ func (n node) sees(id cluster.NodeID, what string, is func(info cluster.NodeInfo
 	defer cancel()
 	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
 	for change := range n.Watch(ctx, every) {
-		for _, info := range change.Nodes {
-			if info.ID == id && is(info, true) {
-				return
-			}
-		}
-		if change.Node.ID == id && change.Kind == cluster.Left && is(change.Node, false) {
+		i := slices.IndexFunc(change.Nodes, func(info cluster.NodeInfo) bool { return info.ID == id })
+		if i < 0 && is(cluster.NodeInfo{}, false) || i >= 0 && is(change.Nodes[i], true) {
 			return
 		}
 	}

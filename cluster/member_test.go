@@ -41,6 +41,7 @@ func TestDeathIsSeenInMilliseconds(t *testing.T) {
 		n.seesStatus(c.ID(), cluster.Active)
 	}
 	a.seesStatus(b.ID(), cluster.Active)
+	site.settle(a, b, c)
 	begun := time.Now()
 	c.store.kill()
 	a.seesStatus(c.ID(), cluster.Dead)

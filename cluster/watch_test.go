@@ -103,6 +103,7 @@ func TestEveryMemberComesToSeeTheSame(t *testing.T) {
 		nodes = append(nodes, site.join(name, cluster.Config{}))
 	}
 	stay := nodes[:3]
+	site.settle(nodes...)
 	begun := time.Now()
 	for _, gone := range nodes[3:] { // several die at once
 		gone.store.kill()

@@ -74,6 +74,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
 	err = c.node.with(ctx, config, c.member.join, func(ctx context.Context, p *participant) error {
+		server.attach(p, c.member.name)
 		defer c.member.report(ctx, p, config.Logger)()
 		return leading.campaign(ctx, p.node, election)
 	})
@@ -158,7 +159,6 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.node = node
-	l.server.attach(node)
 	var decided bool // callbacks come one at a time
 	var failure error
 	election.OnEvent(func(event tenure.Event) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/sidecar"
 )
 
@@ -93,10 +92,14 @@ type httpServer struct {
 	ended       chan struct{}
 }
 
-// attach gives the server its node, once.
-func (s *httpServer) attach(node *tenure.Node) {
-	if s != nil {
-		s.handler.Attach(node)
+// attach gives the server its node, once, and what people call its cluster.
+func (s *httpServer) attach(p *participant, cluster string) {
+	switch {
+	case s == nil:
+	case p.member != nil:
+		s.handler.AttachMember(p.member, cluster)
+	default:
+		s.handler.Attach(p.node)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestNoListen(t *testing.T) {
 	if server != nil || err != nil {
 		t.Fatalf("%v, %v", server, err)
 	}
-	server.attach(nil)
+	server.attach(nil, "")
 	server.tell(eventRecord{})
 	server.close()
 }
@@ -126,7 +126,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.attach(node)
+	server.attach(&participant{node: node}, "")
 	election, err := node.Election(tenure.NamedRole("billing"))
 	if err != nil {
 		t.Fatal(err)

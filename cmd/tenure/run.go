@@ -138,7 +138,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	defer server.close()
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
 	err = c.node.with(ctx, config, c.member.join, func(ctx context.Context, p *participant) error {
-		server.attach(p.node)
+		server.attach(p, c.member.name)
 		defer c.member.report(ctx, p, config.Logger)()
 		return stand(ctx, p.node, roles, election, func(record eventRecord) {
 			server.tell(record)

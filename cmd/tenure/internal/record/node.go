@@ -8,15 +8,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Node is a node of a cluster.
-type Node struct {
+// Profile is what a node tells of itself.
+type Profile struct {
 	ID           uuid.UUID          `json:"id"`
 	Name         string             `json:"name"`
 	Hostname     string             `json:"hostname"`
 	Status       tenure.NodeStatus  `json:"status"`
 	Drained      bool               `json:"drained"` // draining, with nothing left to do
 	Roles        []string           `json:"roles"`   // what it is there for
-	Leads        []string           `json:"leads"`   // the roles that it leads
 	Capabilities []string           `json:"capabilities"`
 	Labels       map[string]string  `json:"labels"`
 	Spreads      map[string]float64 `json:"spreads"` // its weight in each
@@ -24,8 +23,30 @@ type Node struct {
 	HTTPPort     int                `json:"http_port"` // 0 for none
 	GRPCPort     int                `json:"grpc_port"`
 	Version      string             `json:"version"`
+	StartedAt    Time               `json:"started_at"`
+}
 
-	StartedAt     Time    `json:"started_at"`
+// NewProfile returns the profile of a node.
+func NewProfile(info tenure.NodeInfo, d tenure.Description, started time.Time) Profile {
+	profile := Profile{
+		ID: info.ID, Name: info.Name, Hostname: info.Host, Status: d.Status, Drained: d.Drained,
+		Roles: list(d.Roles), Capabilities: list(d.Capabilities), Labels: d.Labels, Spreads: d.Spreads,
+		Address: d.Address, HTTPPort: d.HTTPPort, GRPCPort: d.GRPCPort, Version: d.Version, StartedAt: Time(started),
+	}
+	if profile.Labels == nil {
+		profile.Labels = map[string]string{}
+	}
+	if profile.Spreads == nil {
+		profile.Spreads = map[string]float64{}
+	}
+	return profile
+}
+
+// Node is a node of a cluster.
+type Node struct {
+	Profile
+	Leads []string `json:"leads"` // the roles that it leads
+
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	LastHeartbeat Time    `json:"last_heartbeat"`
 	SilentSeconds float64 `json:"silent_seconds"` // since the last heartbeat
@@ -41,24 +62,12 @@ type Node struct {
 
 // NewNode returns the record of a node that leads some roles.
 func NewNode(m tenure.Member, leads []string) Node {
-	node := Node{
-		ID: m.ID, Name: m.Name, Hostname: m.Host, Status: m.Status, Drained: m.Drained,
-		Roles: list(m.Roles), Leads: list(leads), Capabilities: list(m.Capabilities),
-		Labels: m.Labels, Spreads: m.Spreads,
-		Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort, Version: m.Version,
-		StartedAt: Time(m.StartedAt), LastHeartbeat: Time(m.LastHeartbeat),
-		SilentSeconds: m.SilentFor.Seconds(), LeaseSeconds: m.Lease.Seconds(),
+	return Node{
+		Profile: NewProfile(m.NodeInfo, m.Description, m.StartedAt), Leads: list(leads), UptimeSeconds: Uptime(m).Seconds(),
+		LastHeartbeat: Time(m.LastHeartbeat), SilentSeconds: m.SilentFor.Seconds(), LeaseSeconds: m.Lease.Seconds(),
 		Connections: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,
 		CPUUsage: m.CPU, MemoryUsage: m.Memory, Load: m.Mean(),
 	}
-	if node.Labels == nil {
-		node.Labels = map[string]string{}
-	}
-	if node.Spreads == nil {
-		node.Spreads = map[string]float64{}
-	}
-	node.UptimeSeconds = Uptime(m).Seconds()
-	return node
 }
 
 // Uptime is how long a node has lived when it was read, a dead one until it was
@@ -94,4 +103,11 @@ type Cluster struct {
 type RoleLeader struct {
 	Role   string  `json:"role"`
 	Leader *Leader `json:"leader"`
+}
+
+// NodeChange is a node that came, went, or tells something else of itself.
+type NodeChange struct {
+	Time   Time    `json:"time"`
+	Change string  `json:"change"` // joined, updated or left
+	Node   Profile `json:"node"`
 }

@@ -116,24 +116,28 @@ func TestClusterOnPostgres(t *testing.T) {
 	}
 	first, second := join("first", 3), join("second", 4)
 	for _, member := range []*cluster.Member{first, second} {
-		collector := metrics.NewCluster(member, metrics.Config{})
-		news, stop := member.Node().News()
-		defer stop()
-		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for {
-			got := scrape(t, collector)
-			if jobs, _ := got.series("tenure_cluster_jobs"); jobs == 7 {
-				got.want(t, 2, "tenure_cluster_nodes", "status", "active")
-				got.want(t, 1, "tenure_node_status", "status", "active")
-				break
-			}
-			select {
-			case <-news:
-			case <-time.After(50 * time.Millisecond): // the view is read after the news
-			case <-limit.Done():
-				t.Fatalf("%s does not hear of the jobs: %v", member.Node().Name(), got["tenure_cluster_jobs"])
-			}
+		awaitJobs(t, member, 7)
+		got := scrape(t, metrics.NewCluster(member, metrics.Config{}))
+		got.want(t, 2, "tenure_cluster_nodes", "status", "active")
+		got.want(t, 1, "tenure_node_status", "status", "active")
+	}
+}
+
+// awaitJobs waits until a member's scrapes tell of so many jobs in its cluster.
+func awaitJobs(t *testing.T, member *cluster.Member, jobs float64) {
+	t.Helper()
+	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	collector := metrics.NewCluster(member, metrics.Config{})
+	for {
+		got, _ := scrape(t, collector).series("tenure_cluster_jobs")
+		if got == jobs {
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-limit.Done():
+			t.Fatalf("%s knows of %v jobs, of %v", member.Node().Name(), got, jobs)
 		}
 	}
 }

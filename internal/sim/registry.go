@@ -48,7 +48,7 @@ func (b *backend) describe(description tenure.Description) error {
 	if row == nil {
 		return tenure.ErrSuperseded
 	}
-	row.description = description
+	row.description, row.leaving = description, false
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (s *server) othersServe(than uuid.UUID) bool {
 		asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
 			return r.Node == id && r.Kind == tenure.RequestDrain
 		})
-		if id != than && s.lives(id) && row.description.Status == tenure.StatusActive && !asked {
+		if id != than && s.lives(id) && row.description.Status == tenure.StatusActive && !row.leaving && !asked {
 			return true
 		}
 	}

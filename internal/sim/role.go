@@ -217,7 +217,19 @@ func (b *backend) takeRequests() []tenure.Request {
 		}
 	}
 	b.server.requests = left
+	b.follow(taken)
 	return taken
+}
+
+// follow makes a node that took a request to drain count as leaving, before it
+// describes itself.
+func (b *backend) follow(taken []tenure.Request) {
+	row := b.row()
+	for _, r := range taken {
+		if row != nil && r.Node == b.node.ID {
+			row.leaving = r.Kind == tenure.RequestDrain
+		}
+	}
 }
 
 // isAsked reports whether a request is for b.

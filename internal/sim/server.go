@@ -59,6 +59,7 @@ type nodeRow struct {
 	started       time.Duration // of the node's first session
 	lastHeartbeat time.Duration
 	load          tenure.Load
+	leaving       bool // it took a request to drain, and has not described itself since
 	dead          bool
 }
 

@@ -60,6 +60,12 @@ func (c *checker) violate(invariant int, format string, args ...any) {
 	}
 }
 
+func (w *World) violate(invariant int, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checker.violate(invariant, format, args...)
+}
+
 // Failure returns the first violation, or nil.
 func (w *World) Failure() *Violation {
 	w.mu.Lock()

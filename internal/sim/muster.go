@@ -55,9 +55,7 @@ func (m *muster) expect(within time.Duration, what string, wrong func() string) 
 			return false
 		}
 		if w.now() >= until {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.checker.violate(registryTrue, "not all members %s after %v: %s", what, within, why)
+			w.violate(registryTrue, "not all members %s after %v: %s", what, within, why)
 			return false
 		}
 	}

@@ -118,17 +118,21 @@ func ExampleMember_WaitReady() {
 	db := tenuretest.NewDatabase()
 	config := cluster.Config{MinNodes: 3, StartupTimeout: time.Minute}
 	var members []*cluster.Member
+	defer func() {
+		for _, member := range members {
+			_ = member.Close(ctx)
+		}
+	}()
 	for _, name := range []string{"api-1", "api-2", "api-3"} {
 		member, err := cluster.Join(ctx, db, quiet(name), config)
 		if err != nil {
 			log.Fatal(err)
 		}
-		defer member.Close(ctx)
-		if len(members) == 0 {
+		members = append(members, member)
+		if len(members) == 1 {
 			err := member.Ready()
 			fmt.Println(errors.Is(err, cluster.ErrTooFewNodes), err)
 		}
-		members = append(members, member)
 	}
 	for _, member := range members {
 		fmt.Println(member.Node().Name(), member.WaitReady(ctx))

@@ -141,8 +141,10 @@ func TestHeartbeatBringsTheLoad(t *testing.T) {
 		c.Load = func() tenure.Load { return tenure.Load{Jobs: 7} }
 	})
 	b.Heartbeat().UpdateLoad(tenure.Load{Connections: 12, Jobs: 1, CPU: 55})
+	guard, _ := b.InFlight().Enter()
+	defer guard.Done()
 	a.sees(b.ID(), "busy", func(info cluster.NodeInfo, _ bool) bool {
-		return info.CurrentConnections == 12 && info.CurrentJobs == 7 && info.CPUUsage == 55 && info.MemoryUsage > 0
+		return info.CurrentConnections == 12 && info.CurrentJobs == 7 && info.CPUUsage == 55 && info.MemoryUsage > 0 && info.InFlight == 1
 	})
 	if !b.Heartbeat().IsRunning() {
 		t.Error("the loop does not run")

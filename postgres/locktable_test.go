@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,11 +90,9 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 // found returns the finding of a name.
 func found(t *testing.T, findings []tenure.Finding, name string) tenure.Finding {
 	t.Helper()
-	for _, f := range findings {
-		if f.Name == name {
-			return f
-		}
+	i := slices.IndexFunc(findings, func(f tenure.Finding) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("nothing was found of the %s", name)
 	}
-	t.Fatalf("nothing was found of the %s", name)
-	panic("unreachable")
+	return findings[i]
 }

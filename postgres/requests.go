@@ -120,7 +120,7 @@ func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) err
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, string(sessionStatements[stmtNotify]), b.names.channel())
+			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.channel())
 			return err
 		})
 	})

@@ -112,17 +112,21 @@ func (s *steering) loop(ctx context.Context) error {
 	news, stopNews := node.News()
 	defer stopNews()
 	clock, b := node.Clock(), &s.belief
-	for heard := false; ; {
+	heard := false
+	var last <-chan struct{}
+	for {
 		members, changed := s.member.view.members()
 		now := clock.Now().Mono
 		switch {
 		case b.learn(participants(members, s.name), now):
-			if b.holders != nil {
+			if heard = false; b.holders != nil {
 				s.replan()
 			}
-		case heard || s.wasSurprised():
+		case heard && changed != last || s.wasSurprised():
+			heard = false // the registry was read since, and the news is not there
 			b.hear(now)
 		}
+		last = changed
 		if b.holders == nil || now >= b.nextRead {
 			if err := s.look(ctx); err != nil {
 				return err
@@ -133,10 +137,11 @@ func (s *steering) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		heard, err = s.wait(ctx, min(next, b.nextRead)-now, changed, news)
+		news, err := s.wait(ctx, min(next, b.nextRead)-now, changed, news)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
+		heard = heard || news
 	}
 }
 

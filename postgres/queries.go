@@ -392,6 +392,7 @@ var (
 	sessionWarmUp = []execution{
 		{stmtLock, []any{noNumbers}},
 		{stmtLockPairs, []any{noPairs, noPairs}},
+		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
 		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},

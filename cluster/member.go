@@ -142,18 +142,26 @@ func (m *Member) Nodes() []NodeInfo {
 	return newNodeInfos(members)
 }
 
-// SetStatus tells the others another status of this node: joining, active or
-// draining. Unless it is active the node stands for no role; it keeps those that
-// it leads, which [Member.Drain] does not. Active takes a member into service
-// that still waits for the minimum of nodes. Errors are those of
+// SetStatus gives this node another status. Draining is [Member.Drain], and
+// Active [Member.Undrain] of a node that drains; Active also takes a member into
+// service that still waits for the minimum of nodes. Joining takes one that does
+// not drain out of service for a while: it stands for no role, but keeps those
+// that it leads. A node cannot call itself dead: the error matches
+// tenure.ErrInvalidConfig. Other errors are those of Drain, Undrain and
 // [tenure.Node.Describe].
 func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
-	if status == Active {
+	switch {
+	case status == Draining:
+		return m.Drain(ctx)
+	case status == Active:
 		m.readiness.meet()
+		if m.node.Description().Status == Draining {
+			return m.Undrain(ctx)
+		}
 	}
 	return m.node.Describe(ctx, func(d *tenure.Description) {
-		if d.Status != status {
-			d.Status, d.Drained = status, false
+		if d.Status != Draining || status != Joining {
+			d.Status = status
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -112,23 +113,34 @@ func TestWatchGoesOnWhenItsOwnSessionIsLost(t *testing.T) {
 	}
 }
 
-func TestStatusIsToldAndStandsForNoRole(t *testing.T) {
+func TestStatusIsTold(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	if err := b.SetStatus(within(t), cluster.Draining); err != nil {
+	for _, status := range []cluster.NodeStatus{cluster.Draining, cluster.Active, cluster.Joining, cluster.Active} {
+		if err := b.SetStatus(within(t), status); err != nil {
+			t.Fatalf("%s: %v", status, err)
+		}
+		a.seesStatus(b.ID(), status)
+		if err := b.Ready(); (err == nil) != (status == cluster.Active) {
+			t.Errorf("when it is %s, Ready says %v", status, err)
+		}
+		guard, accepted := b.InFlight().Enter()
+		guard.Done()
+		if accepted == (status == cluster.Draining) {
+			t.Errorf("when it is %s, work is accepted: %t", status, accepted)
+		}
+	}
+	for _, status := range []cluster.NodeStatus{cluster.Dead, "starting", ""} {
+		if err := b.SetStatus(within(t), status); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("a member called itself %q: %v", status, err)
+		}
+	}
+	if err := errors.Join(b.SetStatus(within(t), cluster.Draining), b.SetStatus(within(t), cluster.Joining)); err != nil {
 		t.Fatal(err)
 	}
-	a.seesStatus(b.ID(), cluster.Draining)
-	if err := b.Ready(); err == nil {
-		t.Error("a draining member says that it is ready")
-	}
-	if err := b.SetStatus(within(t), cluster.Active); err != nil {
-		t.Fatal(err)
-	}
-	a.seesStatus(b.ID(), cluster.Active)
-	if err := b.SetStatus(within(t), cluster.Dead); err == nil {
-		t.Error("a member called itself dead")
+	if status := b.Node().Description().Status; status != cluster.Draining {
+		t.Errorf("a draining node became %s", status)
 	}
 }
 

@@ -138,6 +138,12 @@ func TestDrainedNodeThatWaitedGoesBackToWaiting(t *testing.T) {
 	site := newSite(t)
 	config := cluster.Config{MinNodes: 2}
 	a := site.join("a", config)
+	if err := errors.Join(a.Drain(within(t)), a.Undrain(within(t))); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Ready(); !errors.Is(err, cluster.ErrTooFewNodes) {
+		t.Errorf("a drain and back made a ready: %v", err)
+	}
 	if err := a.Drain(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // Config configures a collector. The zero value is ready to use. If something
-// in it is wrong, registering the collector fails with an error that matches
-// tenure.ErrInvalidConfig.
+// in it is wrong, registering the collector fails with the error of
+// [Config.Validate].
 type Config struct {
 	// Prefix begins the name of every metric, as in PREFIX_leader_is_leader:
 	// letters, digits and _, no digit first. Default "tenure".
@@ -38,8 +38,10 @@ func (c Config) withDefaults() Config {
 
 var prefixForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// validate checks a configuration with its defaults.
-func (c Config) validate() error {
+// Validate returns what is wrong with the configuration, as an error that matches
+// tenure.ErrInvalidConfig.
+func (c Config) Validate() error {
+	c = c.withDefaults()
 	if !prefixForm.MatchString(c.Prefix) {
 		return fmt.Errorf("%w: the names of metrics cannot begin with %q: use letters, digits and _, and no digit first",
 			tenure.ErrInvalidConfig, c.Prefix)

@@ -241,6 +241,9 @@ func TestBadPrefix(t *testing.T) {
 		defer closeNode(t, node)
 		for _, prefix := range []string{"1a", "a-b", "a b", "a:b", "é", "a\n"} {
 			config := metrics.Config{Prefix: prefix}
+			if err := config.Validate(); !errors.Is(err, tenure.ErrInvalidConfig) {
+				t.Errorf("%q: Validate returns %v", prefix, err)
+			}
 			for _, c := range []prometheus.Collector{metrics.NewElections(node, config), metrics.NewCluster(&fixed{}, config)} {
 				if err := prometheus.NewRegistry().Register(c); !errors.Is(err, tenure.ErrInvalidConfig) {
 					t.Errorf("%q: got the error %v", prefix, err)

@@ -30,7 +30,7 @@ type families struct {
 }
 
 func newFamilies(cfg Config, about string) families {
-	return families{prefix: cfg.Prefix, about: about, invalid: cfg.validate()}
+	return families{prefix: cfg.Prefix, about: about, invalid: cfg.Validate()}
 }
 
 func (f *families) gauge(name, help string, labels ...string) family {

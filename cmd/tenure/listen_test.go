@@ -52,6 +52,7 @@ func TestListenBadInput(t *testing.T) {
 		"the TLS certificate: ":                        {"--listen", ":0", "--tls-cert", missing, "--tls-key", missing},
 		"--tls-cert and --tls-key belong together":     {"--listen", ":0", "--tls-cert", missing},
 		"--tls-key belong":                             {"--tls-key", missing},
+		"names of metrics cannot begin with \"1a\"":    {"--listen", ":0", "--metrics-prefix", "1a"},
 		"--token-file is for --listen, which is not":   {"--token-file", missing},
 		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
 	} {

@@ -19,7 +19,8 @@ ID is as much of the id as tells the nodes apart. In ROLES a star marks what the
 node leads; the others are what it is there for. STATUS is "joining", "active",
 "draining", "drained" (with nothing left to do) or "dead". A node that was silent
 for longer than its lease is shown as dead, whether another one has noticed or
-not. LOAD is the mean of CPU and memory.
+not. LOAD is the mean of CPU and memory. Of the roles
+that nodes share, those that no living node may lead are listed with the reason.
 
 With --watch it shows them again at every change until a signal: on a terminal in
 place, else one after the other, with -o json one object a line. What changes
@@ -76,7 +77,7 @@ func (c *clusterStatusCommand) run(cmd *cobra.Command) error {
 	if c.watch {
 		return c.follow(cmd.Context(), backend, logger)
 	}
-	found, err := roster.Read(cmd.Context(), backend)
+	found, err := roster.ReadAll(cmd.Context(), backend)
 	if err != nil {
 		return err
 	}

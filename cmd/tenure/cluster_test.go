@@ -151,7 +151,7 @@ func TestClusterOnLeases(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"cluster", "status"}, {"node", "list"}, {"node", "show", "a"}, {"node", "forget", "a"},
-		{"node", "drain", "a"}, {"node", "undrain", "a"},
+		{"node", "drain", "a"}, {"node", "undrain", "a"}, {"rebalance", "--dry-run"},
 	} {
 		got := invoke(t, append(args, "--dsn", "sqlite:"+t.TempDir()+"/leases.db")...).want(t, exitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "only PostgreSQL") {

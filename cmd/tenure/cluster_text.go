@@ -30,6 +30,7 @@ func clusterText(found *roster.Roster, name string, width int) string {
 	if more := len(found.Leaders) - mostLeaders; more > 0 {
 		fmt.Fprintf(&text, "and %d more: see tenure status\n", more)
 	}
+	text.WriteString(unplacedText(record.NewUnplaced(found.Unplaced), width))
 	return text.String()
 }
 

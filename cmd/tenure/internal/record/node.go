@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Profile is what a node tells of itself.
@@ -97,6 +98,23 @@ type Cluster struct {
 	Nodes   []Node       `json:"nodes"`
 	Leaders []RoleLeader `json:"leaders"` // of the roles that anybody leads
 	Counts  Counts       `json:"counts"`
+	// Unplaced are roles that nodes share and no living one may lead.
+	Unplaced []Unplaced `json:"unplaced"`
+}
+
+// Unplaced is a role that no living node may lead.
+type Unplaced struct {
+	Role   string `json:"role"`
+	Reason string `json:"reason"`
+}
+
+// NewUnplaced returns the records of roles that no living node may lead.
+func NewUnplaced(roles []cluster.UnplacedRole) []Unplaced {
+	unplaced := make([]Unplaced, len(roles))
+	for i, role := range roles {
+		unplaced[i] = Unplaced{role.Role, role.Reason}
+	}
+	return unplaced
 }
 
 // RoleLeader is a role with its leader, null if nobody leads it.

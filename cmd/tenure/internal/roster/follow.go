@@ -27,7 +27,7 @@ func Follow(ctx context.Context, source Source, interval time.Duration, log *slo
 		listening.Go(func() { listen(ctx, listener, interval, log, news) })
 	}
 	for first := true; ; first = false {
-		roster, err := Read(ctx, source)
+		roster, err := ReadAll(ctx, source)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -4,10 +4,12 @@ package roster
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
@@ -21,7 +23,11 @@ type Source interface {
 type Roster struct {
 	Members []tenure.Member // oldest session first, the dead among them
 	Leaders []tenure.Leader // by role
-	leads   map[uuid.UUID][]string
+	// Unplaced are the roles that nodes share and no living one may lead, if it
+	// was read with them.
+	Unplaced []cluster.UnplacedRole
+
+	leads map[uuid.UUID][]string
 }
 
 // Read reads the roster. A node that was silent for longer than its lease counts
@@ -36,6 +42,24 @@ func Read(ctx context.Context, source Source) (*Roster, error) {
 		return nil, err
 	}
 	return New(members, leaders), nil
+}
+
+// ReadAll is Read, and says which shared roles have no place.
+func ReadAll(ctx context.Context, source Source) (*Roster, error) {
+	found, err := Read(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	store, ok := source.(cluster.Store)
+	if !ok {
+		return found, nil
+	}
+	plan, err := cluster.PlanRebalance(ctx, store)
+	if err != nil && !errors.Is(err, tenure.ErrUnsupported) { // else nobody can share roles
+		return nil, err
+	}
+	found.Unplaced = plan.Unplaced
+	return found, nil
 }
 
 // New makes a roster of what was read. It keeps both slices.
@@ -70,16 +94,18 @@ func (r *Roster) Node(m tenure.Member) record.Node { return record.NewNode(m, r.
 
 // Record returns the record of the whole cluster, which people call by a name.
 func (r *Roster) Record(name string) record.Cluster {
-	cluster := record.Cluster{Name: name, Nodes: []record.Node{}, Leaders: []record.RoleLeader{}, Counts: r.Counts()}
+	all := record.Cluster{
+		Name: name, Nodes: []record.Node{}, Leaders: []record.RoleLeader{}, Counts: r.Counts(), Unplaced: record.NewUnplaced(r.Unplaced),
+	}
 	for _, m := range r.Members {
-		cluster.Nodes = append(cluster.Nodes, r.Node(m))
+		all.Nodes = append(all.Nodes, r.Node(m))
 	}
 	for i := range r.Leaders {
-		cluster.Leaders = append(cluster.Leaders, record.RoleLeader{
+		all.Leaders = append(all.Leaders, record.RoleLeader{
 			Role: r.Leaders[i].Role, Leader: record.NewLeader(&r.Leaders[i]),
 		})
 	}
-	return cluster
+	return all
 }
 
 // Counts counts the nodes.

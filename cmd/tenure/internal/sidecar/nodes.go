@@ -25,7 +25,7 @@ type census struct {
 
 // askNodes asks the database who is in the cluster.
 func askNodes(ctx context.Context, source roster.Source, name string) (census, error) {
-	found, err := roster.Read(ctx, source)
+	found, err := roster.ReadAll(ctx, source)
 	if err != nil {
 		return census{}, err
 	}

@@ -187,7 +187,7 @@ func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
 // mutex.
 func (s *session) retire() {
 	for e := range s.node.followers {
-		if e.attempt.waiting {
+		if e.attempt.waiting && !e.attempt.inFlight {
 			s.node.withdraw(e)
 			e.retired()
 		}

@@ -374,9 +374,10 @@ func (n *Node) kick() {
 }
 
 // withdraw gives up a lock that an election which stopped holds without a term.
-// Under the node's mutex.
+// If the session is just trying to take it, the end of that does. Under the
+// node's mutex.
 func (n *Node) withdraw(e *Election) {
-	if e.attempt.waiting && n.session != nil {
+	if e.attempt.waiting && !e.attempt.inFlight && n.session != nil {
 		e.attempt.waiting = false
 		n.session.discard(e, 0)
 	}

@@ -43,6 +43,7 @@ func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
 			n.session.retire()
 		case !stood && n.stands():
 			n.session.news()
+			n.session.kick()
 		}
 	}
 	s := n.session

@@ -113,7 +113,7 @@ func (m *Member) startDrain(ctx context.Context, target uuid.UUID, leaving bool)
 	if d.drain == nil || d.drain.failed() {
 		life, cancel := context.WithCancel(m.life)
 		run := &drain{cancel: cancel, done: make(chan struct{})}
-		run.until = m.node.Clock().Now().Mono + m.config.Shutdown.DrainTimeout
+		run.until = m.node.Clock().Now().Mono + m.policy.Load().DrainTimeout
 		d.inFlight.drain()
 		begun := m.run(func() {
 			defer close(run.done)
@@ -230,7 +230,7 @@ func (m *Member) awaitWork(ctx context.Context, run *drain) error {
 	case <-expired:
 		if left := flight.Count(); left > 0 {
 			m.node.Logger().Warn("work in flight did not end in time; going on without it",
-				"in_flight", left, "drain_timeout", m.config.Shutdown.DrainTimeout)
+				"in_flight", left, "drain_timeout", m.policy.Load().DrainTimeout)
 		}
 	}
 	return nil
@@ -240,7 +240,7 @@ func (m *Member) awaitWork(ctx context.Context, run *drain) error {
 func (m *Member) workLeft(doing string) error {
 	if left := m.InFlight().Count(); left > 0 {
 		return fmt.Errorf("%s: %w: %d pieces of work were still in flight after %v",
-			doing, tenure.ErrWorkRunning, left, m.config.Shutdown.DrainTimeout)
+			doing, tenure.ErrWorkRunning, left, m.policy.Load().DrainTimeout)
 	}
 	return nil
 }

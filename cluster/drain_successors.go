@@ -13,7 +13,7 @@ import (
 // or nil to leave that to the others. It is for one goroutine. A target that
 // somebody named goes before the configured one.
 func (m *Member) successors(target uuid.UUID) func(role string) uuid.UUID {
-	config := m.config.Shutdown
+	config := m.policy.Load()
 	members, _ := m.view.members()
 	heirs := heirs(members, m.node.ID())
 	for _, wanted := range []uuid.UUID{target, config.HandOverTo.UUID()} {

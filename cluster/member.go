@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,13 +36,15 @@ type Store interface {
 // Member is this process's part in a cluster: a node, and what it tells and
 // knows of the others. It is safe for concurrent use.
 type Member struct {
-	node      *tenure.Node
-	store     Store
-	config    Config
-	view      *view
-	heartbeat *HeartbeatLoop
-	readiness *readiness
-	departure *departure
+	node        *tenure.Node
+	store       Store
+	config      Config
+	policy      atomic.Pointer[ShutdownConfig] // instead of that in config, which may be older
+	stopTimeout time.Duration                  // of the node's configuration
+	view        *view
+	heartbeat   *HeartbeatLoop
+	readiness   *readiness
+	departure   *departure
 
 	life  context.Context // ends when the member begins to leave
 	leave context.CancelFunc
@@ -75,7 +78,8 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	}
 	m.heartbeat.node, m.heartbeat.view = node, m.view
 	m.life, m.leave = context.WithCancel(context.Background())
-	m.config.Shutdown = config.Shutdown.withForce(node.Timing().Lease, nodeConfig.StopTimeout)
+	m.stopTimeout = nodeConfig.StopTimeout
+	m.setShutdown(config.Shutdown)
 	m.begin()
 	node.OnDrain(m.asked)
 	return m, nil

@@ -22,6 +22,25 @@ func (c ShutdownConfig) withForce(lease, stopTimeout time.Duration) ShutdownConf
 	return c
 }
 
+// SetShutdown changes how the member drains and leaves, with the defaults of
+// [ShutdownConfig] for what is 0. A drain or a shutdown that has begun keeps its
+// bounds in time. The error matches tenure.ErrInvalidConfig; nothing is changed
+// then.
+func (m *Member) SetShutdown(config ShutdownConfig) error {
+	next := Config{Shutdown: config}.withDefaults()
+	if err := next.validate(); err != nil {
+		return err
+	}
+	m.setShutdown(next.Shutdown)
+	return nil
+}
+
+// setShutdown takes a configuration that was checked and has its defaults.
+func (m *Member) setShutdown(config ShutdownConfig) {
+	config = config.withForce(m.node.Timing().Lease, m.stopTimeout)
+	m.policy.Store(&config)
+}
+
 // shutdown is the one time that a member leaves politely.
 type shutdown struct {
 	force    context.CancelCauseFunc
@@ -58,7 +77,7 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	s, first, forced := m.departure.begin()
 	defer context.AfterFunc(ctx, func() { s.force(context.Cause(ctx)) })()
 	if first {
-		limit := m.config.Shutdown.ForceAfter
+		limit := m.policy.Load().ForceAfter
 		stop := m.node.Clock().AfterFunc(limit, func() { s.force(fmt.Errorf("forced after %v", limit)) })
 		s.err = m.performShutdown(forced)
 		stop()

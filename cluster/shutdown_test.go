@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,6 +111,24 @@ func TestShutdownIsForced(t *testing.T) {
 		t.Error("the term is trusted after the session was cut")
 	}
 	leads(t, heir)
+}
+
+// How a member leaves can be changed while it lives, and nothing is changed by
+// what cannot be used.
+func TestSetShutdown(t *testing.T) {
+	t.Parallel()
+	b := newSite(t).join("b", patientDrain(time.Hour))
+	err := b.SetShutdown(cluster.ShutdownConfig{DrainTimeout: time.Millisecond, ForceAfter: -1})
+	if !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("SetShutdown: %v; want ErrInvalidConfig", err)
+	}
+	if err := b.SetShutdown(cluster.ShutdownConfig{DrainTimeout: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	b.works()
+	if err := b.Shutdown(within(t)); !errors.Is(err, tenure.ErrWorkRunning) || !strings.Contains(err.Error(), "after 1ms") {
+		t.Errorf("Shutdown: %v; want that work still runs after 1ms", err)
+	}
 }
 
 // All calls return at the same end, which any caller's context brings about.

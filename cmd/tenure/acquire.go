@@ -50,7 +50,7 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
-	return c.node.with(cmd.Context(), config, openAlone, func(ctx context.Context, p *participant) error {
+	return c.node.with(cmd.Context(), config, alone{}, func(ctx context.Context, p *participant) error {
 		node := p.node
 		election, err := node.ElectionWith(role, tenure.ElectionConfig{
 			NoReacquire: true, Retry: tenure.FixedInterval{},

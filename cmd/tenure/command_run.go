@@ -73,7 +73,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	leading.signals = signals
 
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
-	err = c.node.with(ctx, config, c.member.join, func(ctx context.Context, p *participant) error {
+	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
 		defer c.member.report(ctx, p, config.Logger)()
 		return leading.campaign(ctx, p.node, election)

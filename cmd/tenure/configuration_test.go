@@ -237,11 +237,12 @@ func TestReload(t *testing.T) {
 	term := node.await("acquired").term()
 
 	rewrite(t, path, append(begin, "[node]", `name = "other"`, `log_level = "debug"`,
-		"[cluster.leader_election]", `lease_duration = "20s"`, `check_interval = "3s"`)...)
+		"[cluster.leader_election]", `lease_duration = "20s"`, `check_interval = "3s"`, "[shutdown]", `drain_timeout = "5s"`)...)
 	node.signal(syscall.SIGHUP)
 	node.awaitLog("the configuration was reloaded")
 	for _, want := range []string{
 		`msg="a change was applied" change="node.log_level changes from the default to \"debug\""`,
+		`msg="a change was applied" change="shutdown.drain_timeout changes from the default to \"5s\""`,
 		`msg="a change takes effect when the program is started again" change="cluster.leader_election.lease_duration changes`,
 		`msg="a change has no effect" change=cluster.leader_election.check_interval outranked_by=--check-interval`,
 		`msg="a change has no effect" change=node.name outranked_by=TENURE_NODE_NAME`,

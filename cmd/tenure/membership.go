@@ -25,9 +25,7 @@ type membershipFlags struct {
 	startup     duration
 	uniqueNames bool
 
-	drain duration
-	poll  duration
-	force duration
+	leaving leavingFlags
 
 	labels       labels
 	capabilities []string
@@ -57,9 +55,7 @@ func (f *membershipFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.minNodes, "min-nodes", "how many nodes must have come, this one among them, before it stands for roles")
 	flags.Var(&f.startup, "startup-timeout", "how long to wait for --min-nodes before reporting it as a failure; default no limit")
 	flags.BoolVar(&f.uniqueNames, "unique-names", false, "do not start while another living node has the same name")
-	flags.Var(&f.drain, "drain-timeout", "how long work in flight may go on when the node drains or leaves; default 30s")
-	flags.Var(&f.poll, "drain-poll-interval", "accepted and not needed: the end of work in flight is seen at once")
-	flags.Var(&f.force, "force-after", "bound on leaving, after which the session is cut; default the drain timeout, the stop timeout and two leases")
+	f.leaving.register(flags)
 	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; may be repeated")
 	flags.StringArrayVar(&f.roles, "node-role", nil, "what this node is there for; may be repeated; default gateway, function, worker and scheduler")
@@ -67,6 +63,8 @@ func (f *membershipFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.httpPort, "http-port", "where this node serves HTTP, for others to know; default none")
 	flags.Var(&f.grpcPort, "grpc-port", "where this node serves gRPC, for others to know; default none")
 }
+
+func (f *membershipFlags) live() live { return f.leaving.live() }
 
 // refuse refuses the flags, with where their values come from, on a database
 // that has no registry of nodes.
@@ -96,16 +94,12 @@ func (f *membershipFlags) config() (cluster.Config, error) {
 		Heartbeat: cluster.HeartbeatConfig{
 			Interval: f.heartbeat.value, DeadThreshold: f.threshold.value, KeepDeadNodes: !f.markDead,
 		},
-		Shutdown: f.shutdown(),
+		Shutdown: f.leaving.config(),
 	}
 	for _, role := range f.roles {
 		joined.Roles = append(joined.Roles, cluster.NodeRole(role))
 	}
 	return joined, nil
-}
-
-func (f *membershipFlags) shutdown() cluster.ShutdownConfig {
-	return cluster.ShutdownConfig{DrainTimeout: f.drain.value, ForceAfter: f.force.value}
 }
 
 // number is a flag that reads an integer from 0 to a bound.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -71,8 +72,10 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 // with opens a node, runs fn with it as a service, and leaves. The context bounds
 // opening; when it ends afterwards, the node leaves and then the context of fn
 // ends, so that a member is seen to drain before its work ends.
-func (f *nodeFlags) with(ctx context.Context, config tenure.Config, join joiner, fn func(context.Context, *participant) error) error {
-	service, err := newService(f.flags, live{"log-level": f.log.setLevel}, config.Logger)
+func (f *nodeFlags) with(ctx context.Context, config tenure.Config, as membership, fn func(context.Context, *participant) error) error {
+	changeable := live{"log-level": f.log.setLevel}
+	maps.Copy(changeable, as.live())
+	service, err := newService(f.flags, changeable, config.Logger)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, join joiner,
 		return err
 	}
 	defer backend.Close()
-	p, err := join(ctx, backend, config)
+	p, err := as.join(ctx, backend, config)
 	if err != nil {
 		return err
 	}
@@ -105,5 +108,10 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, join joiner,
 	return errors.Join(err, leave())
 }
 
-// joiner opens a node on a database.
-type joiner func(ctx context.Context, opened backend, config tenure.Config) (*participant, error)
+// membership is how a node takes part in a cluster.
+type membership interface {
+	// join opens a node on a database.
+	join(ctx context.Context, opened backend, config tenure.Config) (*participant, error)
+	// live are the flags that can change afterwards.
+	live() live
+}

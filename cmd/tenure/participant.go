@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -24,7 +25,7 @@ func (f *membershipFlags) join(ctx context.Context, opened backend, config tenur
 	store, ok := opened.(*postgres.Backend)
 	if !ok {
 		config.UniqueName = f.uniqueNames
-		return openAlone(ctx, opened, config)
+		return alone{}.join(ctx, opened, config)
 	}
 	joined, err := f.config()
 	if err != nil {
@@ -34,11 +35,18 @@ func (f *membershipFlags) join(ctx context.Context, opened backend, config tenur
 	if err != nil {
 		return nil, err
 	}
+	if err := f.leaving.joined(member); err != nil {
+		return nil, errors.Join(err, member.Close(ctx))
+	}
 	return &participant{member.Node(), member}, nil
 }
 
-// openAlone opens a node that is no member of a cluster.
-func openAlone(ctx context.Context, opened backend, config tenure.Config) (*participant, error) {
+// alone is a node that is no member of a cluster.
+type alone struct{}
+
+func (alone) live() live { return nil }
+
+func (alone) join(ctx context.Context, opened backend, config tenure.Config) (*participant, error) {
 	node, err := tenure.Open(ctx, opened, config)
 	if err != nil {
 		return nil, err

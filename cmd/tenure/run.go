@@ -137,7 +137,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer server.close()
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
-	err = c.node.with(ctx, config, c.member.join, func(ctx context.Context, p *participant) error {
+	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
 		defer c.member.report(ctx, p, config.Logger)()
 		return stand(ctx, p.node, roles, election, func(record eventRecord) {

@@ -21,7 +21,8 @@ type belief struct {
 	roles int
 
 	nodes     []placement.Node
-	holders   map[string]uuid.UUID // nil until they were read
+	holders   map[string]uuid.UUID // who shall lead; nil until it was read who leads
+	leaders   map[string]uuid.UUID // who led when the last plan was made
 	changedAt time.Duration        // when a node came or went, or the belief was wrong
 	readAt    time.Duration        // when the holders were read last
 	cost      time.Duration        // of reading them
@@ -57,7 +58,7 @@ func (b *belief) learn(nodes []placement.Node, now time.Duration) bool {
 		return false
 	}
 	b.nodes, b.changedAt, b.settled = nodes, now, false
-	b.readBy(now + b.window())
+	b.nextRead = now + b.window()
 	return true
 }
 
@@ -74,14 +75,23 @@ func (b *belief) window() time.Duration {
 }
 
 // hear takes note of news that are not of nodes: a role may have become vacant,
-// or be reserved for this member. While a plan is coming true that is no news.
+// or be reserved for this member.
 func (b *belief) hear(now time.Duration) {
-	const busy = 20 // at most this part of the time is spent on reading
-	pause := 50 * time.Millisecond
-	if !b.settled {
-		pause = time.Second
+	const (
+		grace = 50 * time.Millisecond // it may be the first news of a death
+		busy  = 20                    // at most this part of the time is spent on reading
+	)
+	b.readBy(max(now+grace, b.readAt+busy*b.cost))
+}
+
+// giver returns the live node besides this member that led a role when the plan
+// was made, or uuid.Nil.
+func (b *belief) giver(role string) uuid.UUID {
+	leader, led := b.leaders[role]
+	if !led || leader == b.self || !slices.ContainsFunc(b.nodes, func(n placement.Node) bool { return n.ID == leader }) {
+		return uuid.Nil
 	}
-	b.readBy(max(now, b.readAt+max(pause, busy*b.cost)))
+	return leader
 }
 
 // member returns the participant that this member is, if it is one.
@@ -107,7 +117,7 @@ func (b *belief) believe(plan placement.Plan) {
 			holders[u.Role] = node
 		}
 	}
-	b.holders = holders
+	b.leaders, b.holders = b.holders, holders
 }
 
 // adopt finds the roles that this member takes although they belong to others,

@@ -31,6 +31,7 @@ type steering struct {
 	rests     map[string]rest
 	surprised bool          // a role went to others without having been planned to
 	moving    bool          // roles are being handed over
+	ahead     bool          // there are more roles to come than this member stands for
 	edition   int           // counts the plans
 	again     time.Duration // when to apply the plan again, although nothing has changed
 }
@@ -122,8 +123,8 @@ func (s *steering) loop(ctx context.Context) error {
 			if heard = false; b.holders != nil {
 				s.replan()
 			}
-		case heard && changed != last || s.wasSurprised():
-			heard = false // the registry was read since, and the news is not there
+		case s.wasSurprised(), heard && changed != last && b.settled: // while a plan is coming true, that makes the news
+			heard = false
 			b.hear(now)
 		}
 		last = changed

@@ -18,6 +18,9 @@ import (
 const (
 	moveBatch = 64
 	movePause = 250 * time.Millisecond
+	// moveAhead is for how many of the roles that another gives a member stands
+	// at a time, in the order in which they are given.
+	moveAhead = 2 * moveBatch
 )
 
 // gift is a role to hand over, to nobody if no node may lead it.
@@ -38,6 +41,9 @@ func (s *steering) apply(now time.Duration) (time.Duration, error) {
 	s.again = math.MaxInt64
 	later := func(at time.Duration) { s.again = min(s.again, at) }
 	var gifts []gift
+	gate, awaited := make(chan struct{}), map[uuid.UUID]int{}
+	defer close(gate)
+	s.ahead = false
 	for _, name := range s.names {
 		target, placed := s.plan.Placed[name]
 		here := placed && target == b.self
@@ -49,11 +55,20 @@ func (s *steering) apply(now time.Duration) (time.Duration, error) {
 			}
 		}
 		seat, rest := s.seats[name], s.rests[name]
+		tooEarly := false
+		if here && (seat == nil || seat.election.State() != tenure.Leading) {
+			if giver := b.giver(name); giver != uuid.Nil {
+				awaited[giver]++
+				tooEarly = awaited[giver] > moveAhead
+			}
+		}
 		switch {
 		case here && seat == nil && rest.until > now:
 			later(rest.until)
+		case here && seat == nil && tooEarly:
+			s.ahead = true
 		case here && seat == nil && !rest.done:
-			if err := s.stand(name); err != nil {
+			if err := s.stand(name, gate); err != nil {
 				return 0, err
 			}
 		case here || seat == nil || seat.giving:

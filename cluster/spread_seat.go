@@ -27,8 +27,9 @@ type rest struct {
 	done  bool          // for good: work said so
 }
 
-// stand begins to stand for a role. Under the spread's mutex.
-func (s *steering) stand(name string) error {
+// stand begins to stand for a role when the gate is opened: roles that are taken
+// at once take fewer statements. Under the spread's mutex.
+func (s *steering) stand(name string, gate <-chan struct{}) error {
 	election := s.elections[name]
 	if election == nil {
 		var err error
@@ -43,6 +44,7 @@ func (s *steering) stand(name string) error {
 	s.seats[name] = seat
 	s.group.Go(func() {
 		defer stop()
+		<-gate
 		s.occupy(ctx, seat)
 	})
 	return nil
@@ -52,6 +54,7 @@ func (s *steering) stand(name string) error {
 func (s *steering) occupy(ctx context.Context, seat *seat) {
 	var early, done, asked bool
 	err := seat.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		s.entered()
 		err := s.work(ctx, term)
 		early, done = ctx.Err() == nil, errors.Is(err, tenure.Done)
 		asked = errors.Is(context.Cause(ctx), tenure.ErrHandedOver) || errors.Is(context.Cause(ctx), tenure.ErrSteppedDown)
@@ -84,6 +87,16 @@ func (s *steering) occupy(ctx context.Context, seat *seat) {
 	s.dirty = true
 	s.broadcast()
 	s.poke()
+}
+
+// entered makes room for the next roles that others give.
+func (s *steering) entered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ahead {
+		s.dirty = true
+		s.poke()
+	}
 }
 
 // handOver gives the seat's role to another node, or to nobody, and waits until

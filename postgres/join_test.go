@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 func named(name string) func(*peerOptions) {
@@ -75,27 +76,43 @@ func TestNameWhileAnotherJoins(t *testing.T) {
 	}
 }
 
+// All have looked for the name, or wait for that, before the first can write its
+// row.
 func TestNodesThatJoinAtOnceWithOneName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	if err := b.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	const rivals = 6
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rivals = 4
 	var (
-		start = make(chan struct{})
+		name  = b.config.Schema
 		group sync.WaitGroup
 		errs  [rivals]error
-		nodes [rivals]uuid.UUID
 	)
 	for i := range rivals {
-		nodes[i] = uuid.New()
+		id := uuid.New()
+		// A row that is being written: who writes it too has to wait.
+		_, err := tx.Exec(t.Context(), b.names.sql(`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+			VALUES ($1, 0, '', '', 1, 0, now())`), id)
+		if err != nil {
+			t.Fatal(err)
+		}
 		group.Go(func() {
-			<-start
-			_, errs[i] = tryOpen(t, b, named("worker-0"), func(o *peerOptions) { o.id = nodes[i] })
+			_, errs[i] = tryOpen(t, b, named(name), func(o *peerOptions) {
+				o.id, o.timing.RefreshInterval, o.timing.Lease = id, patience, 3*patience
+			})
 		})
 	}
-	close(start)
+	eventually(t, b, "SELECT count(*) = $2 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'",
+		applicationName("tenure", name+" session"), rivals)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	group.Wait()
 	won := 0
 	for _, err := range errs {

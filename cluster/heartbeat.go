@@ -151,7 +151,7 @@ func (h *HeartbeatLoop) measure(ctx context.Context, meter *meter) {
 // their lease has made known to all. While there is none, which is nearly
 // always, it asks no database.
 func (h *HeartbeatLoop) markDead(ctx context.Context) {
-	if !h.view.anySilent(h.config.DeadThreshold) {
+	if h.view.longestSilence() <= h.config.DeadThreshold {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)

@@ -139,8 +139,9 @@ func (m *Member) Node() *tenure.Node { return m.node }
 func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
 
 // Nodes returns the nodes of the cluster as this member knows them, the dead
-// among them, in the order in which they came. It asks no database. See
-// [Registry] for what the database says.
+// among them, those of older sessions first. It asks no database: while the
+// member has no session, it knows of no changes. See [Registry] for what the
+// database says.
 func (m *Member) Nodes() []NodeInfo {
 	members, _ := m.view.members()
 	return newNodeInfos(members)
@@ -154,10 +155,10 @@ func (m *Member) Nodes() []NodeInfo {
 // tenure.ErrInvalidConfig. Other errors are those of Drain, Undrain and
 // [tenure.Node.Describe].
 func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
-	switch {
-	case status == Draining:
+	switch status {
+	case Draining:
 		return m.Drain(ctx)
-	case status == Active:
+	case Active:
 		m.readiness.meet()
 		if m.node.Description().Status == Draining {
 			return m.Undrain(ctx)

@@ -24,15 +24,12 @@ type view struct {
 
 	mu      sync.Mutex
 	seen    []tenure.Member // replaced, never changed
-	silent  []silence       // replaced, never changed
+	silence time.Duration   // the longest of a node that nobody has marked as dead
 	readAt  time.Duration   // when the reading began, on the monotonic clock
 	reading uint64          // counts the readings
 	changed chan struct{}   // closed at the next reading
 	failure error           // of the last attempt to read, if it failed
 }
-
-// silence is that of a node which nobody has marked as dead.
-type silence struct{ length, lease time.Duration }
 
 func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock tenure.Clock, log *slog.Logger) *view {
 	return &view{ask: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
@@ -53,17 +50,12 @@ func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, ch
 	return newNodeInfos(v.seen), v.readAt, v.reading > 0, v.changed
 }
 
-// anySilent reports whether a node, at the last reading, was silent for longer
-// than the threshold and its lease without being marked as dead.
-func (v *view) anySilent(threshold time.Duration) bool {
+// longestSilence returns for how long, at the last reading, a node was silent
+// that is dead without being marked so; 0 if there is none.
+func (v *view) longestSilence() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, s := range v.silent {
-		if s.length > max(threshold, s.lease) {
-			return true
-		}
-	}
-	return false
+	return v.silence
 }
 
 // read reads the registry once.
@@ -76,10 +68,10 @@ func (v *view) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.silent = nil
+	v.silence = 0
 	for i := range members {
 		if m := &members[i]; unmarked(*m) {
-			v.silent = append(v.silent, silence{m.SilentFor, m.Lease})
+			v.silence = max(v.silence, m.SilentFor)
 			m.Status = tenure.StatusDead
 		}
 	}

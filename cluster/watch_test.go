@@ -61,6 +61,32 @@ type deaf struct{ cluster.Store }
 
 var _ tenure.Listener = (*postgres.Backend)(nil) // what deaf takes away
 
+func TestWatchGoesOnWhenItsConnectionsAreLost(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	site.join("a", cluster.Config{})
+	application := cluster.NewNodeID().String()
+	db, err := postgres.New(site.dsn, postgres.Config{Schema: site.schema, ApplicationName: application})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	changes := cluster.Watch(ctx, db, tenure.Config{Logger: logger(t), CheckInterval: 100 * time.Millisecond}, cluster.Filter{})
+	defer func() {
+		cancel()
+		ends(t, changes)
+	}()
+	if first := receive(t, changes); len(first.Nodes) != 1 {
+		t.Fatalf("first came %+v", first)
+	}
+	site.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 || '%'", application)
+	b := site.join("b", cluster.Config{})
+	if change := receive(t, changes); change.Kind != cluster.Joined || change.Node.ID != b.ID() {
+		t.Errorf("then came %+v", change)
+	}
+}
+
 func TestWatchEndsWithItsContextAndWithTheMember(t *testing.T) {
 	t.Parallel()
 	a := newSite(t).join("a", cluster.Config{})

@@ -237,6 +237,9 @@ func TestWatcherTellsWhyANodeLeft(t *testing.T) {
 	draining.Status = tenure.StatusDraining
 	dead.SilentFor = dead.Lease + 1 // and nobody has marked it
 	s.show(draining, dead)
+	if members, _ := s.view.members(); members[1].Status != Dead {
+		t.Errorf("a node that was silent for longer than its lease is %s", members[1].Status)
+	}
 	if change := expect(t, changes, Left, "a", "b", "c"); change.Node.Status != Draining {
 		t.Errorf("a left as %s", change.Node.Status)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ErrDied: the node died before it had done what it was asked to. It matches
-// tenure.ErrUnknownNode.
+// ErrDied says that the node died before it had done what it was asked to. It
+// matches tenure.ErrUnknownNode.
 var ErrDied = fmt.Errorf("%w: it died", tenure.ErrUnknownNode)
 
 // followInterval is how often the database is asked how far a node is, in case

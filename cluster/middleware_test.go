@@ -19,17 +19,25 @@ func (n node) serve(next http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-func get(t testing.TB, url string) (*http.Response, error) {
+// answer is what a client got.
+type answer struct {
+	status     int
+	retryAfter string
+	closed     bool // the connection, by the server
+}
+
+func get(t testing.TB, url string) (answer, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(within(t), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err == nil {
-		t.Cleanup(func() { _ = response.Body.Close() })
+	if err != nil {
+		return answer{}, err
 	}
-	return response, err
+	defer func() { _ = response.Body.Close() }()
+	return answer{response.StatusCode, response.Header.Get("Retry-After"), response.Close}, nil
 }
 
 func TestHandlerRefusesWhileDraining(t *testing.T) {
@@ -46,21 +54,21 @@ func TestHandlerRefusesWhileDraining(t *testing.T) {
 		_, _ = io.WriteString(w, "done")
 	})
 	slow := start(func() error {
-		response, err := get(t, server.URL+"/slow")
-		if err == nil && response.StatusCode != http.StatusOK {
-			t.Errorf("the request in flight got %s", response.Status)
+		got, err := get(t, server.URL+"/slow")
+		if err == nil && got.status != http.StatusOK {
+			t.Errorf("the request in flight got %d", got.status)
 		}
 		return err
 	})
 	<-entered
 	drained := start(func() error { return b.Drain(within(t)) })
 	b.seesStatus(b.ID(), cluster.Draining)
-	response, err := get(t, server.URL)
+	got, err := get(t, server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !response.Close {
-		t.Errorf("while draining: %s, headers %v, connection closed %v", response.Status, response.Header, response.Close)
+	if got.status != http.StatusServiceUnavailable || got.retryAfter == "" || !got.closed {
+		t.Errorf("while draining: %+v", got)
 	}
 	if b.InFlight().Count() != 1 {
 		t.Errorf("%d requests in flight; want 1", b.InFlight().Count())
@@ -75,8 +83,8 @@ func TestHandlerRefusesWhileDraining(t *testing.T) {
 	if err := b.Undrain(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	if response, err := get(t, server.URL); err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("after Undrain: %v, %v", response, err)
+	if got, err := get(t, server.URL); err != nil || got.status != http.StatusOK {
+		t.Errorf("after Undrain: %+v, %v", got, err)
 	}
 }
 

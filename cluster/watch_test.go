@@ -22,7 +22,7 @@ func TestWatchOfAProgramThatIsNoMember(t *testing.T) {
 			site := newSite(t)
 			gateway := site.join("gateway", cluster.Config{Roles: []cluster.NodeRole{cluster.Gateway}})
 			ctx, cancel := context.WithCancel(t.Context())
-			config := tenure.Config{Logger: logger(t)}
+			config := tenure.Config{Logger: logger(t), CheckInterval: time.Hour}
 			if name == "asking" {
 				config.CheckInterval = 50 * time.Millisecond
 			}

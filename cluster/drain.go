@@ -39,6 +39,7 @@ type evacuator struct {
 type drain struct {
 	until  time.Duration // on the monotonic clock: when waiting for work in flight ends
 	cancel context.CancelFunc
+	worked chan struct{} // closed when work in flight is not waited for any more
 	done   chan struct{} // closed when the run has ended
 	err    error         // of the run, once it has ended
 	target uuid.UUID     // where roles are handed to, if asked; under the departure's mutex
@@ -112,7 +113,7 @@ func (m *Member) startDrain(ctx context.Context, target uuid.UUID, leaving bool)
 	}
 	if d.drain == nil || d.drain.failed() {
 		life, cancel := context.WithCancel(m.life)
-		run := &drain{cancel: cancel, done: make(chan struct{})}
+		run := &drain{cancel: cancel, worked: make(chan struct{}), done: make(chan struct{})}
 		run.until = m.node.Clock().Now().Mono + m.policy.Load().DrainTimeout
 		d.inFlight.drain()
 		begun := m.run(func() {
@@ -170,15 +171,12 @@ func (d *departure) yieldTurn() { <-d.turn }
 func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	node, log := m.node, m.node.Logger()
 	log.Info("draining", "in_flight", m.InFlight().Count(), "leads", m.leads())
-	err := node.Describe(ctx, func(d *tenure.Description) {
-		if d.Status != Draining {
-			d.Status, d.Drained = Draining, false
-		}
-	})
-	if err != nil && ctx.Err() == nil {
-		log.Warn("telling the others that this node drains failed; they will hear of it when there is a session", "error", err)
+	if err := m.tellDraining(ctx); err != nil && ctx.Err() == nil {
+		log.Warn("telling the others that this node drains failed; they will hear of it when the database answers", "error", err)
 	}
-	if err := m.awaitWork(ctx, run); err != nil {
+	err := m.awaitWork(ctx, run)
+	close(run.worked)
+	if err != nil {
 		return m.interrupted(err)
 	}
 	m.evacuate(ctx)
@@ -198,6 +196,25 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	log.Info("drained", "in_flight", m.InFlight().Count())
 	return m.workLeft("draining")
 }
+
+// tellPatience is how long the work waits for the others to be told that the node
+// drains. The session tells them before it frees a role, however long that takes;
+// but a database that does not answer must not keep the work from ending.
+const tellPatience = time.Second
+
+// tellDraining makes the node draining.
+func (m *Member) tellDraining(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer m.node.Clock().AfterFunc(tellPatience, func() { cancel(errNotAnswered) })()
+	return m.node.Describe(ctx, func(d *tenure.Description) {
+		if d.Status != Draining {
+			d.Status, d.Drained = Draining, false
+		}
+	})
+}
+
+var errNotAnswered = fmt.Errorf("%w: no answer within %v", tenure.ErrDatabase, tellPatience)
 
 // destination returns where roles are handed to, if somebody asked.
 func (d *departure) destination(run *drain) uuid.UUID {

@@ -4,6 +4,7 @@ package sim
 const (
 	registryTrue = 9  // every member knows of every node whether it lives and serves
 	serversLead  = 10 // only a node in service begins a term, and a drained one leads nothing
+	fairShares   = 11 // who share roles lead all of them, fairly, and move as few as possible
 )
 
 // begins checks invariant 10 where a term begins. What the node itself thinks of

@@ -15,7 +15,8 @@ type Member struct {
 	Config   tenure.Config // without Name, Clock, Logger and Retry
 	Election tenure.ElectionConfig
 	Work     Work
-	Cluster  *cluster.Config // if set, the process is a member of a cluster
+	Cluster  *cluster.Config       // if set, the process is a member of a cluster
+	Spread   *cluster.SpreadConfig // if set, the members share the roles; without Roles
 
 	// Wrap, if set, puts something between the engine and the database or the
 	// clock: an engine that is broken on purpose.
@@ -78,16 +79,10 @@ func (p *Process) live(member Member) {
 	}
 	var standing sync.WaitGroup
 	defer standing.Wait()
-	for _, role := range w.roleNames {
-		election, err := node.ElectionWith(tenure.NamedRole(role), member.Election)
-		if err != nil {
-			panic(err) // the roles of a world are distinct and valid
-		}
-		w.mu.Lock()
-		p.elections[role] = election
-		w.mu.Unlock()
-		rnd := w.stream(p.name + " work on " + role)
-		standing.Go(func() { p.stand(running, election, member.Work, rnd) })
+	if member.Spread != nil {
+		standing.Go(func() { p.share(running, member) })
+	} else {
+		p.standForAll(running, member, &standing)
 	}
 	<-p.ctx.Done()
 	if byContext {
@@ -105,23 +100,20 @@ func (p *Process) live(member Member) {
 	}
 }
 
-// open opens the node of the process, and joins the cluster if there is one.
-func (p *Process) open(store cluster.Store, config tenure.Config, join *cluster.Config) (*tenure.Node, func(context.Context) error, error) {
-	if join == nil {
-		node, err := tenure.Open(p.ctx, store, config)
+// standForAll stands for every role of the world.
+func (p *Process) standForAll(ctx context.Context, member Member, standing *sync.WaitGroup) {
+	w := p.machine.world
+	for _, role := range w.roleNames {
+		election, err := p.node.ElectionWith(tenure.NamedRole(role), member.Election)
 		if err != nil {
-			return nil, nil, err
+			panic(err) // the roles of a world are distinct and valid
 		}
-		return node, node.Close, nil
+		w.mu.Lock()
+		p.elections[role] = election
+		w.mu.Unlock()
+		rnd := w.stream(p.name + " work on " + role)
+		standing.Go(func() { p.stand(ctx, election, member.Work, rnd) })
 	}
-	member, err := cluster.Join(p.ctx, store, config, *join)
-	if err != nil {
-		return nil, nil, err
-	}
-	p.machine.world.mu.Lock()
-	defer p.machine.world.mu.Unlock()
-	p.member = member
-	return member.Node(), member.Close, nil
 }
 
 // stand runs an election, again if it stops by itself. It begins at an instant
@@ -223,27 +215,6 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 		}
 		p.log("stepped down from %s: %v", r.Role, err)
 	})
-}
-
-// drain takes the process out of service, as its program would.
-func (p *Process) drain(patience time.Duration) {
-	if p.node == nil {
-		return
-	}
-	p.do(func() {
-		ctx, cancel := p.patient(patience)
-		defer cancel()
-		p.log("drains")
-		p.log("drained: %v", p.node.Drain(ctx, nil))
-	})
-}
-
-// undrain takes it back.
-func (p *Process) undrain() {
-	if p.node == nil {
-		return
-	}
-	p.do(func() { p.log("serves again: %v", p.node.Undrain(p.ctx)) })
 }
 
 // patient returns a context of the process that ends after a time on its clock.

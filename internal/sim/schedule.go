@@ -120,7 +120,19 @@ func (s Schedule) drawCluster(p *plan) {
 			DeadThreshold: pick(rnd, lease/2, 2*lease),
 			KeepDeadNodes: rnd.chance(0.2),
 		},
+		Shutdown: cluster.ShutdownConfig{HandOver: rnd.chance(0.5)},
 	}
+	if rnd.chance(0.5) {
+		return
+	}
+	p.roles = nil
+	for i := range 4 + rnd.below(8) {
+		p.roles = append(p.roles, fmt.Sprintf("part/%d", i))
+	}
+	p.member.Spread = &cluster.SpreadConfig{MoveDelay: pick(rnd, time.Millisecond, time.Second), Election: p.member.Election}
+	p.member.Config.CheckInterval = pick(rnd, lease/4, lease/2)
+	p.member.Work.Term = 0     // who returns early lets others lead for a long time
+	p.member.Config.Settle = 0 // as does who has to wait for longer than an interval
 }
 
 // Run runs the schedule to its end or to the first violation, and fills in the

@@ -113,15 +113,33 @@ func (d *departure) refuse() {
 func (m *Member) performShutdown(ctx context.Context) error {
 	run, err := m.startDrain(ctx, uuid.Nil, true)
 	if err == nil {
-		select {
-		case <-run.done:
-			err = run.err
-		case <-ctx.Done():
-		}
+		err = m.awaitDrain(ctx, run)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrShutdown) {
 		m.node.Logger().Warn("draining failed; leaving all the same", "error", err)
 	}
 	err = m.Close(ctx)
 	return errors.Join(err, m.workLeft("shutting down"))
+}
+
+// awaitDrain waits until the node may be closed: without a session that is so
+// when work in flight has ended, since there is nothing to hand over.
+func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
+	news, stop := m.node.News()
+	defer stop()
+	worked := run.worked
+	for {
+		select {
+		case <-run.done:
+			return run.err
+		case <-worked:
+			worked = nil
+		case <-news: // among it, that the session has ended
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if worked == nil && !m.node.Connected() {
+			return nil
+		}
+	}
 }

@@ -223,3 +223,26 @@ func TestCloseDuringADrain(t *testing.T) {
 		t.Errorf("Shutdown after Close: %v", err)
 	}
 }
+
+// Without a database there is nobody to hand over to, and nothing to wait for
+// but work in flight.
+func TestShutdownWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	site.join("a", cluster.Config{})
+	b := site.join("b", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true, ForceAfter: time.Hour}})
+	leads(t, b.stand("r"))
+	end := b.works()
+	finished := start(func() error { return b.Shutdown(within(t)) })
+	<-b.Stopping()
+	b.store.kill()
+	select {
+	case err := <-finished:
+		t.Errorf("Shutdown returned while work was in flight: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	end()
+	if err := result(t, finished); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}

@@ -138,8 +138,9 @@ func (r *ring) kill(nodes ...int) time.Duration {
 }
 
 // soon is how long a death may take to be seen where healthy nodes watch. On an
-// idle machine it takes 5 to 50 ms.
-const soon = 500 * time.Millisecond
+// idle machine it takes 5 to 50 ms, and on no machine as long as a lease, which
+// is when it is seen if nobody watches.
+const soon = 2 * time.Second
 
 func (r *ring) died(what string, took, limit time.Duration) {
 	r.t.Helper()

@@ -16,7 +16,7 @@ import (
 // taken, so that roles do not wait, led by nobody, behind others; but it does not
 // wait long for work that is slow to return, or for a node that is.
 const (
-	moveBatch = 64
+	moveBatch = 32
 	movePause = 250 * time.Millisecond
 	// moveAhead is for how many of the roles that another gives a member stands
 	// at a time, in the order in which they are given.

@@ -236,3 +236,113 @@ func TestSpreadDrains(t *testing.T) {
 	}
 	until(t, "shared by those that are left", []*sharer{sharers[0], sharers[2]}, all(9, 4, 5))
 }
+
+// A hand-over that somebody asks for by hand goes to a node that did not stand
+// for the role.
+func TestSpreadFollowsHandOvers(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
+	a := site.join("a", cluster.Config{}, brief).share(config, idle)
+	b := site.join("b", cluster.Config{}, brief).share(config, idle)
+	held := until(t, "shared", []*sharer{a, b}, all(4, 2, 2))
+	role := held["a"][0]
+	err := site.store().Request(within(t), tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: b.ID().UUID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "handed over", []*sharer{a, b}, func(held map[string][]string) bool { return slices.Contains(held["b"], role) })
+}
+
+// Roles whose node does not lead them are led by others.
+func TestSpreadLeadsInTheStead(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
+	refuse := func(context.Context, *tenure.Term) error { return tenure.Done }
+	a := site.join("a", cluster.Config{}, brief).share(config, idle)
+	until(t, "led by the only one", []*sharer{a}, all(4, 4))
+	b := site.join("b", cluster.Config{}, brief).share(config, refuse)
+	plan := until(t, "given away", []*sharer{a, b}, func(held map[string][]string) bool { return len(held["a"]) == 2 })
+	if len(plan["b"]) > 2 {
+		t.Errorf("b leads %v", plan["b"])
+	}
+	until(t, "led in the stead of the other", []*sharer{a, b}, all(4, 0, 4))
+}
+
+// Work that returns early leads again, later.
+func TestSpreadLeadsAgain(t *testing.T) {
+	t.Parallel()
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)}
+	terms := make(chan *tenure.Term, 10)
+	fail := func(_ context.Context, term *tenure.Term) error {
+		terms <- term
+		return errors.New("no luck")
+	}
+	a := newSite(t).join("a", cluster.Config{}, brief).share(config, fail)
+	var last time.Time
+	for range 3 {
+		select {
+		case <-terms:
+		case <-time.After(patience):
+			t.Fatal("the role is not led again")
+		}
+		if interval := a.Node().Timing().CheckInterval; time.Since(last) < interval/2 {
+			t.Errorf("led again after %v", time.Since(last))
+		}
+		last = time.Now()
+	}
+}
+
+func TestSpreadRunsOnce(t *testing.T) {
+	t.Parallel()
+	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)}
+	a := newSite(t).join("a", cluster.Config{}, brief).share(config, idle)
+	until(t, "led", []*sharer{a}, all(1, 1))
+	if err := a.Run(within(t), idle); !errors.Is(err, tenure.ErrStarted) {
+		t.Errorf("a second run: %v", err)
+	}
+	if err := a.Close(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.stop(); err != nil && !errors.Is(err, tenure.ErrClosed) {
+		t.Errorf("the run of a closed member: %v", err)
+	}
+}
+
+func TestSpreadConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	member := newSite(t).join("a", cluster.Config{}, brief)
+	good := cluster.Partitions("orders", 1)
+	for name, test := range map[string]struct {
+		name   string
+		config cluster.SpreadConfig
+		want   error
+	}{
+		"name":       {"", cluster.SpreadConfig{Roles: good}, tenure.ErrInvalidRole},
+		"weight":     {"orders", cluster.SpreadConfig{Roles: good, Weight: -1}, tenure.ErrInvalidConfig},
+		"move delay": {"orders", cluster.SpreadConfig{Roles: good, MoveDelay: -1}, tenure.ErrInvalidConfig},
+		"role":       {"orders", cluster.SpreadConfig{Roles: []cluster.SpreadRole{{}}}, tenure.ErrInvalidRole},
+		"twice":      {"orders", cluster.SpreadConfig{Roles: slices.Concat(good, good)}, tenure.ErrInvalidConfig},
+	} {
+		if _, err := member.Spread(test.name, test.config); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// awaitDefinition waits until the definition of the shared roles is stored.
+func awaitDefinition(t *testing.T, store cluster.Store) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.Now().Add(patience); ; <-tick.C {
+		_, err := cluster.PlanRebalance(t.Context(), store, "orders")
+		if !errors.Is(err, cluster.ErrUnknownSpread) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatal(err)
+		}
+	}
+}

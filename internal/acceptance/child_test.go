@@ -45,8 +45,9 @@ type report struct {
 	At    int64  // nanoseconds since 1970
 	Last  int64  // follow: the last look that said "leader"
 	Term  int64
-	Lead  bool   // gap, committed: what the first look after it said
-	Error string // committed
+	Lead  bool    // gap, committed: what the first look after it said
+	Error string  // committed
+	Times []int64 // see childSpread
 }
 
 var printing sync.Mutex
@@ -65,7 +66,11 @@ func tell(r report) {
 func runChild(kind string) int {
 	var o order
 	err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o)
-	if err == nil {
+	switch {
+	case err != nil:
+	case kind == childSpread:
+		err = shareRoles(o)
+	default:
 		err = lead(kind, o)
 	}
 	if err != nil {

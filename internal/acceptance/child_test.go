@@ -45,9 +45,10 @@ type report struct {
 	At    int64  // nanoseconds since 1970
 	Last  int64  // follow: the last look that said "leader"
 	Term  int64
-	Lead  bool    // gap, committed: what the first look after it said
-	Error string  // committed
-	Times []int64 // see childSpread
+	Lead  bool   // gap, committed: what the first look after it said
+	Error string // committed
+	Node  string // see childMember
+	Known statuses
 }
 
 var printing sync.Mutex
@@ -68,8 +69,8 @@ func runChild(kind string) int {
 	err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o)
 	switch {
 	case err != nil:
-	case kind == childSpread:
-		err = shareRoles(o)
+	case kind == childMember:
+		err = joinCluster(o)
 	default:
 		err = lead(kind, o)
 	}
@@ -96,11 +97,7 @@ func lead(kind string, o order) error {
 	count := &counter{wanted: o.Roles}
 	var first *tenure.Election
 	for i := range o.Roles {
-		name := role
-		if i > 0 {
-			name = fmt.Sprintf("%s-%04d", role, i)
-		}
-		e, err := node.Election(tenure.NamedRole(name))
+		e, err := node.Election(tenure.NamedRole(roleName(i)))
 		if err != nil {
 			return err
 		}

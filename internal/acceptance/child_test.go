@@ -45,9 +45,10 @@ type report struct {
 	At    int64  // nanoseconds since 1970
 	Last  int64  // follow: the last look that said "leader"
 	Term  int64
-	Lead  bool   // gap, committed: what the first look after it said
-	Error string // committed
-	Node  string // see childMember
+	Lead  bool    // gap, committed: what the first look after it said
+	Error string  // committed
+	Times []int64 // see childSpread
+	Node  string  // see childMember
 	Known statuses
 }
 
@@ -69,6 +70,8 @@ func runChild(kind string) int {
 	err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o)
 	switch {
 	case err != nil:
+	case kind == childSpread:
+		err = shareRoles(o)
 	case kind == childMember:
 		err = joinCluster(o)
 	default:

@@ -62,3 +62,13 @@ func (s *forgetfulSession) Members() (_ []tenure.Member, err error) {
 	}
 	return append([]tenure.Member(nil), s.read...), err
 }
+
+// knowNoHolders tells those who share roles that nobody leads any, so that they
+// deal them out anew whenever somebody comes.
+func knowNoHolders(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &obliviousSession{s}
+}
+
+type obliviousSession struct{ registering }
+
+func (s *obliviousSession) Holders([]string) ([]tenure.Holder, error) { return nil, nil }

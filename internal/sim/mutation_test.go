@@ -34,6 +34,7 @@ var mutations = []struct {
 	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{NoBurial: true}}, 100},
 	{"a new status is not told", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{SilentChanges: true}}, 100},
 	{"the registry is read once", []int{registryTrue}, Schedule{Cluster: true, Wrap: wrapping(readOnce)}, 10},
+	{"who leads is not known", []int{fairShares}, Schedule{Cluster: true, Wrap: wrapping(knowNoHolders)}, 40},
 }
 
 func TestMutations(t *testing.T) {

@@ -115,6 +115,13 @@ func TestUniqueNames(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	<-first.done
 	place.run(t, "--role", "billing", "--name", "one", "--unique-names").await("acquired")
+
+	dsn := "sqlite:" + t.TempDir() + "/leases.db" // leases know their nodes, too
+	launch(t, "run", "--role", "billing", "--name", "one", "-o", "json", "--dsn", dsn).await("acquired")
+	got = invoke(t, "run", "--role", "billing", "--name", "one", "--unique-names", "--dsn", dsn).want(t, exitUsage)
+	if !strings.Contains(got.stderr, "another living node has this name") {
+		t.Errorf("%q", got.stderr)
+	}
 }
 
 // TestShutdownIsPolite: a node that is asked to end is seen to drain before its

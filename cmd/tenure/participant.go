@@ -31,6 +31,9 @@ func (f *membershipFlags) join(ctx context.Context, opened backend, config tenur
 	if err != nil {
 		return nil, err
 	}
+	if joined.Heartbeat.Interval == 0 && config.RefreshInterval > defaultHeartbeat {
+		joined.Heartbeat.Interval = config.RefreshInterval // the default outranks no flag
+	}
 	member, err := cluster.Join(ctx, store, config, joined)
 	if err != nil {
 		return nil, err
@@ -40,6 +43,9 @@ func (f *membershipFlags) join(ctx context.Context, opened backend, config tenur
 	}
 	return &participant{member.Node(), member}, nil
 }
+
+// defaultHeartbeat is that of cluster.HeartbeatConfig.
+const defaultHeartbeat = 5 * time.Second
 
 // alone is a node that is no member of a cluster.
 type alone struct{}

@@ -197,8 +197,8 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	return m.workLeft("draining")
 }
 
-// tellPatience is how long the work waits for the others to be told that the node
-// drains. The session tells them before it frees a role, however long that takes;
+// tellPatience is the most that the work waits for the others to be told that the
+// node drains, where a refresh interval is not shorter. The session tells them before it frees a role, however long that takes;
 // but a database that does not answer must not keep the work from ending.
 const tellPatience = time.Second
 
@@ -206,7 +206,8 @@ const tellPatience = time.Second
 func (m *Member) tellDraining(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer m.node.Clock().AfterFunc(tellPatience, func() { cancel(errNotAnswered) })()
+	patience := min(tellPatience, m.node.Timing().RefreshInterval)
+	defer m.node.Clock().AfterFunc(patience, func() { cancel(errNotAnswered) })()
 	return m.node.Describe(ctx, func(d *tenure.Description) {
 		if d.Status != Draining {
 			d.Status, d.Drained = Draining, false
@@ -214,7 +215,7 @@ func (m *Member) tellDraining(ctx context.Context) error {
 	})
 }
 
-var errNotAnswered = fmt.Errorf("%w: no answer within %v", tenure.ErrDatabase, tellPatience)
+var errNotAnswered = fmt.Errorf("%w: it does not answer", tenure.ErrDatabase)
 
 // destination returns where roles are handed to, if somebody asked.
 func (d *departure) destination(run *drain) uuid.UUID {

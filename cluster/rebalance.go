@@ -141,8 +141,8 @@ const (
 // Apply moves the roles: it asks their leaders, in the name of by, to hand them
 // over, some at a time, and follows each until another leads. progress, if not
 // nil, is called with the number of roles that were asked for so far. It returns
-// when all are led again, or the context ends, with an error then. A role whose
-// leader has changed since the plan was made is left alone. Roles that could not
+// when others lead all of them, or the context ends, with an error then. A role
+// whose leader has changed since the plan was made is left alone. Roles that could not
 // be asked for are named in the error; the others move all the same.
 func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progress func(moved int)) error {
 	clock := tenure.SystemClock()
@@ -154,10 +154,9 @@ func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progre
 		if moved > 0 {
 			wait(ctx, clock, rebalancePause, nil)
 		}
-		pending, err := requestMoves(ctx, store, by, batch)
-		failed = errors.Join(failed, err)
-		if err := awaitMoves(ctx, store, clock, pending); err != nil {
-			return fmt.Errorf("rebalancing: %d of %d roles were asked for: %w", moved+len(batch), len(p.Moves), errors.Join(failed, err))
+		failed = errors.Join(failed, applyBatch(ctx, store, clock, by, batch))
+		if ctx.Err() != nil {
+			return fmt.Errorf("rebalancing: %d of %d roles were asked for: %w", moved+len(batch), len(p.Moves), failed)
 		}
 		moved += len(batch)
 		if progress != nil {
@@ -184,51 +183,50 @@ func alternate(moves []Move) []Move {
 	return ordered
 }
 
-// requestMoves asks for the roles of a batch whose leaders are still the same and returns
-// which these were.
-func requestMoves(ctx context.Context, store Store, by string, batch []Move) (asked []Move, err error) {
-	leaders, err := leadersOf(ctx, store, batch)
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	for _, move := range batch {
-		if leaders[move.Role] != move.From {
-			continue
-		}
-		err := store.Request(ctx, tenure.Request{
-			Kind: tenure.RequestHandOver, Role: move.Role, Target: move.To.UUID(), By: by,
-		})
-		switch {
-		case err == nil:
-			asked = append(asked, move)
-		case !errors.Is(err, tenure.ErrNoLeader):
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", move.Role, err))
-		}
-	}
-	return asked, failed
-}
+var errUnfinished = errors.New("some roles have not moved yet")
 
-// awaitMoves waits until others lead the roles.
-func awaitMoves(ctx context.Context, store Store, clock tenure.Clock, moves []Move) error {
-	for len(moves) > 0 {
+// applyBatch asks for the roles of a batch and waits until others lead them. One
+// that its leader took back, since the other was too slow, is asked for again.
+func applyBatch(ctx context.Context, store Store, clock tenure.Clock, by string, batch []Move) error {
+	asked := map[string]int64{} // which term was asked to end
+	var failed error
+	for pending := batch; ; {
+		leaders, err := leadersOf(ctx, store, pending)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		pending = slices.DeleteFunc(slices.Clone(pending), func(move Move) bool {
+			leader, led := leaders[move.Role]
+			term, before := asked[move.Role]
+			switch {
+			case !led:
+				return !before // nobody led it to begin with
+			case leader.NodeID != move.From.UUID():
+				return true
+			case before && term == leader.Term:
+				return false // it has not ended yet
+			}
+			asked[move.Role] = leader.Term
+			err := store.Request(ctx, tenure.Request{
+				Kind: tenure.RequestHandOver, Role: move.Role, Target: move.To.UUID(), By: by,
+			})
+			if err != nil && !errors.Is(err, tenure.ErrNoLeader) {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", move.Role, err))
+				return true
+			}
+			return false
+		})
+		if len(pending) == 0 {
+			return failed
+		}
 		wait(ctx, clock, rebalanceLook, nil)
 		if ctx.Err() != nil {
-			return fmt.Errorf("%d roles have not moved yet: %w", len(moves), context.Cause(ctx))
+			return fmt.Errorf("%w: %d of a batch: %w", errUnfinished, len(pending), context.Cause(ctx))
 		}
-		leaders, err := leadersOf(ctx, store, moves)
-		if err != nil {
-			return err
-		}
-		moves = slices.DeleteFunc(moves, func(m Move) bool {
-			leader, led := leaders[m.Role]
-			return led && leader != m.From
-		})
 	}
-	return nil
 }
 
-func leadersOf(ctx context.Context, store Store, moves []Move) (map[string]NodeID, error) {
+func leadersOf(ctx context.Context, store Store, moves []Move) (map[string]tenure.Leader, error) {
 	if len(moves) == 0 {
 		return nil, nil
 	}
@@ -240,9 +238,9 @@ func leadersOf(ctx context.Context, store Store, moves []Move) (map[string]NodeI
 	if err != nil {
 		return nil, err
 	}
-	by := make(map[string]NodeID, len(leaders))
+	by := make(map[string]tenure.Leader, len(leaders))
 	for _, leader := range leaders {
-		by[leader.Role] = NodeID(leader.NodeID)
+		by[leader.Role] = leader
 	}
 	return by, nil
 }

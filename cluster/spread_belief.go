@@ -75,13 +75,18 @@ func (b *belief) window() time.Duration {
 }
 
 // hear takes note of news that are not of nodes: a role may have become vacant,
-// or be reserved for this member.
-func (b *belief) hear(now time.Duration) {
+// or be reserved for this member, for an interval. While a plan is coming true,
+// that makes most of the news.
+func (b *belief) hear(now, interval time.Duration) {
 	const (
 		grace = 50 * time.Millisecond // it may be the first news of a death
 		busy  = 20                    // at most this part of the time is spent on reading
 	)
-	b.readBy(max(now+grace, b.readAt+busy*b.cost))
+	at := max(now+grace, b.readAt+busy*b.cost)
+	if !b.settled {
+		at = max(at, b.readAt+interval/4, b.changedAt+b.window())
+	}
+	b.readBy(at)
 }
 
 // giver returns the live node besides this member that led a role when the plan

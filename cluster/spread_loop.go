@@ -123,9 +123,9 @@ func (s *steering) loop(ctx context.Context) error {
 			if heard = false; b.holders != nil {
 				s.replan()
 			}
-		case s.wasSurprised(), heard && changed != last && b.settled: // while a plan is coming true, that makes the news
+		case s.wasSurprised(), heard && changed != last: // the registry was read since, and the news is not there
 			heard = false
-			b.hear(now)
+			b.hear(now, node.Timing().CheckInterval)
 		}
 		last = changed
 		if b.holders == nil || now >= b.nextRead {

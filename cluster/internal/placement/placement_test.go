@@ -433,3 +433,15 @@ func BenchmarkMake(b *testing.B) {
 		}
 	}
 }
+
+// The method alone would give one heavy node all roles beside many light ones.
+func TestHeavyNodeIsCapped(t *testing.T) {
+	q := Question{Nodes: equalNodes(101), Roles: plainRoles(20)}
+	q.Nodes[0].Weight = 10
+	for i := range q.Nodes[1:] {
+		q.Nodes[1+i].Weight = 0.1
+	}
+	if n := counts(Make(q).Placed)[id(0)]; n != 10 {
+		t.Errorf("the heavy node has %d of 20 roles; its share is 10", n)
+	}
+}

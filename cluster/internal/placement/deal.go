@@ -43,7 +43,7 @@ func (d *deal) honour() {
 			continue
 		}
 		least := 0
-		if s.holder != nobody {
+		if s.holder != nobody && d.room[s.holder] > 0 { // it could stay
 			least = w.scores[s.holder]
 		}
 		d.wish(s, w, least)

@@ -445,3 +445,17 @@ func TestHeavyNodeIsCapped(t *testing.T) {
 		t.Errorf("the heavy node has %d of 20 roles; its share is 10", n)
 	}
 }
+
+// A role that cannot stay goes to another node that it prefers as much, although
+// one that prefers nothing has to make room.
+func TestHonouringFindsAnotherPreferredNode(t *testing.T) {
+	q := Question{Nodes: equalNodes(3), Roles: plainRoles(3), Honour: true}
+	for i, zone := range []string{"eu", "us", "eu"} {
+		q.Nodes[i].Weight, q.Nodes[i].Labels = []float64{0.1, 0.5, 0.1}[i], map[string]string{"zone": zone}
+	}
+	q.Roles[2].Prefers = map[string]string{"zone": "eu"}
+	q.Holders = map[string]uuid.UUID{"r00000": id(0), "r00001": id(0), "r00002": id(2)}
+	if to := Make(q).Placed["r00002"]; to == id(1) {
+		t.Error("the role went to a node that it does not prefer")
+	}
+}

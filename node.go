@@ -332,6 +332,11 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Clock:       n.clock,
 		Logger:      n.log,
 		MaySend:     s.trust.maySend,
+		NodesChanged: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.announce()
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -80,8 +80,7 @@ func (s *session) join(ctx context.Context) error {
 	if !locked {
 		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
 	}
-	channel := s.backend.names.channel()
-	if _, err := s.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	if err := s.watch.findGhost(ctx, s.conn); err != nil {
@@ -93,7 +92,7 @@ func (s *session) join(ctx context.Context) error {
 	if err := s.warned("join"); err != nil {
 		return err
 	}
-	if _, err := s.conn.Exec(ctx, string(stmtMoved), channel); err != nil {
+	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel()); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
 	var used int

@@ -90,7 +90,7 @@ func (s *session) Describe(description tenure.Description) error {
 	if !found {
 		return superseded("the node has a newer session or was found dead")
 	}
-	return s.query(stmtMoved, nil, s.backend.names.channel())
+	return s.query(stmtMoved, nil, s.backend.names.nodesChannel())
 }
 
 // Members implements [tenure.Registrar].

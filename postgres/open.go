@@ -21,7 +21,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		backend: b,
 		opening: opening,
 		log:     opening.Logger,
-		news:    newEars(),
+		news:    newEars(b.names.nodesChannel(), opening.NodesChanged),
 		seats:   map[string]*seat{},
 		keys:    map[tenure.LockKey]struct{}{},
 		known:   map[string]string{},

@@ -59,11 +59,15 @@ var (
 type ears struct {
 	news
 	pid      uint32
+	nodes    string   // the channel on which nodes are told of, and nothing else
+	heard    func()   // called when the registry of nodes may have changed
 	warnings []string // on the statement in progress; of the session's goroutine
 	moved    chan struct{}
 }
 
-func newEars() *ears { return &ears{moved: make(chan struct{}, 1)} }
+func newEars(nodes string, heard func()) *ears {
+	return &ears{nodes: nodes, heard: heard, moved: make(chan struct{}, 1)}
+}
 
 func (e *ears) notice(n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
@@ -73,11 +77,15 @@ func (e *ears) notice(n *pgconn.Notice) {
 
 // notification wakes the engine and, in case it waits for the first other node
 // to join, the watch. The session's own news are no news to it.
-func (e *ears) notification(pid uint32) {
-	if pid == e.pid {
+func (e *ears) notification(n *pgconn.Notification) {
+	switch {
+	case n.PID == e.pid:
 		return
+	case n.Channel != e.nodes:
+		e.announce()
+	case e.heard != nil:
+		e.heard()
 	}
-	e.announce()
 	select {
 	case e.moved <- struct{}{}:
 	default:
@@ -235,7 +243,7 @@ func (s *session) Close() error {
 	s.watch.leave()
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
 	if !errors.Is(err, tenure.ErrSessionLost) {
-		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.channel()))
+		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel()))
 	}
 	discard(s.conn) // frees the node lock
 	s.Abort()

@@ -20,7 +20,7 @@ func (s *session) tellWatching() error {
 	}
 	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !blind)
 	if err == nil {
-		err = s.query(stmtMoved, nil, s.backend.names.channel())
+		err = s.query(stmtMoved, nil, s.backend.names.nodesChannel())
 	}
 	if err != nil {
 		s.log.Warn("telling the others whether this node watches failed", "watching", !blind, "error", err)

@@ -86,10 +86,11 @@ func describe(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive})
 	b.quiet()
+	b.heard.Store(false)
 	if err := a.registrar().Describe(whole()); err != nil {
 		s.Fatalf("Describe: %v", err)
 	}
-	b.woken("a description")
+	b.told("a description")
 	for _, reader := range []*node{a, b} {
 		s.described(reader.member(a.id), whole())
 		s.described(reader.member(b.id), tenure.Description{Status: tenure.StatusActive})

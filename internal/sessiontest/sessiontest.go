@@ -115,6 +115,7 @@ type node struct {
 	suite *suite
 	id    uuid.UUID
 	mute  atomic.Bool // trust has ended: MaySend is false
+	heard atomic.Bool // NodesChanged was called
 }
 
 // open opens a session for a new node. It is aborted when the test ends, and in
@@ -147,6 +148,8 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 		Clock:       tenure.SystemClock(),
 		Logger:      slog.New(slog.DiscardHandler),
 		MaySend:     func() bool { return !n.mute.Load() },
+
+		NodesChanged: func() { n.heard.Store(true) },
 	}
 	for _, change := range changes {
 		change(&opening)
@@ -259,14 +262,25 @@ func (n *node) quiet() {
 // woken checks that Wait returns because something may have changed.
 func (n *node) woken(by string) {
 	n.suite.Helper()
-	n.suite.eventually("Wait is woken by "+by, func() bool {
+	n.awaken("Wait is woken by "+by, func() bool { return false })
+}
+
+// told checks that news of the nodes arrives: in Wait, or by NodesChanged.
+func (n *node) told(of string) {
+	n.suite.Helper()
+	n.awaken("the news of "+of+" arrive", n.heard.Load)
+}
+
+func (n *node) awaken(what string, heard func() bool) {
+	n.suite.Helper()
+	n.suite.eventually(what, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), timing().RefreshInterval)
 		defer cancel()
 		changed, err := n.Wait(ctx)
 		if err != nil {
 			n.suite.Fatalf("Wait: %v", err)
 		}
-		if changed {
+		if changed || heard() {
 			return true
 		}
 		if _, err := n.Heartbeat(tenure.Load{}); err != nil { // the news may be that of another's silence

@@ -70,7 +70,8 @@ func (d Description) equal(other Description) bool {
 		maps.Equal(d.Labels, other.Labels) && maps.Equal(d.Spreads, other.Spreads)
 }
 
-// Member is a node as the registry has it.
+// Member is a node as the registry has it. Its lists and maps may be shared with
+// other readings: they must not be changed.
 type Member struct {
 	NodeInfo
 	Description

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,8 +144,8 @@ func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
 // member has no session, it knows of no changes. See [Registry] for what the
 // database says.
 func (m *Member) Nodes() []NodeInfo {
-	members, _ := m.view.members()
-	return newNodeInfos(members)
+	nodes, _, _, _ := m.view.snapshot()
+	return slices.Clone(nodes)
 }
 
 // SetStatus gives this node another status. Draining is [Member.Drain], and

@@ -24,6 +24,7 @@ type view struct {
 
 	mu      sync.Mutex
 	seen    []tenure.Member // replaced, never changed
+	nodes   []NodeInfo      // the same, once somebody has asked
 	silence time.Duration   // the longest of a node that nobody has marked as dead
 	readAt  time.Duration   // when the reading began, on the monotonic clock
 	reading uint64          // counts the readings
@@ -47,7 +48,10 @@ func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, changed <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return newNodeInfos(v.seen), v.readAt, v.reading > 0, v.changed
+	if v.nodes == nil {
+		v.nodes = newNodeInfos(v.seen)
+	}
+	return v.nodes, v.readAt, v.reading > 0, v.changed
 }
 
 // longestSilence returns for how long, at the last reading, a node was silent
@@ -75,7 +79,7 @@ func (v *view) read(ctx context.Context) error {
 			m.Status = tenure.StatusDead
 		}
 	}
-	v.seen, v.readAt = members, begun
+	v.seen, v.nodes, v.readAt = members, nil, begun
 	v.reading++
 	close(v.changed)
 	v.changed = make(chan struct{})

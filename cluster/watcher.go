@@ -81,13 +81,20 @@ func (w *watcher) first(nodes []NodeInfo, readAt time.Duration) step {
 // next is one step towards the nodes that were read: those that left come
 // first, then the others in their order.
 func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
-	for i, was := range w.told {
+	read := make(map[NodeID]int, len(nodes))
+	for i := range nodes {
+		read[nodes[i].ID] = i
+	}
+	told := make(map[NodeID]int, len(w.told))
+	for i := range w.told {
+		was := &w.told[i]
+		told[was.ID] = i
 		is := was.NodeInfo
-		at := slices.IndexFunc(nodes, func(n NodeInfo) bool { return n.ID == was.ID })
-		if at >= 0 {
+		at, found := read[was.ID]
+		if found {
 			is = nodes[at]
 		}
-		if at < 0 || !w.filter.Matches(is) {
+		if !found || !w.filter.Matches(is) {
 			return newStep(Left, is, slices.Delete(slices.Clone(w.told), i, i+1))
 		}
 	}
@@ -95,8 +102,8 @@ func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
 		if !w.filter.Matches(node) {
 			continue
 		}
-		i := slices.IndexFunc(w.told, func(t telling) bool { return t.ID == node.ID })
-		if i < 0 {
+		i, found := told[node.ID]
+		if !found {
 			return newStep(Joined, node, append(slices.Clone(w.told), telling{node, readAt}))
 		}
 		was := w.told[i]

@@ -38,6 +38,7 @@ type session struct {
 	table   lockTable
 	fencing fencing
 
+	registry registryCache               // what Members has read last
 	seats    map[string]*seat            // by role: those whose lock is held
 	keys     map[tenure.LockKey]struct{} // of seats
 	known    map[string]string           // keys of the roles that have a row

@@ -114,14 +114,21 @@ func (f *fleet) work(ctx context.Context, term *tenure.Term) error {
 // deaths notes how long after the death of nodes others knew of it.
 type deaths struct {
 	mu     sync.Mutex
-	killed map[string]time.Time // by the id of the node
-	took   []time.Duration
+	killed map[string]death // by the id of the node
+	took   []time.Duration  // while no process started
+	amid   []time.Duration  // while others did, which takes all processors for some time
+}
+
+// death is that of a process.
+type death struct {
+	at   time.Time
+	amid bool // others start at the same time
 }
 
 // kill kills the process of a node.
-func (d *deaths) kill(p *process, node string) {
+func (d *deaths) kill(p *process, node string, amid bool) {
 	d.mu.Lock()
-	d.killed[node] = time.Now()
+	d.killed[node] = death{time.Now(), amid}
 	d.mu.Unlock()
 	p.kill()
 }
@@ -131,7 +138,11 @@ func (d *deaths) see(node string) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at, ok := d.killed[node]; ok {
-		d.took = append(d.took, now.Sub(at))
+	switch killed, ok := d.killed[node]; {
+	case !ok:
+	case killed.amid:
+		d.amid = append(d.amid, now.Sub(killed.at))
+	default:
+		d.took = append(d.took, now.Sub(killed.at))
 	}
 }

@@ -70,6 +70,9 @@ DECLARE
     -- Between attempts a watcher learns that its place in the ring has changed.
     long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
     short_ms constant integer := least(100, long_ms);
+    -- A node that comes is watched by the oldest one, which watches the youngest:
+    -- it has to look often.
+    oldest_ms constant integer := least(50, long_ms);
     watched record;
     nearest integer;
     pause_ms integer;
@@ -109,6 +112,9 @@ BEGIN
             END IF;
             IF nearest = ghost THEN
                 nearest := died;
+                IF died > own THEN
+                    pause_ms := least(pause_ms, oldest_ms);
+                END IF;
             END IF;
             -- A silent node is noticed when its time is over, not an attempt later.
             pause_ms := greatest(1, least(pause_ms, ceil(watched.left_ms)));

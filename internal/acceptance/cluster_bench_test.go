@@ -24,7 +24,9 @@ import (
 // BenchmarkCluster measures what a cluster costs as it grows, with all members
 // in this process and nothing to lead: how long until a death is known to half
 // of the others and to all, how many statements a second a member sends when
-// nothing happens, and how much memory it needs here.
+// nothing happens, and how much memory it needs here. Beside it stands what the
+// machine allows: as many bare connections that listen, and each of which reads
+// the registry once at one notification, without anything else.
 //
 //	go test ./internal/acceptance -run '^$' -bench Cluster -benchtime 20x -timeout 0
 func BenchmarkCluster(b *testing.B) {
@@ -57,6 +59,7 @@ func (c *crowd) measure(b *testing.B, size int) {
 	memory := float64(memoryInUse()-before) / float64(size) / 1024
 	c.await(b, present)
 	statements := c.idle(b) / float64(size)
+	limit := c.bare(b, size)
 	var half, all time.Duration
 	for b.Loop() {
 		victim := present[0]
@@ -73,6 +76,7 @@ func (c *crowd) measure(b *testing.B, size int) {
 	}
 	b.ReportMetric(memory, "KB/member")
 	b.ReportMetric(statements, "statements/s/member")
+	b.ReportMetric(float64(limit.Microseconds())/1000, "bare-ms-to-all")
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(half.Microseconds())/1000/float64(b.N), "ms-to-half")
 	b.ReportMetric(float64(all.Microseconds())/1000/float64(b.N), "ms-to-all")
@@ -140,6 +144,52 @@ func (c *crowd) idle(b *testing.B) float64 {
 	first := count()
 	<-time.After(period)
 	return (count() - first) / period.Seconds()
+}
+
+// bare returns the median time from a notification until each of some
+// connections has read the registry.
+func (c *crowd) bare(b *testing.B, size int) time.Duration {
+	const rounds = 9
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	table := pgx.Identifier{c.schema, "tenure_nodes"}.Sanitize()
+	done := make(chan error, size)
+	conns := make([]*pgx.Conn, size)
+	for i := range conns {
+		conn, err := pgx.Connect(ctx, c.dsn)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		if _, err := conn.Exec(ctx, "LISTEN bare"); err != nil {
+			b.Fatal(err)
+		}
+		conns[i] = conn
+	}
+	took := make([]time.Duration, rounds)
+	for round := range took {
+		for _, conn := range conns {
+			go func() {
+				_, err := conn.WaitForNotification(ctx)
+				if err == nil {
+					_, err = conn.Exec(ctx, "SELECT * FROM "+table)
+				}
+				done <- err
+			}()
+		}
+		begun := time.Now()
+		if _, err := c.admin.Exec(ctx, "NOTIFY bare"); err != nil {
+			b.Fatal(err)
+		}
+		for range conns {
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+		}
+		took[round] = time.Since(begun)
+	}
+	slices.Sort(took)
+	return took[rounds/2]
 }
 
 // sightings returns when the others saw a member go, in order.

@@ -23,8 +23,9 @@ import (
 // ErrUndrained if the node is taken back before the end, and ErrClosed if it
 // closes. Other errors are those of Describe.
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
-	// That the registry does not know yet is no reason to keep the roles.
-	told := n.tell(ctx, func(d *Description) {
+	// That the registry does not know yet is no reason to keep the roles, nor is
+	// a database that does not answer.
+	told := n.tellSoon(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
 		}
@@ -109,6 +110,21 @@ func (n *Node) tell(ctx context.Context, change func(*Description)) error {
 }
 
 var errDraining = errors.New("the node drains")
+
+// tellSoon is tell, and waits for the registry no longer than for a heartbeat;
+// then the change stands, and the registry follows.
+func (n *Node) tellSoon(ctx context.Context, change func(*Description)) error {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errUntold) })()
+	err := n.tell(limited, change)
+	if errors.Is(err, errUntold) {
+		return nil
+	}
+	return err
+}
+
+var errUntold = errors.New("the registry was not told in time")
 
 // Undrain takes a draining node back into service. Errors are those of
 // Describe.

@@ -57,8 +57,14 @@ func (b *belief) learn(nodes []placement.Node, now time.Duration) bool {
 	if same {
 		return false
 	}
+	// Members that learn of several changes in different portions plan differently
+	// in between: then they have to look soon.
+	again := now-b.changedAt < time.Second
 	b.nodes, b.changedAt, b.settled = nodes, now, false
 	b.nextRead = now + b.window()
+	if again {
+		b.nextRead = now + b.window()/4
+	}
 	return true
 }
 

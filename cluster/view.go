@@ -10,9 +10,13 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// viewPause is the least time between two readings of the registry: many nodes
-// that come or go at once are read together.
-const viewPause = 10 * time.Millisecond
+// viewPause is the least time between two readings of the registry; it is longer
+// where they take longer, so that no more than a third of the time is spent on
+// them: many nodes that come or go at once are read together.
+const (
+	viewPause   = 2 * time.Millisecond
+	pauseFactor = 2
+)
 
 // view is what is known of the registry: read again at all news, and every
 // check interval in case news is lost. It is safe for concurrent use.
@@ -95,11 +99,13 @@ func unmarked(m tenure.Member) bool {
 // follow reads the registry again and again until the context ends.
 func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	for ctx.Err() == nil {
+		begun := v.clock.Now().Mono
 		if err := v.read(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
 			v.log.Warn("reading the registry of nodes failed", "error", err)
 		}
-		wait(ctx, v.clock, viewPause, nil)
-		wait(ctx, v.clock, v.interval-viewPause, news)
+		pause := max(viewPause, pauseFactor*(v.clock.Now().Mono-begun))
+		wait(ctx, v.clock, pause, nil)
+		wait(ctx, v.clock, max(v.interval-pause, viewPause), news)
 	}
 }
 

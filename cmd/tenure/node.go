@@ -90,6 +90,7 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, as membershi
 		return err
 	}
 	service.ready(p)
+	returnMemory()
 	leave := sync.OnceValue(func() error {
 		service.stopping()
 		return p.leave(config)

@@ -156,15 +156,10 @@ func (c *crowd) bare(b *testing.B, size int) time.Duration {
 	done := make(chan error, size)
 	conns := make([]*pgx.Conn, size)
 	for i := range conns {
-		conn, err := pgx.Connect(ctx, c.dsn)
-		if err != nil {
+		conns[i] = pgtest.Conn(b, c.dsn)
+		if _, err := conns[i].Exec(ctx, "LISTEN bare"); err != nil {
 			b.Fatal(err)
 		}
-		defer func() { _ = conn.Close(ctx) }()
-		if _, err := conn.Exec(ctx, "LISTEN bare"); err != nil {
-			b.Fatal(err)
-		}
-		conns[i] = conn
 	}
 	took := make([]time.Duration, rounds)
 	for round := range took {

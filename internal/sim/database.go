@@ -37,7 +37,7 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 	s := &session{
 		process: p, world: w, opening: opening, rnd: p.rnd.fork(),
 		up: p.machine.sessionUp.connect(p.rnd.fork()), down: p.machine.sessionDown.connect(p.rnd.fork()),
-		news: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*holding{},
+		news: make(chan struct{}, 1), nodeNews: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*holding{},
 	}
 	p.sessions = append(p.sessions, s)
 	s.up.send(func() {

@@ -25,9 +25,9 @@ func (s *server) register(b *backend) {
 	}
 }
 
-// moved tells everybody that nodes have come, changed or gone.
-func (s *server) moved() {
-	s.notify()
+// moved tells everybody else that a node has come, or changed what it tells.
+func (s *server) moved(by *backend) {
+	s.tell(by, (*session).noticedNodes)
 	s.ring()
 }
 
@@ -101,7 +101,8 @@ func (s *server) change(f func(*nodeRow) bool) []uuid.UUID {
 		}
 	}
 	if len(changed) > 0 {
-		s.moved()
+		s.notify()
+		s.ring()
 	}
 	return changed
 }

@@ -100,18 +100,24 @@ func (s *server) connect(c *session) *backend {
 	s.register(b)
 	b.restartIdleTimer()
 	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
-	s.moved()
+	s.moved(b)
 	return b
 }
 
 // notify wakes every session, except those whose notification is lost.
-func (s *server) notify() {
+func (s *server) notify() { s.tell(nil, (*session).noticed) }
+
+// tell sends a notification to every session but one, as notify does.
+func (s *server) tell(but *backend, noticed func(*session)) {
 	for _, b := range s.backends {
+		if b == but {
+			continue
+		}
 		if s.rnd.chance(s.world.network.Loss) {
 			s.world.log("server", "notification of %s lost", b.client.process)
 			continue
 		}
-		b.down.send(b.client.noticed)
+		b.down.send(func() { noticed(b.client) })
 	}
 }
 

@@ -2,7 +2,9 @@ package acceptance_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,21 +103,29 @@ func describe(sorted []time.Duration) string {
 		len(sorted), round(percentile(sorted, 50)), round(percentile(sorted, 99)), round(sorted[len(sorted)-1]))
 }
 
-// Ten thousand roles on four processes: what they cost at rest, how soon those of
-// a process that was killed are led again, and how long those that move to a new
-// process are led by nobody. The bounds are those of a machine that does much
-// else; what it takes on a quiet one is in the page on placement.
-func TestTenThousandSharedRoles(t *testing.T) {
+// Many roles on four processes: what they cost at rest, how soon those of a
+// process that was killed are led again, and how long those that move to a new
+// process are led by nobody. The bounds say that news was enough, and no polling
+// needed; how long it takes on a quiet machine is in the page on placement.
+//
+// A full run, as on a release:
+//
+//	TENURE_TEST_SHARED_ROLES=10000 go test ./internal/acceptance -run TestSharedRoles -v
+func TestSharedRoles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
 	const (
-		roles, processes, rounds = 10_000, 4, 3
-		failoverBound            = time.Second
-		vacancyBound             = 300 * time.Millisecond
-		restBound                = 8.0 // statements a second
-		rest                     = 20 * time.Second
+		processes, rounds = 4, 2
+		restBound         = 8.0 // statements a second
+		rest              = 20 * time.Second
+		failoverBound     = withoutPolling
+		vacancyBound      = withoutPolling
 	)
+	roles := 2000
+	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_SHARED_ROLES")); err == nil {
+		roles = n
+	}
 	s := newShared(t, roles, processes)
 
 	connections := value[int](t, s.admin, `SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^tenure s\d+ (session|watch)$'`)

@@ -85,11 +85,11 @@ func (s *session) acquire() error {
 	var failed []*Election
 	for i, e := range trying {
 		e.attempt.inFlight = false
-		result := Attempt{Outcome: Failed, Err: err}
+		result, kept := Attempt{Outcome: Failed, Err: err}, e.attempt.waiting
 		if err == nil {
-			result = attempts[i]
+			result, kept = attempts[i], false
 		}
-		if s.conclude(e, result) {
+		if s.conclude(e, result, kept) {
 			failed = append(failed, e)
 		}
 		e.wake()
@@ -100,24 +100,21 @@ func (s *session) acquire() error {
 }
 
 // conclude applies the result of one attempt and reports whether it failed, so
-// that the retry strategy must be asked. Under the node's mutex.
-func (s *session) conclude(e *Election, result Attempt) (failed bool) {
+// that the retry strategy must be asked. kept says that the attempt failed but
+// the session has kept the lock of the one before. Under the node's mutex.
+func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool) {
 	n, a := s.node, &e.attempt
 	now := n.clock.Now().Mono
 	continued := a.waiting
-	a.waiting = false
-	if state := e.State(); state != Acquiring && state != Reconnecting {
-		// It stopped meanwhile: nobody wants the lock.
-		if result.Outcome == Granted || result.Outcome == Waiting {
+	a.waiting = kept
+	state := e.State()
+	stopped := state != Acquiring && state != Reconnecting
+	if stopped || !n.stands() { // nobody wants the lock
+		a.waiting = false
+		if kept || result.Outcome == Granted || result.Outcome == Waiting {
 			s.discard(e, result.Term)
 		}
-		return false
-	}
-	if !n.stands() {
-		if result.Outcome == Granted || result.Outcome == Waiting {
-			s.discard(e, result.Term)
-		}
-		return e.retired()
+		return !stopped && e.retired()
 	}
 	if !continued {
 		a.fencedAt = 0
@@ -146,6 +143,7 @@ func (s *session) conclude(e *Election, result Attempt) (failed bool) {
 				a.at = now + nextTry(a) // our own lost session still holds it
 				return false
 			}
+			e.tally.attempts++
 			e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
 			a.at = now + n.cfg.CheckInterval
 			return false
@@ -181,6 +179,7 @@ func nextTry(a *attempt) time.Duration {
 func (s *session) fail(e *Election, input fsm.Input, err error) bool {
 	a := &e.attempt
 	a.failures++
+	e.tally.attempts++
 	a.cycle++
 	a.err = err
 	if a.cycle == 1 {
@@ -233,12 +232,14 @@ func (s *session) begin(e *Election, granted Attempt) {
 	}
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
+		begun:    n.clock.Now().Mono,
 		campaign: e.driver == drivenByCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.values)
 	t.work.body = e.bodies != nil
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false
+	e.tally.began(t.number)
 	e.current.Store(t)
 	if e.State() == Reconnecting {
 		e.step(fsm.ReacquireSucceeded, t, nil)

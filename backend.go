@@ -53,6 +53,11 @@ type Opening struct {
 	// server's idle timer. A session asks before each statement and returns
 	// ErrSessionLost instead of sending.
 	MaySend func() bool
+
+	// NodesChanged, if set, is to be called when the registry of nodes may have
+	// changed in a way that makes no role vacant; where it may, Wait returns.
+	// It does not block.
+	NodesChanged func()
 }
 
 // NodeInfo says who a node is.

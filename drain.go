@@ -3,6 +3,7 @@ package tenure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/google/uuid"
@@ -14,13 +15,17 @@ import (
 // for no role any more, and gives up those that it leads, politely, each in
 // favour of the node that to names; a nil to, or the answer uuid.Nil, leaves
 // the choice to the others. It returns when all are free and the registry says
-// that the node is drained. The node lives on; [Node.Undrain] takes it back.
+// that the node is drained: if the session is lost meanwhile, when there is one
+// again. The node lives on; [Node.Undrain] takes it back.
 //
 // If the context ends first, the error matches ErrShutdown, and ErrWorkRunning
-// if work under a term has not returned; what was begun goes on. Errors of
-// telling the registry are those of Describe.
+// if work under a term has not returned; what was begun goes on. The error is
+// ErrUndrained if the node is taken back before the end, and ErrClosed if it
+// closes. Other errors are those of Describe.
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
-	told := n.tell(ctx, func(d *Description) {
+	// That the registry does not know yet is no reason to keep the roles, nor is
+	// a database that does not answer.
+	told := n.tellSoon(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
 		}
@@ -32,12 +37,24 @@ func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error 
 			targets[e] = to(e.role.Name())
 		}
 	}
+	if err := n.giveUp(ctx, elections, targets); err != nil {
+		return err
+	}
+	if told != nil && ctx.Err() == nil && !errors.Is(told, ErrSessionLost) {
+		return told
+	}
+	return n.tellDrained(ctx)
+}
+
+// giveUp resigns all roles and waits until they are free.
+func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.description.Status != StatusDraining {
+		return ErrUndrained
+	}
 	var leaving []*Term
 	for _, e := range elections {
-		if n.description.Status != StatusDraining {
-			break
-		}
 		if target := targets[e]; target == uuid.Nil || target == n.id {
 			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, errDraining), uuid.Nil)
 		} else {
@@ -47,18 +64,41 @@ func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error 
 			leaving = append(leaving, e.term)
 		}
 	}
-	var err error
+	var failed error
 	for _, term := range leaving {
-		err = errors.Join(err, term.election.awaitRelease(ctx, term, "draining"))
+		// A role that was lost with its session is as free as one released.
+		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
+			failed = errors.Join(failed, err)
+		}
 	}
-	n.mu.Unlock()
-	if err != nil {
-		return err
+	return failed
+}
+
+// tellDrained returns when the registry says that the node is drained, trying
+// again with every new session.
+func (n *Node) tellDrained(ctx context.Context) error {
+	news, stop := n.News()
+	defer stop()
+	for {
+		undrained := false
+		err := n.tell(ctx, func(d *Description) {
+			undrained = d.Status != StatusDraining
+			d.Drained = !undrained
+		})
+		switch {
+		case undrained:
+			return ErrUndrained
+		case err == nil || ctx.Err() == nil && !errors.Is(err, ErrSessionLost):
+			return err
+		}
+		select {
+		case <-news: // among it, that a session stands
+		case <-ctx.Done():
+			return fmt.Errorf("draining: %w: %w", ErrShutdown, context.Cause(ctx))
+		case <-n.life.Done():
+			return ErrClosed
+		}
 	}
-	if told != nil && !errors.Is(told, ErrSessionLost) {
-		return told
-	}
-	return n.tell(ctx, func(d *Description) { d.Drained = d.Status == StatusDraining })
 }
 
 // tell is Describe where it does not matter whether there is a registry.
@@ -70,6 +110,21 @@ func (n *Node) tell(ctx context.Context, change func(*Description)) error {
 }
 
 var errDraining = errors.New("the node drains")
+
+// tellSoon is tell, and waits for the registry no longer than for a heartbeat;
+// then the change stands, and the registry follows.
+func (n *Node) tellSoon(ctx context.Context, change func(*Description)) error {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errUntold) })()
+	err := n.tell(limited, change)
+	if errors.Is(err, errUntold) {
+		return nil
+	}
+	return err
+}
+
+var errUntold = errors.New("the registry was not told in time")
 
 // Undrain takes a draining node back into service. Errors are those of
 // Describe.
@@ -124,7 +179,17 @@ func (n *Node) askedToDrain(r Request) {
 		if err := do(ctx, r); err != nil && ctx.Err() == nil {
 			n.log.Warn("changing the status as asked failed", "kind", r.Kind, "error", err)
 		}
+		n.tellAgain()
 	}()
+}
+
+// tellAgain has the registry written once more: the database may have noted a
+// status of its own when the node took the request.
+func (n *Node) tellAgain() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.edition++
+	n.kick()
 }
 
 func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
@@ -138,7 +203,7 @@ func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
 // mutex.
 func (s *session) retire() {
 	for e := range s.node.followers {
-		if e.attempt.waiting {
+		if e.attempt.waiting && !e.attempt.inFlight {
 			s.node.withdraw(e)
 			e.retired()
 		}

@@ -38,6 +38,7 @@ type Election struct {
 	endGrace  func() bool
 	unhook    func() bool // from the context given to Start
 	attempt   attempt
+	tally     electionTally
 
 	callbacks  []func(Event)
 	queue      []delivery

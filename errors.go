@@ -92,6 +92,8 @@ var (
 	// ErrWorkRunning: work done under a term has not returned yet, so the role
 	// was not released.
 	ErrWorkRunning = derive(ErrShutdown, "the work has not returned")
+	// ErrUndrained: the node was taken back into service before it was drained.
+	ErrUndrained = derive(ErrShutdown, "the node was taken back into service")
 	// ErrInvalidRole: a role's name cannot be used.
 	ErrInvalidRole = derive(ErrTenure, "invalid role")
 	// ErrInvalidConfig: a setting is out of range or contradicts another.

@@ -46,6 +46,7 @@ var ancestry = map[error][]error{
 	tenure.ErrKeyMismatch:   {tenure.ErrLock, tenure.ErrTenure},
 	tenure.ErrFenced:        {tenure.ErrTenure},
 	tenure.ErrWorkRunning:   {tenure.ErrShutdown, tenure.ErrTenure},
+	tenure.ErrUndrained:     {tenure.ErrShutdown, tenure.ErrTenure},
 	tenure.ErrInvalidRole:   {tenure.ErrTenure},
 	tenure.ErrInvalidConfig: {tenure.ErrTenure},
 	tenure.ErrDuplicateRole: {tenure.ErrTenure},

@@ -100,6 +100,7 @@ type delivery struct {
 
 // post queues an event. Under the node's mutex.
 func (e *Election) post(event Event) {
+	e.node.tally.events[event.Kind]++
 	if len(e.callbacks) == 0 {
 		return
 	}
@@ -138,11 +139,12 @@ func (e *Election) call(callback func(Event), event Event) {
 		}
 		err := fmt.Errorf("a callback of %s panicked on %q: %v", e.role, event.Kind, reason)
 		e.node.log.Error("callback panicked", "role", e.role.Name(), "event", event.Kind, "error", err)
+		e.node.mu.Lock()
+		defer e.node.mu.Unlock()
+		e.node.tally.panics++
 		if event.Kind == EventError {
 			return // an error callback that panics on errors would never end
 		}
-		e.node.mu.Lock()
-		defer e.node.mu.Unlock()
 		e.post(Event{Kind: EventError, Term: event.Term, Err: err})
 	}()
 	callback(event)

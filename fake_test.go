@@ -44,6 +44,7 @@ type conn struct {
 	onHeartbeat func() error
 	onRelease   func() error
 	onAcquire   func(tenure.Role) *tenure.Attempt // nil to go on as usual
+	failAcquire error                             // what a whole call of TryAcquire returns after its hooks
 	aborted     bool
 }
 
@@ -197,6 +198,11 @@ func (c *conn) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, erro
 			}
 		}
 		attempts[i] = c.take(candidate)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failAcquire != nil {
+		return nil, c.failAcquire
 	}
 	return attempts, nil
 }

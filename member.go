@@ -70,7 +70,8 @@ func (d Description) equal(other Description) bool {
 		maps.Equal(d.Labels, other.Labels) && maps.Equal(d.Spreads, other.Spreads)
 }
 
-// Member is a node as the registry has it.
+// Member is a node as the registry has it. Its lists and maps may be shared with
+// other readings: they must not be changed.
 type Member struct {
 	NodeInfo
 	Description
@@ -88,6 +89,9 @@ type Holder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
+	// Reserved says that the term has ended in favour of Node, which may take
+	// the role before all others but does not lead it yet.
+	Reserved bool
 }
 
 // Registrar is implemented by a [Session] whose database keeps a registry of
@@ -101,7 +105,7 @@ type Registrar interface {
 	// ordered by incarnation.
 	Members() ([]Member, error)
 
-	// Holders reads who leads the named roles, ordered by role. A role that
-	// nobody leads is left out.
+	// Holders reads who leads the named roles, or may take them before all
+	// others, ordered by role. Other roles are left out.
 	Holders(roles []string) ([]Holder, error)
 }

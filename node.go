@@ -45,6 +45,7 @@ type Node struct {
 	edition     uint64 // counts the descriptions
 	onDrain     func(context.Context, Request) error
 	asked       *asked // the last request for the node
+	tally       tally
 }
 
 // Open opens a node. It returns when the node's first session stands, trying as
@@ -63,7 +64,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
 		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
 		wanted: make(chan struct{}, 1), force: make(chan struct{}),
-		description: cfg.Description.clone(), edition: 1,
+		description: cfg.Description.clone(), edition: 1, tally: newTally(),
 	}
 	n.host, _ = os.Hostname()
 	n.log = cfg.Logger.With("node", cfg.Name)
@@ -331,6 +332,11 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Clock:       n.clock,
 		Logger:      n.log,
 		MaySend:     s.trust.maySend,
+		NodesChanged: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.announce()
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -373,9 +379,10 @@ func (n *Node) kick() {
 }
 
 // withdraw gives up a lock that an election which stopped holds without a term.
-// Under the node's mutex.
+// If the session is just trying to take it, the end of that does. Under the
+// node's mutex.
 func (n *Node) withdraw(e *Election) {
-	if e.attempt.waiting && n.session != nil {
+	if e.attempt.waiting && !e.attempt.inFlight && n.session != nil {
 		e.attempt.waiting = false
 		n.session.discard(e, 0)
 	}

@@ -43,6 +43,7 @@ func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
 			n.session.retire()
 		case !stood && n.stands():
 			n.session.news()
+			n.session.kick()
 		}
 	}
 	s := n.session
@@ -128,7 +129,8 @@ func (n *Node) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Holders reads on the node's session who leads the named roles, as many as
-// there are. A role that nobody leads is left out. Errors are those of Members.
+// there are, or for whom they are reserved. Other roles are left out. Errors are
+// those of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]Holder, error) {
 	return answered(ctx, n, func(r Registrar) ([]Holder, error) { return r.Holders(roles) })
 }
@@ -186,6 +188,10 @@ func (n *Node) onSession(ctx context.Context, ask func(Registrar) error) error {
 func (s *session) answer() error {
 	n := s.node
 	n.mu.Lock()
+	if len(s.questions) == 0 { // the session was given up a moment ago
+		n.mu.Unlock()
+		return nil
+	}
 	q := s.questions[0]
 	s.questions = s.questions[1:]
 	n.mu.Unlock()

@@ -161,7 +161,7 @@ func (s *session) end(cause error) {
 // endAttempts fails the attempts that the session was making.
 func (s *session) endAttempts(cause error) {
 	for _, e := range s.trying {
-		e.attempt.inFlight = false
+		e.attempt.inFlight, e.attempt.waiting = false, false
 		e.wake()
 	}
 	s.trying = nil

@@ -19,7 +19,8 @@ type Term struct {
 	number     int64
 	acquiredAt time.Time
 	vacant     time.Duration
-	campaign   bool // of Campaign: its holder says when the work has returned
+	begun      time.Duration // on the node's monotonic clock
+	campaign   bool          // of Campaign: its holder says when the work has returned
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc

@@ -56,6 +56,7 @@ func (e *Election) step(input fsm.Input, term *Term, err error) {
 	}
 	if from != to {
 		e.state.Store(uint32(to))
+		n.tally.transition(from, to, input)
 		e.logTransition(from, to, term, err)
 		e.post(Event{Kind: EventStateChange, From: from, To: to, Term: term, Err: err})
 	}
@@ -96,6 +97,7 @@ func (e *Election) perform(action fsm.Action, term *Term, err error) {
 			term, err = e.lostTerm, e.lostCause
 		}
 		e.endReconnecting()
+		e.tally.losses++
 		e.post(Event{Kind: EventLost, Term: term, Err: err})
 	case fsm.EmitAcquireFailed:
 		e.post(Event{Kind: EventAcquireFailed, Err: err})

@@ -1,7 +1,12 @@
 package cluster
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/exactly-one/tenure"
 )
 
 // Config configures a member. The zero value is ready to use.
@@ -70,4 +75,51 @@ type ShutdownConfig struct {
 	// roles. Without it the other nodes settle it among themselves.
 	HandOver   bool
 	HandOverTo NodeID
+}
+
+const (
+	defaultName          = "default"
+	defaultInterval      = 5 * time.Second
+	defaultDeadThreshold = 15 * time.Second
+	defaultDrainTimeout  = 30 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	c.Name = cmp.Or(c.Name, defaultName)
+	c.Heartbeat.Interval = cmp.Or(c.Heartbeat.Interval, defaultInterval)
+	c.Heartbeat.DeadThreshold = cmp.Or(c.Heartbeat.DeadThreshold, defaultDeadThreshold)
+	c.Shutdown.DrainTimeout = cmp.Or(c.Shutdown.DrainTimeout, defaultDrainTimeout)
+	return c
+}
+
+// validate checks what tenure.Open does not: it refuses ports out of range and
+// texts that cannot be kept.
+func (c Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"startup timeout", c.StartupTimeout, 0},
+		{"heartbeat interval", c.Heartbeat.Interval, time.Millisecond},
+		{"dead threshold", c.Heartbeat.DeadThreshold, time.Millisecond},
+		{"drain timeout", c.Shutdown.DrainTimeout, 0},
+		{"time after which a shutdown is forced", c.Shutdown.ForceAfter, 0},
+	} {
+		if d.value < d.least {
+			return bad("the %s is %v; the least is %v", d.name, d.value, d.least)
+		}
+	}
+	switch {
+	case c.MinNodes < 0:
+		return bad("the minimum of nodes is %d; the least is 0, for none", c.MinNodes)
+	case slices.Contains(c.Roles, ""):
+		return bad("a role of the node is empty; leave the roles out for all of %v", NodeRoles())
+	case slices.Contains(c.Capabilities, ""):
+		return bad("a capability of the node is empty")
+	}
+	return nil
 }

@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,34 +37,100 @@ type Store interface {
 // Member is this process's part in a cluster: a node, and what it tells and
 // knows of the others. It is safe for concurrent use.
 type Member struct {
-	node   *tenure.Node
-	store  Store
-	config Config
-	view   *view
+	node        *tenure.Node
+	store       Store
+	config      Config
+	policy      atomic.Pointer[ShutdownConfig] // instead of that in config, which may be older
+	stopTimeout time.Duration                  // of the node's configuration
+	view        *view
+	heartbeat   *HeartbeatLoop
+	readiness   *readiness
+	departure   *departure
 
-	leave context.CancelFunc // ends what the member runs
-	group sync.WaitGroup     // every goroutine of the member
+	life  context.Context // ends when the member begins to leave
+	leave context.CancelFunc
+
+	mu    sync.Mutex     // held to add to group
+	group sync.WaitGroup // every goroutine of the member
 }
 
 // Join opens a node and makes it a member of the cluster. It returns when the
 // registry has the node and the node has read the registry; see
 // [Member.WaitReady] for when it accepts work. Errors are those of
-// [tenure.Open]; with UniqueNames also tenure.ErrNameTaken. The context bounds
+// [tenure.Open], where a setting of either configuration that cannot be used
+// matches tenure.ErrInvalidConfig; with UniqueNames also tenure.ErrNameTaken,
+// and tenure.ErrUnsupported if the backend keeps no registry. The context bounds
 // joining only.
 func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Config) (*Member, error) {
-	nodeConfig.Description = tenure.Description{Status: tenure.StatusActive}
-	node, err := tenure.Open(ctx, store, nodeConfig)
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("joining the cluster: %w", err)
+	}
+	m := &Member{store: store, config: config, readiness: newReadiness(config.MinNodes), departure: newDeparture()}
+	m.heartbeat = &HeartbeatLoop{store: store, config: config.Heartbeat, told: nodeConfig.Load, inFlight: m.InFlight()}
+	node, err := tenure.Open(ctx, store, m.nodeConfig(nodeConfig))
 	if err != nil {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
 	}
-	life, leave := context.WithCancel(context.Background())
-	m := &Member{node: node, store: store, config: config, view: newView(node), leave: leave}
+	m.node = node
+	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
 	if err := m.view.read(ctx); err != nil {
-		leave()
 		return nil, errors.Join(fmt.Errorf("reading the registry of nodes: %w", err), node.Close(ctx))
 	}
-	m.group.Go(func() { m.view.follow(life) })
+	m.heartbeat.node, m.heartbeat.view = node, m.view
+	m.life, m.leave = context.WithCancel(context.Background())
+	m.stopTimeout = nodeConfig.StopTimeout
+	m.setShutdown(config.Shutdown)
+	m.begin()
+	node.OnDrain(m.asked)
 	return m, nil
+}
+
+// nodeConfig completes the configuration of the node.
+func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
+	nodeConfig.Description = LocalNode(m.config).description()
+	if m.config.MinNodes <= 1 {
+		nodeConfig.Description.Status = Active
+	}
+	nodeConfig.UniqueName = m.config.UniqueNames
+	nodeConfig.Load = m.heartbeat.load
+	if d, ok := m.store.(tenure.LeaseDefaulter); ok {
+		nodeConfig.Lease = cmp.Or(nodeConfig.Lease, d.DefaultLease())
+	}
+	refresh := cmp.Or(nodeConfig.RefreshInterval, cmp.Or(nodeConfig.Lease, defaultLease)/3)
+	nodeConfig.RefreshInterval = min(refresh, m.config.Heartbeat.Interval)
+	return nodeConfig
+}
+
+// defaultLease is that of tenure.Config.
+const defaultLease = 10 * time.Second
+
+// begin starts what the member runs.
+func (m *Member) begin() {
+	news, stopNews := m.node.News()
+	m.run(func() {
+		defer stopNews()
+		m.view.follow(m.life, news)
+	})
+	if beat, err := m.heartbeat.begin(m.life); err == nil { // nobody else has it yet
+		m.run(beat)
+	}
+	m.run(func() {
+		defer m.readiness.startTimer(m.config.StartupTimeout, m.node.Clock())()
+		m.awaitNodes(m.life)
+	})
+}
+
+// run runs fn on a goroutine that Close waits for; fn must end with the member's
+// life. It reports false if the member leaves already.
+func (m *Member) run(fn func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life.Err() != nil {
+		return false
+	}
+	m.group.Go(fn)
+	return true
 }
 
 // Node returns the member's node, on which elections stand.
@@ -71,22 +140,46 @@ func (m *Member) Node() *tenure.Node { return m.node }
 func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
 
 // Nodes returns the nodes of the cluster as this member knows them, the dead
-// among them, in the order in which they came. It asks no database. See
-// [Registry] for what the database says.
+// among them, those of older sessions first. It asks no database: while the
+// member has no session, it knows of no changes. See [Registry] for what the
+// database says.
 func (m *Member) Nodes() []NodeInfo {
-	members, _ := m.view.members()
-	nodes := make([]NodeInfo, len(members))
-	for i, member := range members {
-		nodes[i] = newNodeInfo(member)
+	nodes, _, _, _ := m.view.snapshot()
+	return slices.Clone(nodes)
+}
+
+// SetStatus gives this node another status. Draining is [Member.Drain], and
+// Active [Member.Undrain] of a node that drains; Active also takes a member into
+// service that still waits for the minimum of nodes. Joining takes one that does
+// not drain out of service for a while: it stands for no role, but keeps those
+// that it leads. A node cannot call itself dead: the error matches
+// tenure.ErrInvalidConfig. Other errors are those of Drain, Undrain and
+// [tenure.Node.Describe].
+func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
+	switch status {
+	case Draining:
+		return m.Drain(ctx)
+	case Active:
+		m.readiness.meet()
+		if m.node.Description().Status == Draining {
+			return m.Undrain(ctx)
+		}
 	}
-	return nodes
+	return m.node.Describe(ctx, func(d *tenure.Description) {
+		if d.Status != Draining || status != Joining {
+			d.Status = status
+		}
+	})
 }
 
 // Close leaves the cluster at once: it waits for no work in flight but that
 // under a term, as [tenure.Node.Close] does. See [Member.Shutdown] for leaving
 // politely.
 func (m *Member) Close(ctx context.Context) error {
+	m.departure.refuse()
+	m.mu.Lock()
 	m.leave()
+	m.mu.Unlock()
 	err := m.node.Close(ctx)
 	m.group.Wait()
 	return err

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,9 +114,12 @@ func (n NodeInfo) Load() float64 {
 }
 
 func newNodeInfo(m tenure.Member) NodeInfo {
+	if unmarked(m) {
+		m.Status = Dead
+	}
 	info := NodeInfo{
 		ID: NodeID(m.ID), Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort,
-		Capabilities: m.Capabilities, Labels: m.Labels, Version: m.Version, Spreads: m.Spreads,
+		Capabilities: slices.Clone(m.Capabilities), Labels: maps.Clone(m.Labels), Version: m.Version, Spreads: maps.Clone(m.Spreads),
 		Status: m.Status, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
 		CurrentConnections: m.Connections, CurrentJobs: m.Jobs, InFlight: m.InFlight, CPUUsage: m.CPU, MemoryUsage: m.Memory,
 	}
@@ -123,4 +127,12 @@ func newNodeInfo(m tenure.Member) NodeInfo {
 		info.Roles = append(info.Roles, NodeRole(role))
 	}
 	return info
+}
+
+func newNodeInfos(members []tenure.Member) []NodeInfo {
+	nodes := make([]NodeInfo, len(members))
+	for i, m := range members {
+		nodes[i] = newNodeInfo(m)
+	}
+	return nodes
 }

@@ -3,30 +3,41 @@ package cluster
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure"
 )
 
-// viewPause is the least time between two readings of the registry: many nodes
-// that come or go at once are read together.
-const viewPause = 10 * time.Millisecond
+// viewPause is the least time between two readings of the registry; it is longer
+// where they take longer, so that no more than a third of the time is spent on
+// them: many nodes that come or go at once are read together.
+const (
+	viewPause   = 2 * time.Millisecond
+	pauseFactor = 2
+)
 
-// view is what a member knows of the registry: read again at all news, and
-// every check interval in case news is lost. It is safe for concurrent use.
+// view is what is known of the registry: read again at all news, and every
+// check interval in case news is lost. It is safe for concurrent use.
 type view struct {
-	node *tenure.Node
+	ask      func(context.Context) ([]tenure.Member, error)
+	interval time.Duration
+	clock    tenure.Clock
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	seen    []tenure.Member // replaced, never changed
+	nodes   []NodeInfo      // the same, once somebody has asked
+	silence time.Duration   // the longest of a node that nobody has marked as dead
+	readAt  time.Duration   // when the reading began, on the monotonic clock
 	reading uint64          // counts the readings
 	changed chan struct{}   // closed at the next reading
 	failure error           // of the last attempt to read, if it failed
 }
 
-func newView(node *tenure.Node) *view {
-	return &view{node: node, changed: make(chan struct{})}
+func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock tenure.Clock, log *slog.Logger) *view {
+	return &view{ask: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
 }
 
 // members returns what was read last and a channel that is closed when more is.
@@ -36,38 +47,65 @@ func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 	return v.seen, v.changed
 }
 
+// snapshot is members as [NodeInfo], with the time of the reading and whether
+// there was one.
+func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, changed <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.nodes == nil {
+		v.nodes = newNodeInfos(v.seen)
+	}
+	return v.nodes, v.readAt, v.reading > 0, v.changed
+}
+
+// longestSilence returns for how long, at the last reading, a node was silent
+// that is dead without being marked so; 0 if there is none.
+func (v *view) longestSilence() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.silence
+}
+
 // read reads the registry once.
 func (v *view) read(ctx context.Context) error {
-	members, err := v.node.Members(ctx)
+	begun := v.clock.Now().Mono
+	members, err := v.ask(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failure = err
 	if err != nil {
 		return err
 	}
+	v.silence = 0
 	for i := range members {
-		if m := &members[i]; m.SilentFor > m.Lease {
-			m.Status = tenure.StatusDead // nobody has marked it yet
+		if m := &members[i]; unmarked(*m) {
+			v.silence = max(v.silence, m.SilentFor)
+			m.Status = tenure.StatusDead
 		}
 	}
-	v.seen = members
+	v.seen, v.nodes, v.readAt = members, nil, begun
 	v.reading++
 	close(v.changed)
 	v.changed = make(chan struct{})
 	return nil
 }
 
+// unmarked reports whether a node is dead although the registry does not say
+// so: it was silent for longer than its lease.
+func unmarked(m tenure.Member) bool {
+	return m.Status != tenure.StatusDead && m.SilentFor > m.Lease
+}
+
 // follow reads the registry again and again until the context ends.
-func (v *view) follow(ctx context.Context) {
-	news, stop := v.node.News()
-	defer stop()
-	clock, interval := v.node.Clock(), v.node.Timing().CheckInterval
+func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	for ctx.Err() == nil {
+		begun := v.clock.Now().Mono
 		if err := v.read(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
-			v.node.Logger().Warn("reading the registry of nodes failed", "error", err)
+			v.log.Warn("reading the registry of nodes failed", "error", err)
 		}
-		wait(ctx, clock, viewPause, nil)
-		wait(ctx, clock, interval-viewPause, news)
+		pause := max(viewPause, pauseFactor*(v.clock.Now().Mono-begun))
+		wait(ctx, v.clock, pause, nil)
+		wait(ctx, v.clock, max(v.interval-pause, viewPause), news)
 	}
 }
 

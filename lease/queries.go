@@ -24,7 +24,7 @@ type queries struct {
 	awaitSeats, newSeat               string
 	disown, vacancy, changed          string
 	leaders, seats, nodes             string
-	holder, alive, request            string
+	holder, alive, namesakes, request string
 	takeRequests, dropRequests, fence string
 }
 
@@ -286,6 +286,10 @@ WHERE t.role = ? AND t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at 
 SELECT count(*)
 FROM {sessions}
 WHERE node_id = ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}`),
+		namesakes: sql(`
+SELECT node_id, node_name, host, expires_at - {now}
+FROM {sessions}
+WHERE node_name = ? AND node_id <> ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}`),
 		request: sql(`
 INSERT INTO {requests} (kind, role, term, holder, target, requested_by, requested_at)
 VALUES (?, ?, ?, ?, ?, ?, {now})`),

@@ -61,6 +61,11 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		if err := exec(ctx, on, b.queries.nextIncarnation); err != nil {
 			return err
 		}
+		if opening.UniqueName {
+			if err := b.checkName(ctx, on, node); err != nil {
+				return err
+			}
+		}
 		if err := exec(ctx, on, b.queries.join, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
 			return err
 		}
@@ -73,6 +78,27 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	}
 	s.life, s.abort = context.WithCancel(context.Background())
 	return s, nil
+}
+
+// checkName refuses a name that another node has whose lease runs. Who opens a
+// session has changed the row of news, so nobody else is at it.
+func (b *Backend) checkName(ctx context.Context, on querier, node tenure.NodeInfo) error {
+	var taken error
+	err := forEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
+		var (
+			id, name, host string
+			left           int64
+		)
+		if err := rows.Scan(&id, &name, &host, &left); err != nil {
+			return err
+		}
+		if name == node.Name { // MySQL takes more names for equal
+			taken = fmt.Errorf("%w: %q is node %s on %s, whose lease runs for another %v: stop it, wait, or choose another name",
+				tenure.ErrNameTaken, name, id, host, microseconds(left).Round(time.Millisecond))
+		}
+		return nil
+	}, node.Name, node.ID.String())
+	return errors.Join(taken, err)
 }
 
 // Incarnation implements [tenure.Session].

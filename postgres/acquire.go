@@ -131,22 +131,16 @@ func lostOnly(err error) error {
 // addRoles makes rows for roles that this session has not tried before, and
 // returns those whose key is that of their row. The others have failed.
 func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, error) {
-	var roles, keys []string
+	var unknown []wanted
 	for _, w := range all {
 		if _, known := s.known[w.role.Name()]; !known {
-			roles = append(roles, w.role.Name())
-			keys = append(keys, w.key.String())
+			unknown = append(unknown, w)
 		}
 	}
-	if len(roles) > 0 {
-		if err := s.query(stmtAddRoles, nil, roles, keys); err != nil {
+	if len(unknown) > 0 {
+		if err := s.learnKeys(unknown); err != nil {
 			return all, err
 		}
-		recorded, err := s.readKeys(all)
-		if err != nil {
-			return all, err
-		}
-		maps.Copy(s.known, recorded)
 	}
 	fitting := make([]wanted, 0, len(all))
 	for _, w := range all {
@@ -158,6 +152,25 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 		fitting = append(fitting, w)
 	}
 	return fitting, nil
+}
+
+// learnKeys reads the keys of roles, and makes rows for those that have none:
+// mostly somebody has led them before.
+func (s *session) learnKeys(some []wanted) error {
+	recorded, err := s.readKeys(some)
+	if err == nil && len(recorded) < len(some) {
+		roles, keys := make([]string, len(some)), make([]string, len(some))
+		for i, w := range some {
+			roles[i], keys[i] = w.role.Name(), w.key.String()
+		}
+		if err = s.query(stmtAddRoles, nil, roles, keys); err == nil {
+			recorded, err = s.readKeys(some)
+		}
+	}
+	if err == nil {
+		maps.Copy(s.known, recorded)
+	}
+	return err
 }
 
 // readKeys reads the lock keys in the rows of roles.

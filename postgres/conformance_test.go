@@ -14,5 +14,5 @@ func TestSession(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) tenure.Backend {
 		// A database each: keys that are numbers are the database's.
 		return backendOn(t, server.Database(t), Config{})
-	})
+	}, sessiontest.Registry, sessiontest.UniqueNames)
 }

@@ -22,7 +22,7 @@ const closeTimeout = 2 * time.Second
 // called on the goroutine that uses the connection.
 type listener interface {
 	notice(*pgconn.Notice)
-	notification(pid uint32)
+	notification(*pgconn.Notification)
 }
 
 // dial opens a connection and makes sure that it leads to a primary. The name of
@@ -49,7 +49,7 @@ func (b *Backend) dial(ctx context.Context, purpose string, listener listener) (
 	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !fatal(err) }
 	if listener != nil {
 		config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { listener.notice(notice) }
-		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { listener.notification(n.PID) }
+		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { listener.notification(n) }
 	}
 	validate := config.ValidateConnect
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {

@@ -184,29 +184,6 @@ func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// lockTable looks how many roles could still be held.
-func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
-	const few = 100
-	var (
-		s    server
-		used int
-	)
-	if err := identify(ctx, conn, &s); err != nil {
-		return err
-	}
-	if err := conn.QueryRow(ctx, d.backend.names.sql(sessionStatements[stmtLockUsage])).Scan(&used); err != nil {
-		return err
-	}
-	room := max(0, s.lockTable/2-used)
-	detail := fmt.Sprintf("%d of %d in use; room for %d more roles", used, s.lockTable, room)
-	if room < few {
-		d.add("lock table", tenure.Warning, detail, "raise max_locks_per_transaction")
-		return nil
-	}
-	d.add("lock table", tenure.Fine, detail, "")
-	return nil
-}
-
 // clock compares the clocks. Nothing depends on their agreement, but people who
 // read logs do.
 func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {

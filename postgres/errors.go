@@ -16,6 +16,7 @@ const (
 	codeUndefinedTable        = "42P01"
 	codeInvalidSchema         = "3F000"
 	codeOutOfMemory           = "53200" // here: of the shared lock table
+	codeLockNotAvailable      = "55P03"
 	codeSerialization         = "40001"
 	codeNoSuchStatement       = "26000"
 )

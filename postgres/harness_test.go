@@ -62,6 +62,8 @@ type peer struct {
 
 type peerOptions struct {
 	id     uuid.UUID
+	name   string // default made of the id
+	unique bool   // the name must be
 	timing tenure.Timing
 	logger *slog.Logger
 }
@@ -81,16 +83,21 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	for _, change := range changes {
 		change(&options)
 	}
+	if options.name == "" {
+		options.name = "node-" + options.id.String()[:4]
+	}
 	trusted := new(atomic.Bool)
 	trusted.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := b.Open(ctx, tenure.Opening{
-		Node:    tenure.NodeInfo{ID: options.id, Name: "node-" + options.id.String()[:4], Host: "localhost"},
-		Timing:  options.timing,
-		Clock:   tenure.SystemClock(),
-		Logger:  options.logger,
-		MaySend: trusted.Load,
+		Node:        tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
+		Description: tenure.Description{Status: tenure.StatusActive},
+		UniqueName:  options.unique,
+		Timing:      options.timing,
+		Clock:       tenure.SystemClock(),
+		Logger:      options.logger,
+		MaySend:     trusted.Load,
 	})
 	if err != nil {
 		return nil, err

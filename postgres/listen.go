@@ -12,31 +12,32 @@ import (
 var _ tenure.Listener = (*Backend)(nil)
 
 // Listen implements [tenure.Listener]: it calls wake, in this goroutine, whenever
-// something about the elections of the schema may have changed, and once when it
-// has begun to listen. It uses a connection of its own and no privilege beyond
-// connecting. It returns nil when the context ends, and an error when it cannot
-// listen any more; news can be lost before that, so ask now and then besides.
+// something about the elections or the nodes of the schema may have changed, and
+// once when it has begun to listen. It uses a connection of its own and no
+// privilege beyond connecting. It returns nil when the context ends, and an error
+// when it cannot listen any more; news can be lost before that, so ask now and
+// then besides.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
-	return b.listen(ctx, b.names.channel(), wake)
+	return b.listen(ctx, wake, b.names.channel(), b.names.nodesChannel())
 }
 
 // ListenTo is Listen for what is told on another channel of this installation.
 func (b *Backend) ListenTo(ctx context.Context, topic string, wake func()) error {
-	return b.listen(ctx, b.Channel(topic), wake)
+	return b.listen(ctx, wake, b.Channel(topic))
 }
 
 // Channel returns the name of the notification channel for a topic.
 func (b *Backend) Channel(topic string) string {
-	return newNames(b.config.Schema, b.config.Prefix+topic).channel()
+	return b.names.channelFor(topic)
 }
 
-func (b *Backend) listen(ctx context.Context, channel string, wake func()) error {
+func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) error {
 	conn, err := b.dial(ctx, "listen", nil)
 	if err != nil {
 		return err
 	}
 	defer discard(conn)
-	_, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize())
+	err = listenTo(ctx, conn, channels...)
 	for err == nil {
 		wake()
 		_, err = conn.WaitForNotification(ctx)
@@ -45,4 +46,19 @@ func (b *Backend) listen(ctx context.Context, channel string, wake func()) error
 		return nil
 	}
 	return fmt.Errorf("%w: listen: %w", tenure.ErrConnection, err)
+}
+
+// startListening begins to listen to all that is told. Roles and nodes have
+// channels of their own: at news of nodes alone nobody need try to take a role.
+func (n names) startListening(ctx context.Context, conn *pgx.Conn) error {
+	return listenTo(ctx, conn, n.channel(), n.nodesChannel())
+}
+
+func listenTo(ctx context.Context, conn *pgx.Conn, channels ...string) error {
+	for _, channel := range channels {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

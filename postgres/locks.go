@@ -3,7 +3,6 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,12 +32,15 @@ func (s *session) lock(all []wanted) ([]wanted, error) {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return nil, err
 	}
-	if hasCode(err, codeOutOfMemory) {
-		err = fmt.Errorf("%w: %w", tenure.ErrLockTableFull, err)
-	}
 	// A statement that fails keeps the session-level locks it has taken.
 	if lost := s.reconcile(); lost != nil {
 		return nil, errors.Join(lost, err)
+	}
+	if hasCode(err, codeOutOfMemory) {
+		if lost := lostOnly(s.recount()); lost != nil {
+			return nil, errors.Join(lost, err)
+		}
+		err = fmt.Errorf("%w: %w", s.table.full(len(all)), err)
 	}
 	return nil, err
 }
@@ -159,36 +161,4 @@ func (s *session) eachKey(singles, pairs statement, keys keyArrays, each func(te
 		}, keys.a, keys.b)
 	}
 	return nil
-}
-
-// lockTable keeps an account of the server's lock table. Beyond its end, queries
-// of bystanders fail, so elections stop at half of it.
-type lockTable struct {
-	size    int           // how many locks it is certain to hold
-	used    int           // at the last count, and by this session since
-	counted time.Duration // when that was, on the node's monotonic clock
-}
-
-func (t *lockTable) count(used int, now time.Duration) { t.used, t.counted = used, now }
-
-// room returns how many of n locks may be taken, and an error if fewer. It
-// counts only if this attempt could come near the limit, or wants many after a
-// long time: the count stops the whole lock table for a moment.
-func (t *lockTable) room(s *session, n int) (int, error) {
-	const many, long = 64, time.Minute
-	limit, now := t.size/2, s.opening.Clock.Now().Mono
-	if t.used+n <= limit/2 && (n < many || now-t.counted < long) {
-		return n, nil
-	}
-	used := 0
-	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&used) })
-	if err != nil {
-		return 0, err
-	}
-	t.count(used, now)
-	if room := max(0, limit-t.used); room < n {
-		return room, fmt.Errorf("%w: %d of its %d locks are in use, elections may use half, and %d more were wanted: raise max_locks_per_transaction",
-			tenure.ErrLockTableFull, t.used, t.size, n)
-	}
-	return n, nil
 }

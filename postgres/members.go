@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,14 +14,23 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
+// The columns from the second to the one before name change often, the others
+// seldom: see registryCache.
 const readRegistry = `
 SELECT
     id,
     incarnation,
-    name,
-    hostname,
     status,
     drained,
+    last_heartbeat,
+    (1000 * extract(epoch FROM clock_timestamp() - last_heartbeat))::double precision,
+    current_connections,
+    current_jobs,
+    in_flight,
+    cpu_usage,
+    memory_usage,
+    name,
+    hostname,
     ip_address,
     http_port,
     grpc_port,
@@ -29,14 +40,7 @@ SELECT
     version,
     spreads,
     started_at,
-    last_heartbeat,
-    lease_ms,
-    (1000 * extract(epoch FROM clock_timestamp() - last_heartbeat))::double precision,
-    current_connections,
-    current_jobs,
-    in_flight,
-    cpu_usage,
-    memory_usage
+    lease_ms
 FROM {nodes}
 ORDER BY incarnation`
 
@@ -64,16 +68,66 @@ func object[V any](m map[string]V) string {
 }
 
 func scanMember(row pgx.CollectableRow) (tenure.Member, error) {
+	var m tenure.Member
+	err := scanInto(row, &m, true)
+	return m, err
+}
+
+// scanInto reads a row of the registry, or of it only what changes often.
+func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	var (
-		m             tenure.Member
 		status        string
 		lease, silent float64
 	)
-	err := row.Scan(&m.ID, &m.Incarnation, &m.Name, &m.Host, &status, &m.Drained, &m.Address, &m.HTTPPort, &m.GRPCPort,
-		&m.Roles, &m.Capabilities, &m.Labels, &m.Version, &m.Spreads, &m.StartedAt, &m.LastHeartbeat, &lease, &silent,
-		&m.Connections, &m.Jobs, &m.InFlight, &m.CPU, &m.Memory)
-	m.Status = tenure.ParseNodeStatus(status)
-	m.Lease, m.SilentFor = fromMilliseconds(lease), fromMilliseconds(silent)
+	into := []any{
+		&m.ID, &m.Incarnation, &status, &m.Drained, &m.LastHeartbeat, &silent,
+		&m.Connections, &m.Jobs, &m.InFlight, &m.CPU, &m.Memory,
+		&m.Name, &m.Host, &m.Address, &m.HTTPPort, &m.GRPCPort,
+		&m.Roles, &m.Capabilities, &m.Labels, &m.Version, &m.Spreads, &m.StartedAt, &lease,
+	}
+	if !whole {
+		clear(into[firstSeldom:]) // not decoded
+	}
+	if err := row.Scan(into...); err != nil {
+		return err
+	}
+	m.Status, m.SilentFor = tenure.ParseNodeStatus(status), fromMilliseconds(silent)
+	if whole {
+		m.Lease = fromMilliseconds(lease)
+	}
+	return nil
+}
+
+// firstSeldom is the first column of readRegistry that changes seldom.
+const firstSeldom = 11
+
+// registryCache keeps what was read of each node, since to decode lists and maps
+// takes most of the time of a reading, and they seldom change. Members that were
+// returned share them.
+type registryCache map[[16]byte]cachedMember
+
+type cachedMember struct {
+	raw    [][]byte // the columns from firstSeldom on, as the server sent them
+	member tenure.Member
+}
+
+// scan reads a row into next, which replaces the cache after the last row.
+func (c registryCache) scan(row pgx.CollectableRow, next registryCache) (tenure.Member, error) {
+	raw := row.RawValues()
+	seldom := raw[firstSeldom:]
+	key := [16]byte(raw[0])
+	known, found := c[key]
+	if found && slices.EqualFunc(known.raw, seldom, bytes.Equal) {
+		err := scanInto(row, &known.member, false)
+		next[key] = known
+		return known.member, err
+	}
+	m, err := scanMember(row)
+	copied := make([][]byte, len(seldom))
+	for i, column := range seldom {
+		copied[i] = bytes.Clone(column)
+	}
+	next[key] = cachedMember{copied, m}
 	return m, err
 }
 
@@ -90,17 +144,21 @@ func (s *session) Describe(description tenure.Description) error {
 	if !found {
 		return superseded("the node has a newer session or was found dead")
 	}
-	return s.query(stmtMoved, nil, s.backend.names.channel())
+	return s.query(stmtMoved, nil, s.backend.names.nodesChannel())
 }
 
 // Members implements [tenure.Registrar].
 func (s *session) Members() ([]tenure.Member, error) {
-	var members []tenure.Member
+	members := make([]tenure.Member, 0, len(s.registry))
+	next := make(registryCache, len(s.registry))
 	err := s.query(stmtMembers, func(rows pgx.Rows) error {
-		m, err := scanMember(rows)
+		m, err := s.registry.scan(rows, next)
 		members = append(members, m)
 		return err
 	})
+	if err == nil {
+		s.registry = next
+	}
 	return members, err
 }
 
@@ -109,7 +167,7 @@ func (s *session) Holders(roles []string) ([]tenure.Holder, error) {
 	holders := make([]tenure.Holder, 0, len(roles))
 	err := s.query(stmtLeading, func(rows pgx.Rows) error {
 		var h tenure.Holder
-		err := rows.Scan(&h.Role, &h.Term, &h.Node)
+		err := rows.Scan(&h.Role, &h.Term, &h.Node, &h.Reserved)
 		holders = append(holders, h)
 		return err
 	}, append([]string{}, roles...))
@@ -146,13 +204,25 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
-	// The locks of a dead node may still be held: its session is not touched.
-	forgetNode = `DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id`
+	// The locks of a dead node may still be held: its session is not touched. A
+	// request may have been made in the moment of its death.
+	forgetNode = `
+WITH gone AS (
+    DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id
+), forgotten AS (
+    DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
+)
+SELECT id FROM gone`
 
 	forgetNodes = `
-DELETE FROM {nodes}
-WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
-RETURNING id`
+WITH gone AS (
+    DELETE FROM {nodes}
+    WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+    RETURNING id
+), forgotten AS (
+    DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
+)
+SELECT id FROM gone ORDER BY id`
 )
 
 // MarkDead marks the nodes as dead that have not been heard of for longer than

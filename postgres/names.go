@@ -50,12 +50,18 @@ func (n names) sql(template string) string { return n.replacer.Replace(template)
 
 // channel is the notification channel: <schema>_<prefix>, shortened to a digest
 // where that is longer than an identifier may be.
-func (n names) channel() string {
-	name := n.schema + "_" + n.prefix
+func (n names) channel() string { return n.channelFor("") }
+
+// nodesChannel tells that nodes came, or say something else about themselves,
+// which makes no role vacant.
+func (n names) nodesChannel() string { return n.channelFor("nodes") }
+
+func (n names) channelFor(topic string) string {
+	name := n.schema + "_" + n.prefix + topic
 	if len(name) <= maxIdentifier {
 		return name
 	}
-	sum := sha256.Sum256([]byte(n.schema + "\x00" + n.prefix))
+	sum := sha256.Sum256([]byte(n.schema + "\x00" + n.prefix + topic))
 	return "tenure_" + hex.EncodeToString(sum[:16])
 }
 

@@ -21,7 +21,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		backend: b,
 		opening: opening,
 		log:     opening.Logger,
-		news:    newEars(),
+		news:    newEars(b.names.nodesChannel(), opening.NodesChanged),
 		seats:   map[string]*seat{},
 		keys:    map[tenure.LockKey]struct{}{},
 		known:   map[string]string{},
@@ -173,52 +173,6 @@ func (s *session) readSchema(ctx context.Context) error {
 func nodeSpace(installation uuid.UUID) int32 {
 	sum := sha256.Sum256(append(installation[:], "nodes"...))
 	return int32(binary.BigEndian.Uint32(sum[:4]))
-}
-
-// join makes the session a member: first the lock, so that nobody who sees the
-// row finds the lock free; then the row; then the news.
-func (s *session) join(ctx context.Context) error {
-	sql, node := s.backend.names.sql, s.opening.Node
-	var locked bool
-	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
-		return fmt.Errorf("take the node lock: %w", err)
-	}
-	if !locked {
-		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
-	}
-	channel := s.backend.names.channel()
-	if _, err := s.conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if err := s.watch.findGhost(ctx, s.conn); err != nil {
-		return fmt.Errorf("join: %w", err)
-	}
-	for _, step := range []struct {
-		sql  string
-		args []any
-	}{
-		{sweepNodes, nil},
-		{sweepRequests, []any{node.ID}},
-		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},
-			descriptionColumns(s.opening.Description)...)},
-	} {
-		if _, err := s.conn.Exec(ctx, sql(step.sql), step.args...); err != nil {
-			return fmt.Errorf("join: %w", err)
-		}
-	}
-	if err := s.warned("join"); err != nil {
-		return err
-	}
-	if _, err := s.conn.Exec(ctx, string(stmtMoved), channel); err != nil {
-		return fmt.Errorf("announce the node: %w", err)
-	}
-	var used int
-	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used); err != nil {
-		return fmt.Errorf("count locks: %w", err)
-	}
-	s.table.size = s.server.lockTable
-	s.table.count(used, s.openedAt)
-	return nil
 }
 
 // explain gives an error of opening a category, if it has none yet: it may pass.

@@ -35,6 +35,7 @@ const (
 	stmtDescribe    statement = "describe"
 	stmtMembers     statement = "members"
 	stmtLeading     statement = "leading"
+	stmtWatching    statement = "watching"
 )
 
 // The statements of the watch connection, besides stmtMoved and stmtReap.
@@ -248,8 +249,19 @@ RETURNING
     ) ELSE -1 END,
     CASE WHEN $7::boolean THEN (SELECT count(*) FROM pg_locks WHERE NOT fastpath) ELSE -1 END`,
 
+	// A node that takes a request to drain counts as draining from that moment
+	// on, and not only when it has described itself: else two who drain the last
+	// two nodes could both find the other one in service.
 	stmtRequests: `
-DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id`,
+WITH taken AS (
+    DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id
+), draining AS (
+    UPDATE {nodes} n
+    SET status = 'draining', drained = false
+    FROM (SELECT kind FROM taken WHERE kind IN ('drain', 'undrain') ORDER BY id DESC LIMIT 1) latest
+    WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')
+)
+SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
 
 	// Nobody waits for the durability of news.
 	stmtNotify: `
@@ -295,13 +307,26 @@ FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.status <> 'dead'
 RETURNING n.id`,
 
+	// As for a description. Only a row that says something else is written.
+	stmtWatching: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+)
+UPDATE {nodes} n
+SET watching = $3
+FROM durability
+WHERE n.id = $1 AND n.incarnation = $2 AND n.watching <> $3`,
+
 	stmtMembers: readRegistry,
 
+	// A role that is reserved is the target's before it leads.
 	stmtLeading: `
-SELECT t.role, t.term, t.node_id
+SELECT t.role, t.term, CASE WHEN t.ended_at IS NULL THEN t.node_id ELSE t.reserved_for END, t.ended_at IS NOT NULL
 FROM {terms} t
-JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
-WHERE t.role = ANY ($1::text[]) AND t.ended_at IS NULL AND n.status <> 'dead'
+LEFT JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation AND n.status <> 'dead'
+WHERE t.role = ANY ($1::text[])
+    AND CASE WHEN t.ended_at IS NULL THEN n.id IS NOT NULL
+        ELSE t.reserved_for IS NOT NULL AND t.reserved_until > clock_timestamp() END
 ORDER BY t.role COLLATE "C"`,
 }
 
@@ -367,6 +392,7 @@ var (
 	sessionWarmUp = []execution{
 		{stmtLock, []any{noNumbers}},
 		{stmtLockPairs, []any{noPairs, noPairs}},
+		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
 		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
@@ -416,35 +442,4 @@ SELECT incarnation,
         last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
 FROM {nodes}
 WHERE id = $1 AND status <> 'dead'`
-
-	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
-
-	joinNodes = `
-INSERT INTO {nodes} (
-    id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
-    roles, worker_capabilities, labels, version, spreads)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
-FROM pg_stat_get_activity(pg_backend_pid()) a
-ON CONFLICT (id) DO UPDATE
-SET incarnation = excluded.incarnation,
-    name = excluded.name,
-    hostname = excluded.hostname,
-    lease_ms = excluded.lease_ms,
-    pid = excluded.pid,
-    backend_start = excluded.backend_start,
-    status = excluded.status,
-    drained = excluded.drained,
-    ip_address = excluded.ip_address,
-    http_port = excluded.http_port,
-    grpc_port = excluded.grpc_port,
-    roles = excluded.roles,
-    worker_capabilities = excluded.worker_capabilities,
-    labels = excluded.labels,
-    version = excluded.version,
-    spreads = excluded.spreads,
-    last_heartbeat = clock_timestamp()`
-
-	// Nodes that died long ago, and requests that this node did not live to see.
-	sweepNodes    = `DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day'`
-	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
 )

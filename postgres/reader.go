@@ -15,11 +15,17 @@ import (
 // askTimeout bounds a question whose context has no deadline, or a later one.
 const askTimeout = 30 * time.Second
 
+// readerIdle is how long the connection for questions is kept without any.
+const readerIdle = 30 * time.Second
+
 // reader answers what people ask, on a connection of its own that is opened at
-// the first question: never through a session. One question at a time.
+// the first question and closed when there was none for a while: never through a
+// session. One question at a time.
 type reader struct {
 	backend *Backend
+	idle    time.Duration
 	slot    chan *pgx.Conn // the connection, or nil, while nobody uses it
+	timer   *time.Timer    // runs while nobody uses the connection
 	closing chan struct{}
 	close   func()
 }
@@ -28,13 +34,31 @@ func (r *reader) init(b *Backend) {
 	r.backend = b
 	r.slot = make(chan *pgx.Conn, 1)
 	r.slot <- nil
+	r.idle = readerIdle
+	r.timer = time.AfterFunc(r.idle, r.rest)
+	r.timer.Stop()
 	r.closing = make(chan struct{})
 	r.close = sync.OnceFunc(func() {
 		close(r.closing)
-		if conn := <-r.slot; conn != nil {
+		conn := <-r.slot
+		r.timer.Stop()
+		if conn != nil {
 			discard(conn)
 		}
 	})
+}
+
+// rest closes the connection unless somebody uses it, who then starts the timer
+// again.
+func (r *reader) rest() {
+	select {
+	case conn := <-r.slot:
+		if conn != nil {
+			discard(conn)
+		}
+		r.slot <- nil
+	default:
+	}
 }
 
 // ask runs fn on the connection.
@@ -54,10 +78,14 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
+	r.timer.Stop()
 	defer func() {
 		if conn != nil && conn.IsClosed() {
 			discard(conn)
 			conn = nil
+		}
+		if conn != nil {
+			r.timer.Reset(r.idle)
 		}
 		r.slot <- conn
 	}()

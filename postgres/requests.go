@@ -32,8 +32,8 @@ WITH request AS (
 SELECT pg_notify($5, '') FROM request`
 
 	// Two who drain the last two nodes must not both find the other one in
-	// service.
-	lockRequests = `LOCK TABLE {requests} IN SHARE ROW EXCLUSIVE MODE`
+	// service. This mode excludes itself alone: no session waits for who asks.
+	lockRequests = `LOCK TABLE {requests} IN SHARE UPDATE EXCLUSIVE MODE`
 
 	// Whether a node is in service besides this one, and not asked to leave.
 	findAnother = `
@@ -120,7 +120,7 @@ func (b *Backend) requestOfNode(ctx context.Context, request tenure.Request) err
 			if err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, string(sessionStatements[stmtNotify]), b.names.channel())
+			_, err = tx.Exec(ctx, sessionStatements[stmtNotify], b.names.channel())
 			return err
 		})
 	})

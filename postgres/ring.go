@@ -13,7 +13,7 @@ import (
 )
 
 // watch is the other connection of a node: it waits for the death of the node's
-// predecessor in the ring. It holds no lock that anyone needs, so it may be
+// predecessor in the ring, and of those before it that nobody else watches. It holds no lock that anyone needs, so it may be
 // closed at any time, and opens its connection again by itself.
 type watch struct {
 	session *session
@@ -79,7 +79,7 @@ func (w *watch) adopt(conn *pgx.Conn) bool {
 }
 
 func (w *watch) run(conn *pgx.Conn) {
-	const first, longest = 100 * time.Millisecond, 2 * time.Second
+	const first, longest = 10 * time.Millisecond, 2 * time.Second
 	delay := first
 	for {
 		if conn != nil {
@@ -88,8 +88,8 @@ func (w *watch) run(conn *pgx.Conn) {
 			if w.stopped() {
 				return
 			}
-			w.blind.Store(true)
-			w.log.Warn("the watch connection failed; deaths are found by polling until it is back", "error", err)
+			w.log.Warn("the watch connection failed; until it is back the next node of the ring watches in this one's place", "error", err)
+			w.noteBlind(true)
 		}
 		if !w.pause(delay) {
 			return
@@ -101,7 +101,7 @@ func (w *watch) run(conn *pgx.Conn) {
 			continue
 		}
 		delay = first
-		w.blind.Store(false)
+		w.noteBlind(false)
 	}
 }
 

@@ -38,12 +38,15 @@ type session struct {
 	table   lockTable
 	fencing fencing
 
+	registry registryCache               // what Members has read last
 	seats    map[string]*seat            // by role: those whose lock is held
 	keys     map[tenure.LockKey]struct{} // of seats
 	known    map[string]string           // keys of the roles that have a row
 	beats    int                         // heartbeats so far
 	reapedAt time.Duration               // when reapIfBlind last looked
 	abort    func()
+
+	toldBlind bool // what the others were told last of the watch connection
 }
 
 var (
@@ -57,11 +60,15 @@ var (
 type ears struct {
 	news
 	pid      uint32
+	nodes    string   // the channel on which nodes are told of, and nothing else
+	heard    func()   // called when the registry of nodes may have changed
 	warnings []string // on the statement in progress; of the session's goroutine
 	moved    chan struct{}
 }
 
-func newEars() *ears { return &ears{moved: make(chan struct{}, 1)} }
+func newEars(nodes string, heard func()) *ears {
+	return &ears{nodes: nodes, heard: heard, moved: make(chan struct{}, 1)}
+}
 
 func (e *ears) notice(n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
@@ -71,11 +78,15 @@ func (e *ears) notice(n *pgconn.Notice) {
 
 // notification wakes the engine and, in case it waits for the first other node
 // to join, the watch. The session's own news are no news to it.
-func (e *ears) notification(pid uint32) {
-	if pid == e.pid {
+func (e *ears) notification(n *pgconn.Notification) {
+	switch {
+	case n.PID == e.pid:
 		return
+	case n.Channel != e.nodes:
+		e.announce()
+	case e.heard != nil:
+		e.heard()
 	}
-	e.announce()
 	select {
 	case e.moved <- struct{}{}:
 	default:
@@ -162,9 +173,12 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	return pulse, nil
 }
 
-// Wait implements [tenure.Session]. It only receives, so nothing restarts the
-// server's idle timer.
+// Wait implements [tenure.Session]. Unless the watch connection went down or
+// came back it only receives, so nothing restarts the server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
+	if err := s.tellWatching(); err != nil {
+		return false, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.news.await(cancel)
@@ -230,7 +244,7 @@ func (s *session) Close() error {
 	s.watch.leave()
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
 	if !errors.Is(err, tenure.ErrSessionLost) {
-		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.channel()))
+		err = errors.Join(err, s.query(stmtMoved, nil, s.backend.names.nodesChannel()))
 	}
 	discard(s.conn) // frees the node lock
 	s.Abort()

@@ -11,6 +11,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	newDatabase := func(*testing.T) tenure.Backend { return tenuretest.NewDatabase() }
-	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase) })
-	t.Run("in real time", func(t *testing.T) { sessiontest.Run(t, newDatabase) })
+	features := []sessiontest.Feature{sessiontest.Registry, sessiontest.UniqueNames}
+	t.Run("in a bubble", func(t *testing.T) { sessiontest.RunIn(t, synctest.Test, newDatabase, features...) })
+	t.Run("in real time", func(t *testing.T) { sessiontest.Run(t, newDatabase, features...) })
 }

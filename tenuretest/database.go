@@ -23,9 +23,10 @@ type Database struct {
 	stepped *Clock // the same clock, if it is advanced by hand
 
 	mu          sync.Mutex
-	opened      int64                 // sessions so far
-	connections map[*session]struct{} // that their clients believe to be alive
-	nodes       map[uuid.UUID]*session
+	opened      int64                  // sessions so far
+	connections map[*session]struct{}  // that their clients believe to be alive
+	nodes       map[uuid.UUID]*session // that live
+	records     map[uuid.UUID]*record  // the registry: those that live, and those that died
 	locks       map[tenure.LockKey]*session
 	roles       map[string]*role
 	stranger    *session // holds the occupied roles
@@ -55,7 +56,8 @@ func newDatabase(clock tenure.Clock, stepped *Clock) *Database {
 	d := &Database{
 		clock: clock, stepped: stepped,
 		connections: map[*session]struct{}{}, nodes: map[uuid.UUID]*session{},
-		locks: map[tenure.LockKey]*session{}, roles: map[string]*role{},
+		records: map[uuid.UUID]*record{},
+		locks:   map[tenure.LockKey]*session{}, roles: map[string]*role{},
 		listeners: map[chan struct{}]struct{}{},
 	}
 	d.stranger = newSession(d, tenure.Opening{
@@ -79,11 +81,12 @@ func (d *Database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 	if d.failure != nil {
 		return nil, fmt.Errorf("open: %w", d.failure)
 	}
-	d.opened++
 	s := newSession(d, opening)
-	s.number = d.opened
+	if err := d.register(s); err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	d.tell()
 	d.connections[s] = struct{}{}
-	d.nodes[opening.Node.ID] = s
 	s.renew()
 	s.watchLease()
 	return s, nil
@@ -114,6 +117,9 @@ func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 // requests.
 func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 	return d.ask(ctx, "request", func() error {
+		if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
+			return d.requestOfNode(request)
+		}
 		r := d.roles[request.Role]
 		if r == nil || r.leader == nil {
 			return fmt.Errorf("%w: %s", tenure.ErrNoLeader, request.Role)

@@ -18,6 +18,7 @@ var (
 	errAborted = gone("closed by the client")
 	errRevoked = gone("terminated by an administrator")
 	errSilent  = gone("silent for one lease")
+	errBuried  = gone("the node was marked as dead")
 )
 
 func gone(why string) error {
@@ -117,9 +118,12 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	var pulse tenure.Pulse
 	err := s.call("heartbeat", func() error {
+		r := s.record()
+		r.beat(load, s.db.clock.Now())
+		pulse.Requests = len(r.requests) > 0
 		for _, r := range s.held {
 			pulse.Requests = pulse.Requests || len(r.requests) > 0
 		}
@@ -153,6 +157,9 @@ func (s *session) Release(releases []tenure.Release) error {
 func (s *session) Requests() ([]tenure.Request, error) {
 	var requests []tenure.Request
 	err := s.call("requests", func() error {
+		r := s.record()
+		requests, r.requests = r.requests, nil
+		r.follow(requests)
 		for _, name := range slices.Sorted(maps.Keys(s.held)) {
 			requests = append(requests, s.held[name].requests...)
 			s.held[name].requests = nil
@@ -287,6 +294,11 @@ func (s *session) end(cause error, unclean bool) {
 	}
 	if d.nodes[id] == s {
 		delete(d.nodes, id)
+		if unclean {
+			d.records[id].bury()
+		} else {
+			delete(d.records, id)
+		}
 	}
 	d.tell()
 }

@@ -50,7 +50,8 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
-	return c.node.with(cmd.Context(), config, func(node *tenure.Node) error {
+	return c.node.with(cmd.Context(), config, alone{}, func(ctx context.Context, p *participant) error {
+		node := p.node
 		election, err := node.ElectionWith(role, tenure.ElectionConfig{
 			NoReacquire: true, Retry: tenure.FixedInterval{},
 		})
@@ -66,7 +67,7 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 				}
 			}
 		})
-		return c.attempt(cmd.Context(), election)
+		return c.attempt(ctx, election)
 	})
 }
 

@@ -73,7 +73,11 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	leading.signals = signals
 
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
-	err = c.node.with(ctx, config, func(node *tenure.Node) error { return leading.campaign(node, election) })
+	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
+		server.attach(p, c.member.name)
+		defer c.member.report(ctx, p, config.Logger)()
+		return leading.campaign(ctx, p.node, election)
+	})
 	if leading.result != nil {
 		if err != nil {
 			config.Logger.Warn("leaving the election failed", "error", oneLine(err))
@@ -145,16 +149,16 @@ func termEnvironment(base []string, node *tenure.Node, t *tenure.Term) []string 
 		nodeNameVariable+"="+node.Name())
 }
 
-// campaign stands until a signal comes or the command has ended for good.
-func (l *leading) campaign(node *tenure.Node, config tenure.ElectionConfig) error {
+// campaign stands until the context ends, the node leaves, or the command has
+// ended for good.
+func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
 	election, err := node.ElectionWith(l.role, config)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(l.ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.node = node
-	l.server.attach(node)
 	var decided bool // callbacks come one at a time
 	var failure error
 	election.OnEvent(func(event tenure.Event) {
@@ -164,6 +168,9 @@ func (l *leading) campaign(node *tenure.Node, config tenure.ElectionConfig) erro
 		case tenure.EventAcquired:
 			decided, failure = true, nil
 		case tenure.EventAcquireFailed:
+			if errors.Is(event.Err, tenure.ErrNotActive) {
+				return // it waits for others, or drains
+			}
 			failure = event.Err
 			switch {
 			case errors.Is(failure, tenure.ErrKeyMismatch): // trying again does not help
@@ -178,7 +185,10 @@ func (l *leading) campaign(node *tenure.Node, config tenure.ElectionConfig) erro
 		}
 	})
 	err = election.Run(ctx, l.lead)
-	if cause := context.Cause(ctx); l.result == nil && l.ctx.Err() == nil && cause != nil {
+	switch cause := context.Cause(ctx); {
+	case l.ctx.Err() != nil && errors.Is(err, tenure.ErrStopped):
+		return nil // the node left, as this program was asked to end
+	case l.result == nil && l.ctx.Err() == nil && cause != nil:
 		l.result = cause
 	}
 	return err

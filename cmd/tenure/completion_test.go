@@ -41,6 +41,19 @@ func TestCompletionOfRolesAndNodes(t *testing.T) {
 	if got := offered(t, append(place.with("step-down", "--role", "billing"), "--to", "")...); !slices.Equal(got, []string{"api-1"}) {
 		t.Errorf("--to: %v", got)
 	}
+	id := nodeNamed(t, place.cluster(t), "api-1").ID.String()
+	for _, command := range []string{"show", "drain", "undrain"} {
+		got := offered(t, append(place.with("node", command), "")...)
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values([]string{id, "api-1"}))) {
+			t.Errorf("node %s: %v", command, got)
+		}
+	}
+	if got := offered(t, append(place.with("node", "forget"), "")...); len(got) != 0 {
+		t.Errorf("node forget: %v", got)
+	}
+	if got := offered(t, append(place.with("node", "show"), "api-1", "")...); len(got) != 0 {
+		t.Errorf("a second node: %v", got)
+	}
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`)
 	if got := offered(t, "status", "--config", path, "--role", "r"); !slices.Equal(got, []string{"reports"}) {
 		t.Errorf("by the file: %v", got)

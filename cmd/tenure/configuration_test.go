@@ -45,9 +45,18 @@ var withoutKey = map[string]string{
 	"key2":            "as key",
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
-	"to":              "what step-down and migrate do, at each call",
+	"to":              "what step-down, node drain and migrate do, at each call",
 	"own":             "what step-down does, at each call",
-	"timeout":         "how long step-down waits, at each call",
+	"timeout":         "how long a command waits, at each call",
+	"watch":           "what cluster status does, at each call",
+	"roles":           "what doctor is asked, at each call",
+	"force":           "what node drain does, at each call",
+	"no-wait":         "as force",
+	"dead":            "which nodes node forget is about, at each call",
+	"older-than":      "as dead",
+	"spread":          "which roles rebalance is about, at each call",
+	"dry-run":         "what rebalance does, at each call",
+	"yes":             "as dry-run",
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",
 	"for":             "of the demonstration, which takes no configuration",
@@ -191,9 +200,9 @@ func TestBadConfiguration(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
-	path := writeFile(t, "[cluster.membership]", "min_nodes = 2", "[run]", `roles = ["a"]`)
+	path := writeFile(t, "[dashboard]", "enabled = true", "[run]", `roles = ["a"]`)
 	got := invoke(t, "config", "check", path).want(t, exitDone)
-	if !strings.Contains(got.stdout, "[cluster.membership] is not used") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
+	if !strings.Contains(got.stdout, "[dashboard] is not used") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
 		t.Errorf("%q", got.stdout)
 	}
 	var record checkRecord
@@ -237,11 +246,12 @@ func TestReload(t *testing.T) {
 	term := node.await("acquired").term()
 
 	rewrite(t, path, append(begin, "[node]", `name = "other"`, `log_level = "debug"`,
-		"[cluster.leader_election]", `lease_duration = "20s"`, `check_interval = "3s"`)...)
+		"[cluster.leader_election]", `lease_duration = "20s"`, `check_interval = "3s"`, "[shutdown]", `drain_timeout = "5s"`)...)
 	node.signal(syscall.SIGHUP)
 	node.awaitLog("the configuration was reloaded")
 	for _, want := range []string{
 		`msg="a change was applied" change="node.log_level changes from the default to \"debug\""`,
+		`msg="a change was applied" change="shutdown.drain_timeout changes from the default to \"5s\""`,
 		`msg="a change takes effect when the program is started again" change="cluster.leader_election.lease_duration changes`,
 		`msg="a change has no effect" change=cluster.leader_election.check_interval outranked_by=--check-interval`,
 		`msg="a change has no effect" change=node.name outranked_by=TENURE_NODE_NAME`,

@@ -6,10 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 const doctorLong = `Connect and say, line by line, what would break an election here, and what to do
 about it. It changes nothing.
+
+With --roles it says whether the lock table of PostgreSQL has room for so many
+roles, instead of for those that there are, and what max_locks_per_transaction
+must be.
 
 The exit code is 0 if a node could take part, also with warnings, and 3 if not.`
 
@@ -17,10 +22,14 @@ The exit code is 0 if a node could take part, also with warnings, and 3 if not.`
 type doctorCommand struct {
 	out      *output
 	database databaseFlags
+	roles    number
 }
 
+// mostRoles bounds how many roles the doctor is asked about.
+const mostRoles = 100_000_000
+
 func newDoctor(out *output) *cobra.Command {
-	c := &doctorCommand{out: out}
+	c := &doctorCommand{out: out, roles: number{most: mostRoles}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what would break an election on this database",
@@ -28,6 +37,7 @@ func newDoctor(out *output) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
+	cmd.Flags().Var(&c.roles, "roles", "how many roles the lock table must have room for; default those that there are")
 	c.database.register(cmd.Flags())
 	return cmd
 }
@@ -50,10 +60,14 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer backend.Close()
+	found, err := c.examine(cmd, backend)
+	if err != nil {
+		return err
+	}
 	record := diagnosisRecord{Findings: []findingRecord{}}
 	var rows [][]string
 	failures := 0
-	for _, f := range backend.Diagnose(cmd.Context()) {
+	for _, f := range found {
 		if f.Severity == tenure.Failure {
 			failures++
 		}
@@ -75,3 +89,23 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// examine returns the findings. What is said of the lock table concerns the
+// number of roles that is asked about.
+func (c *doctorCommand) examine(cmd *cobra.Command, opened backend) ([]tenure.Finding, error) {
+	planned := cmd.Flags().Changed("roles")
+	sessions, ok := opened.(*postgres.Backend)
+	if planned && !ok {
+		return nil, usage("--roles is about the lock table of PostgreSQL, which leases do not need")
+	}
+	found := opened.Diagnose(cmd.Context())
+	for i := range found {
+		if planned && found[i].Name == lockTableFinding {
+			found[i] = sessions.LockTableFor(cmd.Context(), c.roles.value)
+		}
+	}
+	return found, nil
+}
+
+// lockTableFinding is what the finding about the lock table is called.
+const lockTableFinding = "lock table"

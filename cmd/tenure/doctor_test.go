@@ -75,3 +75,39 @@ func TestDoctorOnABadDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorPlans predicts whether the lock table has room for a number of roles.
+func TestDoctorPlans(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	lockTable := func(roles string) findingRecord {
+		t.Helper()
+		var record struct {
+			Findings []struct{ Name, Severity, Detail, Advice string }
+		}
+		invoke(t, place.with("doctor", "-o", "json", "--roles", roles)...).want(t, exitDone).decode(t, &record)
+		for _, f := range record.Findings {
+			if f.Name == lockTableFinding {
+				return findingRecord{Name: f.Severity, Detail: f.Detail, Advice: f.Advice}
+			}
+		}
+		t.Fatalf("nothing about the lock table: %+v", record)
+		return findingRecord{}
+	}
+	if few := lockTable("10"); few.Name != "ok" || few.Advice != "" || !strings.Contains(few.Detail, "10 roles on 0 nodes") {
+		t.Errorf("10 roles: %+v", few)
+	}
+	if many := lockTable("1000000"); many.Name != "warning" || !strings.Contains(many.Advice, "set max_locks_per_transaction to ") {
+		t.Errorf("1,000,000 roles: %+v", many)
+	}
+	for want, args := range map[string][]string{
+		"must be an integer": place.with("doctor", "--roles", "x"),
+		"between 0":          place.with("doctor", "--roles", "-1"),
+		"leases do not need": {"doctor", "--roles", "5", "--dsn", "sqlite:" + t.TempDir() + "/leases.db"},
+	} {
+		if got := invoke(t, args...).want(t, exitUsage); !strings.Contains(got.stderr, want) {
+			t.Errorf("%q, want %s", got.stderr, want)
+		}
+	}
+}

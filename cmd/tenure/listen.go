@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/sidecar"
 )
 
@@ -17,13 +16,15 @@ type listenFlags struct {
 	token   string
 	cert    string
 	key     string
+	prefix  string // of metrics
 }
 
 func (f *listenFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "listen", "", "serve health, leadership and events over HTTP on HOST:PORT; :PORT is loopback only; default: do not serve")
+	flags.StringVar(&f.address, "listen", "", "serve health, leadership, events and metrics over HTTP on HOST:PORT; :PORT is loopback only; default: do not serve")
 	flags.StringVar(&f.token, "token-file", "", "file with the token that callers of --listen need to ask for a step-down; default: nobody may")
 	flags.StringVar(&f.cert, "tls-cert", "", "file with the TLS certificate of --listen, in PEM; default: no TLS")
 	flags.StringVar(&f.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
+	flags.StringVar(&f.prefix, "metrics-prefix", "tenure", "begins the names of the metrics that --listen serves")
 }
 
 // check refuses flags that do not fit together.
@@ -49,9 +50,12 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	if err := f.check(); err != nil || f.address == "" {
 		return nil, err
 	}
-	s := &httpServer{ended: make(chan struct{})}
-	config := sidecar.Config{Version: programVersion().Version, Logger: logger}
-	var err error
+	figures, err := newNodeMetrics(f.prefix)
+	if err != nil {
+		return nil, err
+	}
+	s := &httpServer{metrics: figures, ended: make(chan struct{})}
+	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler()}
 	if f.token != "" {
 		if s.token, err = sidecar.OpenToken(f.token, logger); err != nil {
 			return nil, err
@@ -86,6 +90,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 // httpServer serves what a node knows. The methods of a nil one do nothing.
 type httpServer struct {
 	handler     *sidecar.Handler
+	metrics     *nodeMetrics
 	listener    net.Listener
 	token       *sidecar.Token
 	certificate *sidecar.Certificate
@@ -93,10 +98,17 @@ type httpServer struct {
 	ended       chan struct{}
 }
 
-// attach gives the server its node, once.
-func (s *httpServer) attach(node *tenure.Node) {
-	if s != nil {
-		s.handler.Attach(node)
+// attach gives the server its node, once, and what people call its cluster.
+func (s *httpServer) attach(p *participant, cluster string) {
+	if s == nil {
+		return
+	}
+	s.metrics.attach(p)
+	switch {
+	case p.member != nil:
+		s.handler.AttachMember(p.member, cluster)
+	default:
+		s.handler.Attach(p.node)
 	}
 }
 

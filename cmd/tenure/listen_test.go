@@ -52,6 +52,7 @@ func TestListenBadInput(t *testing.T) {
 		"the TLS certificate: ":                        {"--listen", ":0", "--tls-cert", missing, "--tls-key", missing},
 		"--tls-cert and --tls-key belong together":     {"--listen", ":0", "--tls-cert", missing},
 		"--tls-key belong":                             {"--tls-key", missing},
+		"names of metrics cannot begin with \"1a\"":    {"--listen", ":0", "--metrics-prefix", "1a"},
 		"--token-file is for --listen, which is not":   {"--token-file", missing},
 		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
 	} {
@@ -75,7 +76,7 @@ func TestNoListen(t *testing.T) {
 	if server != nil || err != nil {
 		t.Fatalf("%v, %v", server, err)
 	}
-	server.attach(nil)
+	server.attach(nil, "")
 	server.tell(eventRecord{})
 	server.close()
 }
@@ -126,7 +127,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.attach(node)
+	server.attach(&participant{node: node}, "")
 	election, err := node.Election(tenure.NamedRole("billing"))
 	if err != nil {
 		t.Fatal(err)

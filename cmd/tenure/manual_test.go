@@ -33,7 +33,7 @@ func TestManual(t *testing.T) {
 			}
 		}
 	})
-	if hidden, err := filepath.Glob(filepath.Join(first, "*node*")); err != nil || len(hidden) > 0 {
+	if hidden, err := filepath.Glob(filepath.Join(first, "*demo-node*")); err != nil || len(hidden) > 0 {
 		t.Errorf("%v (%v)", hidden, err)
 	}
 	page, err := os.ReadFile(filepath.Join(first, "tenure-run.1"))

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
+	"maps"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -68,10 +69,13 @@ func (f *nodeFlags) config(w io.Writer) (tenure.Config, error) {
 	}, nil
 }
 
-// with opens a node, runs fn with it as a service, and closes it. The context
-// bounds opening only.
-func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*tenure.Node) error) error {
-	service, err := newService(f.flags, live{"log-level": f.log.setLevel}, config.Logger)
+// with opens a node, runs fn with it as a service, and leaves. The context bounds
+// opening; when it ends afterwards, the node leaves and then the context of fn
+// ends, so that a member is seen to drain before its work ends.
+func (f *nodeFlags) with(ctx context.Context, config tenure.Config, as membership, fn func(context.Context, *participant) error) error {
+	changeable := live{"log-level": f.log.setLevel}
+	maps.Copy(changeable, as.live())
+	service, err := newService(f.flags, changeable, config.Logger)
 	if err != nil {
 		return err
 	}
@@ -81,28 +85,34 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, fn func(*ten
 		return err
 	}
 	defer backend.Close()
-	node, err := tenure.Open(ctx, backend, config)
+	p, err := as.join(ctx, backend, config)
 	if err != nil {
 		return err
 	}
-	service.ready(node)
-	err = fn(node)
-	service.stopping()
-	closing, cancel := context.WithTimeout(context.Background(), closeTimeout(config))
-	defer cancel()
-	return errors.Join(err, node.Close(closing))
+	service.ready(p)
+	returnMemory()
+	leave := sync.OnceValue(func() error {
+		service.stopping()
+		return p.leave(config)
+	})
+	life, end := ctx, func() bool { return true }
+	if p.member != nil {
+		var cancel context.CancelCauseFunc
+		life, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		end = context.AfterFunc(ctx, func() {
+			_ = leave() // it is asked again below
+			cancel(context.Cause(ctx))
+		})
+	}
+	err = fn(life, p)
+	end()
+	return errors.Join(err, leave())
 }
 
-// closeTimeout bounds leaving: work in flight ends, and the database answers
-// within a lease or never.
-func closeTimeout(config tenure.Config) time.Duration {
-	const usual = 10 * time.Second // the default of both
-	limit := 2 * time.Second
-	for _, d := range []time.Duration{config.StopTimeout, config.Lease} {
-		if d == 0 {
-			d = usual
-		}
-		limit += d
-	}
-	return limit
+// membership is how a node takes part in a cluster.
+type membership interface {
+	// join opens a node on a database.
+	join(ctx context.Context, opened backend, config tenure.Config) (*participant, error)
+	// live are the flags that can change afterwards.
+	live() live
 }

@@ -66,7 +66,7 @@ func (p *process) awaitListening(t *testing.T, place place) {
 		err := conn.QueryRow(t.Context(), `
 SELECT EXISTS (
     SELECT FROM pg_stat_activity
-    WHERE application_name = 'tenure listen' AND state = 'idle' AND query = 'LISTEN "' || $1 || '_tenure_"'
+    WHERE application_name = 'tenure listen' AND state = 'idle' AND query = 'LISTEN "' || $1 || '_tenure_nodes"'
 )`, place.schema).Scan(&listening)
 		if err != nil || time.Now().After(limit) {
 			t.Fatalf("the observer does not listen: %v", err)

@@ -50,20 +50,30 @@ func (o *output) print(value any, text string) error {
 	if !o.json() {
 		return o.write(text + "\n")
 	}
-	line, err := json.Marshal(value)
+	return o.write(encode(value) + "\n")
+}
+
+// encode is a value as JSON.
+func encode(value any) string {
+	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("printing: %w", err)
+		panic(err) // what the program prints are texts, numbers and times
 	}
-	return o.write(string(line) + "\n")
+	return string(text)
+}
+
+// printText writes a value as JSON, or a text made for the width of the terminal.
+func (o *output) printText(value any, text func(width int) string) error {
+	if o.json() {
+		return o.print(value, "")
+	}
+	return o.write(text(terminalWidth(o.w)))
 }
 
 // printTable writes a value as JSON, or as a table whose first row is its
 // header, and which fits the terminal if there is one.
 func (o *output) printTable(value any, rows [][]string) error {
-	if o.json() {
-		return o.print(value, "")
-	}
-	return o.write(table(rows, terminalWidth(o.w)))
+	return o.printText(value, func(width int) string { return table(rows, width) })
 }
 
 // printProse writes a value as JSON, or as a table whose last column is sentences,

@@ -44,6 +44,7 @@ type runCommand struct {
 	roles   roleFlags
 	command commandFlags
 	listen  listenFlags
+	member  membershipFlags
 
 	retryBase     duration
 	retryMax      duration
@@ -90,6 +91,7 @@ func newRun(out *output) *cobra.Command {
 func (c *runCommand) register(flags *pflag.FlagSet) {
 	c.roles.register(flags, "stand for")
 	c.node.register(flags, "warn")
+	c.member.register(flags)
 	c.grace.allowZero = true
 	flags.Var(&c.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
 	flags.Var(&c.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
@@ -116,7 +118,7 @@ func (c *runCommand) config(cmd *cobra.Command) (tenure.Config, error) {
 		}
 		config.Retry = tenure.ExponentialBackoff{Base: base, Max: limit}
 	}
-	return config, nil
+	return config, c.member.refuse(&c.node.database)
 }
 
 // run stands until the context ends.
@@ -135,9 +137,10 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer server.close()
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
-	err = c.node.with(ctx, config, func(node *tenure.Node) error {
-		server.attach(node)
-		return stand(ctx, node, roles, election, func(record eventRecord) {
+	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
+		server.attach(p, c.member.name)
+		defer c.member.report(ctx, p, config.Logger)()
+		return stand(ctx, p.node, roles, election, func(record eventRecord) {
 			server.tell(record)
 			if err := c.out.print(record, record.text()); err != nil {
 				config.Logger.Error("an event could not be printed", "error", err)
@@ -167,6 +170,9 @@ func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config t
 			case tenure.EventAcquired:
 				failure = nil
 			case tenure.EventAcquireFailed:
+				if errors.Is(event.Err, tenure.ErrNotActive) {
+					return // it waits for others, or drains
+				}
 				failure = event.Err
 				if errors.Is(failure, tenure.ErrKeyMismatch) { // trying again does not help
 					select {

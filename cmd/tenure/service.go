@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
 )
 
@@ -43,8 +42,8 @@ func newService(flags *pflag.FlagSet, live live, log *slog.Logger) (*service, er
 func (s *service) failed(err error) { s.log.Warn("the service manager was not told", "error", err) }
 
 // ready says that the node is ready, and from then on how it fares.
-func (s *service) ready(node *tenure.Node) {
-	s.manager.Store(notify.Start(s.socket, func() notify.Health { return healthOf(node) }, s.failed))
+func (s *service) ready(p *participant) {
+	s.manager.Store(notify.Start(s.socket, func() notify.Health { return healthOf(p) }, s.failed))
 }
 
 // stopping says that the node is about to close.
@@ -58,10 +57,15 @@ func (s *service) close() {
 	}
 }
 
-// healthOf is how a node fares: well while it has a session, whoever leads.
-func healthOf(node *tenure.Node) notify.Health {
+// healthOf is how a node fares: well while it has a session, whoever leads, also
+// when it waits for others or drains.
+func healthOf(p *participant) notify.Health {
+	node := p.node
 	if !node.Connected() {
 		return notify.Health{Status: "The database does not answer; trying again."}
+	}
+	if err := p.unready(); err != nil {
+		return notify.Health{Healthy: true, Status: "Stands for no role: " + oneLine(err) + "."}
 	}
 	var leads, waits []string
 	for _, election := range node.Elections() {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
 const stepDownLong = `Ask the leader of a role to give it up, and wait until the next term has begun.
@@ -181,12 +182,24 @@ func findNode(ctx context.Context, backend backend, wanted string) (uuid.UUID, e
 	}
 	switch len(ids) {
 	case 0:
-		return uuid.Nil, fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
+		return uuid.Nil, unknownNode(wanted, nodes)
 	case 1:
 		return found, nil
 	default:
 		return uuid.Nil, usage("%d nodes are called %q; name one by its id: %s", len(ids), wanted, strings.Join(ids, ", "))
 	}
+}
+
+// unknownNode says that no living node is called so, and which one may be meant.
+func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	if meant := nearest.Of(wanted, names); meant != "" {
+		return fmt.Errorf("%w: %q; did you mean %q?", tenure.ErrUnknownNode, wanted, meant)
+	}
+	return fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
 }
 
 // whoAsks names the present user for the record.

@@ -67,6 +67,10 @@ func TestHandOver(t *testing.T) {
 		}
 		nodes[target].await("acquired")
 	}
+	got := invoke(t, place.with("step-down", "--role", "billing", "--to", "thre")...).want(t, exitUsage)
+	if !strings.Contains(got.stderr, `did you mean "three"?`) {
+		t.Errorf("%q", got.stderr)
+	}
 	if record := place.stepDown(t, "--to", "three"); record.Leader.Term != record.Previous.Term {
 		t.Errorf("to the leader itself: %+v -> %+v", record.Previous, record.Leader)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,11 @@ var kinds = map[string]func() meta.Object{
 	"apps/v1 Deployment":            func() meta.Object { return &apps.Deployment{} },
 	"v1 Service":                    func() meta.Object { return &core.Service{} },
 	"policy/v1 PodDisruptionBudget": func() meta.Object { return &policy.PodDisruptionBudget{} },
+
+	"autoscaling/v2 HorizontalPodAutoscaler": func() meta.Object { return &autoscaling.HorizontalPodAutoscaler{} },
+	"v1 ConfigMap":                           func() meta.Object { return &core.ConfigMap{} },
+	"keda.sh/v1alpha1 ScaledObject":          func() meta.Object { return &scaledObject{} },
+	"keda.sh/v1alpha1 TriggerAuthentication": func() meta.Object { return &triggerAuthentication{} },
 }
 
 // decode reads one document into the type of its kind. A field that the type does

@@ -1,6 +1,7 @@
 package acceptance_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,13 @@ func (c *checker) add(m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members = append(c.members, m)
+}
+
+// remove forgets a node that has closed; the terms it held are remembered.
+func (c *checker) remove(gone *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m == gone })
 }
 
 // tolerate makes the checker measure overlaps instead of reporting them, and

@@ -45,8 +45,11 @@ type report struct {
 	At    int64  // nanoseconds since 1970
 	Last  int64  // follow: the last look that said "leader"
 	Term  int64
-	Lead  bool   // gap, committed: what the first look after it said
-	Error string // committed
+	Lead  bool    // gap, committed: what the first look after it said
+	Error string  // committed
+	Times []int64 // see childSpread
+	Node  string  // see childMember
+	Known statuses
 }
 
 var printing sync.Mutex
@@ -65,7 +68,13 @@ func tell(r report) {
 func runChild(kind string) int {
 	var o order
 	err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o)
-	if err == nil {
+	switch {
+	case err != nil:
+	case kind == childSpread:
+		err = shareRoles(o)
+	case kind == childMember:
+		err = joinCluster(o)
+	default:
 		err = lead(kind, o)
 	}
 	if err != nil {
@@ -91,11 +100,7 @@ func lead(kind string, o order) error {
 	count := &counter{wanted: o.Roles}
 	var first *tenure.Election
 	for i := range o.Roles {
-		name := role
-		if i > 0 {
-			name = fmt.Sprintf("%s-%04d", role, i)
-		}
-		e, err := node.Election(tenure.NamedRole(name))
+		e, err := node.Election(tenure.NamedRole(roleName(i)))
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,9 @@ func spawn(t *testing.T, kind string, o order, before ...string) *process {
 
 func (p *process) read(stdout io.Reader) {
 	defer close(p.ended)
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
 		var r report
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue // of the test framework

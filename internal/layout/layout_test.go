@@ -27,10 +27,11 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox"},
 	{"internal/pgserver"},
 	{"."},
-	{"postgres", "lease", "tenuretest", "internal/sim", "internal/sessiontest"},
+	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"eventstore", "outbox", "view"},
-	{"metrics", "dashboard"},
+	// The simulator is a backend, and runs members of a cluster on it.
+	{"metrics", "dashboard", "internal/sim"},
 	{"cmd/tenure", "deploy", "bench", "examples"},
 }
 

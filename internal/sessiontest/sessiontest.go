@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,62 +22,77 @@ import (
 const patience = 10 * time.Second
 
 // Run runs the suite, each test in parallel with the others, on a backend of its
-// own: one that no other test's roles or nodes can be seen in.
-func Run(t *testing.T, newBackend func(t *testing.T) tenure.Backend) {
-	RunIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, newBackend)
+// own: one that no other test's roles or nodes can be seen in. The tests of
+// features run for the backends that have them.
+func Run(t *testing.T, newBackend func(t *testing.T) tenure.Backend, features ...Feature) {
+	RunIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, newBackend, features...)
 }
 
 // RunIn is Run with every test inside a bubble, such as synctest.Test.
-func RunIn(t *testing.T, bubble func(*testing.T, func(*testing.T)), newBackend func(t *testing.T) tenure.Backend) {
-	for _, test := range tests {
+func RunIn(t *testing.T, bubble func(*testing.T, func(*testing.T)), newBackend func(t *testing.T) tenure.Backend, features ...Feature) {
+	var has Feature
+	for _, feature := range features {
+		has |= feature
+	}
+	for _, test := range slices.Concat(tests, registryTests) {
+		if test.needs&^has != 0 {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) { test.run(&suite{T: t, backend: newBackend(t)}) })
+			bubble(t, func(t *testing.T) { test.run(&suite{T: t, backend: newBackend(t), features: has}) })
 		})
 	}
 }
 
-var tests = []struct {
-	name string
-	run  func(*suite)
-}{
-	{"one session at a time holds a role", exclusion},
-	{"attempts come in the order of the candidates", order},
-	{"many roles in one call", batch},
-	{"keys by name, number and pair do not meet", keys},
-	{"another key for a name is refused", keyMismatch},
-	{"terms grow", termsGrow},
-	{"incarnations grow", incarnationsGrow},
-	{"a recovering candidate learns who holds the role", recovering},
-	{"the time of vacancy is told", vacancy},
-	{"the context of Open bounds the opening only", openContext},
+type test struct {
+	name  string
+	run   func(*suite)
+	needs Feature
+}
 
-	{"waiting goes on without locking again", waiting},
-	{"a waiting role can be given up", waitingReleased},
-	{"a reservation favours its node", reservation},
-	{"a reservation lapses", reservationLapses},
+var tests = []test{
+	{"the features are those that were named", featured, 0},
+	{"one session at a time holds a role", exclusion, 0},
+	{"attempts come in the order of the candidates", order, 0},
+	{"many roles in one call", batch, 0},
+	{"keys by name, number and pair do not meet", keys, 0},
+	{"another key for a name is refused", keyMismatch, 0},
+	{"terms grow", termsGrow, 0},
+	{"incarnations grow", incarnationsGrow, 0},
+	{"a recovering candidate learns who holds the role", recovering, 0},
+	{"the time of vacancy is told", vacancy, 0},
+	{"the context of Open bounds the opening only", openContext, 0},
 
-	{"release wakes and frees", releaseWakes},
-	{"a lost session wakes and frees", abortWakes},
-	{"close leaves the cluster", closeLeaves},
-	{"wait ends with its context", waitContext},
-	{"abort ends a wait", abortUnblocks},
+	{"waiting goes on without locking again", waiting, 0},
+	{"a waiting role can be given up", waitingReleased, 0},
+	{"a reservation favours its node", reservation, 0},
+	{"a reservation lapses", reservationLapses, 0},
 
-	{"heartbeats keep the lease", heartbeatKeeps},
-	{"silence ends the lease, not before its time", silenceEnds},
-	{"nothing is sent when trust has ended", maySend},
-	{"a new session supersedes the old one", superseded},
+	{"release wakes and frees", releaseWakes, 0},
+	{"a lost session wakes and frees", abortWakes, 0},
+	{"close leaves the cluster", closeLeaves, 0},
+	{"wait ends with its context", waitContext, 0},
+	{"abort ends a wait", abortUnblocks, 0},
 
-	{"leaders are listed", leaders},
-	{"a request reaches the leader, once", requests},
-	{"a request needs a leader and a living target", requestsRefused},
+	{"heartbeats keep the lease", heartbeatKeeps, 0},
+	{"silence ends the lease, not before its time", silenceEnds, 0},
+	{"nothing is sent when trust has ended", maySend, 0},
+	{"a new session supersedes the old one", superseded, 0},
+
+	{"leaders are listed", leaders, 0},
+	{"a request reaches the leader, once", requests, 0},
+	{"a request needs a leader and a living target", requestsRefused, 0},
 }
 
 // suite is one test with its backend.
 type suite struct {
 	*testing.T
-	backend tenure.Backend
+	backend  tenure.Backend
+	features Feature
 }
+
+func (s *suite) has(f Feature) bool { return s.features&f == f }
 
 // timing is long enough for a slow machine between two statements.
 func timing() tenure.Timing {
@@ -99,6 +115,7 @@ type node struct {
 	suite *suite
 	id    uuid.UUID
 	mute  atomic.Bool // trust has ended: MaySend is false
+	heard atomic.Bool // NodesChanged was called
 }
 
 // open opens a session for a new node. It is aborted when the test ends, and in
@@ -108,20 +125,38 @@ func (s *suite) open(name string, timing tenure.Timing) *node {
 	return s.reopen(uuid.New(), name, timing)
 }
 
-func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing) *node {
+func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.Opening)) *node {
 	s.Helper()
+	n, err := s.tryOpen(id, name, timing, changes...)
+	if err != nil {
+		s.Fatalf("opening a session for %s: %v", name, err)
+	}
+	if _, err := n.Heartbeat(tenure.Load{}); err != nil {
+		s.Fatalf("first heartbeat of %s: %v", name, err)
+	}
+	return n
+}
+
+func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.Opening)) (*node, error) {
 	n := &node{suite: s, id: id}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	session, err := s.backend.Open(ctx, tenure.Opening{
-		Node:    tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
-		Timing:  timing,
-		Clock:   tenure.SystemClock(),
-		Logger:  slog.New(slog.DiscardHandler),
-		MaySend: func() bool { return !n.mute.Load() },
-	})
+	opening := tenure.Opening{
+		Node:        tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
+		Description: tenure.Description{Status: tenure.StatusActive},
+		Timing:      timing,
+		Clock:       tenure.SystemClock(),
+		Logger:      slog.New(slog.DiscardHandler),
+		MaySend:     func() bool { return !n.mute.Load() },
+
+		NodesChanged: func() { n.heard.Store(true) },
+	}
+	for _, change := range changes {
+		change(&opening)
+	}
+	session, err := s.backend.Open(ctx, opening)
 	if err != nil {
-		s.Fatalf("opening a session for %s: %v", name, err)
+		return nil, err
 	}
 	n.Session = session
 	guard := time.AfterFunc(6*patience, session.Abort)
@@ -129,10 +164,7 @@ func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing) *node {
 		guard.Stop()
 		session.Abort()
 	})
-	if _, err := session.Heartbeat(tenure.Load{}); err != nil {
-		s.Fatalf("first heartbeat of %s: %v", name, err)
-	}
-	return n
+	return n, nil
 }
 
 // try makes one attempt for one role.
@@ -230,14 +262,25 @@ func (n *node) quiet() {
 // woken checks that Wait returns because something may have changed.
 func (n *node) woken(by string) {
 	n.suite.Helper()
-	n.suite.eventually("Wait is woken by "+by, func() bool {
+	n.awaken("Wait is woken by "+by, func() bool { return false })
+}
+
+// told checks that news of the nodes arrives: in Wait, or by NodesChanged.
+func (n *node) told(of string) {
+	n.suite.Helper()
+	n.awaken("the news of "+of+" arrive", n.heard.Load)
+}
+
+func (n *node) awaken(what string, heard func() bool) {
+	n.suite.Helper()
+	n.suite.eventually(what, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), timing().RefreshInterval)
 		defer cancel()
 		changed, err := n.Wait(ctx)
 		if err != nil {
 			n.suite.Fatalf("Wait: %v", err)
 		}
-		if changed {
+		if changed || heard() {
 			return true
 		}
 		if _, err := n.Heartbeat(tenure.Load{}); err != nil { // the news may be that of another's silence

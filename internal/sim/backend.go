@@ -31,12 +31,14 @@ type backend struct {
 	idleUntil time.Duration // when the idle timeout ends the session; 0 for never
 	idling    bool          // its timer runs
 
-	running *statement
-	working *time.Timer // until the running statement ends
-	abandon bool        // the client closed the connection during a statement
-	ended   bool
-	endedAt time.Duration
-	killed  bool // ended by an administrator while its client may live
+	running   *statement
+	working   *time.Timer // until the running statement ends
+	abandon   bool        // the client closed the connection during a statement
+	ended     bool
+	endedAt   time.Duration
+	killed    bool        // ended by an administrator while its client may live
+	reporting bool        // its watch is being told of something
+	again     *time.Timer // of its watch
 
 	stuck    bool // the server neither answers nor counts it as idle
 	rowBlock bool // somebody holds a lock on the node's row
@@ -208,7 +210,6 @@ func (b *backend) freeSlowly() {
 	for _, id := range b.held {
 		s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.free(b, id) })
 	}
-	s.world.after(s.rnd.between(10*time.Microsecond, 2*time.Millisecond), func() { s.bereave(b) })
 }
 
 // freeAll frees the locks at once.
@@ -216,7 +217,6 @@ func (b *backend) freeAll() {
 	for _, id := range b.held {
 		b.server.free(b, id)
 	}
-	b.server.bereave(b)
 }
 
 // leave removes the node's row and frees everything, as the node asked.

@@ -34,7 +34,7 @@ type begun struct {
 
 // Violation is a broken invariant. It is an error.
 type Violation struct {
-	Invariant int // as the design numbers them; 0 for the contract of the seam
+	Invariant int // as the package numbers them; 0 for the contract of the seam
 	At        time.Duration
 	What      string
 }
@@ -58,6 +58,12 @@ func (c *checker) violate(invariant int, format string, args ...any) {
 		c.failure = v
 		c.world.Transcript.freeze()
 	}
+}
+
+func (w *World) violate(invariant int, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checker.violate(invariant, format, args...)
 }
 
 // Failure returns the first violation, or nil.
@@ -95,6 +101,7 @@ func (c *checker) look() {
 		if len(trusting) == 0 {
 			continue
 		}
+		c.drained(role, trusting)
 		newest := trusting[len(trusting)-1]
 		for _, old := range trusting {
 			if !c.shy && old.process != newest.process && !c.excused(role, old) {
@@ -165,6 +172,7 @@ func (c *checker) termBegan(role string, term int64, b *backend) {
 	if n := len(terms); n > 0 && term <= terms[n-1].term {
 		c.violate(2, "%s begins term %d of %s after term %d", b.client.process, term, role, terms[n-1].term)
 	}
+	c.begins(role, b)
 	c.terms[role] = append(terms, begun{term, b})
 	c.lasting[role] = term
 	c.lookSoon()

@@ -37,7 +37,7 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 	s := &session{
 		process: p, world: w, opening: opening, rnd: p.rnd.fork(),
 		up: p.machine.sessionUp.connect(p.rnd.fork()), down: p.machine.sessionDown.connect(p.rnd.fork()),
-		news: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*holding{},
+		news: make(chan struct{}, 1), nodeNews: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*holding{},
 	}
 	p.sessions = append(p.sessions, s)
 	s.up.send(func() {
@@ -46,6 +46,8 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 			switch {
 			case !server.up:
 				s.down.send(func() { answer <- errNoServer })
+			case opening.UniqueName && server.nameTaken(opening.Node):
+				s.down.send(func() { answer <- tenure.ErrNameTaken })
 			case !s.up.closed: // the client has not gone meanwhile
 				s.backend = server.connect(s)
 				s.down.send(func() { answer <- nil })
@@ -67,7 +69,10 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 		w.mu.Lock()
 		s.hangUp(false)
 		w.mu.Unlock()
-		return nil, fmt.Errorf("%w: %w", tenure.ErrConnection, err)
+		if !errors.Is(err, tenure.ErrTenure) {
+			err = fmt.Errorf("%w: %w", tenure.ErrConnection, err)
+		}
+		return nil, err
 	}
 	return s, nil
 }

@@ -14,10 +14,11 @@
 //     starts when a statement has finished, a FATAL that is sent before the locks
 //     go, locks that go one by one.
 //   - [Machine] has a clock and paths, and runs one [Process] after another: a
-//     node with its elections and their work.
+//     node with its elections and their work, alone or as a member of a cluster.
 //   - [Schedule] draws a configuration and faults from a seed, and [Script] reads
 //     them from a text.
 //
 // Numbered invariants are those of the design: one leader, terms grow, fenced
-// writes are ordered, work ends first, no stacking, someone leads.
+// writes are ordered, work ends first, no stacking, someone leads. Those from 9
+// on are about the nodes of a cluster; see the constants.
 package sim

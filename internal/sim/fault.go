@@ -26,6 +26,7 @@ var faults = []fault{
 	{"isolate", 3, (*storm).isolate},
 	{"partition session", 4, (*storm).partitionSession},
 	{"partition watch", 1, (*storm).partitionWatch},
+	{"blind", 2, (*storm).makeBlind},
 	{"delay", 2, (*storm).delay},
 	{"degrade", 3, (*storm).degrade},
 	{"lose notifications", 1, (*storm).loseNotifications},
@@ -38,6 +39,7 @@ var faults = []fault{
 	{"clock", 2, (*storm).disturbClock},
 	{"step down", 3, (*storm).stepDown},
 	{"leave", 1, (*storm).leave},
+	{"drain", 2, (*storm).drain},
 }
 
 // storm strikes machines with faults.
@@ -47,6 +49,7 @@ type storm struct {
 	member Member
 	lease  time.Duration
 	clocks clockFaults
+	over   bool // no fault begins any more
 }
 
 type clockFaults int
@@ -126,6 +129,12 @@ func (s *storm) partitionSession(m *Machine) {
 
 func (s *storm) partitionWatch(m *Machine) { s.block(m.watchUp, m.watchDown) }
 
+func (s *storm) makeBlind(m *Machine) {
+	m.blind = true
+	s.world.server.ring()
+	s.world.after(s.lasting(), m.see)
+}
+
 func (s *storm) block(paths ...*path) {
 	for _, p := range paths {
 		p.block()
@@ -150,8 +159,15 @@ func (s *storm) delay(m *Machine) {
 func (s *storm) degrade(m *Machine) {
 	m.sessionDown.extra = s.rnd.between(0, s.lease)
 	s.world.after(s.lasting(), func() {
+		if s.over {
+			return
+		}
 		m.sessionUp.block()
-		s.world.after(s.rnd.between(0, s.lease/2), m.sessionDown.block)
+		s.world.after(s.rnd.between(0, s.lease/2), func() {
+			if !s.over {
+				m.sessionDown.block()
+			}
+		})
 		s.world.after(s.lease+s.lasting(), func() {
 			m.sessionUp.heal()
 			m.sessionDown.heal()
@@ -162,7 +178,11 @@ func (s *storm) degrade(m *Machine) {
 func (s *storm) loseNotifications(*Machine) {
 	before := s.world.network.Loss
 	s.world.network.Loss = 1
-	s.world.after(s.lasting(), func() { s.world.network.Loss = before })
+	s.world.after(s.lasting(), func() {
+		if !s.over {
+			s.world.network.Loss = before
+		}
+	})
 }
 
 func (s *storm) restartServer(*Machine) {
@@ -180,7 +200,7 @@ func (s *storm) failOver(*Machine) {
 	replica := server.replicate()
 	synchronous := s.rnd.chance(0.5)
 	s.world.after(s.lasting(), func() {
-		if !server.up {
+		if !server.up || s.over {
 			return
 		}
 		if synchronous {
@@ -273,12 +293,32 @@ func (s *storm) leave(m *Machine) {
 	})
 }
 
+// drain takes a node out of service for a while, as its program does or because
+// another node asks for it.
+func (s *storm) drain(m *Machine) {
+	p, patience := m.process, s.rnd.rarely(s.lease)
+	asker := s.world.machines[s.rnd.below(len(s.world.machines))].process
+	byRequest := s.rnd.chance(0.5)
+	if byRequest {
+		asker.request(tenure.Request{Kind: tenure.RequestDrain, Node: p.id, Force: s.rnd.chance(0.5), By: "storm"})
+	} else {
+		p.drain(patience)
+	}
+	s.world.after(s.lasting(), func() {
+		if byRequest && !s.over {
+			asker.request(tenure.Request{Kind: tenure.RequestUndrain, Node: p.id, By: "storm"})
+		}
+		p.undrain()
+	})
+}
+
 // calm ends all faults.
 func (s *storm) calm(loss float64) {
 	w := s.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log("storm", "all faults end")
+	s.over = true
 	w.network.Loss = loss
 	w.server.startIfDown()
 	for _, m := range w.machines {
@@ -286,6 +326,7 @@ func (s *storm) calm(loss float64) {
 			p.heal()
 		}
 		m.slow = 0
+		m.see()
 		if m.process.gate.resumed != nil {
 			m.process.resume()
 		}

@@ -3,18 +3,16 @@ package sim
 import (
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
 )
 
-// lockID names an advisory lock: of a role, or of a node.
+// lockID names an advisory lock: of a role, or of a session of a node.
 type lockID struct {
-	key  tenure.LockKey
-	node uuid.UUID
+	key         tenure.LockKey
+	incarnation int64
 }
 
-func nodeLock(node uuid.UUID) lockID { return lockID{node: node} }
+func nodeLock(incarnation int64) lockID { return lockID{incarnation: incarnation} }
 
 func (s *server) roleLock(role tenure.Role) lockID { return lockID{key: role.LockKey(s.installed)} }
 
@@ -64,5 +62,6 @@ func (s *server) holds(b *backend, id lockID) bool {
 func (s *server) free(b *backend, id lockID) {
 	if s.holds(b, id) {
 		delete(s.locks, id)
+		s.ring()
 	}
 }

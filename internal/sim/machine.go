@@ -17,6 +17,7 @@ type Machine struct {
 	poolUp, poolDown       *path
 
 	slow    time.Duration // most that a fault adds to each statement of its session
+	blind   bool          // its watch has no connection, and it knows
 	process *Process
 	lives   int
 }
@@ -42,6 +43,14 @@ func (w *World) NewMachine() *Machine {
 // paths returns all ways between the machine and the server.
 func (m *Machine) paths() []*path {
 	return []*path{m.sessionUp, m.sessionDown, m.watchUp, m.watchDown, m.poolUp, m.poolDown}
+}
+
+// see gives the watch its connection back.
+func (m *Machine) see() {
+	if m.blind {
+		m.blind = false
+		m.world.server.ring()
+	}
 }
 
 // pass runs f when the machine's process runs.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Member says how a process runs the engine.
@@ -14,10 +15,12 @@ type Member struct {
 	Config   tenure.Config // without Name, Clock, Logger and Retry
 	Election tenure.ElectionConfig
 	Work     Work
+	Cluster  *cluster.Config       // if set, the process is a member of a cluster
+	Spread   *cluster.SpreadConfig // if set, the members share the roles; without Roles
 
 	// Wrap, if set, puts something between the engine and the database or the
 	// clock: an engine that is broken on purpose.
-	Wrap func(tenure.Backend, *Clock) tenure.Backend
+	Wrap func(cluster.Store, *Clock) cluster.Store
 }
 
 // closeTimeout is how long a node may take to close.
@@ -44,17 +47,18 @@ func (m *Machine) start(member Member) *Process {
 // live runs a node from its opening to its end.
 func (p *Process) live(member Member) {
 	w := p.machine.world
-	var backend tenure.Backend = p.database()
+	var store cluster.Store = p.database()
 	if member.Wrap != nil {
-		backend = member.Wrap(backend, p.machine.clock)
+		store = member.Wrap(store, p.machine.clock)
 	}
 	config := member.Config
 	config.Name, config.Clock, config.Logger = p.name, p.machine.clock, p.logger()
 	config.Retry = retry(config.CheckInterval)
 	var node *tenure.Node
+	var leave func(context.Context) error
 	for {
 		var err error
-		if node, err = tenure.Open(p.ctx, backend, config); err == nil {
+		if node, leave, err = p.open(store, config, member.Cluster); err == nil {
 			break
 		}
 		if p.ctx.Err() != nil {
@@ -75,16 +79,10 @@ func (p *Process) live(member Member) {
 	}
 	var standing sync.WaitGroup
 	defer standing.Wait()
-	for _, role := range w.roleNames {
-		election, err := node.ElectionWith(tenure.NamedRole(role), member.Election)
-		if err != nil {
-			panic(err) // the roles of a world are distinct and valid
-		}
-		w.mu.Lock()
-		p.elections[role] = election
-		w.mu.Unlock()
-		rnd := w.stream(p.name + " work on " + role)
-		standing.Go(func() { p.stand(running, election, member.Work, rnd) })
+	if member.Spread != nil {
+		standing.Go(func() { p.share(running, member) })
+	} else {
+		p.standForAll(running, member, &standing)
 	}
 	<-p.ctx.Done()
 	if byContext {
@@ -93,12 +91,28 @@ func (p *Process) live(member Member) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer p.machine.clock.AfterFunc(closeTimeout, cancel)()
-	err := node.Close(ctx)
+	err := leave(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.log("closed: %v", err)
 	if err != nil && !p.crashed {
 		w.checker.violate(0, "%s does not close: %v", p, err)
+	}
+}
+
+// standForAll stands for every role of the world.
+func (p *Process) standForAll(ctx context.Context, member Member, standing *sync.WaitGroup) {
+	w := p.machine.world
+	for _, role := range w.roleNames {
+		election, err := p.node.ElectionWith(tenure.NamedRole(role), member.Election)
+		if err != nil {
+			panic(err) // the roles of a world are distinct and valid
+		}
+		w.mu.Lock()
+		p.elections[role] = election
+		w.mu.Unlock()
+		rnd := w.stream(p.name + " work on " + role)
+		standing.Go(func() { p.stand(ctx, election, member.Work, rnd) })
 	}
 }
 
@@ -159,12 +173,28 @@ func (p *Process) trusts(role string) int64 {
 	return 0
 }
 
-// request has the process ask the leader of a role for something.
+// request has the process ask the leader of a role, or a node, for something.
 func (p *Process) request(r tenure.Request) {
 	database := p.database()
-	p.machine.world.group.Go(func() {
+	p.do(func() {
 		err := database.Request(p.ctx, r)
 		p.log("asked for %s of %s: %v", r.Kind, r.Role, err)
+	})
+}
+
+// do runs f beside everything else that the process does. It is called with
+// World.mu held.
+func (p *Process) do(f func()) {
+	w := p.machine.world
+	if w.closing || p.crashed {
+		return
+	}
+	p.doing++
+	w.group.Go(func() {
+		f()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.doing--
 	})
 }
 
@@ -174,10 +204,9 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 	if election == nil {
 		return
 	}
-	p.machine.world.group.Go(func() {
-		ctx, cancel := context.WithCancel(p.ctx)
+	p.do(func() {
+		ctx, cancel := p.patient(patience)
 		defer cancel()
-		defer p.machine.clock.AfterFunc(patience, cancel)()
 		var err error
 		if r.Kind == tenure.RequestHandOver {
 			err = election.HandOver(ctx, r.Target)
@@ -186,4 +215,14 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 		}
 		p.log("stepped down from %s: %v", r.Role, err)
 	})
+}
+
+// patient returns a context of the process that ends after a time on its clock.
+func (p *Process) patient(patience time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	stop := p.machine.clock.AfterFunc(patience, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Engines and databases that are broken on purpose. Each must be caught, and by
@@ -28,6 +29,12 @@ var mutations = []struct {
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
+	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
+	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},
+	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{NoBurial: true}}, 100},
+	{"a new status is not told", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{SilentChanges: true}}, 100},
+	{"the registry is read once", []int{registryTrue}, Schedule{Cluster: true, Wrap: wrapping(readOnce)}, 10},
+	{"who leads is not known", []int{fairShares}, Schedule{Cluster: true, Wrap: wrapping(knowNoHolders)}, 40},
 }
 
 func TestMutations(t *testing.T) {
@@ -54,38 +61,44 @@ func TestMutations(t *testing.T) {
 }
 
 // wrapping makes a Schedule.Wrap of a function that wraps one session.
-func wrapping(wrap func(tenure.Session, tenure.Opening, *Clock) tenure.Session) func(tenure.Backend, *Clock) tenure.Backend {
-	return func(b tenure.Backend, clock *Clock) tenure.Backend { return &wrapped{b, clock, wrap} }
+func wrapping(wrap func(registering, tenure.Opening, *Clock) tenure.Session) func(cluster.Store, *Clock) cluster.Store {
+	return func(b cluster.Store, clock *Clock) cluster.Store { return &wrapped{b, clock, wrap} }
 }
 
 type wrapped struct {
-	tenure.Backend
+	cluster.Store
 	clock *Clock
-	wrap  func(tenure.Session, tenure.Opening, *Clock) tenure.Session
+	wrap  func(registering, tenure.Opening, *Clock) tenure.Session
 }
 
 func (w *wrapped) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
-	session, err := w.Backend.Open(ctx, opening)
+	session, err := w.Store.Open(ctx, opening)
 	if err != nil {
 		return nil, err
 	}
-	return w.wrap(session, opening, w.clock), nil
+	return w.wrap(session.(registering), opening, w.clock), nil
+}
+
+// registering is what every session of the simulated database is.
+type registering interface {
+	tenure.Session
+	tenure.Registrar
 }
 
 // trustFromReply sets the node's clocks back by the time that each heartbeat
 // took: what was sent at t now seems to have been sent when the answer came.
-func trustFromReply(s tenure.Session, _ tenure.Opening, clock *Clock) tenure.Session {
+func trustFromReply(s registering, _ tenure.Opening, clock *Clock) tenure.Session {
 	return &repliedSession{s, clock}
 }
 
 type repliedSession struct {
-	tenure.Session
+	registering
 	clock *Clock
 }
 
 func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	sent := s.clock.Now()
-	pulse, err := s.Session.Heartbeat(load)
+	pulse, err := s.registering.Heartbeat(load)
 	if err == nil {
 		took := s.clock.Now().Mono - sent.Mono
 		s.clock.step(-took, -took)
@@ -94,12 +107,12 @@ func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 }
 
 // trustBeforeReply takes every heartbeat for acknowledged when it is sent.
-func trustBeforeReply(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
-	return &hopefulSession{Session: s}
+func trustBeforeReply(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &hopefulSession{registering: s}
 }
 
 type hopefulSession struct {
-	tenure.Session
+	registering
 	pending chan struct{} // closed when the last heartbeat was answered
 }
 
@@ -115,45 +128,50 @@ func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	s.pending = pending
 	go func() { // ends with the answer, or with Abort
 		defer close(pending)
-		_, _ = s.Session.Heartbeat(load)
+		_, _ = s.registering.Heartbeat(load)
 	}()
 	return tenure.Pulse{}, nil
 }
 
 func (s *hopefulSession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
 	s.await()
-	return s.Session.TryAcquire(candidates)
+	return s.registering.TryAcquire(candidates)
 }
 
 func (s *hopefulSession) Release(releases []tenure.Release) error {
 	s.await()
-	return s.Session.Release(releases)
+	return s.registering.Release(releases)
 }
 
 func (s *hopefulSession) Requests() ([]tenure.Request, error) {
 	s.await()
-	return s.Session.Requests()
+	return s.registering.Requests()
+}
+
+func (s *hopefulSession) Describe(description tenure.Description) error {
+	s.await()
+	return s.registering.Describe(description)
 }
 
 func (s *hopefulSession) Wait(ctx context.Context) (bool, error) {
 	s.await()
-	return s.Session.Wait(ctx)
+	return s.registering.Wait(ctx)
 }
 
 func (s *hopefulSession) Close() error {
 	s.await()
-	return s.Session.Close()
+	return s.registering.Close()
 }
 
 // trustFailure takes a heartbeat that failed for one that was acknowledged.
-func trustFailure(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
+func trustFailure(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
 	return &carelessSession{s}
 }
 
-type carelessSession struct{ tenure.Session }
+type carelessSession struct{ registering }
 
 func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
-	pulse, err := s.Session.Heartbeat(load)
+	pulse, err := s.registering.Heartbeat(load)
 	if err != nil && !errors.Is(err, tenure.ErrSessionLost) {
 		err = nil
 	}
@@ -162,7 +180,7 @@ func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 
 // lateTimers makes every timer of a node late: whether it leads is answered
 // rightly, but the contexts of its terms outlive them.
-func lateTimers(b tenure.Backend, clock *Clock) tenure.Backend {
+func lateTimers(b cluster.Store, clock *Clock) cluster.Store {
 	clock.mu.Lock()
 	defer clock.mu.Unlock()
 	clock.late = 300 * time.Millisecond
@@ -171,17 +189,17 @@ func lateTimers(b tenure.Backend, clock *Clock) tenure.Backend {
 
 // releaseEarly releases a role as soon as it is asked to, before the engine has
 // ended the work.
-func releaseEarly(s tenure.Session, _ tenure.Opening, _ *Clock) tenure.Session {
-	return &hastySession{Session: s, terms: map[string]int64{}}
+func releaseEarly(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &hastySession{registering: s, terms: map[string]int64{}}
 }
 
 type hastySession struct {
-	tenure.Session
+	registering
 	terms map[string]int64
 }
 
 func (s *hastySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
-	attempts, err := s.Session.TryAcquire(candidates)
+	attempts, err := s.registering.TryAcquire(candidates)
 	for i, a := range attempts {
 		if a.Outcome == tenure.Granted {
 			s.terms[candidates[i].Role.Name()] = a.Term
@@ -191,10 +209,10 @@ func (s *hastySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attem
 }
 
 func (s *hastySession) Requests() ([]tenure.Request, error) {
-	requests, err := s.Session.Requests()
+	requests, err := s.registering.Requests()
 	for _, r := range requests {
 		release := tenure.Release{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: tenure.EndSteppedDown}
-		if err := s.Session.Release([]tenure.Release{release}); err != nil {
+		if err := s.registering.Release([]tenure.Release{release}); err != nil {
 			return nil, err
 		}
 	}
@@ -203,17 +221,17 @@ func (s *hastySession) Requests() ([]tenure.Request, error) {
 
 // deadlineCloses gives every heartbeat a deadline that closes the connection, as
 // a context does in common drivers.
-func deadlineCloses(s tenure.Session, opening tenure.Opening, clock *Clock) tenure.Session {
+func deadlineCloses(s registering, opening tenure.Opening, clock *Clock) tenure.Session {
 	return &impatientSession{s, opening.Timing.RefreshInterval / 4, clock}
 }
 
 type impatientSession struct {
-	tenure.Session
+	registering
 	patience time.Duration
 	clock    *Clock
 }
 
 func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	defer s.clock.AfterFunc(s.patience, s.Abort)()
-	return s.Session.Heartbeat(load)
+	return s.registering.Heartbeat(load)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Process is one life of a node on a machine, as the operating system and the
@@ -30,8 +31,10 @@ type Process struct {
 	transactions []*transaction
 
 	node      *tenure.Node
+	member    *cluster.Member // of a cluster, or nil
 	elections map[string]*tenure.Election
 	work      map[string]*work // that has not returned, by role
+	doing     int              // what others or its program asked for and is being done
 	ctx       context.Context  // of everything that the process does
 	end       context.CancelFunc
 }
@@ -53,6 +56,7 @@ func (m *Machine) newProcess() *Process {
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	m.process = p
+	w.processes = append(w.processes, p)
 	return p
 }
 

@@ -1,42 +1,123 @@
 package sim
 
-// The ring: the watch connection of each node waits for the node lock of its
-// predecessor, so that exactly one node is told at once when a session ends.
+import (
+	"slices"
+	"time"
+)
 
-// bereave grants the wait of the watcher of a backend that has ended. The
-// watcher, if it runs and can be reached, marks the dead and tells the others.
-func (s *server) bereave(dead *backend) {
-	watcher := s.successor(dead)
-	if watcher == nil {
-		return
+// The ring: the watch connection of each node waits for the node lock of its
+// predecessor, so that exactly one node is told at once when a session ends. It
+// also ends sessions of nodes that are silent although the server keeps them. A
+// node that knows that its watch is blind says so, and others watch in its place.
+
+// ring has every watcher look at what it watches: a node lock was freed, or the
+// registry has changed.
+func (s *server) ring() {
+	for _, b := range slices.Clone(s.backends) {
+		b.watch()
 	}
-	machine, process := watcher.client.process.machine, watcher.client.process
-	down, up := machine.watchDown.connect(s.rnd.fork()), machine.watchUp.connect(s.rnd.fork())
-	answer := func() {
+}
+
+// blindPause is how often a watcher looks at nodes for whose locks it does not
+// wait.
+const blindPause = 100 * time.Millisecond
+
+// watch looks at the predecessors in the ring up to the first that watches
+// itself, and again when one of them will have been silent for too long.
+func (b *backend) watch() {
+	s := b.server
+	if b.again != nil {
+		b.again.Stop()
+	}
+	if b.ended || b.reporting || b.client.process.machine.blind {
+		return // one at a time; then it looks again
+	}
+	next := time.Duration(-1)
+	sooner := func(d time.Duration) {
+		if next < 0 || d < next {
+			next = d
+		}
+	}
+	for _, row := range s.predecessors(b) {
+		lock := s.locks[nodeLock(row.incarnation)]
+		if lock == nil {
+			if !s.defects.NoBurial {
+				b.mourn(row.incarnation)
+			}
+			return
+		}
+		left := row.lease + b.timing.Margin - row.silentFor(s)
+		if left < 0 && !s.defects.NoReaper {
+			b.reap(lock.holder)
+			return
+		}
+		sooner(max(left, 0) + 1)
+		if !lock.holder.client.process.machine.blind {
+			break
+		}
+		sooner(blindPause)
+	}
+	if next >= 0 && (next > 1 || !s.defects.NoReaper) {
+		b.again = s.world.after(next, b.watch)
+	}
+}
+
+// predecessors returns the rows of the other nodes that are not dead, in the
+// order in which b watches: from the next smaller incarnation down, then from
+// the largest.
+func (s *server) predecessors(b *backend) []*nodeRow {
+	var before, behind []*nodeRow
+	for _, row := range slices.Backward(s.inOrder()) {
+		switch {
+		case row.dead || row.incarnation == b.incarnation:
+		case row.incarnation < b.incarnation:
+			before = append(before, row)
+		default:
+			behind = append(behind, row)
+		}
+	}
+	return append(before, behind...)
+}
+
+// mourn tells the watch of b that a session has ended. If its process runs and
+// can be reached, it marks the node dead and tells the others. Otherwise that is
+// left to those who look for silent nodes.
+func (b *backend) mourn(dead int64) {
+	s := b.server
+	b.report(func() {
+		s.world.log("server", "%s saw session %d end", b.client.process, dead)
+		s.bury(dead)
+	})
+}
+
+// reap has b end a session that has been silent for too long.
+func (b *backend) reap(silent *backend) {
+	b.report(func() {
+		b.server.reap(silent)
+		b.server.ring()
+	})
+}
+
+// report tells the watch of b something and performs what it answers.
+func (b *backend) report(answer func()) {
+	b.reporting = true
+	process := b.client.process
+	machine, rnd := process.machine, b.server.rnd
+	down, up := machine.watchDown.connect(rnd.fork()), machine.watchUp.connect(rnd.fork())
+	hear := func() {
 		defer down.close()
-		if watcher.ended {
+		if b.ended || process.crashed {
 			up.close()
 			return
 		}
 		up.send(func() {
-			s.world.log("server", "%s saw session %d end", process, dead.incarnation)
-			s.notify()
-			up.close()
+			defer up.close()
+			if b.ended {
+				return
+			}
+			b.reporting = false
+			answer()
 		})
 	}
-	down.send(func() { process.gate.pass(answer) })
-}
-
-// successor returns the backend that watches an ended one: that of the next
-// larger incarnation, or of the smallest. It returns nil if none is left.
-func (s *server) successor(dead *backend) *backend {
-	for _, b := range s.backends {
-		if b.incarnation > dead.incarnation {
-			return b
-		}
-	}
-	if len(s.backends) > 0 {
-		return s.backends[0]
-	}
-	return nil
+	down.send(func() { process.gate.pass(hear) })
 }

@@ -191,33 +191,49 @@ func (b *backend) endTerms(releases []tenure.Release) {
 }
 
 // heartbeat proves that the session is still the node's own.
-func (b *backend) heartbeat() (tenure.Pulse, error) {
-	row := b.server.nodes[b.node.ID]
-	if row == nil || row.incarnation != b.incarnation {
+func (b *backend) heartbeat(load tenure.Load) (tenure.Pulse, error) {
+	row := b.row()
+	if row == nil {
 		return tenure.Pulse{}, tenure.ErrSuperseded
 	}
-	row.lastHeartbeat = b.server.world.now()
+	row.lastHeartbeat, row.load = b.server.world.now(), load
 	for _, r := range b.server.requests {
-		if b.leads(r.Role) {
+		if b.isAsked(r) {
 			return tenure.Pulse{Requests: true}, nil
 		}
 	}
 	return tenure.Pulse{}, nil
 }
 
-// takeRequests removes and returns the requests for the roles that b leads.
+// takeRequests removes and returns the requests for the node of b and for the
+// roles that it leads.
 func (b *backend) takeRequests() []tenure.Request {
 	var taken, left []tenure.Request
 	for _, r := range b.server.requests {
-		if b.leads(r.Role) {
+		if b.isAsked(r) {
 			taken = append(taken, r)
 		} else {
 			left = append(left, r)
 		}
 	}
 	b.server.requests = left
+	b.follow(taken)
 	return taken
 }
+
+// follow makes a node that took a request to drain count as leaving, before it
+// describes itself.
+func (b *backend) follow(taken []tenure.Request) {
+	row := b.row()
+	for _, r := range taken {
+		if row != nil && r.Node == b.node.ID {
+			row.leaving = r.Kind == tenure.RequestDrain
+		}
+	}
+}
+
+// isAsked reports whether a request is for b.
+func (b *backend) isAsked(r tenure.Request) bool { return b.leads(r.Role) || r.Node == b.node.ID }
 
 func (b *backend) leads(role string) bool {
 	row := b.server.roles[role]

@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 )
 
 // Schedule is a run that a seed decides: how many nodes and roles, how they are
@@ -15,7 +17,9 @@ type Schedule struct {
 	Seed uint64
 	// Defects and Wrap break the database or the engine.
 	Defects Defects
-	Wrap    func(tenure.Backend, *Clock) tenure.Backend
+	Wrap    func(cluster.Store, *Clock) cluster.Store
+	// Cluster makes the nodes members of a cluster.
+	Cluster bool
 	// Full keeps the whole transcript instead of its end.
 	Full bool
 }
@@ -97,7 +101,38 @@ func (s Schedule) draw() plan {
 		},
 		Wrap: s.Wrap,
 	}
+	if s.Cluster {
+		s.drawCluster(&p)
+	}
 	return p
+}
+
+// drawCluster makes a plan one for the members of a cluster.
+func (s Schedule) drawCluster(p *plan) {
+	rnd := newStream(s.Seed, "cluster")
+	lease := p.member.Config.Lease
+	p.machines = 3 + rnd.below(4)
+	p.lasts /= 2
+	p.member.Cluster = &cluster.Config{
+		Address:  "127.0.0.1",
+		MinNodes: pick(rnd, 0, 0, 2),
+		Heartbeat: cluster.HeartbeatConfig{
+			DeadThreshold: pick(rnd, lease/2, 2*lease),
+			KeepDeadNodes: rnd.chance(0.2),
+		},
+		Shutdown: cluster.ShutdownConfig{HandOver: rnd.chance(0.5)},
+	}
+	if rnd.chance(0.5) {
+		return
+	}
+	p.roles = nil
+	for i := range 4 + rnd.below(8) {
+		p.roles = append(p.roles, fmt.Sprintf("part/%d", i))
+	}
+	p.member.Spread = &cluster.SpreadConfig{MoveDelay: pick(rnd, time.Millisecond, time.Second), Election: p.member.Election}
+	p.member.Config.CheckInterval = pick(rnd, lease/4, lease/2)
+	p.member.Work.Term = 0     // who returns early lets others lead for a long time
+	p.member.Config.Settle = 0 // as does who has to wait for longer than an interval
 }
 
 // Run runs the schedule to its end or to the first violation, and fills in the
@@ -130,6 +165,11 @@ func (s Schedule) Run(result *Result) {
 	if w.Failure() == nil {
 		w.awaitLeaders(p.bound())
 	}
+	if s.Cluster && w.Failure() == nil {
+		storm.calm(0)
+		m := &muster{world: w, rnd: newStream(s.Seed, "muster"), member: p.member, bound: p.bound()}
+		m.run(3)
+	}
 	stop()
 	w.Close()
 	result.Violation, result.Terms, result.Lasted = w.Failure(), w.checker.count(), w.now()
@@ -157,6 +197,7 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	led := map[string]bool{}
 	for len(led) < len(w.roleNames) && w.now() < until && w.Failure() == nil {
 		time.Sleep(5 * time.Millisecond)
+		w.recall()
 		w.mu.Lock()
 		for _, role := range w.roleNames {
 			if len(w.checker.leading(role)) > 0 {
@@ -174,7 +215,22 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	}
 }
 
+// recall takes back the nodes that still drain after all faults have ended: they
+// were asked to before that.
+func (w *World) recall() {
+	w.mu.Lock()
+	alive := slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.node == nil || p.doing > 0 })
+	w.mu.Unlock()
+	for _, p := range alive {
+		if p.node.Description().Status == tenure.StatusDraining {
+			w.mu.Lock()
+			p.undrain()
+			w.mu.Unlock()
+		}
+	}
+}
+
 // ReplayCommand is how to run one schedule again, with its whole transcript.
 func ReplayCommand(seed uint64) string {
-	return fmt.Sprintf("go test ./internal/sim -run 'TestReplay$' -seed=%d -v", seed)
+	return fmt.Sprintf("go test ./internal/sim -run 'TestReplay$' -v -args -seed=%d", seed)
 }

@@ -40,6 +40,9 @@ func run(t *testing.T, s Schedule) (result Result) {
 	return result
 }
 
+// scheduled returns the schedule of a seed. Every eighth is one of a cluster.
+func scheduled(seed uint64) Schedule { return Schedule{Seed: seed, Cluster: seed%8 == 0} }
+
 // TestSchedules runs many seeds, on every processor.
 func TestSchedules(t *testing.T) {
 	var next atomic.Int64
@@ -54,7 +57,7 @@ func TestSchedules(t *testing.T) {
 						return
 					}
 					seed := *firstSeed + uint64(n)
-					result := run(t, Schedule{Seed: seed})
+					result := run(t, scheduled(seed))
 					terms.Add(int64(result.Terms))
 					if result.Violation != nil {
 						t.Errorf("seed %d: %v\n%s\nreplay: %s", seed, result.Violation, result.Transcript, ReplayCommand(seed))
@@ -69,7 +72,11 @@ func TestSchedules(t *testing.T) {
 // TestReplay runs the schedule of -seed and prints its whole transcript.
 func TestReplay(t *testing.T) {
 	var result Result
-	synctest.Test(t, func(*testing.T) { Schedule{Seed: *seed, Full: true}.Run(&result) })
+	synctest.Test(t, func(*testing.T) {
+		schedule := scheduled(*seed)
+		schedule.Full = true
+		schedule.Run(&result)
+	})
 	t.Logf("seed %d: %d terms in %v\n%s", *seed, result.Terms, result.Lasted, result.Transcript)
 	if result.Violation != nil {
 		t.Error(result.Violation)

@@ -45,12 +45,22 @@ type Defects struct {
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
 	NoReaper    bool // sessions that the idle timeout does not cover live on
+
+	NoBurial      bool // nobody sees a node die
+	SilentChanges bool // nobody is told that a node changed its description
 }
 
+// nodeRow is a node in the registry.
 type nodeRow struct {
 	info          tenure.NodeInfo
+	description   tenure.Description // replaced, never changed
 	incarnation   int64
+	lease         time.Duration
+	started       time.Duration // of the node's first session
 	lastHeartbeat time.Duration
+	load          tenure.Load
+	leaving       bool // it took a request to drain, and has not described itself since
+	dead          bool
 }
 
 func newServer(w *World) *server {
@@ -69,8 +79,8 @@ func newServer(w *World) *server {
 func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at) }
 
 // connect starts a backend for a new session: a fresh incarnation, the node
-// lock, the node's row. Backends that the same node left behind are ended: it
-// has given them up.
+// lock, the node's row, the news. Backends that the same node left behind are
+// ended: it has given them up.
 func (s *server) connect(c *session) *backend {
 	for _, b := range slices.Clone(s.backends) {
 		if b.client.opening.Node.ID == c.opening.Node.ID {
@@ -86,21 +96,28 @@ func (s *server) connect(c *session) *backend {
 	}
 	b.down = c.down
 	s.backends = append(s.backends, b)
-	s.tryLock(b, nodeLock(b.node.ID))
-	s.nodes[b.node.ID] = &nodeRow{info: b.node, incarnation: b.incarnation, lastHeartbeat: s.world.now()}
+	s.tryLock(b, nodeLock(b.incarnation))
+	s.register(b)
 	b.restartIdleTimer()
 	s.world.log("server", "%s opened session %d", c.process, b.incarnation)
+	s.moved(b)
 	return b
 }
 
 // notify wakes every session, except those whose notification is lost.
-func (s *server) notify() {
+func (s *server) notify() { s.tell(nil, (*session).noticed) }
+
+// tell sends a notification to every session but one, as notify does.
+func (s *server) tell(but *backend, noticed func(*session)) {
 	for _, b := range s.backends {
+		if b == but {
+			continue
+		}
 		if s.rnd.chance(s.world.network.Loss) {
 			s.world.log("server", "notification of %s lost", b.client.process)
 			continue
 		}
-		b.down.send(b.client.noticed)
+		b.down.send(func() { noticed(b.client) })
 	}
 }
 
@@ -201,8 +218,12 @@ func (s *server) leaders(names []string) []tenure.Leader {
 	return leaders
 }
 
-// request records a request for the leader of a role and wakes it.
+// request records a request for the leader of a role, or for a node, and wakes
+// it.
 func (s *server) request(r tenure.Request) error {
+	if r.Kind == tenure.RequestDrain || r.Kind == tenure.RequestUndrain {
+		return s.requestOfNode(r)
+	}
 	row := s.roles[r.Role]
 	if row == nil || row.ended || row.term == 0 || row.holder.ended {
 		return tenure.ErrNoLeader
@@ -210,13 +231,13 @@ func (s *server) request(r tenure.Request) error {
 	if r.Kind == tenure.RequestHandOver && !s.lives(r.Target) {
 		return tenure.ErrUnknownNode
 	}
-	r.At = s.wall(s.world.now())
-	s.requests = append(s.requests, r)
-	s.notify()
+	s.enqueue(r)
 	return nil
 }
 
-// lives reports whether a node has a session and has not left.
-func (s *server) lives(node uuid.UUID) bool {
-	return s.nodes[node] != nil && slices.ContainsFunc(s.backends, func(b *backend) bool { return b.node.ID == node })
+// enqueue records a request.
+func (s *server) enqueue(r tenure.Request) {
+	r.At = s.wall(s.world.now())
+	s.requests = append(s.requests, r)
+	s.notify()
 }

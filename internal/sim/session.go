@@ -25,10 +25,14 @@ type session struct {
 	up      *link
 	down    *link
 
-	news   chan struct{} // holds a value when a notification has arrived
-	lost   chan struct{} // closed when the client knows that the connection is gone
-	cause  error         // why
-	hungUp bool          // the client has closed the connection
+	news chan struct{} // holds a value when a notification has arrived
+	// nodeNews is the same for those that make no role vacant.
+	nodeNews chan struct{}
+	lost     chan struct{} // closed when the client knows that the connection is gone
+	cause    error         // why
+	hungUp   bool          // the client has closed the connection
+
+	undescribed bool // the registry may not have what the node told last
 
 	// roles is what this session holds. Only the goroutine that owns the session
 	// changes it.
@@ -44,6 +48,14 @@ func (s *session) Incarnation() int64 { return s.backend.incarnation }
 func (s *session) noticed() {
 	select {
 	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// noticedNodes is noticed for news of the nodes alone.
+func (s *session) noticedNodes() {
+	select {
+	case s.nodeNews <- struct{}{}:
 	default:
 	}
 }
@@ -143,10 +155,10 @@ func (s *session) gone() error {
 }
 
 // Heartbeat implements tenure.Session.
-func (s *session) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	var pulse tenure.Pulse
 	err := s.call("heartbeat", func(b *backend) (err error) {
-		pulse, err = b.heartbeat()
+		pulse, err = b.heartbeat(load)
 		if b.server.defects.Relock {
 			b.relock()
 		}
@@ -174,16 +186,11 @@ func (s *session) Requests() ([]tenure.Request, error) {
 // Wait implements tenure.Session.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	s.process.gate.wait(s.rnd)
-	news := false
-	select {
-	case <-s.news: // first, so that a choice between several is not left to chance
-		news = true
-	default:
-		select {
-		case <-s.lost:
-		case <-s.news:
-			news = true
-		case <-ctx.Done():
+	news, nodes := s.await(ctx)
+	for ; nodes; news, nodes = s.await(ctx) {
+		s.process.gate.wait(s.rnd)
+		if changed := s.opening.NodesChanged; changed != nil {
+			changed()
 		}
 	}
 	s.process.gate.wait(s.rnd)
@@ -191,6 +198,31 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("wait: %w", err)
 	}
 	return news, nil
+}
+
+// await waits for news, for news of the nodes alone, or for the end. One after
+// the other is looked at first, so that a choice between several is not left to
+// chance.
+func (s *session) await(ctx context.Context) (news, nodes bool) {
+	select {
+	case <-s.news:
+		return true, false
+	default:
+	}
+	select {
+	case <-s.nodeNews:
+		return false, true
+	default:
+	}
+	select {
+	case <-s.lost:
+	case <-s.news:
+		news = true
+	case <-s.nodeNews:
+		nodes = true
+	case <-ctx.Done():
+	}
+	return news, nodes
 }
 
 // Close implements tenure.Session.

@@ -27,12 +27,13 @@ type World struct {
 
 	// mu guards everything simulated, in all files, unless said otherwise. It is
 	// never held while the engine is called: the engine calls back.
-	mu       sync.Mutex
-	server   *server
-	machines []*Machine
-	checker  *checker
-	closing  bool // no process starts any more
-	stopped  bool // no event happens any more
+	mu        sync.Mutex
+	server    *server
+	machines  []*Machine
+	processes []*Process // all that ever were
+	checker   *checker
+	closing   bool // no process starts any more
+	stopped   bool // no event happens any more
 
 	roleNames []string
 	group     sync.WaitGroup // everything that processes do on their own

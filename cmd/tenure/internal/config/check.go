@@ -55,6 +55,23 @@ func address(value any) error {
 	return nil
 }
 
+// labels checks texts like name=value.
+func labels(value any) error {
+	items, _ := value.([]string)
+	seen := map[string]bool{}
+	for _, item := range items {
+		name, _, ok := strings.Cut(item, "=")
+		switch {
+		case !ok || name == "":
+			return fmt.Errorf("%q is not a label like zone=eu", item)
+		case seen[name]:
+			return fmt.Errorf("the label %q is given twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
 // webAddress checks a URL. It does not repeat it, for it may hold a secret.
 func webAddress(value any) error {
 	text, _ := value.(string)

@@ -45,7 +45,7 @@ func TestErrors(t *testing.T) {
 		{"unknown key", election + "lease_durations = '5s'",
 			[]string{`2:1: unknown key "lease_durations" in [cluster.leader_election]; did you mean "lease_duration"?`}},
 		{"unknown key, characters counted", "[node]\n\"ü\" = 1",
-			[]string{`2:1: unknown key "ü" in [node]; known are log_format, log_level, name`}},
+			[]string{`2:1: unknown key "ü" in [node]; known are address, capabilities, grpc_port, http_port, labels, log_format, log_level, name, roles`}},
 		{"key of another table", "[node]\nlease_duration = '5s'",
 			[]string{`2:1: unknown key "lease_duration" in [node]; it belongs in [cluster.leader_election]`}},
 		{"key without its table", "dsn = 'postgres://h/d'",
@@ -66,6 +66,10 @@ func TestErrors(t *testing.T) {
 			`2:10: unknown key "lsten" in [http]; did you mean "listen"?`}},
 
 		{"integer for a string", "[node]\nname = 5", []string{`2:8: node.name: it must be a string, not an integer`}},
+		{"labels", "[node]\nlabels = ['zone=eu', 'zone=us']\nhttp_port = 65536", []string{
+			`2:1: node.labels: the label "zone" is given twice`,
+			`3:13: node.http_port: 65536 is out of range; it must be between 0 and 65535`}},
+		{"no label", "[node]\nlabels = ['=eu']", []string{`2:1: node.labels: "=eu" is not a label like zone=eu`}},
 		{"string for an integer", "[cluster.membership]\nmin_nodes = '3'",
 			[]string{`2:13: cluster.membership.min_nodes: it must be an integer, not a string`}},
 		{"string for a boolean", "[run]\nonce = 'yes'", []string{`2:8: run.once: it must be true or false, not a string`}},

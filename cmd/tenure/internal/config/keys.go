@@ -89,6 +89,12 @@ var nodeKeys = []key{
 	{path: "node.log_level", kind: text, flag: "log-level", live: true,
 		check: oneOf("debug", "info", "warn", "error"), note: "warn, and for acquire error"},
 	{path: "node.log_format", kind: text, flag: "log-format", check: oneOf("text", "json"), fallback: "text"},
+	{path: "node.roles", kind: texts, flag: "node-role", variables: []string{"TENURE_NODE_ROLES"}, note: "gateway, function, worker, scheduler"},
+	{path: "node.capabilities", kind: texts, flag: "capability", variables: []string{"TENURE_NODE_CAPABILITIES"}, note: "none"},
+	{path: "node.labels", kind: texts, flag: "label", variables: []string{"TENURE_NODE_LABELS"}, check: labels, note: "none"},
+	{path: "node.address", kind: text, flag: "address", variables: []string{"TENURE_NODE_ADDRESS"}, note: "this machine's address"},
+	{path: "node.http_port", kind: integer, flag: "http-port", variables: []string{"TENURE_NODE_HTTP_PORT"}, check: between(int64(0), 65535), note: "none"},
+	{path: "node.grpc_port", kind: integer, flag: "grpc-port", variables: []string{"TENURE_NODE_GRPC_PORT"}, check: between(int64(0), 65535), note: "none"},
 }
 
 const (
@@ -98,7 +104,7 @@ const (
 )
 
 var clusterKeys = []key{
-	{path: "cluster.name", kind: text, flag: "cluster-name", note: "none"},
+	{path: "cluster.name", kind: text, flag: "cluster-name", fallback: "default"},
 
 	{path: "cluster.leader_election.check_interval", kind: duration, flag: "check-interval", check: between(shortest, longest), fallback: 5 * time.Second},
 	{path: "cluster.leader_election.lease_duration", kind: duration, flag: "lease", check: between(100*time.Millisecond, longest), note: "10s, on SQLite 3s"},
@@ -122,9 +128,10 @@ var clusterKeys = []key{
 	{path: "cluster.membership.unique_names", kind: boolean, flag: "unique-names", fallback: false},
 
 	{path: "shutdown.stop_timeout", kind: duration, flag: "stop-timeout", check: between(shortest, longest), fallback: 10 * time.Second},
-	{path: "shutdown.drain_timeout", kind: duration, flag: "drain-timeout", check: between(0, longest), fallback: 30 * time.Second, live: true},
+	{path: "shutdown.drain_timeout", kind: duration, flag: "drain-timeout", check: between(shortest, longest), fallback: 30 * time.Second, live: true},
 	{path: "shutdown.poll_interval", kind: duration, flag: "drain-poll-interval", check: between(shortest, longest), fallback: 100 * time.Millisecond, live: true},
-	{path: "shutdown.force_after", kind: duration, flag: "force-after", check: between(shortest, longest), note: "never", live: true},
+	{path: "shutdown.force_after", kind: duration, flag: "force-after", check: between(shortest, longest),
+		note: "drain_timeout, stop_timeout and two leases", live: true},
 }
 
 // TENURE_ROLE is what a command run by this program finds its role in, so the

@@ -50,7 +50,7 @@ secret = "secret5"
 	for _, want := range []string{
 		"[database]\ndsn = \"postgres://app:********@db/app?sslpassword=********\"  # tenure.toml:2\nlocal = false  # default\n",
 		"name = \"n1\"  # tenure.toml:4\nlog_level = \"error\"  # --log-level\nlog_format = \"text\"  # default\n",
-		"[cluster]\n# name: none (default)\n",
+		"[cluster]\nname = \"default\"  # default\n",
 		"lease_duration = \"20s\"  # TENURE_LEASE\n# refresh_interval: --health-interval says it\n# margin: a tenth of lease_duration (default)\n",
 		"[run]\nroles = [\"a\", \"n1\"]  # tenure.toml:6\n",
 		"\n[[alerts]]\nname = \"down\"  # tenure.toml:9\ncondition = \"up{path='$${y}'} == 0\"  # tenure.toml:8\nlabels.\"a b\" = \"c\"  # tenure.toml:10\n",

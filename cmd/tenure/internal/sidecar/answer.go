@@ -29,6 +29,9 @@ const (
 	codeNotLeader    = "not_leader"
 	codeUnknownNode  = "unknown_node"
 	codeAmbiguous    = "ambiguous_node"
+	codeDeadNode     = "dead_node"
+	codeLastNode     = "last_node"
+	codeNoRegistry   = "no_registry"
 	codeSessionLost  = "session_lost"
 )
 

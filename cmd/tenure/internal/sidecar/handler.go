@@ -14,7 +14,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 )
 
 // Config configures a Handler. The zero value is ready to use.
@@ -32,11 +34,12 @@ type Config struct {
 // Handler answers what is asked about a node. Until Attach it lives and is not
 // ready. It is safe for concurrent use.
 type Handler struct {
-	config    Config
-	paths     map[string]methods
-	rolePaths []rolePath
+	config Config
+	paths  map[string]methods
+	named  []namedPath
 
-	feed    *feed
+	feed    *feed         // of elections and leaders
+	nodes   *feed         // of nodes
 	streams chan struct{} // one element for each stream of events
 	stall   time.Duration // for a client to take something of a stream
 	member  atomic.Pointer[member]
@@ -51,7 +54,22 @@ type Handler struct {
 // member is the node with what is kept of its cluster.
 type member struct {
 	node    *tenure.Node
-	leaders *directory
+	joined  *cluster.Member // nil if it is no member of a cluster
+	leaders *lookup[leadership]
+	census  *lookup[census] // nil if the database keeps no registry of nodes
+}
+
+func (h *Handler) newMember(node *tenure.Node, joined *cluster.Member, name string) *member {
+	m := &member{node: node, joined: joined}
+	m.leaders = newLookup(h, "the leaders", func(ctx context.Context) (leadership, error) {
+		return askLeaders(ctx, node.Backend())
+	})
+	if source, ok := node.Backend().(roster.Source); ok {
+		m.census = newLookup(h, "the nodes", func(ctx context.Context) (census, error) {
+			return askNodes(ctx, source, name)
+		})
+	}
+	return m
 }
 
 // New returns a handler without a node. Call Close when it is not needed any
@@ -61,11 +79,12 @@ func New(config Config) *Handler {
 		config.Logger = slog.Default()
 	}
 	h := &Handler{
-		config: config, feed: newFeed(), streams: make(chan struct{}, maxStreams), stall: stallTimeout,
+		config: config, feed: newFeed(), nodes: newFeed(), streams: make(chan struct{}, maxStreams), stall: stallTimeout,
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
 		h.feed.close()
+		h.nodes.close()
 		h.end()
 		h.serving.Lock()
 		h.group.Wait()
@@ -77,14 +96,23 @@ func New(config Config) *Handler {
 // Attach gives the handler its node, once. From then on it follows who leads all
 // roles, which asks the database once per check interval of the node, and after
 // news, however many clients there are.
-func (h *Handler) Attach(node *tenure.Node) {
-	m := &member{node, newDirectory(h.life, &h.group, node.Backend(), h.config.Logger)}
+func (h *Handler) Attach(node *tenure.Node) { h.attach(h.newMember(node, nil, "")) }
+
+// AttachMember is Attach for the node of a member of a cluster, which people call
+// by a name. The handler follows the other nodes too; that asks nothing of the
+// database that the member does not ask anyway.
+func (h *Handler) AttachMember(joined *cluster.Member, name string) {
+	h.attach(h.newMember(joined.Node(), joined, name))
+	h.group.Go(func() { h.followNodes(joined) })
+}
+
+func (h *Handler) attach(m *member) {
 	if !h.member.CompareAndSwap(nil, m) {
 		panic("sidecar: Attach is called twice")
 	}
 	h.group.Go(func() {
-		for change := range node.Observe(h.life) {
-			h.publish(kindLeader, record.NewChange(time.Now(), change))
+		for change := range m.node.Observe(h.life) {
+			h.publish(h.feed, kindLeader, record.NewChange(time.Now(), change))
 		}
 	})
 }
@@ -93,11 +121,11 @@ func (h *Handler) Attach(node *tenure.Node) {
 // not block.
 func (h *Handler) Publish(event record.Event) {
 	event.Error = shorten(event.Error)
-	h.publish(kindElection, event)
+	h.publish(h.feed, kindElection, event)
 }
 
-func (h *Handler) publish(kind string, event any) {
-	if err := h.feed.publish(kind, event); err != nil {
+func (h *Handler) publish(to *feed, kind string, event any) {
+	if err := to.publish(kind, event); err != nil {
 		h.config.Logger.Error("an event cannot be told", "error", err)
 	}
 }
@@ -147,15 +175,22 @@ func (h *Handler) routes() {
 		"/leader":          get(h.leading),
 		"/v1/elections":    get(h.elections),
 		"/v1/leaders":      get(h.leaders),
-		"/v1/events":       get(h.events),
+		"/v1/cluster":      get(h.cluster),
+		"/v1/nodes":        get(h.allNodes),
+		"/v1/nodes/watch":  get(h.streaming(h.nodes)),
+		"/v1/events":       get(h.streaming(h.feed)),
 		"/v1/openapi.json": get(describe),
 	}
 	if h.config.Metrics != nil {
 		h.paths["/metrics"] = get(h.config.Metrics.ServeHTTP)
 	}
-	h.rolePaths = []rolePath{
-		{"/v1/elections/", "/step-down", methods{http.MethodPost: h.protected(h.stepDown)}},
-		{"/v1/leaders/", "", get(h.leader)},
+	post := func(f http.HandlerFunc) methods { return methods{http.MethodPost: h.protected(f)} }
+	h.named = []namedPath{
+		{"/v1/elections/", "role", "/step-down", post(h.stepDown)},
+		{"/v1/leaders/", "role", "", get(h.leader)},
+		{"/v1/nodes/", "node", "/drain", post(h.drain)},
+		{"/v1/nodes/", "node", "/undrain", post(h.undrain)},
+		{"/v1/nodes/", "node", "", get(h.oneNode)},
 	}
 }
 
@@ -165,9 +200,9 @@ func (h *Handler) route(r *http.Request) http.Handler {
 	if found, ok := h.paths[path]; ok {
 		return found
 	}
-	for _, p := range h.rolePaths {
-		if role, ok := p.match(path); ok {
-			r.SetPathValue("role", role)
+	for _, p := range h.named {
+		if name, ok := p.match(path); ok {
+			r.SetPathValue(p.value, name)
 			return p.methods
 		}
 	}
@@ -179,18 +214,19 @@ func nothing(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusNotFound, codeNotFound, "there is nothing at this path; see /v1/openapi.json")
 }
 
-// rolePath is a path with the name of a role in it, between a prefix and a suffix.
-type rolePath struct {
-	prefix, suffix string
-	methods        methods
+// namedPath is a path with the name of a role or a node in it, between a prefix
+// and a suffix.
+type namedPath struct {
+	prefix, value, suffix string
+	methods               methods
 }
 
-// match returns the role in a path, decoded.
-func (p rolePath) match(path string) (role string, ok bool) {
+// match returns the name in a path, decoded.
+func (p namedPath) match(path string) (name string, ok bool) {
 	rest, begins := strings.CutPrefix(path, p.prefix)
 	segment, ends := strings.CutSuffix(rest, p.suffix)
-	role, err := url.PathUnescape(segment)
-	return role, begins && ends && err == nil && segment != "" && !strings.Contains(segment, "/")
+	name, err := url.PathUnescape(segment)
+	return name, begins && ends && err == nil && segment != "" && !strings.Contains(segment, "/")
 }
 
 // methods are the handlers of a path by method. HEAD is answered as GET is; the

@@ -184,7 +184,7 @@ func TestLeadersCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer node.Close(t.Context())
-		h.member.Store(&member{node, newDirectory(h.life, &h.group, db, silent)}) // without an observation
+		h.member.Store(h.newMember(node, nil, "")) // without an observation
 		for _, fail := range []error{nil, errors.New("down"), tenure.ErrConnection} {
 			db.failWith(fail)
 			time.Sleep(lookUpInterval)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/exactly-one/tenure"
 )
 
 // healthRecord says that the process serves.
@@ -30,7 +28,7 @@ type readyRecord struct {
 func (h *Handler) ready(w http.ResponseWriter, _ *http.Request) {
 	reason := notYet
 	if m := h.member.Load(); m != nil {
-		reason = unready(m.node)
+		reason = m.unready()
 	}
 	if reason != "" {
 		answer(w, http.StatusServiceUnavailable, readyRecord{Reason: reason})
@@ -39,10 +37,16 @@ func (h *Handler) ready(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, readyRecord{Ready: true})
 }
 
-// unready says why a node does not take part, or nothing.
-func unready(node *tenure.Node) string {
+// unready says why the node does not take part, or nothing.
+func (m *member) unready() string {
+	node := m.node
 	if !node.Connected() {
 		return "the session with the database is lost; the node tries to open another one"
+	}
+	if m.joined != nil {
+		if err := m.joined.Ready(); err != nil { // it waits for others, drains, or leaves
+			return err.Error()
+		}
 	}
 	// The trust of a healthy node never falls below what is left of it just before
 	// a heartbeat. A node has lost half of that has trouble to renew.

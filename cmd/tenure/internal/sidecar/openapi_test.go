@@ -31,9 +31,14 @@ var described = sync.OnceValues(func() (*openapi3.T, error) {
 
 // templateOf returns the path of the description that a path is one of.
 func templateOf(doc *openapi3.T, path string) (string, bool) {
+	if doc.Paths.Value(path) != nil {
+		return path, true
+	}
 	for template := range doc.Paths.Map() {
-		if before, after, ok := strings.Cut(template, "{role}"); !ok && path == template ||
-			ok && len(path) > len(before)+len(after) && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) && !strings.Contains(path[len(before):len(path)-len(after)], "/") {
+		before, rest, ok := strings.Cut(template, "{")
+		_, after, _ := strings.Cut(rest, "}")
+		if ok && len(path) > len(before)+len(after) && strings.HasPrefix(path, before) && strings.HasSuffix(path, after) &&
+			!strings.Contains(path[len(before):len(path)-len(after)], "/") {
 			return template, true
 		}
 	}
@@ -115,7 +120,8 @@ func TestDescription(t *testing.T) {
 		}
 		const stepDown = "/v1/elections/billing/step-down"
 		bearer := []string{"Authorization", "Bearer " + secret, "Content-Type", "application/json"}
-		for _, target := range []string{"/healthz", "/readyz", "/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/billing"} {
+		nodes := []string{"/v1/cluster", "/v1/nodes", "/v1/nodes/one"}
+		for _, target := range append(nodes, "/healthz", "/readyz", "/leader", "/v1/elections", "/v1/leaders", "/v1/leaders/billing") {
 			seen(on, "GET", target, "") // no node yet
 		}
 		seen(on, "POST", stepDown, "", bearer...)
@@ -131,20 +137,43 @@ func TestDescription(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		})})
 		seen(with, "GET", "/metrics", "")
-		seen(with, "POST", stepDown, "")
 
-		seen(on, "GET", "/v1/events", "", "Last-Event-ID", "x")
-		for range maxStreams {
-			on.streams <- struct{}{}
+		for _, stream := range []string{"/v1/events", "/v1/nodes/watch"} {
+			seen(on, "GET", stream, "", "Last-Event-ID", "x")
+			for range maxStreams {
+				on.streams <- struct{}{}
+			}
+			seen(on, "GET", stream, "")
+			for range maxStreams {
+				<-on.streams
+			}
+			with.feed.close() // so that the streams end
+			with.nodes.close()
+			seen(with, "GET", stream, "")
 		}
-		seen(on, "GET", "/v1/events", "")
-		with.feed.close() // so that the stream ends
-		seen(with, "GET", "/v1/events", "")
 
-		seen(on, "POST", stepDown, "")
-		seen(on, "POST", stepDown, "{", bearer...)
-		seen(on, "POST", stepDown, strings.Repeat(" ", maxBody+1), bearer...)
-		seen(on, "POST", stepDown, "{}", bearer[:2]...)
+		stand(t, db, "twin", nil)
+		stand(t, db, "twin", nil)
+		without := newHandler(t, Config{Token: newToken(t)})
+		stand(t, struct{ tenure.Backend }{db}, "alone", without)
+		for _, target := range append(nodes, "/v1/nodes/none", "/v1/nodes/twin") {
+			seen(on, "GET", target, "")
+			seen(without, "GET", target, "")
+		}
+		const drain, undrain = "/v1/nodes/one/drain", "/v1/nodes/one/undrain"
+		for _, target := range []string{stepDown, drain, undrain} {
+			seen(with, "POST", target, "")
+			seen(on, "POST", target, "")
+			seen(on, "POST", target, "{", bearer...)
+			seen(on, "POST", target, strings.Repeat(" ", maxBody+1), bearer...)
+			seen(on, "POST", target, "{}", bearer[:2]...)
+		}
+		for _, action := range []string{"drain", "undrain"} {
+			for _, name := range []string{"none", "twin"} {
+				seen(on, "POST", "/v1/nodes/"+name+"/"+action, "", bearer...)
+			}
+			seen(without, "POST", "/v1/nodes/one/"+action, "", bearer...)
+		}
 		seen(on, "POST", "/v1/elections/none/step-down", "", bearer...)
 		seen(on, "POST", stepDown, `{"to":"one"}`, bearer...)
 		guard, err := elected(t, node, "billing").Guard()
@@ -155,8 +184,12 @@ func TestDescription(t *testing.T) {
 		guard.Release()
 		elected(t, node, "billing")
 		seen(on, "POST", stepDown, "", bearer...)
+		seen(on, "POST", undrain, "", bearer...)
+		seen(on, "POST", drain, "", bearer...)
 		db.failWith(errors.New("down"))
 		seen(on, "POST", stepDown, `{"to":"two"}`, bearer...)
+		seen(on, "POST", drain, "", bearer...)
+		seen(on, "POST", undrain, "", bearer...)
 		db.failWith(nil)
 	})
 	doc, err := described()

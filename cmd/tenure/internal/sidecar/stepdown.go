@@ -2,11 +2,8 @@ package sidecar
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -16,11 +13,11 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// The bounds on a request to step down.
-const (
-	maxBody         = 4 << 10
-	stepDownTimeout = 30 * time.Second // for the work in flight to end
-)
+// stepDownTimeout bounds waiting for the work in flight to end.
+const stepDownTimeout = 30 * time.Second
+
+// stepDownShape is what the body may be, in words.
+const stepDownShape = `{} or {"to": "NODE"}`
 
 // stepDownBody is what the request may say.
 type stepDownBody struct {
@@ -81,7 +78,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	body, ok := readStepDown(w, r)
+	body, ok := readBody[stepDownBody](w, r, stepDownShape)
 	if !ok {
 		return
 	}
@@ -125,49 +122,6 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, codeSessionLost,
 			"the session was lost meanwhile: the term has ended, and the role is free within one lease")
 	}
-}
-
-// readStepDown reads the body of the request. None is an empty one.
-func readStepDown(w http.ResponseWriter, r *http.Request) (stepDownBody, bool) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		refuse(w, http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
-		return stepDownBody{}, false
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, codeInvalidBody, "the body did not arrive")
-		return stepDownBody{}, false
-	}
-	if len(text) == 0 {
-		return stepDownBody{}, true
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, codeMediaType, "the body must be of the type application/json")
-		return stepDownBody{}, false
-	}
-	body, err := decodeStepDown(text)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, codeInvalidBody, err.Error())
-		return stepDownBody{}, false
-	}
-	return body, true
-}
-
-var errStepDownBody = errors.New(`the body must be one JSON object, {} or {"to": "NODE"}`)
-
-// decodeStepDown reads one object and nothing else.
-func decodeStepDown(text []byte) (stepDownBody, error) {
-	var body *stepDownBody // stays nil for null
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&body); err != nil || body == nil {
-		return stepDownBody{}, errStepDownBody
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return stepDownBody{}, errStepDownBody
-	}
-	return *body, nil
 }
 
 // nodeLister is a backend that knows the living nodes.

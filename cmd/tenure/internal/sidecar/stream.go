@@ -22,6 +22,9 @@ const (
 	kindGap      = "gap"      // events were missed
 	kindElection = "election" // an event of an election of this node
 	kindLeader   = "leader"   // another leads a role, anywhere
+	kindJoined   = "joined"   // a node came
+	kindUpdated  = "updated"  // a node tells something else of itself
+	kindLeft     = "left"     // a node went or died
 	kindDropped  = "dropped"  // the last: the client is too slow
 	kindEnd      = "end"      // the last: the node stops
 )
@@ -43,9 +46,13 @@ type lastRecord struct {
 	Message string `json:"message"`
 }
 
-// events streams what happens until the client goes, is too slow, or the node
-// stops.
-func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+// streaming streams what a feed tells until the client goes, is too slow, or the
+// node stops.
+func (h *Handler) streaming(feed *feed) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { h.events(w, r, feed) }
+}
+
+func (h *Handler) events(w http.ResponseWriter, r *http.Request, feed *feed) {
 	var last *position
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		p, err := parsePosition(text)
@@ -73,7 +80,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	// The bounds on a request are not meant for a stream. Where they cannot be
 	// lifted the stream ends early, and the client resumes it.
 	_ = s.control.SetReadDeadline(time.Time{})
-	s.follow(r, h.feed, last, h.config.Version)
+	s.follow(r, feed, last, h.config.Version)
 }
 
 // stream writes server-sent events to one client.

@@ -120,7 +120,13 @@ type following struct {
 // follow begins to follow, after an event or from now on.
 func follow(t *testing.T, client *http.Client, base, last string) *following {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/events", http.NoBody)
+	return followPath(t, client, base, "/v1/events", last)
+}
+
+// followPath is follow for another stream.
+func followPath(t *testing.T, client *http.Client, base, path, last string) *following {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +157,7 @@ func (f *following) expect(t *testing.T, kind string) message {
 	}
 	schema := map[string]string{
 		kindHello: "Hello", kindGap: "Gap", kindElection: "Event", kindLeader: "Change", kindDropped: "Last", kindEnd: "Last",
+		kindJoined: "NodeChange", kindUpdated: "NodeChange", kindLeft: "NodeChange",
 	}[kind]
 	checkSchema(t, schema, m.data)
 	return m

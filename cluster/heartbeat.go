@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+const (
+	measureTimeout = time.Second
+	markTimeout    = 5 * time.Second
+)
+
+// HeartbeatLoop keeps the figures of a member's heartbeats fresh and marks nodes
+// that fell silent as dead. The heartbeats themselves are those of the node's
+// session: one statement renews the lease, proves that the node lives, and
+// brings the figures. [Join] starts the loop; see [Member.Heartbeat]. It is safe
+// for concurrent use.
+type HeartbeatLoop struct {
+	node     *tenure.Node
+	store    Store
+	view     *view
+	config   HeartbeatConfig
+	told     func() tenure.Load // by the program's own callback; may be nil
+	inFlight *InFlight
+
+	mu       sync.Mutex
+	figures  tenure.Load // by UpdateLoad
+	measured tenure.Load
+	stop     context.CancelFunc // of the run in progress, or nil
+	stopped  chan struct{}      // closed when it has ended
+}
+
+// Heartbeat returns the member's heartbeat loop.
+func (m *Member) Heartbeat() *HeartbeatLoop { return m.heartbeat }
+
+// Run runs the loop until the context ends or [HeartbeatLoop.Stop] is called,
+// and returns nil then. It returns an error that matches tenure.ErrStarted if
+// the loop runs already. Without the loop heartbeats go on, with the last
+// figures.
+func (h *HeartbeatLoop) Run(ctx context.Context) error {
+	run, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	run()
+	return nil
+}
+
+// begin makes the loop a running one. The caller must call run.
+func (h *HeartbeatLoop) begin(ctx context.Context) (run func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stop != nil {
+		return nil, fmt.Errorf("the heartbeat loop: %w", tenure.ErrStarted)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	h.stop, h.stopped = cancel, stopped
+	return func() {
+		h.loop(ctx)
+		cancel()
+		h.mu.Lock()
+		h.stop = nil
+		h.mu.Unlock()
+		close(stopped)
+	}, nil
+}
+
+func (h *HeartbeatLoop) loop(ctx context.Context) {
+	meter, err := newMeter(ctx)
+	if err != nil && ctx.Err() == nil {
+		h.node.Logger().Warn("the load of this process cannot be measured", "error", err)
+	}
+	for {
+		wait(ctx, h.node.Clock(), h.config.Interval, nil)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			h.measure(ctx, meter)
+		}
+		if !h.config.KeepDeadNodes {
+			h.markDead(ctx)
+		}
+	}
+}
+
+// Stop ends [HeartbeatLoop.Run] and returns when it has ended. A loop that does
+// not run needs no stopping. It may run again.
+func (h *HeartbeatLoop) Stop() {
+	h.mu.Lock()
+	stop, stopped := h.stop, h.stopped
+	h.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-stopped
+	}
+}
+
+// IsRunning reports whether the loop runs.
+func (h *HeartbeatLoop) IsRunning() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stop != nil
+}
+
+// UpdateLoad sets the figures of the next heartbeats. A figure that is zero is
+// left to what the member measures. Figures of the program's own callback, the
+// Load of tenure.Config, go before.
+func (h *HeartbeatLoop) UpdateLoad(load tenure.Load) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.figures = load
+}
+
+// load returns the figures for a heartbeat. It does not block.
+func (h *HeartbeatLoop) load() tenure.Load {
+	var load tenure.Load
+	if h.told != nil {
+		load = h.told()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	load.Connections = cmp.Or(load.Connections, h.figures.Connections)
+	load.Jobs = cmp.Or(load.Jobs, h.figures.Jobs)
+	load.InFlight = cmp.Or(load.InFlight, h.figures.InFlight, h.inFlight.Count())
+	load.CPU = cmp.Or(load.CPU, h.figures.CPU, h.measured.CPU)
+	load.Memory = cmp.Or(load.Memory, h.figures.Memory, h.measured.Memory)
+	return load
+}
+
+func (h *HeartbeatLoop) measure(ctx context.Context, meter *meter) {
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	cpu, memory, err := meter.measure(ctx)
+	if err != nil {
+		h.node.Logger().Debug("measuring the load failed", "error", err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.measured = tenure.Load{CPU: cpu, Memory: memory}
+}
+
+// markDead marks the nodes that neither the end of their session nor that of
+// their lease has made known to all. While there is none, which is nearly
+// always, it asks no database.
+func (h *HeartbeatLoop) markDead(ctx context.Context) {
+	if h.view.longestSilence() <= h.config.DeadThreshold {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	dead, err := h.store.MarkDead(ctx, h.config.DeadThreshold)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		h.node.Logger().Warn("marking silent nodes as dead failed", "error", err)
+	case len(dead) > 0:
+		h.node.Logger().Info("silent nodes were marked as dead", "nodes", dead)
+	}
+}

@@ -1,0 +1,116 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// nobody stands for a node where indices of nodes are expected.
+const nobody = -1
+
+// class is the roles that the same nodes may lead.
+type class struct {
+	eligible []int  // the nodes, ascending
+	allows   []bool // by node
+	seats    []seat // ordered by role
+}
+
+// seat is a role and the nodes that matter to it.
+type seat struct {
+	role   *Role
+	holder int // who leads it and may go on, or nobody
+	node   int // who shall lead it, or nobody yet
+}
+
+// classify groups the roles. The classes with the fewest nodes come first,
+// those that no node may lead before all.
+func classify(nodes []Node, roles []Role, holders map[string]uuid.UUID) []*class {
+	index := make(map[uuid.UUID]int, len(nodes))
+	for i, node := range nodes {
+		index[node.ID] = i
+	}
+	byLabels, byNodes := map[string]*class{}, map[string]*class{}
+	var classes []*class
+	for i := range roles {
+		role := &roles[i]
+		key := canonical(role.Requires)
+		c := byLabels[key]
+		if c == nil {
+			c = newClass(nodes, role.Requires)
+			if same := byNodes[fmt.Sprint(c.eligible)]; same != nil {
+				c = same
+			} else {
+				byNodes[fmt.Sprint(c.eligible)] = c
+				classes = append(classes, c)
+			}
+			byLabels[key] = c
+		}
+		s := seat{role: role, holder: nobody, node: nobody}
+		if id, held := holders[role.Name]; held {
+			if holder, known := index[id]; known && c.allows[holder] {
+				s.holder = holder
+			}
+		}
+		c.seats = append(c.seats, s)
+	}
+	slices.SortStableFunc(classes, func(a, b *class) int { return cmp.Compare(len(a.eligible), len(b.eligible)) })
+	return classes
+}
+
+func newClass(nodes []Node, requires map[string]string) *class {
+	c := &class{allows: make([]bool, len(nodes))}
+	for i, node := range nodes {
+		if has(node.Labels, requires) {
+			c.allows[i] = true
+			c.eligible = append(c.eligible, i)
+		}
+	}
+	return c
+}
+
+func has(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if got, found := labels[key]; !found || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// canonical is a text that is equal for equal maps.
+func canonical(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(&text, "%q=%q,", key, labels[key])
+	}
+	return text.String()
+}
+
+// whyNot says why no node may lead a role.
+func whyNot(all, staying []Node) func(*Role) string {
+	switch {
+	case len(all) == 0:
+		return func(*Role) string { return "no live node takes part" }
+	case len(staying) == 0:
+		return func(*Role) string { return "every node that takes part is leaving" }
+	}
+	return func(role *Role) string {
+		var labels []string
+		for _, key := range slices.Sorted(maps.Keys(role.Requires)) {
+			label := key + "=" + role.Requires[key]
+			if !slices.ContainsFunc(staying, func(n Node) bool { return has(n.Labels, map[string]string{key: role.Requires[key]}) }) {
+				return "no live node has the label " + label
+			}
+			labels = append(labels, label)
+		}
+		return "no live node has all of the labels " + strings.Join(labels, ", ")
+	}
+}

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// LocalNode returns what a member with this configuration tells about this
+// process: the host's name, and the defaults of what the configuration leaves
+// open. Its status is joining, and it has no id: that comes with [Join].
+func LocalNode(config Config) NodeInfo {
+	hostname, _ := os.Hostname() // unknown is empty, as anything that a node does not say
+	node := NodeInfo{
+		Hostname: hostname, Address: config.Address, HTTPPort: config.HTTPPort, GRPCPort: config.GRPCPort,
+		Roles: slices.Clone(config.Roles), Capabilities: slices.Clone(config.Capabilities), Labels: config.Labels,
+		Version: config.Version, Status: Joining,
+	}
+	if node.Address == "" {
+		node.Address = localAddress()
+	}
+	if len(node.Roles) == 0 {
+		node.Roles = NodeRoles()
+	}
+	if node.Version == "" {
+		node.Version = buildVersion()
+	}
+	return node
+}
+
+// description is what the registry is told of a node.
+func (n NodeInfo) description() tenure.Description {
+	d := tenure.Description{
+		Status: n.Status, Drained: n.Drained, Address: n.Address, HTTPPort: n.HTTPPort, GRPCPort: n.GRPCPort,
+		Capabilities: n.Capabilities, Labels: n.Labels, Version: n.Version, Spreads: n.Spreads,
+	}
+	for _, role := range n.Roles {
+		d.Roles = append(d.Roles, string(role))
+	}
+	return d
+}
+
+// localAddress returns the address that this machine uses towards others, or if
+// it has no way to others, one of its own; empty if it has none.
+func localAddress() string {
+	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // for documentation: nobody's
+		if address := addressTowards(remote); address != "" {
+			return address
+		}
+	}
+	addresses, _ := net.InterfaceAddrs() // none is as good as unknown
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	return ""
+}
+
+// addressTowards returns the address from which this machine would send. To
+// connect a datagram socket sends nothing.
+func addressTowards(remote string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", remote)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = conn.Close() }() // nothing was sent
+	if local, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+		return local.IP.String()
+	}
+	return ""
+}
+
+func buildVersion() string {
+	if build, ok := debug.ReadBuildInfo(); ok {
+		return build.Main.Version
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Registry answers what the database knows of the nodes of a cluster. It needs
+// no member: a program that takes no part can ask too. Each call is one question
+// to the database, and not on the session of a node; [Member.Nodes] asks none.
+//
+// What changes one's own node is with [Member]: [Join] registers it,
+// [Member.SetStatus] tells its status, [Member.Close] deregisters it, and a node
+// whose row was removed by a foreign hand comes back by itself.
+//
+// A node that was silent for longer than its lease is dead, whether or not
+// anybody has marked it. Errors are those of the Store. A Registry is safe for
+// concurrent use.
+type Registry struct {
+	store Store
+	name  string
+}
+
+// NewRegistry returns the registry of a store, for a cluster of the default
+// name.
+func NewRegistry(store Store) *Registry { return &Registry{store: store, name: defaultName} }
+
+// Named returns the same registry with another name of the cluster, for
+// [Registry.Info].
+func (r *Registry) Named(cluster string) *Registry { return &Registry{store: r.store, name: cluster} }
+
+// Registry returns the registry that this member is in.
+func (m *Member) Registry() *Registry { return NewRegistry(m.store).Named(m.config.Name) }
+
+// Nodes returns all nodes, the dead among them, in the order in which their
+// sessions began.
+func (r *Registry) Nodes(ctx context.Context) ([]NodeInfo, error) {
+	members, err := r.store.Members(ctx)
+	return newNodeInfos(members), err
+}
+
+// ActiveNodes returns the nodes that accept work.
+func (r *Registry) ActiveNodes(ctx context.Context) ([]NodeInfo, error) {
+	return r.NodesByStatus(ctx, Active)
+}
+
+// NodesByStatus returns the nodes of one status.
+func (r *Registry) NodesByStatus(ctx context.Context, status NodeStatus) ([]NodeInfo, error) {
+	nodes, err := r.Nodes(ctx)
+	return slices.DeleteFunc(nodes, func(n NodeInfo) bool { return n.Status != status }), err
+}
+
+// Node returns one node. If there is none of this id, the error matches
+// tenure.ErrUnknownNode and names the nodes that come nearest.
+func (r *Registry) Node(ctx context.Context, id NodeID) (NodeInfo, error) {
+	nodes, err := r.Nodes(ctx)
+	if err != nil {
+		return NodeInfo{}, err
+	}
+	for _, node := range nodes {
+		if node.ID == id {
+			return node, nil
+		}
+	}
+	return NodeInfo{}, unknownNode(id, nodes)
+}
+
+// NodeCounts is how many nodes there are.
+type NodeCounts struct {
+	Active, Draining, Dead, Joining int
+	Total                           int
+}
+
+// Counts counts the nodes by status.
+func (r *Registry) Counts(ctx context.Context) (NodeCounts, error) {
+	nodes, err := r.Nodes(ctx)
+	return CountNodes(nodes), err
+}
+
+// CountNodes counts nodes by status.
+func CountNodes(nodes []NodeInfo) NodeCounts {
+	counts := NodeCounts{Total: len(nodes)}
+	for _, node := range nodes {
+		switch node.Status {
+		case Active:
+			counts.Active++
+		case Draining:
+			counts.Draining++
+		case Joining:
+			counts.Joining++
+		default:
+			counts.Dead++
+		}
+	}
+	return counts
+}
+
+// MarkDead marks the nodes as dead that were silent for longer than the
+// threshold and their own lease, and returns their ids. The nodes do so by
+// themselves; see [HeartbeatConfig].
+func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]NodeID, error) {
+	if threshold < 0 {
+		return nil, fmt.Errorf("%w: the dead threshold is %v; the least is 0", tenure.ErrInvalidConfig, threshold)
+	}
+	marked, err := r.store.MarkDead(ctx, threshold)
+	return nodeIDs(marked), err
+}
+
+// CleanUp removes the dead nodes that were last heard of longer ago than a
+// time, and returns their ids. Nodes that join do so by themselves with those
+// that have been dead for a day.
+func (r *Registry) CleanUp(ctx context.Context, olderThan time.Duration) ([]NodeID, error) {
+	if olderThan < 0 {
+		return nil, fmt.Errorf("%w: dead nodes cannot be older than %v; the least is 0", tenure.ErrInvalidConfig, olderThan)
+	}
+	removed, err := r.store.ForgetDead(ctx, olderThan)
+	return nodeIDs(removed), err
+}
+
+// Forget removes one dead node. The error matches tenure.ErrUnknownNode if there
+// is no dead node of this id.
+func (r *Registry) Forget(ctx context.Context, id NodeID) error {
+	err := r.store.Forget(ctx, id.UUID())
+	if !errors.Is(err, tenure.ErrUnknownNode) {
+		return err
+	}
+	node, lookup := r.Node(ctx, id)
+	if lookup != nil {
+		return lookup
+	}
+	return fmt.Errorf("%w: %s (%s) is %s: only a dead node can be forgotten", tenure.ErrUnknownNode, id, node.Name, node.Status)
+}
+
+// ClusterInfo is a cluster at a glance.
+type ClusterInfo struct {
+	Name            string
+	TotalNodes      int
+	ActiveNodes     int
+	DrainingNodes   int
+	DeadNodes       int
+	SchedulerLeader *NodeID // who leads [SchedulerRole]; nil if nobody does
+}
+
+// Info returns the cluster at a glance.
+func (r *Registry) Info(ctx context.Context) (ClusterInfo, error) {
+	counts, err := r.Counts(ctx)
+	if err != nil {
+		return ClusterInfo{}, err
+	}
+	info := ClusterInfo{
+		Name: r.name, TotalNodes: counts.Total, ActiveNodes: counts.Active,
+		DrainingNodes: counts.Draining, DeadNodes: counts.Dead,
+	}
+	leaders, err := r.store.Leaders(ctx, SchedulerRole.Name())
+	if err != nil {
+		return ClusterInfo{}, err
+	}
+	if len(leaders) > 0 {
+		leader := NodeID(leaders[0].NodeID)
+		info.SchedulerLeader = &leader
+	}
+	return info, nil
+}
+
+// nearest is how many nodes an error proposes.
+const nearest = 3
+
+// unknownNode returns the error for an id that no node has, with the nodes whose
+// ids are most like it; of equals, those that came last.
+func unknownNode(id NodeID, nodes []NodeInfo) error {
+	if len(nodes) == 0 {
+		return fmt.Errorf("%w: %s: the registry is empty", tenure.ErrUnknownNode, id)
+	}
+	byLikeness := slices.Clone(nodes)
+	slices.Reverse(byLikeness)
+	slices.SortStableFunc(byLikeness, func(a, b NodeInfo) int { return cmp.Compare(likeness(b.ID, id), likeness(a.ID, id)) })
+	var proposals []string
+	for _, node := range byLikeness[:min(len(byLikeness), nearest)] {
+		proposals = append(proposals, fmt.Sprintf("%s (%s, %s)", node.ID, node.Name, node.Status))
+	}
+	return fmt.Errorf("%w: %s; the nearest of %d: %s", tenure.ErrUnknownNode, id, len(nodes), strings.Join(proposals, ", "))
+}
+
+// likeness is how many characters of two ids are the same in the same place.
+func likeness(a, b NodeID) int {
+	same, other := 0, b.String()
+	for i, c := range []byte(a.String()) {
+		if other[i] == c {
+			same++
+		}
+	}
+	return same
+}
+
+func nodeIDs(ids []uuid.UUID) []NodeID {
+	converted := make([]NodeID, len(ids))
+	for i, id := range ids {
+		converted[i] = NodeID(id)
+	}
+	return converted
+}

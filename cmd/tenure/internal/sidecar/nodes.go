@@ -1,0 +1,101 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+)
+
+// nodesRecord is all nodes, the dead among them.
+type nodesRecord struct {
+	Nodes []record.Node `json:"nodes"`
+}
+
+// census is who is in the cluster, as the database said.
+type census struct {
+	roster  *roster.Roster
+	cluster []byte // a record.Cluster, encoded once
+	nodes   []byte // a nodesRecord
+}
+
+// askNodes asks the database who is in the cluster.
+func askNodes(ctx context.Context, source roster.Source, name string) (census, error) {
+	found, err := roster.ReadAll(ctx, source)
+	if err != nil {
+		return census{}, err
+	}
+	all := found.Record(name)
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		return census{}, err
+	}
+	nodes, err := json.Marshal(nodesRecord{all.Nodes})
+	return census{found, encoded, nodes}, err
+}
+
+// cluster tells the nodes, who leads, and how many nodes have which status.
+func (h *Handler) cluster(w http.ResponseWriter, r *http.Request) {
+	if found, ok := h.count(w, r); ok {
+		answerJSON(w, http.StatusOK, found.cluster)
+	}
+}
+
+// allNodes tells the nodes.
+func (h *Handler) allNodes(w http.ResponseWriter, r *http.Request) {
+	if found, ok := h.count(w, r); ok {
+		answerJSON(w, http.StatusOK, found.nodes)
+	}
+}
+
+// oneNode tells about a node.
+func (h *Handler) oneNode(w http.ResponseWriter, r *http.Request) {
+	found, ok := h.count(w, r)
+	if !ok {
+		return
+	}
+	if m, ok := findNode(w, found.roster, r.PathValue("node")); ok {
+		answer(w, http.StatusOK, found.roster.Node(m))
+	}
+}
+
+func (h *Handler) count(w http.ResponseWriter, r *http.Request) (census, bool) {
+	m, ok := h.present(w)
+	if !ok {
+		return census{}, false
+	}
+	if m.census == nil {
+		refuseWithoutRegistry(w)
+		return census{}, false
+	}
+	found, err := m.census.find(r.Context())
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, codeDatabase,
+			"the database did not say who is in the cluster; the log of the node says why")
+		return census{}, false
+	}
+	return found, true
+}
+
+func refuseWithoutRegistry(w http.ResponseWriter) {
+	refuse(w, http.StatusNotImplemented, codeNoRegistry, "this database keeps leases and no registry of nodes")
+}
+
+// findNode finds a node by its id, its name, or the beginning of its id.
+func findNode(w http.ResponseWriter, found *roster.Roster, text string) (tenure.Member, bool) {
+	m, err := found.Find(text, roster.Alive)
+	var ambiguous *roster.AmbiguousError
+	switch {
+	case err == nil:
+		return m, true
+	case errors.As(err, &ambiguous):
+		refuse(w, http.StatusConflict, codeAmbiguous, err.Error())
+	default:
+		refuse(w, http.StatusNotFound, codeUnknownNode, err.Error())
+	}
+	return tenure.Member{}, false
+}

@@ -1,0 +1,211 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// join makes a member of a cluster, whose node the handler serves unless it is nil.
+func join(t *testing.T, db *database, name string, h *Handler, config cluster.Config) *cluster.Member {
+	t.Helper()
+	m, err := cluster.Join(t.Context(), db, tenure.Config{Name: name, Logger: silent}, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if h != nil {
+		h.AttachMember(m, "shop")
+	}
+	return m
+}
+
+// lead makes a member stand for a role until it leads.
+func lead(t *testing.T, m *cluster.Member, role string) {
+	t.Helper()
+	election, err := m.Node().Election(tenure.NamedRole(role))
+	if err == nil {
+		err = election.Start(context.Background())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	elected(t, m.Node(), role)
+}
+
+// TestCluster: the nodes and who leads, by every node, at most a second old.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{})
+		one := join(t, db, "one", h, cluster.Config{HTTPPort: 8080, Labels: map[string]string{"zone": "eu"}})
+		lead(t, one, "billing")
+		two := join(t, db, "two", nil, cluster.Config{})
+		seen := decode[record.Cluster](t, ask(t, h, "GET", "/v1/cluster", "").want(t, 200).body)
+		if seen.Name != "shop" || seen.Counts != (record.Counts{Active: 2, Total: 2}) || len(seen.Nodes) != 2 || len(seen.Leaders) != 1 {
+			t.Fatalf("%+v", seen)
+		}
+		first := seen.Nodes[0]
+		if first.ID != one.ID().UUID() || strings.Join(first.Leads, "") != "billing" || first.HTTPPort != 8080 || first.Labels["zone"] != "eu" ||
+			seen.Leaders[0].Leader.Node != first.ID {
+			t.Errorf("%+v", seen)
+		}
+		all := decode[nodesRecord](t, ask(t, h, "GET", "/v1/nodes", "").want(t, 200).body)
+		if len(all.Nodes) != 2 || all.Nodes[1].Name != "two" {
+			t.Errorf("%+v", all)
+		}
+		for _, text := range []string{"two", two.ID().String(), strings.ToUpper(two.ID().String()[:8])} {
+			if node := decode[record.Node](t, ask(t, h, "GET", "/v1/nodes/"+text, "").want(t, 200).body); node.Name != "two" {
+				t.Errorf("%q: %+v", text, node)
+			}
+		}
+		if r := ask(t, h, "GET", "/v1/nodes/tow", "").refused(t, 404, codeUnknownNode); !strings.Contains(r.body, `did you mean \"two\"?`) {
+			t.Errorf("%s", r.body)
+		}
+		join(t, db, "two", nil, cluster.Config{})
+		time.Sleep(lookUpInterval)
+		ask(t, h, "GET", "/v1/nodes/two", "").refused(t, 409, codeAmbiguous)
+		time.Sleep(lookUpInterval)
+		db.failWith(errors.New("down"))
+		ask(t, h, "GET", "/v1/cluster", "").refused(t, 503, codeDatabase)
+		db.failWith(nil)
+	})
+}
+
+// TestReadyMember: a member that waits for others or drains says why it is not
+// ready.
+func TestReadyMember(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{})
+		unready := func(want string) {
+			t.Helper()
+			r := decode[readyRecord](t, ask(t, h, "GET", "/readyz", "").want(t, 503).body)
+			if r.Ready || !strings.Contains(r.Reason, want) {
+				t.Errorf("%+v, want %s", r, want)
+			}
+		}
+		one := join(t, db, "one", h, cluster.Config{MinNodes: 2})
+		unready("1 of 2 node")
+		other := join(t, db, "two", nil, cluster.Config{})
+		if err := one.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, h, "GET", "/readyz", "").want(t, 200)
+		if err := one.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		unready("draining")
+		if err := one.Undrain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, h, "GET", "/readyz", "").want(t, 200)
+		if err := other.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, h, "GET", "/readyz", "").want(t, 200) // it goes on with fewer
+	})
+}
+
+// TestDrain: any node drains and comes back at the request of who may write.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{Token: newToken(t)})
+		join(t, db, "one", h, cluster.Config{})
+		const drain, undrain = "/v1/nodes/two/drain", "/v1/nodes/two/undrain"
+		ask(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
+		two := join(t, db, "two", nil, cluster.Config{})
+		lead(t, two, "billing")
+		ask(t, h, "POST", drain, "").refused(t, 401, codeUnauthorized)
+		ask(t, h, "POST", drain, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
+		ask(t, h, "POST", undrain, `{"force":true}`, authorized...).refused(t, 400, codeInvalidBody)
+		ask(t, h, "POST", "/v1/nodes/three/drain", "", authorized...).refused(t, 404, codeUnknownNode)
+		synctest.Wait()
+		if two.Ready() != nil {
+			t.Fatal("a request that was refused changed something")
+		}
+
+		asked := decode[record.Node](t, ask(t, h, "POST", drain, `{"to":"one"}`, authorized...).want(t, 202).body)
+		if asked.ID != two.ID().UUID() || asked.Status != tenure.StatusActive {
+			t.Errorf("%+v", asked)
+		}
+		await := func(what string, holds func(tenure.Description) bool) {
+			t.Helper()
+			for begun := time.Now(); !holds(two.Node().Description()); time.Sleep(10 * time.Millisecond) {
+				if time.Since(begun) > time.Minute {
+					t.Fatalf("not %s: %+v", what, two.Node().Description())
+				}
+			}
+		}
+		await("drained", func(d tenure.Description) bool { return d.Status == tenure.StatusDraining && d.Drained })
+		ask(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
+		ask(t, h, "POST", undrain, "", authorized...).want(t, 202)
+		await("back", func(d tenure.Description) bool { return d.Status == tenure.StatusActive })
+		ask(t, h, "POST", "/v1/nodes/one/drain", `{"force":true}`, authorized...).want(t, 202)
+	})
+}
+
+// TestWatchNodes: a client sees which nodes come, change and go, each once, also
+// those that it missed while it was away.
+func TestWatchNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		h := newHandler(t, Config{})
+		client, _, _ := serveInMemory(t, h)
+		join(t, db, "one", h, cluster.Config{})
+		synctest.Wait() // the handler knows who is there
+		f := followPath(t, client, inMemory, "/v1/nodes/watch", "")
+		expect := func(kind string) record.Profile {
+			t.Helper()
+			m := f.expect(t, kind)
+			change := decode[record.NodeChange](t, m.data)
+			if change.Change != kind || time.Time(change.Time).IsZero() {
+				t.Errorf("%+v", change)
+			}
+			return change.Node
+		}
+		two := join(t, db, "two", nil, cluster.Config{})
+		if node := expect(kindJoined); node.Name != "two" || node.ID != two.ID().UUID() || len(node.Roles) != 4 {
+			t.Errorf("%+v", node)
+		}
+		time.Sleep(10 * time.Second) // heartbeats and loads are no news
+		if err := two.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		node := expect(kindUpdated)
+		for !node.Drained {
+			node = expect(kindUpdated)
+		}
+		if node.Name != "two" || node.Status != tenure.StatusDraining {
+			t.Errorf("%+v", node)
+		}
+		f.close()
+		if err := two.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		join(t, db, "three", nil, cluster.Config{})
+		f = followPath(t, client, inMemory, "/v1/nodes/watch", f.last)
+		if node := expect(kindLeft); node.Name != "two" {
+			t.Errorf("%+v", node)
+		}
+		if node := expect(kindJoined); node.Name != "three" {
+			t.Errorf("%+v", node)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package sidecar
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// followNodes tells the clients which nodes come, change and go, for as long as
+// the handler lives.
+func (h *Handler) followNodes(joined *cluster.Member) {
+	known := map[uuid.UUID]record.Profile{}
+	filter := cluster.Filter{Statuses: []tenure.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining}}
+	for change := range joined.Watch(h.life, filter) {
+		if change.Kind == cluster.Snapshot {
+			for _, node := range change.Nodes {
+				known[node.ID.UUID()] = profileOf(node)
+			}
+			continue
+		}
+		profile, id := profileOf(change.Node), change.Node.ID.UUID()
+		if change.Kind == cluster.Updated && reflect.DeepEqual(known[id], profile) {
+			continue // only its load differs
+		}
+		kind := kindOf[change.Kind]
+		if known[id] = profile; kind == kindLeft {
+			delete(known, id)
+		}
+		h.publish(h.nodes, kind, record.NodeChange{Time: record.Time(time.Now()), Change: kind, Node: profile})
+	}
+}
+
+var kindOf = map[cluster.ChangeKind]string{
+	cluster.Joined: kindJoined, cluster.Updated: kindUpdated, cluster.Left: kindLeft,
+}
+
+// profileOf is what a node of the cluster tells of itself.
+func profileOf(node cluster.NodeInfo) record.Profile {
+	description := tenure.Description{
+		Status: node.Status, Drained: node.Drained, Address: node.Address, HTTPPort: node.HTTPPort, GRPCPort: node.GRPCPort,
+		Capabilities: node.Capabilities, Labels: node.Labels, Version: node.Version, Spreads: node.Spreads,
+	}
+	for _, role := range node.Roles {
+		description.Roles = append(description.Roles, string(role))
+	}
+	info := tenure.NodeInfo{ID: node.ID.UUID(), Name: node.Name, Host: node.Hostname}
+	return record.NewProfile(info, description, node.StartedAt)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+)
+
+// membershipFlags are the flags of a command whose node is a member of a cluster.
+type membershipFlags struct {
+	flags *pflag.FlagSet
+
+	name        string
+	heartbeat   duration
+	threshold   duration
+	markDead    bool
+	minNodes    number
+	startup     duration
+	uniqueNames bool
+
+	leaving leavingFlags
+
+	labels       labels
+	capabilities []string
+	roles        []string
+	address      string
+	httpPort     number
+	grpcPort     number
+}
+
+// membershipNames are the flags that need a registry of nodes.
+var membershipNames = []string{
+	"cluster-name", "heartbeat-interval", "dead-threshold", "mark-dead-nodes", "min-nodes", "startup-timeout",
+	"drain-timeout", "drain-poll-interval", "force-after",
+	"label", "capability", "node-role", "address", "http-port", "grpc-port",
+}
+
+const mostNodes = 10_000
+
+func (f *membershipFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	f.minNodes.most, f.httpPort.most, f.grpcPort.most = mostNodes, 65535, 65535
+	f.startup.allowZero = true
+	flags.StringVar(&f.name, "cluster-name", defaultClusterName, "the cluster's name, for people")
+	flags.Var(&f.heartbeat, "heartbeat-interval", "most time between heartbeats, and time between samples of the load; default 5s")
+	flags.Var(&f.threshold, "dead-threshold", "silence after which others mark this node dead if nothing told them before; default 15s")
+	flags.BoolVar(&f.markDead, "mark-dead-nodes", true, "mark silent nodes as dead; false leaves it to the others")
+	flags.Var(&f.minNodes, "min-nodes", "how many nodes must have come, this one among them, before it stands for roles")
+	flags.Var(&f.startup, "startup-timeout", "how long to wait for --min-nodes before reporting it as a failure; default no limit")
+	flags.BoolVar(&f.uniqueNames, "unique-names", false, "do not start while another living node has the same name")
+	f.leaving.register(flags)
+	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; may be repeated")
+	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; may be repeated")
+	flags.StringArrayVar(&f.roles, "node-role", nil, "what this node is there for; may be repeated; default gateway, function, worker and scheduler")
+	flags.StringVar(&f.address, "address", "", "where others reach this node; default this machine's address")
+	flags.Var(&f.httpPort, "http-port", "where this node serves HTTP, for others to know; default none")
+	flags.Var(&f.grpcPort, "grpc-port", "where this node serves gRPC, for others to know; default none")
+}
+
+func (f *membershipFlags) live() live { return f.leaving.live() }
+
+// refuse refuses the flags, with where their values come from, on a database
+// that has no registry of nodes.
+func (f *membershipFlags) refuse(database *databaseFlags) error {
+	for _, name := range membershipNames {
+		if f.flags.Changed(name) {
+			return database.requireRegistry(config.Origin(f.flags, name))
+		}
+	}
+	return nil
+}
+
+// config returns how the node takes part in its cluster.
+func (f *membershipFlags) config() (cluster.Config, error) {
+	for _, given := range []struct {
+		name   string
+		values []string
+	}{{"capability", f.capabilities}, {"node-role", f.roles}, {"address", []string{f.address}}} {
+		if f.flags.Changed(given.name) && slices.Contains(given.values, "") {
+			return cluster.Config{}, usage("--%s is empty", given.name)
+		}
+	}
+	joined := cluster.Config{
+		Name: f.name, Address: f.address, HTTPPort: f.httpPort.value, GRPCPort: f.grpcPort.value,
+		Capabilities: f.capabilities, Labels: f.labels.values, Version: programVersion().Version,
+		MinNodes: f.minNodes.value, StartupTimeout: f.startup.value, UniqueNames: f.uniqueNames,
+		Heartbeat: cluster.HeartbeatConfig{
+			Interval: f.heartbeat.value, DeadThreshold: f.threshold.value, KeepDeadNodes: !f.markDead,
+		},
+		Shutdown: f.leaving.config(),
+	}
+	for _, role := range f.roles {
+		joined.Roles = append(joined.Roles, cluster.NodeRole(role))
+	}
+	return joined, nil
+}
+
+// number is a flag that reads an integer from 0 to a bound.
+type number struct{ value, most int }
+
+// Set implements pflag.Value.
+func (n *number) Set(s string) error {
+	value, err := strconv.Atoi(s)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && (value < 0 || value > n.most):
+		return fmt.Errorf("it must be between 0 and %d", n.most)
+	case err != nil:
+		return errors.New("it must be an integer")
+	}
+	n.value = value
+	return nil
+}
+
+func (n *number) String() string { return strconv.Itoa(n.value) }
+
+// Type implements pflag.Value.
+func (n *number) Type() string { return "number" }
+
+// labels is a flag that reads one label each time that it is given.
+type labels struct{ values map[string]string }
+
+// Set implements pflag.Value.
+func (l *labels) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return errors.New("a label is written NAME=VALUE")
+	}
+	if _, twice := l.values[name]; twice {
+		return fmt.Errorf("the label %q is given twice", name)
+	}
+	if l.values == nil {
+		l.values = map[string]string{}
+	}
+	l.values[name] = value
+	return nil
+}
+
+func (l *labels) String() string {
+	var texts []string
+	for name, value := range l.values {
+		texts = append(texts, name+"="+value)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (l *labels) Type() string { return "label" }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// nodeMetrics are the metrics of the program's node. There are none until it has
+// one.
+type nodeMetrics struct {
+	registry *prometheus.Registry
+	config   metrics.Config
+}
+
+func newNodeMetrics(prefix string) (*nodeMetrics, error) {
+	config := metrics.Config{Prefix: prefix}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("--metrics-prefix: %w", err)
+	}
+	return &nodeMetrics{prometheus.NewRegistry(), config}, nil
+}
+
+func (m *nodeMetrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// attach adds the metrics of a node, once, and those of its cluster if it has
+// joined one.
+func (m *nodeMetrics) attach(p *participant) {
+	m.registry.MustRegister(metrics.NewElections(p.node, m.config))
+	if p.member != nil {
+		m.registry.MustRegister(metrics.NewCluster(p.member, m.config))
+	}
+}

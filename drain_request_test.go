@@ -1,0 +1,93 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+func TestRequestsToDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		ask := func(kind tenure.RequestKind) {
+			_ = db.Request(t.Context(), tenure.Request{Kind: kind, Node: node.ID(), Target: uuid.New()})
+			synctest.Wait()
+		}
+		ask(tenure.RequestDrain)
+		want(t, "status", db.status(), "drained")
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrHandedOver)
+		ask(tenure.RequestUndrain)
+		want(t, "status", db.status(), "active")
+		time.Sleep(2 * time.Second)
+		term = lead(t, e)
+		guard, _ := term.Enter()
+		ask(tenure.RequestDrain)
+		ask(tenure.RequestUndrain) // interrupts
+		want(t, "status", db.status(), "active")
+		guard.Release()
+		time.Sleep(2 * time.Second)
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// Requests are done one after the other; the next interrupts the last, and so
+// does the end of the node.
+func TestOnDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		var (
+			mu   sync.Mutex
+			said []string
+		)
+		say := func(word string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, word)
+		}
+		node.OnDrain(func(ctx context.Context, r tenure.Request) error {
+			say("begin " + r.By)
+			<-ctx.Done()
+			say("end " + r.By)
+			return ctx.Err()
+		})
+		for _, by := range []string{"1", "2", "3"} {
+			_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: node.ID(), By: by})
+			synctest.Wait()
+		}
+		closeNode(t, node)
+		_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: node.ID(), By: "4"})
+		synctest.Wait()
+		want(t, "said", strings.Join(said, ", "), "begin 1, end 1, begin 2, end 2, begin 3, end 3")
+	})
+}
+
+// The database may have noted a status when it gave the request out: what the
+// node says of itself is written again when the request was done.
+func TestRequestThatChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		refused := errors.New("not now")
+		node.OnDrain(func(context.Context, tenure.Request) error {
+			db.change(func(r *registry) { r.known.Status = tenure.StatusDraining })
+			return refused
+		})
+		_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestDrain, Node: node.ID()})
+		want(t, "status", db.status(), "active")
+		want(t, "written", len(db.written), 1)
+	})
+}

@@ -1,0 +1,421 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// told returns what a session was told of statuses and releases, in order.
+func (c *conn) told() string {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(slices.DeleteFunc(slices.Clone(c.calls), func(call string) bool {
+		return call == "heartbeat" || call == "try"
+	}), ", ")
+}
+
+// drain drains a node and returns the result when it is there.
+func drain(ctx context.Context, node *tenure.Node) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- node.Drain(ctx, nil) }()
+	synctest.Wait()
+	return done
+}
+
+func undrain(t *testing.T, node *tenure.Node) {
+	t.Helper()
+	if err := node.Undrain(t.Context()); err != nil {
+		t.Errorf("Undrain: %v", err)
+	}
+}
+
+func TestDrainAndUndrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		rec.forget()
+		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
+		want(t, "told", db.last().told(), "draining, release r stepped_down, drained")
+		want(t, "events", rec.told(), "leader>releasing releasing>follower released")
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		wantError(t, "Drain again", node.Drain(t.Context(), nil), nil)
+
+		_, err := e.TryAcquire(t.Context())
+		wantError(t, "TryAcquire", err, tenure.ErrNotActive)
+		late, _ := node.Election(tenure.NamedRole("late"))
+		wantError(t, "Start", late.Start(t.Context()), nil)
+		time.Sleep(time.Minute)
+		want(t, "leads while drained", e.IsLeader() || late.IsLeader(), false)
+
+		undrain(t, node)
+		synctest.Wait()
+		want(t, "status", db.status(), "active")
+		want(t, "leads again", e.IsLeader() && late.IsLeader(), true)
+		undrain(t, node)
+	})
+}
+
+func TestDrainHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		own, _ := node.Election(tenure.NamedRole("own"))
+		term, ownTerm := lead(t, e), lead(t, own)
+		err := node.Drain(t.Context(), func(role string) uuid.UUID {
+			if role == "own" {
+				return node.ID() // nobody hands over to itself
+			}
+			return uuid.New()
+		})
+		wantError(t, "Drain", err, nil)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrHandedOver)
+		wantError(t, "cause", context.Cause(ownTerm.Context()), tenure.ErrSteppedDown)
+		want(t, "handed over", db.last().count("release r handed_over"), 1)
+	})
+}
+
+// A grant that arrives after the node has stopped to stand is given back.
+func TestDrainWhileAcquiring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		trying, resume := make(chan struct{}), make(chan struct{})
+		db.last().set(func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+				c.set(func(c *conn) { c.onAcquire = nil })
+				close(trying)
+				<-resume
+				return nil
+			}
+		})
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		<-trying
+		drained := drain(t.Context(), node)
+		close(resume)
+		wantError(t, "Drain", <-drained, nil)
+		want(t, "held", db.holder("r") == nil, true)
+		want(t, "events", rec.told(), "stopped>follower follower>acquiring acquiring>follower acquire_failed")
+		undrain(t, node)
+		synctest.Wait()
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// The node is back before the answer: the attempt counts.
+func TestUndrainWhileAcquiring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		trying, resume := make(chan struct{}), make(chan struct{})
+		db.last().set(func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+				c.set(func(c *conn) { c.onAcquire = nil })
+				close(trying)
+				<-resume
+				return nil
+			}
+		})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		<-trying
+		drained := drain(t.Context(), node)
+		back := make(chan error)
+		go func() { back <- node.Undrain(t.Context()) }()
+		synctest.Wait()
+		close(resume)
+		wantError(t, "Undrain", <-back, nil)
+		wantError(t, "Drain", <-drained, tenure.ErrUndrained)
+		synctest.Wait()
+		want(t, "leads", e.IsLeader(), true)
+		want(t, "status", db.status(), "active")
+	})
+}
+
+// waits makes the next attempts at the role keep the lock and wait.
+func (c *conn) waits(role string, then func() *tenure.Attempt) {
+	c.set(func(c *conn) {
+		first := true
+		c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			if first {
+				first = false
+				c.db.mu.Lock()
+				c.db.holders[role] = c
+				c.db.mu.Unlock()
+				return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second}
+			}
+			return then()
+		}
+	})
+}
+
+// A lock that waits for its term is given up, once, whether or not the session
+// is just asking for the term.
+func TestDrainWhileWaiting(t *testing.T) {
+	for name, asking := range map[string]bool{"between attempts": false, "in an attempt": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newRegistry()
+				node := open(t, db)
+				defer closeNode(t, node)
+				resume := make(chan struct{})
+				db.last().waits("r", func() *tenure.Attempt {
+					<-resume
+					return &tenure.Attempt{Outcome: tenure.Granted, Term: 7}
+				})
+				e, _ := elect(t, node, tenure.ElectionConfig{})
+				wantError(t, "Start", e.Start(t.Context()), nil)
+				synctest.Wait()
+				if asking {
+					time.Sleep(time.Second + time.Millisecond)
+					synctest.Wait()
+				}
+				drained := drain(t.Context(), node)
+				close(resume)
+				wantError(t, "Drain", <-drained, nil)
+				want(t, "held", db.holder("r") == nil, true)
+				want(t, "released", db.last().count("release r resigned"), 1)
+				want(t, "sessions", db.opened, 1)
+				db.last().set(func(c *conn) { c.onAcquire = nil })
+				undrain(t, node)
+				synctest.Wait()
+				want(t, "leads again", e.IsLeader(), true)
+			})
+		})
+	}
+}
+
+// An election that stops in the same place gives the lock up once, too, also if
+// the attempt fails: the session has kept the lock then.
+func TestShutdownWhileWaiting(t *testing.T) {
+	for name, answer := range map[string]func(*conn) *tenure.Attempt{
+		"granted":       func(*conn) *tenure.Attempt { return &tenure.Attempt{Outcome: tenure.Granted, Term: 7} },
+		"still waiting": func(*conn) *tenure.Attempt { return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second} },
+		"failing": func(c *conn) *tenure.Attempt {
+			c.set(func(c *conn) { c.failAcquire = errors.New("disk full") })
+			return &tenure.Attempt{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				node := open(t, db)
+				defer closeNode(t, node)
+				resume := make(chan struct{})
+				db.last().waits("r", func() *tenure.Attempt {
+					<-resume
+					return answer(db.last())
+				})
+				e, _ := elect(t, node, tenure.ElectionConfig{})
+				wantError(t, "Start", e.Start(t.Context()), nil)
+				time.Sleep(time.Second + time.Millisecond)
+				synctest.Wait()
+				stopped := make(chan error)
+				go func() { stopped <- e.Shutdown(t.Context()) }()
+				synctest.Wait()
+				close(resume)
+				wantError(t, "Shutdown", <-stopped, nil)
+				want(t, "held", db.holder("r") == nil, true)
+				want(t, "sessions", db.opened, 1)
+			})
+		})
+	}
+}
+
+// The lock that a failed attempt left with the session is given up when the
+// election stops later.
+func TestShutdownAfterAFailedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		db.last().waits("r", func() *tenure.Attempt {
+			db.last().set(func(c *conn) { c.failAcquire = errors.New("disk full") })
+			return &tenure.Attempt{}
+		})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		want(t, "state", e.State(), tenure.Follower)
+		want(t, "held", db.holder("r") != nil, true)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
+		want(t, "held", db.holder("r") == nil, true)
+		want(t, "sessions", db.opened, 1)
+	})
+}
+
+// The session dies under the last attempt of an election that stops.
+func TestShutdownWhileWaitingLosesTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		resume := make(chan struct{})
+		db.last().waits("r", func() *tenure.Attempt {
+			<-resume
+			return &tenure.Attempt{}
+		})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		stopped := make(chan error)
+		go func() { stopped <- e.Shutdown(t.Context()) }()
+		synctest.Wait()
+		db.last().set(func(c *conn) { c.failAcquire = errGone })
+		close(resume)
+		wantError(t, "Shutdown", <-stopped, nil)
+	})
+}
+
+func TestDrainWhileReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, rec := elect(t, node, tenure.ElectionConfig{ReconnectGrace: 20 * time.Second})
+		lead(t, e)
+		db.refuseAll(errors.New("down"))
+		db.last().kill()
+		synctest.Wait()
+		want(t, "state", e.State(), tenure.Reconnecting)
+		drained := drain(t.Context(), node)
+		select {
+		case err := <-drained:
+			t.Errorf("drained without a session: %v", err)
+		default:
+		}
+		db.refuseAll(nil)
+		wantError(t, "Drain", <-drained, nil)
+		want(t, "status", db.status(), "drained")
+		rec.forget()
+		time.Sleep(30 * time.Second)
+		want(t, "events", rec.told(), "reconnecting>follower lost")
+		undrain(t, node)
+		synctest.Wait()
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// Work that does not return keeps its role and the drain; what was begun goes
+// on without anybody who waits.
+func TestDrainWithStuckWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		term := lead(t, e)
+		lead(t, other)
+		guard, _ := term.Enter()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := node.Drain(ctx, nil)
+		wantError(t, "Drain", err, tenure.ErrWorkRunning)
+		wantError(t, "Drain", err, context.DeadlineExceeded)
+		want(t, "the other role", db.holder("other") == nil, true)
+		want(t, "held", db.holder("r") != nil, true)
+		want(t, "status", db.status(), "draining")
+		drained := drain(t.Context(), node)
+		guard.Release()
+		wantError(t, "Drain again", <-drained, nil)
+		want(t, "status", db.status(), "drained")
+	})
+}
+
+// Terms that were asked to end do end; the node is in service again after.
+func TestUndrainDuringADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		guard, _ := term.Enter()
+		drained := drain(t.Context(), node)
+		undrain(t, node)
+		want(t, "the others stand", db.status(), "active")
+		guard.Release()
+		wantError(t, "Drain", <-drained, tenure.ErrUndrained)
+		want(t, "status", db.status(), "active")
+		time.Sleep(2 * time.Second) // courtesy to the others
+		want(t, "leads again", e.IsLeader(), true)
+	})
+}
+
+// A role that is lost with its session is free: the drain ends in the next one.
+func TestDrainLosesTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		db.last().set(func(c *conn) { c.onRelease = func() error { return errGone } })
+		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
+		want(t, "status", db.status(), "drained")
+		want(t, "sessions", db.opened, 2)
+		want(t, "leads", e.IsLeader(), false)
+	})
+}
+
+func TestDrainWithoutASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		db.refuseAll(errors.New("down"))
+		db.last().kill()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := node.Drain(ctx, nil)
+		wantError(t, "Drain", err, tenure.ErrShutdown)
+		wantError(t, "Drain", err, context.DeadlineExceeded)
+		db.refuseAll(nil)
+		time.Sleep(10 * time.Second)
+		want(t, "what was begun went on", db.status(), "drained")
+	})
+}
+
+func TestCloseDuringADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		guard, _ := term.Enter()
+		drained := drain(t.Context(), node)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			closeNode(t, node)
+		}()
+		synctest.Wait()
+		guard.Release()
+		<-closed
+		if err := <-drained; err != nil && !errors.Is(err, tenure.ErrClosed) {
+			t.Errorf("Drain: %v; want ErrClosed, or nil if it was first", err)
+		}
+		wantError(t, "Drain when closed", node.Drain(t.Context(), nil), tenure.ErrClosed)
+	})
+}

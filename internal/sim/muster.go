@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+)
+
+// muster is the calm after a storm in a cluster. Nodes still die, leave, drain
+// and join, several at once, but nothing else goes wrong, so that every member
+// must soon know of it.
+type muster struct {
+	world  *World
+	rnd    *stream
+	member Member
+	bound  time.Duration // for what is polite, and for recovering from the storm
+}
+
+// shareBound is how long it may take until shared roles are where they belong.
+// Members look at each other's roles rarely, and leave alone for some intervals
+// what they have found led elsewhere than it belongs.
+func (m *muster) shareBound() time.Duration {
+	return m.bound + m.member.Spread.MoveDelay + 40*m.member.Config.CheckInterval
+}
+
+// soon is within which every member knows what happened, on a working network.
+const soon = time.Second
+
+// run checks invariant 9 after the storm and after each of some rounds.
+func (m *muster) run(rounds int) {
+	time.Sleep(2 * m.member.Config.Lease) // what a slow network has kept arrives
+	recovered := func() string {
+		m.world.recall()
+		return m.world.complete()
+	}
+	if m.expect(m.bound, "have recovered", recovered) {
+		m.expect(m.bound, "know the registry", m.world.untrue)
+		m.share(nil, nil)
+	}
+	for range rounds {
+		if m.world.Failure() != nil {
+			return
+		}
+		m.round()
+	}
+}
+
+// expect waits until nothing is wrong any more, and violates invariant 9, or
+// another, if that takes too long.
+func (m *muster) expect(within time.Duration, what string, wrong func() string) bool {
+	return m.expectThat(registryTrue, within, what, wrong)
+}
+
+func (m *muster) expectThat(invariant int, within time.Duration, what string, wrong func() string) bool {
+	w := m.world
+	for until := w.now() + within; ; time.Sleep(5 * time.Millisecond) {
+		why := wrong()
+		if why == "" {
+			return true
+		}
+		if w.Failure() != nil {
+			return false
+		}
+		if w.now() >= until {
+			w.violate(invariant, "not all members %s after %v: %s", what, within, why)
+			return false
+		}
+	}
+}
+
+// round has something happen to some of the nodes at the same instant.
+func (m *muster) round() {
+	w := m.world
+	w.mu.Lock()
+	machines := slices.Clone(w.machines)
+	spared := m.rnd.below(len(machines))
+	polite := m.rnd.chance(0.5)
+	for i, machine := range machines {
+		if i == spared || m.rnd.chance(0.4) {
+			continue
+		}
+		p := machine.process
+		switch {
+		case !polite:
+			p.crash(false)
+		case m.rnd.chance(0.5):
+			p.end()
+		default:
+			p.drain(m.bound)
+		}
+	}
+	w.mu.Unlock()
+	if !polite {
+		m.expect(soon, "know of the dead", w.untrue)
+	} else if m.expect(m.bound, "have left or drained", w.unfinished) {
+		m.expect(soon, "know who left and who drains", w.untrue)
+	}
+	// Who went at once is seen to go by some one after the other, and their plans
+	// differ on the way.
+	m.share(nil, nil)
+	before, served := w.holders(), w.serving()
+	w.mu.Lock()
+	for _, machine := range machines {
+		if p := machine.process; p.crashed || p.ctx.Err() != nil {
+			machine.start(m.member)
+		} else {
+			p.undrain()
+		}
+	}
+	w.mu.Unlock()
+	if m.expect(m.bound, "have come back", w.complete) {
+		m.expect(soon, "know who has come back", w.untrue)
+	}
+	m.share(before, served)
+}
+
+// members returns the processes that live as members of a cluster.
+func (w *World) members() []*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.member == nil || p.ctx.Err() != nil })
+}
+
+// complete says why not every machine runs a member in service; empty if every
+// one does.
+func (w *World) complete() string {
+	members := w.members()
+	if why := w.unfinished(); why != "" {
+		return why
+	}
+	for _, p := range members {
+		if err := p.member.Ready(); err != nil {
+			return fmt.Sprintf("%s: %v", p, err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.machines) - len(members); n > 0 {
+		return fmt.Sprintf("%d have not joined", n)
+	}
+	return ""
+}
+
+// unfinished says who still leaves, drains or comes back.
+func (w *World) unfinished() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.alive() {
+		if p.doing > 0 || p.ctx.Err() != nil && !p.hasEnded() {
+			return fmt.Sprintf("%s has not done it", p)
+		}
+	}
+	return ""
+}
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// untrue compares what every member knows with what is so, and returns the
+// first difference.
+func (w *World) untrue() string {
+	const dead = "gone"
+	truth := map[uuid.UUID]string{} // of every node that ever was
+	names := map[uuid.UUID]string{}
+	members := w.members()
+	for _, p := range members {
+		d := p.node.Description()
+		truth[p.node.ID()] = status(d.Status, d.Drained)
+	}
+	w.mu.Lock()
+	for _, p := range w.processes {
+		names[p.id] = p.name
+		if truth[p.id] == "" {
+			truth[p.id] = dead
+		}
+	}
+	w.mu.Unlock()
+	for _, observer := range members {
+		seen := map[uuid.UUID]string{}
+		for _, node := range observer.member.Nodes() {
+			id := node.ID.UUID()
+			if seen[id] != "" {
+				return fmt.Sprintf("%s sees %s twice", observer, node.Name)
+			}
+			seen[id] = dead
+			if node.Status != cluster.Dead {
+				seen[id] = status(node.Status, node.Drained)
+			}
+		}
+		for id, name := range names {
+			if sees := seen[id]; sees != truth[id] && (sees != "" || truth[id] != dead) {
+				return fmt.Sprintf("%s takes %s for %q; it is %q", observer, name, sees, truth[id])
+			}
+		}
+	}
+	return ""
+}
+
+func status(status tenure.NodeStatus, drained bool) string {
+	if drained {
+		return string(status) + ", drained"
+	}
+	return string(status)
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// holders returns who leads each role, by what the nodes themselves say.
+func (w *World) holders() map[string]*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	holders := map[string]*Process{}
+	for _, role := range w.roleNames {
+		for _, claim := range w.checker.leading(role) {
+			holders[role] = claim.process
+		}
+	}
+	return holders
+}
+
+// serving returns the members that are in service.
+func (w *World) serving() map[*Process]bool {
+	serving := map[*Process]bool{}
+	for _, p := range w.members() {
+		serving[p] = p.member.Ready() == nil
+	}
+	maps.DeleteFunc(serving, func(_ *Process, serves bool) bool { return !serves })
+	return serving
+}
+
+// unfair says why not every role is led by a member in service, or which of them
+// has not its share.
+func (w *World) unfair() string {
+	serving := w.serving()
+	leads := map[*Process]int{}
+	holders := w.holders()
+	for _, role := range w.roleNames {
+		holder := holders[role]
+		if holder == nil {
+			return fmt.Sprintf("nobody leads %s", role)
+		}
+		leads[holder]++
+	}
+	least := len(w.roleNames) / len(serving)
+	most := (len(w.roleNames) + len(serving) - 1) / len(serving)
+	for p := range maps.Keys(leads) {
+		if !serving[p] {
+			return fmt.Sprintf("%s leads %d roles and is not in service", p, leads[p])
+		}
+	}
+	for p := range serving {
+		if n := leads[p]; n < least || n > most {
+			return fmt.Sprintf("%s leads %d of %d roles; there are %d members in service", p, n, len(w.roleNames), len(serving))
+		}
+	}
+	return ""
+}
+
+// share waits until the roles are shared fairly. If members have only come, and
+// it is known who led before, it checks that no role has moved from a member that
+// served already to another that did.
+func (m *muster) share(before map[string]*Process, served map[*Process]bool) {
+	if m.member.Spread == nil || m.world.Failure() != nil {
+		return
+	}
+	if !m.expectThat(fairShares, m.shareBound(), "have their share", m.world.unfair) {
+		return
+	}
+	defer time.Sleep(adopted * m.member.Config.CheckInterval)
+	serving := m.world.serving()
+	for role, now := range m.world.holders() {
+		was := before[role]
+		if was != nil && was != now && serving[was] && served[now] {
+			m.world.violate(fairShares, "%s has moved from %s to %s, although both were in service all the time", role, was, now)
+		}
+	}
+}
+
+// adopted is for how many check intervals members stand for roles of others that
+// did not take them at once.
+const adopted = 12

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"github.com/exactly-one/tenure"
+)
+
+// takeWhileDraining tries once more for the roles that it did not get, after it
+// has told that it drains.
+func takeWhileDraining(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &greedySession{registering: s}
+}
+
+type greedySession struct {
+	registering
+	missed []tenure.Candidate
+}
+
+func (s *greedySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+	attempts, err := s.registering.TryAcquire(candidates)
+	s.missed = nil
+	for i, attempt := range attempts {
+		if attempt.Outcome == tenure.Busy {
+			s.missed = append(s.missed, candidates[i])
+		}
+	}
+	return attempts, err
+}
+
+func (s *greedySession) Describe(description tenure.Description) error {
+	err := s.registering.Describe(description)
+	if err == nil && !description.Status.AcceptsWork() {
+		_, err = s.TryAcquire(s.missed)
+	}
+	return err
+}
+
+// drainedEarly tells that a node is drained as soon as it begins to drain.
+func drainedEarly(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &boastfulSession{s}
+}
+
+type boastfulSession struct{ registering }
+
+func (s *boastfulSession) Describe(description tenure.Description) error {
+	description.Drained = description.Status == tenure.StatusDraining
+	return s.registering.Describe(description)
+}
+
+// readOnce never looks again at the registry.
+func readOnce(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &forgetfulSession{registering: s}
+}
+
+type forgetfulSession struct {
+	registering
+	read []tenure.Member
+}
+
+func (s *forgetfulSession) Members() (_ []tenure.Member, err error) {
+	if s.read == nil {
+		s.read, err = s.registering.Members()
+	}
+	return append([]tenure.Member(nil), s.read...), err
+}
+
+// knowNoHolders tells those who share roles that nobody leads any, so that they
+// deal them out anew whenever somebody comes.
+func knowNoHolders(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+	return &obliviousSession{s}
+}
+
+type obliviousSession struct{ registering }
+
+func (s *obliviousSession) Holders([]string) ([]tenure.Holder, error) { return nil, nil }

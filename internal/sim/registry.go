@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// register makes the session of b the node's.
+func (s *server) register(b *backend) {
+	now := s.world.now()
+	started := now
+	if last := s.nodes[b.node.ID]; last != nil {
+		started = last.started
+	}
+	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
+	s.nodes[b.node.ID] = &nodeRow{
+		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
+		started: started, lastHeartbeat: now,
+	}
+}
+
+// moved tells everybody else that a node has come, or changed what it tells.
+func (s *server) moved(by *backend) {
+	s.tell(by, (*session).noticedNodes)
+	s.ring()
+}
+
+// row returns the row of the node, unless b is not its session any more or was
+// found dead.
+func (b *backend) row() *nodeRow {
+	row := b.server.nodes[b.node.ID]
+	if row == nil || row.incarnation != b.incarnation || row.dead {
+		return nil
+	}
+	return row
+}
+
+// describe changes what the registry tells of a node. The news is a statement
+// of its own.
+func (b *backend) describe(description tenure.Description) error {
+	row := b.row()
+	if row == nil {
+		return tenure.ErrSuperseded
+	}
+	row.description, row.leaving = description, false
+	return nil
+}
+
+// bury marks a node dead, unless it lives on in another session.
+func (s *server) bury(incarnation int64) {
+	for _, row := range s.nodes {
+		if row.incarnation == incarnation && !row.dead {
+			s.declareDead(row)
+			s.notify()
+		}
+	}
+	s.ring()
+}
+
+func (s *server) declareDead(row *nodeRow) {
+	row.dead = true
+	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == row.info.ID })
+}
+
+// markDead marks the nodes dead that were silent for longer than a threshold
+// and their lease, and returns their ids.
+func (s *server) markDead(threshold time.Duration) []uuid.UUID {
+	return s.change(func(row *nodeRow) bool {
+		if row.dead || row.silentFor(s) <= max(threshold, row.lease) {
+			return false
+		}
+		s.declareDead(row)
+		return true
+	})
+}
+
+// forget removes the dead nodes that are chosen, and returns their ids.
+func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
+	return s.change(func(row *nodeRow) bool {
+		if !row.dead || !chosen(row) {
+			return false
+		}
+		delete(s.nodes, row.info.ID)
+		return true
+	})
+}
+
+// change calls f with every row and returns the ids of those that it changed, of
+// which it tells.
+func (s *server) change(f func(*nodeRow) bool) []uuid.UUID {
+	var changed []uuid.UUID
+	for _, row := range s.inOrder() {
+		if f(row) {
+			changed = append(changed, row.info.ID)
+		}
+	}
+	if len(changed) > 0 {
+		s.notify()
+		s.ring()
+	}
+	return changed
+}
+
+func (r *nodeRow) silentFor(s *server) time.Duration { return s.world.now() - r.lastHeartbeat }
+
+// inOrder returns the rows by incarnation.
+func (s *server) inOrder() []*nodeRow {
+	rows := make([]*nodeRow, 0, len(s.nodes))
+	for _, row := range s.nodes {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b *nodeRow) int { return cmp.Compare(a.incarnation, b.incarnation) })
+	return rows
+}
+
+// members reads the registry.
+func (s *server) members() []tenure.Member {
+	var members []tenure.Member
+	for _, row := range s.inOrder() {
+		m := tenure.Member{
+			NodeInfo: row.info, Description: row.description, Load: row.load,
+			Incarnation: row.incarnation, StartedAt: s.wall(row.started), LastHeartbeat: s.wall(row.lastHeartbeat),
+			Lease: row.lease, SilentFor: row.silentFor(s),
+		}
+		if row.dead {
+			m.Status = tenure.StatusDead
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// holders reads who leads roles, or for whom they are reserved.
+func (s *server) holders(names []string) []tenure.Holder {
+	holders := []tenure.Holder{}
+	for _, name := range names {
+		row := s.roles[name]
+		switch {
+		case row == nil || row.term == 0:
+		case row.ended && row.reservedUntil > s.world.now():
+			holders = append(holders, tenure.Holder{Role: name, Term: row.term, Node: row.reservedFor, Reserved: true})
+		case !row.ended && row.holder.row() != nil:
+			holders = append(holders, tenure.Holder{Role: name, Term: row.term, Node: row.node})
+		}
+	}
+	slices.SortFunc(holders, func(a, b tenure.Holder) int { return cmp.Compare(a.Role, b.Role) })
+	return holders
+}
+
+// lives reports whether a node has not been silent for its lease and is not
+// dead.
+func (s *server) lives(node uuid.UUID) bool {
+	row := s.nodes[node]
+	return row != nil && !row.dead && row.silentFor(s) < row.lease
+}
+
+// nameTaken reports whether another living node has the name of a node.
+func (s *server) nameTaken(node tenure.NodeInfo) bool {
+	for id, row := range s.nodes {
+		if id != node.ID && row.info.Name == node.Name && s.lives(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// requestOfNode records a request for a node.
+func (s *server) requestOfNode(r tenure.Request) error {
+	if !s.lives(r.Node) || r.Target != uuid.Nil && !s.lives(r.Target) {
+		return tenure.ErrUnknownNode
+	}
+	if r.Kind == tenure.RequestDrain && !r.Force && !s.othersServe(r.Node) {
+		return tenure.ErrLastNode
+	}
+	r.Role = ""
+	s.enqueue(r)
+	return nil
+}
+
+// othersServe reports whether a node is in service besides one, and not asked to
+// leave.
+func (s *server) othersServe(than uuid.UUID) bool {
+	for id, row := range s.nodes {
+		asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
+			return r.Node == id && r.Kind == tenure.RequestDrain
+		})
+		if id != than && s.lives(id) && row.description.Status == tenure.StatusActive && !row.leaving && !asked {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotDead is the error of forgetting a node that is not there or lives.
+func errNotDead(node uuid.UUID) error {
+	return fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
+}

@@ -1,0 +1,155 @@
+package metrics_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/metrics"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// all is a scrape of every collector.
+func all(t *testing.T) scraped {
+	t.Helper()
+	node := open(t, tenuretest.NewDatabase(), "a")
+	defer closeNode(t, node)
+	lead(t, node, "r")
+	return scrape(t, metrics.NewElections(node, metrics.Config{}), metrics.NewCluster(newFixed(), metrics.Config{}))
+}
+
+// The page lists every metric, with its type and its labels, and no others.
+func TestMetricsInTheDocs(t *testing.T) {
+	documented := map[string]string{}
+	rows := regexp.MustCompile("(?m)^\\| `(tenure_[a-z_]+)` \\| (gauge|counter) \\| ([a-z, ]*) ?\\|")
+	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
+	}
+	for name, family := range all(t) {
+		var labels []string
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			labels = append(labels, label.GetName())
+		}
+		words := strings.FieldsFunc(documented[name], func(r rune) bool { return r == ' ' || r == ',' })
+		slices.Sort(labels)
+		if len(words) == 0 {
+			t.Errorf("%s is not documented", name)
+			continue
+		}
+		slices.Sort(words[1:])
+		if kind := strings.ToLower(family.GetType().String()); kind != words[0] || !slices.Equal(labels, words[1:]) {
+			t.Errorf("%s is a %s with the labels %q; documented: %q", name, kind, labels, words)
+		}
+		delete(documented, name)
+	}
+	for name := range documented {
+		t.Errorf("%s is documented and does not exist", name)
+	}
+}
+
+// autoscaling are the files with queries for autoscalers.
+var autoscaling = []string{
+	"docs/autoscaling.md", "docs/metrics.md",
+	"deploy/kubernetes/autoscale-keda-postgresql.yaml",
+	"deploy/kubernetes/autoscale-keda-prometheus.yaml",
+	"deploy/kubernetes/autoscale-hpa.yaml",
+}
+
+// Queries ask for metrics that exist.
+func TestMetricsInQueries(t *testing.T) {
+	exist := all(t)
+	found := 0
+	for _, path := range autoscaling {
+		for _, name := range regexp.MustCompile(`\btenure_(?:leader|cluster|node)_[a-z_]*[a-z]\b`).FindAllString(read(t, path), -1) {
+			found++
+			if exist[name] == nil {
+				t.Errorf("%s asks for %s, which does not exist", path, name)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("%d metrics: the test looks in the wrong place", found)
+	}
+}
+
+// Autoscalers' SQL works as it is written, for a user of the documented rights,
+// and its answer can be read as KEDA reads it: as one floating-point number.
+func TestQueriesOfAutoscalers(t *testing.T) {
+	server := pgtest.Shared(t)
+	dsn := server.Database(t)
+	backend, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	node := open(t, backend, "a")
+	defer closeNode(t, node)
+	admin := pgtest.Conn(t, dsn)
+
+	page := read(t, "docs/autoscaling.md")
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(page, -1)
+	if len(blocks) != 2 || !strings.HasPrefix(blocks[1][1], "CREATE ROLE figures") {
+		t.Fatalf("%d blocks of SQL: the test looks in the wrong place", len(blocks))
+	}
+	ask(t, admin, blocks[0][1])
+
+	if _, err := admin.Exec(t.Context(), blocks[1][1]); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.Background(), "RESET ROLE; DROP OWNED BY figures; DROP ROLE figures"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := admin.Exec(t.Context(), "SET ROLE figures"); err != nil {
+		t.Fatal(err)
+	}
+	queries := regexp.MustCompile("(?m)(?:query: |`)(SELECT [^`\n]*)").FindAllStringSubmatch(
+		read(t, "deploy/kubernetes/autoscale-keda-postgresql.yaml")+page, -1)
+	if len(queries) != 3 {
+		t.Fatalf("%d queries: the test looks in the wrong place", len(queries))
+	}
+	for _, query := range queries {
+		ask(t, admin, query[1])
+	}
+	_, view, _ := strings.Cut(page, "## The view")
+	columns := regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+`(?:, )?)+) \\|").FindAllStringSubmatch(view, -1)
+	asked := 0
+	for _, row := range columns {
+		for _, column := range strings.Split(row[1], ", ") {
+			ask(t, admin, "SELECT "+strings.Trim(column, "`")+" FROM public.tenure_autoscaling")
+			asked++
+		}
+	}
+	if asked != 10 {
+		t.Errorf("%d columns are documented", asked)
+	}
+	if active := ask(t, admin, "SELECT active_nodes FROM public.tenure_autoscaling"); active != 1 {
+		t.Errorf("%v active nodes", active)
+	}
+}
+
+func ask(t *testing.T, conn *pgx.Conn, query string) (answer float64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), query).Scan(&answer); err != nil {
+		t.Errorf("%s: %v", query, err)
+	}
+	return answer
+}

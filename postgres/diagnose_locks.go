@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Roles that were ever stood for, nodes that live, and the locks of their
+// sessions.
+const readPopulation = `
+WITH living AS MATERIALIZED (
+    SELECT pid FROM {nodes} WHERE status <> 'dead'
+)
+SELECT
+    (SELECT count(*) FROM {terms}),
+    (SELECT count(*) FROM living),
+    (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN (SELECT pid FROM living))`
+
+// lockNeeds is what there is in the server's lock table and what there should
+// be room for.
+type lockNeeds struct {
+	capacity lockCapacity
+	used     int // locks in the table, everybody's
+	own      int // those of nodes among them
+	roles    int // that there are
+	nodes    int
+}
+
+// with is how many locks are in use when so many roles are held.
+func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + n.nodes }
+
+// LockTableFor says whether the server's lock table has room for a number of
+// roles on the nodes that there are, and if not, what max_locks_per_transaction
+// must be: half of the table, which has max_locks_per_transaction *
+// (max_connections + max_prepared_transactions) locks, must hold a lock for each
+// role, one for each node, and those that others have now. It changes nothing.
+// The context bounds it; without a deadline it ends after 30 s.
+func (b *Backend) LockTableFor(ctx context.Context, roles int) tenure.Finding {
+	var needs lockNeeds
+	err := b.reader.ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
+		var err error
+		needs, err = b.readLockNeeds(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return tenure.Finding{Name: "lock table", Severity: tenure.Failure, Detail: err.Error()}
+	}
+	return needs.finding(roles)
+}
+
+// readLockNeeds reads the state of the lock table. A schema that is not there
+// yet has no roles.
+func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds, error) {
+	var (
+		s     server
+		needs lockNeeds
+	)
+	if err := identify(ctx, conn, &s); err != nil {
+		return needs, err
+	}
+	needs.capacity = s.lockTable
+	if err := conn.QueryRow(ctx, b.names.sql(sessionStatements[stmtLockUsage])).Scan(&needs.used); err != nil {
+		return needs, err
+	}
+	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)
+	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
+		err = nil
+	}
+	return needs, err
+}
+
+// finding judges the table by the number of roles that it should have room for.
+func (n lockNeeds) finding(roles int) tenure.Finding {
+	const few = 100
+	needed := n.capacity.needed(n.with(roles))
+	room := max(0, n.capacity.usable()-n.used)
+	f := tenure.Finding{Name: "lock table", Detail: fmt.Sprintf(
+		"%d of %d locks in use; room for %d more roles; %s on %s need max_locks_per_transaction = %d, it is %d",
+		n.used, n.capacity.size(), room, counted(roles, "role"), counted(n.nodes, "node"), needed, n.capacity.perTransaction)}
+	switch {
+	case needed > n.capacity.perTransaction:
+		f.Severity = tenure.Warning
+		f.Advice = fmt.Sprintf("set max_locks_per_transaction to %d or more and restart the server", needed)
+	case room < few:
+		f.Severity = tenure.Warning
+		f.Advice = "raise max_locks_per_transaction before there are more roles, and restart the server"
+	}
+	return f
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// lockTable looks whether there is room for the roles that there are.
+func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
+	needs, err := d.backend.readLockNeeds(ctx, conn)
+	if err == nil {
+		d.findings = append(d.findings, needs.finding(needs.roles))
+	}
+	return err
+}

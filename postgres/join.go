@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+const (
+	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
+
+	// One node after the other looks for its name and writes its row. No session
+	// has the number 0.
+	lockNames = `SELECT pg_advisory_xact_lock($1::int, 0)`
+
+	// The lock proves that a node lives: that of one that was killed is free as
+	// soon as the server has noticed, whatever its row says.
+	findNamesake = `
+WITH namesakes AS MATERIALIZED (
+    SELECT id, hostname, incarnation
+    FROM {nodes}
+    WHERE name = $1 AND id <> $2 AND status <> 'dead'
+)
+SELECT id, hostname, incarnation
+FROM namesakes
+WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
+
+	limitWait   = `SELECT set_config('lock_timeout', $1, true)`
+	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
+
+	joinNodes = `
+INSERT INTO {nodes} (
+    id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
+    roles, worker_capabilities, labels, version, spreads)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+FROM pg_stat_get_activity(pg_backend_pid()) a
+ON CONFLICT (id) DO UPDATE
+SET incarnation = excluded.incarnation,
+    name = excluded.name,
+    hostname = excluded.hostname,
+    lease_ms = excluded.lease_ms,
+    pid = excluded.pid,
+    backend_start = excluded.backend_start,
+    status = excluded.status,
+    drained = excluded.drained,
+    ip_address = excluded.ip_address,
+    http_port = excluded.http_port,
+    grpc_port = excluded.grpc_port,
+    roles = excluded.roles,
+    worker_capabilities = excluded.worker_capabilities,
+    labels = excluded.labels,
+    version = excluded.version,
+    spreads = excluded.spreads,
+    watching = true,
+    last_heartbeat = clock_timestamp()`
+
+	// Nodes that died long ago, and requests that this node did not live to see.
+	sweepNodes = `
+WITH gone AS (
+    DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day' RETURNING id
+)
+DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
+	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
+)
+
+// join makes the session a member: first the lock, so that nobody who sees the
+// row finds the lock free; then the row; then the news.
+func (s *session) join(ctx context.Context) error {
+	var locked bool
+	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
+		return fmt.Errorf("take the node lock: %w", err)
+	}
+	if !locked {
+		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
+	}
+	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if err := s.watch.findGhost(ctx, s.conn); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	if err := s.writeRow(ctx); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	if err := s.warned("join"); err != nil {
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel()); err != nil {
+		return fmt.Errorf("announce the node: %w", err)
+	}
+	var used int
+	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used); err != nil {
+		return fmt.Errorf("count locks: %w", err)
+	}
+	s.table.capacity = s.server.lockTable
+	s.table.count(used, s.openedAt)
+	return nil
+}
+
+// writeRow writes the node's row, where names are unique only if no other living
+// node has the name. A process that was killed a moment ago may still have its
+// session: the server looks whether a client is there once a second.
+func (s *session) writeRow(ctx context.Context) error {
+	if !s.opening.UniqueName {
+		return s.insertRow(ctx, s.conn)
+	}
+	taken := new(nameTaken)
+	err := s.insertUniqueRow(ctx)
+	if errors.As(err, &taken) {
+		if err := s.awaitEnd(ctx, taken.incarnation); err != nil {
+			return err
+		}
+		err = s.insertUniqueRow(ctx)
+	}
+	return err
+}
+
+// executor is a connection or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func (s *session) insertRow(ctx context.Context, on executor) error {
+	node := s.opening.Node
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{sweepNodes, nil},
+		{sweepRequests, []any{node.ID}},
+		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},
+			descriptionColumns(s.opening.Description)...)},
+	} {
+		if _, err := on.Exec(ctx, s.backend.names.sql(step.sql), step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertUniqueRow is insertRow unless another living node has the name. Its lock
+// is kept until the row is committed, so of two that join at once the second one
+// sees the first.
+func (s *session) insertUniqueRow(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockNames, s.space); err != nil {
+			return fmt.Errorf("wait for others that join: %w", err)
+		}
+		node, taken := s.opening.Node, &nameTaken{name: s.opening.Node.Name}
+		err := tx.QueryRow(ctx, s.backend.names.sql(findNamesake), node.Name, node.ID, s.space).
+			Scan(&taken.id, &taken.host, &taken.incarnation)
+		switch {
+		case err == nil:
+			return taken
+		case !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("look for the name: %w", err)
+		}
+		return s.insertRow(ctx, tx)
+	})
+}
+
+// awaitEnd waits for the end of another session, at most a little longer than
+// the server needs to notice that a client is gone.
+func (s *session) awaitEnd(ctx context.Context, incarnation int32) error {
+	const noticed = 1200 * time.Millisecond
+	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, limitWait, milliseconds(min(noticed, s.opening.Timing.RefreshInterval/3))); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, awaitNodeOf, s.space, incarnation)
+		return err
+	})
+	if hasCode(err, codeLockNotAvailable) {
+		return nil
+	}
+	return err
+}
+
+// nameTaken reports the node that has a name that must be unique.
+type nameTaken struct {
+	name        string
+	id          uuid.UUID
+	host        string
+	incarnation int32
+}
+
+func (e *nameTaken) Error() string {
+	return fmt.Sprintf("%v: %q is node %s on %s: stop it, or choose another name", tenure.ErrNameTaken, e.name, e.id, e.host)
+}
+
+func (e *nameTaken) Unwrap() error { return tenure.ErrNameTaken }

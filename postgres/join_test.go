@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func named(name string) func(*peerOptions) {
+	return func(o *peerOptions) { o.name, o.unique = name, true }
+}
+
+func TestUniqueName(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first := open(t, b, named("worker-0"))
+	start := time.Now()
+	_, err := tryOpen(t, b, named("worker-0"))
+	if !errors.Is(err, tenure.ErrNameTaken) || !strings.Contains(err.Error(), first.id.String()) || !strings.Contains(err.Error(), "localhost") {
+		t.Fatalf("a name that is taken: %v; want ErrNameTaken that says by whom", err)
+	}
+	if took := time.Since(start); took > patience/2 {
+		t.Errorf("the refusal took %v", took)
+	}
+	open(t, b, named("worker-1"))
+	open(t, b, func(o *peerOptions) { o.name = "worker-0" }) // to whom it does not matter
+	if row[int](t, b, "SELECT count(*) FROM {nodes}") != 3 {
+		t.Error("the node that was refused has left a row")
+	}
+	if free := row[bool](t, b, "SELECT pg_try_advisory_xact_lock($1, 0) FROM {installation}", first.space); !free {
+		t.Error("the lock of names is still held")
+	}
+}
+
+// A process that was killed does not keep its name, even where nobody has seen
+// its death yet.
+func TestNameOfAKilledNode(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	for range 5 {
+		p := open(t, b, named("worker-0"))
+		p.Abort() // as if killed: its row stays, and nobody watches it
+		p = open(t, b, named("worker-0"))
+		again := open(t, b, named("worker-0"), func(o *peerOptions) { o.id = p.id }) // the same node
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.Abort()
+	}
+}
+
+// A lock timeout must not be taken for a free name.
+func TestNameWhileAnotherJoins(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	tx, err := b.dial(t.Context(), "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer discard(tx)
+	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_lock($1, 0)", p.space); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tryOpen(t, b, named("worker-0"), func(o *peerOptions) { o.timing.RefreshInterval = 200 * time.Millisecond })
+	if err == nil || errors.Is(err, tenure.ErrRefused) {
+		t.Errorf("while another node joins for ever: %v; want an error that may pass", err)
+	}
+}
+
+// All have looked for the name, or wait for that, before the first can write its
+// row.
+func TestNodesThatJoinAtOnceWithOneName(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	if err := b.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pgtest.Conn(t, b.connect.ConnString()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rivals = 4
+	var (
+		name  = b.config.Schema
+		group sync.WaitGroup
+		errs  [rivals]error
+	)
+	for i := range rivals {
+		id := uuid.New()
+		// A row that is being written: who writes it too has to wait.
+		_, err := tx.Exec(t.Context(), b.names.sql(`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
+			VALUES ($1, 0, '', '', 1, 0, now())`), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			_, errs[i] = tryOpen(t, b, named(name), func(o *peerOptions) {
+				o.id, o.timing.RefreshInterval, o.timing.Lease = id, patience, 3*patience
+			})
+		})
+	}
+	eventually(t, b, "SELECT count(*) = $2 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'",
+		applicationName("tenure", name+" session"), rivals)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+	won := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, tenure.ErrNameTaken):
+			t.Errorf("%v; want ErrNameTaken", err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of %d nodes have the name, want one", won, rivals)
+	}
+}

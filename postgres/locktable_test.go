@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+func TestNeededLocks(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := lockCapacity{transactions: rapid.IntRange(1, 5000).Draw(t, "transactions")}
+		locks := rapid.IntRange(0, 100_000).Draw(t, "locks")
+		c.perTransaction = c.needed(locks)
+		if c.usable() < locks {
+			t.Errorf("with %d per transaction %d locks are usable, want %d", c.perTransaction, c.usable(), locks)
+		}
+		if c.perTransaction--; c.usable() >= locks && c.perTransaction >= 10 {
+			t.Errorf("with %d per transaction %d locks are usable, which is enough too", c.perTransaction, c.usable())
+		}
+	})
+}
+
+// What is said of a lock table that is too small is true: with the setting that
+// is named, the roles fit.
+func TestLockTableForPlannedRoles(t *testing.T) {
+	t.Parallel()
+	const roles = 600
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+		"max_locks_per_transaction": "10", "max_connections": "20",
+	}})
+	b := backendOn(t, server.DSN(), Config{})
+	if f := b.LockTableFor(t.Context(), 10); f.Severity == tenure.Failure {
+		t.Fatalf("without a schema: %+v", f)
+	}
+	p := open(t, b)
+	if f := b.LockTableFor(t.Context(), 10); strings.HasPrefix(f.Advice, "set ") {
+		t.Errorf("ten roles: %+v; want no other setting", f)
+	}
+	p.take(numbered(roles)[0])
+	f := b.LockTableFor(t.Context(), roles)
+	t.Logf("%s; %s", f.Detail, f.Advice)
+	var needed int
+	if _, err := fmt.Sscanf(f.Advice, "set max_locks_per_transaction to %d", &needed); err != nil || f.Severity != tenure.Warning {
+		t.Fatalf("%+v; want a warning with the setting that is needed", f)
+	}
+	var last error
+	for _, attempt := range p.try(numbered(roles)[1:]...) {
+		if attempt.Outcome == tenure.Failed {
+			last = attempt.Err
+		}
+	}
+	if !errors.Is(last, tenure.ErrLockTableFull) {
+		t.Fatalf("the roles do not fit, but: %v", last)
+	}
+	t.Log(last)
+	for _, said := range []string{"max_locks_per_transaction, which is 10,", fmt.Sprintf("to %d or more", needed)} {
+		if !strings.Contains(last.Error(), said) {
+			t.Errorf("%q does not say %q", last, said)
+		}
+	}
+	for range 8 { // the roles that are held stay held
+		p.beat()
+	}
+	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != tenure.Warning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
+		t.Errorf("the roles that were tried do not fit, but: %+v", d)
+	}
+
+	p.Abort()
+	server.Configure(t, map[string]string{"max_locks_per_transaction": fmt.Sprint(needed)})
+	server.Restart(t, "fast")
+	p = open(t, b)
+	for i, attempt := range p.try(numbered(roles)...) {
+		if attempt.Outcome != tenure.Granted && attempt.Outcome != tenure.Waiting { // the server is another one
+			t.Fatalf("role %d with the setting that was named: %+v", i, attempt)
+		}
+	}
+	if d := found(t, b.Diagnose(t.Context()), "lock table"); strings.HasPrefix(d.Advice, "set ") {
+		t.Errorf("with the setting that was named: %+v", d)
+	}
+}
+
+// found returns the finding of a name.
+func found(t *testing.T, findings []tenure.Finding, name string) tenure.Finding {
+	t.Helper()
+	i := slices.IndexFunc(findings, func(f tenure.Finding) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("nothing was found of the %s", name)
+	}
+	return findings[i]
+}

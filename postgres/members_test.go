@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// silence makes the registry believe that a node was heard of last some time
+// ago.
+func (p *peer) silence(d time.Duration) {
+	p.t.Helper()
+	exec(p.t, p.backend, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - $2::float8 * interval '1 s' WHERE id = $1", p.id, d.Seconds())
+}
+
+func ask(b *Backend, kind tenure.RequestKind, node uuid.UUID) error {
+	return b.Request(context.Background(), tenure.Request{Kind: kind, Node: node, By: "tests"})
+}
+
+// A node is not marked as dead while it may trust itself, whatever threshold is
+// asked for.
+func TestMarkDead(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	p := open(t, b, func(o *peerOptions) { o.timing.Lease = 30 * time.Second })
+	mark := func(threshold time.Duration, want ...uuid.UUID) {
+		t.Helper()
+		dead, err := b.MarkDead(ctx, threshold)
+		if err != nil || !slices.Equal(dead, want) {
+			t.Errorf("marked as dead: %v, %v; want %v", dead, err, want)
+		}
+	}
+	p.silence(20 * time.Second)
+	mark(time.Second) // its lease runs
+	p.silence(40 * time.Second)
+	mark(time.Minute) // it was not asked for
+	if err := ask(b, tenure.RequestUndrain, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
+		t.Errorf("a request to a node whose lease is over: %v; want ErrUnknownNode", err)
+	}
+	exec(t, b, "INSERT INTO {requests} (kind, role, term, node_id) VALUES ('drain', '', 0, $1)", p.id)
+	mark(time.Second, p.id)
+	mark(time.Second)
+	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {requests})") {
+		t.Error("requests to a dead node are left")
+	}
+	for name, err := range map[string]error{
+		"Describe":  p.Describe(tenure.Description{Status: tenure.StatusActive}),
+		"Heartbeat": func() error { _, err := p.Heartbeat(tenure.Load{}); return err }(),
+	} {
+		if !errors.Is(err, tenure.ErrSuperseded) {
+			t.Errorf("%s of a node that was marked as dead: %v; want it superseded", name, err)
+		}
+	}
+}
+
+// A node that was forgotten although it lives comes back with its next session.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	p, other := open(t, b), open(t, b)
+	if err := b.Forget(ctx, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
+		t.Errorf("a node that lives: %v; want ErrUnknownNode", err)
+	}
+	if err := b.Forget(ctx, uuid.New()); !errors.Is(err, tenure.ErrUnknownNode) {
+		t.Errorf("a node that does not exist: %v; want ErrUnknownNode", err)
+	}
+	exec(t, b, "UPDATE {nodes} SET status = 'dead' WHERE id = $1", p.id)
+	exec(t, b, "INSERT INTO {requests} (kind, role, term, node_id) VALUES ('drain', '', 0, $1)", p.id)
+	other.drain()
+	if err := b.Forget(ctx, p.id); err != nil {
+		t.Fatal(err)
+	}
+	if !other.wait(patience) {
+		t.Error("the others were not told")
+	}
+	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {requests})") {
+		t.Error("requests to a forgotten node are left")
+	}
+	if err := p.Describe(tenure.Description{Status: tenure.StatusActive}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("Describe of a forgotten node: %v; want it superseded", err)
+	}
+	p.Abort()
+	again := open(t, b, func(o *peerOptions) { o.id = p.id })
+	if err := again.Describe(tenure.Description{Status: tenure.StatusActive, Version: "2"}); err != nil {
+		t.Error(err)
+	}
+
+	other.drain() // it was alone, and hears of the other one on its session
+	again.Abort()
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", again.id)
+	for _, c := range []struct {
+		age  time.Duration
+		want []uuid.UUID
+	}{{time.Hour, nil}, {0, []uuid.UUID{again.id}}, {0, nil}} {
+		if gone, err := b.ForgetDead(ctx, c.age); err != nil || !slices.Equal(gone, c.want) {
+			t.Errorf("dead for %v, forgotten: %v, %v; want %v", c.age, gone, err, c.want)
+		}
+	}
+	members, err := b.Members(ctx)
+	if err != nil || len(members) != 1 || members[0].ID != other.id {
+		t.Errorf("left are %+v, %v; want the one that lives", members, err)
+	}
+}
+
+// One who asks for a drain and stops in the middle keeps no session waiting.
+func TestRequestThatStalls(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p, other := open(t, b), open(t, b)
+	if err := ask(b, tenure.RequestDrain, p.id); err != nil {
+		t.Fatal(err)
+	}
+	conn := pgtest.Conn(t, b.connect.ConnString())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), b.names.sql(lockRequests)); err != nil {
+		t.Fatal(err)
+	}
+	if requests, err := p.Requests(); err != nil || len(requests) != 1 {
+		t.Errorf("the node took %v, %v; want one request", requests, err)
+	}
+	p.Abort()
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
+	other.beat()
+}
+
+func TestAutoscalingView(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	type figures struct {
+		Active, Joining, Draining   int
+		Mean, Highest, Total, CPU   float64
+		Connections, Jobs, InFlight int
+	}
+	read := func() (f figures) {
+		t.Helper()
+		err := pgtest.Conn(t, b.connect.ConnString()).QueryRow(t.Context(), b.names.sql(`
+			SELECT active_nodes, joining_nodes, draining_nodes, mean_load, highest_load, total_load, mean_cpu_usage,
+				connections, jobs, in_flight
+			FROM {autoscaling}`)).
+			Scan(&f.Active, &f.Joining, &f.Draining, &f.Mean, &f.Highest, &f.Total, &f.CPU, &f.Connections, &f.Jobs, &f.InFlight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	busy, idle, draining, joining, silent := open(t, b), open(t, b), open(t, b), open(t, b), open(t, b)
+	for p, load := range map[*peer]tenure.Load{
+		busy:     {Connections: 10, Jobs: 20, InFlight: 30, CPU: 100, Memory: 60},
+		idle:     {Connections: 1, Jobs: 2, InFlight: 3, CPU: 20, Memory: 20},
+		draining: {Connections: 100, Jobs: 200, InFlight: 300, CPU: 50, Memory: 50},
+		silent:   {Connections: 1000, Jobs: 1000, InFlight: 1000, CPU: 100, Memory: 100},
+	} {
+		if _, err := p.Heartbeat(load); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, status := range map[*peer]tenure.NodeStatus{draining: tenure.StatusDraining, joining: tenure.StatusJoining} {
+		if err := p.Describe(tenure.Description{Status: status}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	silent.silence(timing().Lease + time.Millisecond) // and not yet marked
+	want := figures{
+		Active: 2, Joining: 1, Draining: 1, Mean: 0.5, Highest: 0.8, Total: 1, CPU: 60, Connections: 111, Jobs: 222, InFlight: 333,
+	}
+	if got := read(); got != want {
+		t.Errorf("the view says %+v, want %+v", got, want)
+	}
+	for _, p := range []*peer{busy, idle, draining, joining} {
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(); got != (figures{}) {
+		t.Errorf("without nodes the view says %+v", got)
+	}
+}
+
+// Everything that a member does is allowed to a user with the grants, who does
+// not own the schema.
+func TestRestrictedMember(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	owner := backendOn(t, server.DSN(), Config{})
+	b := backendOn(t, user(t, server, "node"), Config{})
+	ctx := context.Background()
+	if err := owner.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, owner, owner.Grants("node"))
+	p, other := open(t, b, named("a")), open(t, b, named("b"))
+	description := tenure.Description{Status: tenure.StatusActive, Labels: map[string]string{"zone": "x"}}
+	p.watch.noteBlind(true)
+	p.drain() // tells it, too
+	members, readErr := p.Members()
+	_, holdersErr := p.Holders([]string{"scheduler"})
+	all, allErr := b.Members(ctx)
+	_, deadErr := b.MarkDead(ctx, time.Minute)
+	_, goneErr := b.ForgetDead(ctx, time.Hour)
+	if err := errors.Join(p.Describe(description), readErr, holdersErr, allErr, deadErr, goneErr,
+		ask(b, tenure.RequestDrain, p.id), ask(b, tenure.RequestUndrain, other.id)); err != nil {
+		t.Error(err)
+	}
+	if requests, err := p.Requests(); err != nil || len(requests) != 1 {
+		t.Errorf("the node took %v, %v; want one request", requests, err)
+	}
+	if len(members) != 2 || len(all) != 2 {
+		t.Errorf("members: %d and %d, want 2", len(members), len(all))
+	}
+	if f := b.LockTableFor(ctx, 100); f.Severity != tenure.Fine {
+		t.Errorf("the lock table: %+v", f)
+	}
+	if row[bool](t, b, "SELECT watching FROM {nodes} WHERE id = $1", p.id) {
+		t.Error("the node did not say that it does not watch")
+	}
+	row[int](t, b, "SELECT active_nodes FROM {autoscaling}")
+}
+
+// The way down to the first version restores what was there.
+func TestMigrationDownRestoresTheWatch(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	const source = `
+		SELECT p.prosrc
+		FROM pg_proc p
+		WHERE p.oid = '{watch}(integer, integer, integer, bigint, integer, integer)'::regprocedure`
+	if err := b.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	quoted := b.names.sql(source)
+	latest := row[string](t, b, quoted)
+	if err := b.MigrateDown(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	body := strings.Split(b.names.sql(migrations[0].up), functionQuote)[1]
+	if first := row[string](t, b, quoted); first != body || first == latest {
+		t.Error("the watch function is not that of the first version")
+	}
+	columns := row[int](t, b, "SELECT count(*) FROM pg_attribute WHERE attrelid = {nodes:regclass} AND attname = 'watching' AND NOT attisdropped")
+	if columns > 0 {
+		t.Error("the column of the second version is left")
+	}
+	if err := b.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if again := row[string](t, b, quoted); again != latest {
+		t.Error("the watch function is not that of the second version")
+	}
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	second.drain()
+	first.Abort()
+	second.win("scheduler")
+}

@@ -1,0 +1,202 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// ring is some nodes in the order of the ring, whose watch connections can be
+// kept from coming back.
+type ring struct {
+	t       *testing.T
+	backend *Backend
+	nodes   []*peer
+
+	mu    sync.Mutex
+	blind map[string]bool // application names that cannot connect
+}
+
+func newRing(t *testing.T, size int) *ring {
+	t.Helper()
+	server := pgtest.Shared(t)
+	r := &ring{t: t, blind: map[string]bool{}}
+	schema := server.Schema(t)
+	r.backend = backendOn(t, server.DSN(), Config{
+		Schema: schema,
+		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+			r.mu.Lock()
+			blind := r.blind[config.RuntimeParams["application_name"]]
+			r.mu.Unlock()
+			if blind {
+				return nil, errors.New("kept from connecting")
+			}
+			return pgx.ConnectConfig(ctx, config)
+		},
+	})
+	for i := range size {
+		p := open(t, r.backend, func(o *peerOptions) { o.name = fmt.Sprintf("%s %d", schema, i) })
+		r.nodes = append(r.nodes, p)
+		r.attend(p)
+	}
+	r.settled()
+	return r
+}
+
+// attend waits for news on a session until the test ends, as an engine does.
+func (r *ring) attend(p *peer) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if _, err := p.Wait(ctx); err != nil {
+				return
+			}
+		}
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+func watchOf(p *peer) string {
+	return applicationName("tenure", p.opening.Node.Name+" watch")
+}
+
+// cut ends the watch connections of nodes and keeps them from coming back.
+func (r *ring) cut(nodes ...int) {
+	r.t.Helper()
+	r.mu.Lock()
+	for _, i := range nodes {
+		r.blind[watchOf(r.nodes[i])] = true
+	}
+	r.mu.Unlock()
+	for _, i := range nodes {
+		exec(r.t, r.backend, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", watchOf(r.nodes[i]))
+	}
+	for _, i := range nodes {
+		eventually(r.t, r.backend, "SELECT NOT watching FROM {nodes} WHERE id = $1", r.nodes[i].id)
+	}
+}
+
+// settled has every watcher look at the ring again, and waits until it has.
+func (r *ring) settled() {
+	r.t.Helper()
+	now := row[time.Time](r.t, r.backend, "SELECT clock_timestamp() FROM {installation}")
+	exec(r.t, r.backend, "SELECT nextval({membership:regclass})")
+	var watches []string
+	for _, p := range r.nodes {
+		if !p.watch.blind.Load() && !p.watch.stopped() {
+			watches = append(watches, watchOf(p))
+		}
+	}
+	eventually(r.t, r.backend, `
+		SELECT count(*) = cardinality($1::text[])
+		FROM pg_stat_activity
+		WHERE application_name = ANY ($1) AND query LIKE '%{watch}%' AND state = 'active' AND query_start > $2`, watches, now)
+}
+
+// kill ends nodes at once, and returns how long it took until the last of them
+// was marked as dead.
+func (r *ring) kill(nodes ...int) time.Duration {
+	r.t.Helper()
+	conn := pgtest.Conn(r.t, r.backend.connect.ConnString())
+	var ids []string
+	for _, i := range nodes {
+		ids = append(ids, r.nodes[i].id.String())
+	}
+	start := time.Now()
+	for _, i := range nodes {
+		r.nodes[i].Abort()
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		var dead int
+		err := conn.QueryRow(context.Background(), r.backend.names.sql(
+			"SELECT count(*) FROM {nodes} WHERE status = 'dead' AND id::text = ANY ($1)"), ids).Scan(&dead)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if dead == len(nodes) {
+			return time.Since(start)
+		}
+		if time.Since(start) > patience {
+			r.t.Fatalf("after %v %d of %d nodes are marked as dead", patience, dead, len(nodes))
+		}
+	}
+}
+
+// soon is how long a death may take to be seen where healthy nodes watch. On an
+// idle machine it takes 5 to 50 ms, and on no machine as long as a lease, which
+// is when it is seen if nobody watches.
+const soon = 2 * time.Second
+
+func (r *ring) died(what string, took, limit time.Duration) {
+	r.t.Helper()
+	r.t.Logf("%s: all marked as dead after %v", what, took.Round(time.Millisecond))
+	if took > limit {
+		r.t.Errorf("%s: all marked as dead after %v, want at most %v", what, took, limit)
+	}
+}
+
+func TestNeighboursThatDieAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 9)
+	r.died("one node", r.kill(8), soon)
+	r.settled()
+	r.died("three in a row", r.kill(2, 3, 4), soon)
+	r.settled()
+	r.died("all but two, the ends of the ring among them", r.kill(7, 0, 1), soon)
+}
+
+// Deaths are seen although the nodes next to the dead cannot see them: by those
+// after them.
+func TestDeathsBehindBlindNodes(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 8)
+	r.cut(2, 3, 4)
+	r.settled()
+	r.died("before three blind nodes", r.kill(1), soon)
+	r.settled()
+	r.died("a blind node between blind ones", r.kill(3), soon)
+	r.settled()
+	r.died("a blind node and one before it", r.kill(4, 0), soon)
+
+	r.cut(6, 7)
+	r.died("with one watcher left that has just been told", r.kill(2, 6), 2*soon)
+}
+
+// Whoever watches again takes its place back.
+func TestSightComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRing(t, 3)
+	r.cut(1)
+	r.mu.Lock()
+	clear(r.blind)
+	r.mu.Unlock()
+	eventually(t, r.backend, "SELECT watching FROM {nodes} WHERE id = $1", r.nodes[1].id)
+	r.settled()
+	r.cut(2)
+	r.settled()
+	r.died("before the node that watches again", r.kill(0), soon)
+
+	// A new session watches, whatever the last one did.
+	r.mu.Lock()
+	clear(r.blind)
+	r.mu.Unlock()
+	open(t, r.backend, func(o *peerOptions) { o.id = r.nodes[2].id })
+	if !row[bool](t, r.backend, "SELECT watching FROM {nodes} WHERE id = $1", r.nodes[2].id) {
+		t.Error("the new session of a node whose last one was blind does not watch")
+	}
+}

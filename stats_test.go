@@ -1,0 +1,157 @@
+package tenure_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// figures returns the figures of a node that has one election.
+func figures(t *testing.T, node *tenure.Node) (tenure.Stats, tenure.ElectionStats) {
+	t.Helper()
+	synctest.Wait()
+	stats := node.Stats()
+	if len(stats.Elections) != 1 {
+		t.Fatalf("%d elections", len(stats.Elections))
+	}
+	return stats, stats.Elections[0]
+}
+
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		time.Sleep(time.Second)
+		_, before := figures(t, node)
+		want(t, "before the start", before, tenure.ElectionStats{Role: "r", State: tenure.Stopped})
+
+		lead(t, e)
+		time.Sleep(2 * time.Second)
+		stats, first := figures(t, node)
+		want(t, "the first term", first, tenure.ElectionStats{
+			Role: "r", State: tenure.Leading, Term: 1, Held: 2 * time.Second, Attempts: 1, Terms: 1,
+		})
+		want(t, "connected", stats.Connected, true)
+		want(t, "trust", stats.TrustRemaining, 6*time.Second) // lease 10 s, margin 1 s
+		want(t, "elected", stats.Transitions[tenure.Transition{
+			From: tenure.Acquiring, To: tenure.Leading, Reason: "AcquireSucceeded",
+		}], uint64(1))
+		want(t, "kinds of transitions", len(stats.Transitions), 3)
+		want(t, "acquired", stats.Events[tenure.EventAcquired], uint64(1))
+
+		// Its own role again, after a loss: no failover.
+		db.last().kill()
+		if _, err := e.WaitForLeadership(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, again := figures(t, node)
+		want(t, "again", again, tenure.ElectionStats{
+			Role: "r", State: tenure.Leading, Term: 2, Attempts: 2, Terms: 2, Losses: 1, Held: again.Held,
+		})
+
+		// After a term of another node: a failover.
+		if err := e.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db.seize("r")
+		time.Sleep(time.Minute)
+		_, standby := figures(t, node)
+		want(t, "standby", standby.Term, int64(0))
+		want(t, "held by another", standby.Held, time.Duration(0))
+		if standby.Attempts < 5 {
+			t.Errorf("%d attempts in a minute", standby.Attempts)
+		}
+		db.free("r")
+		if _, err := e.WaitForLeadership(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, after := figures(t, node)
+		want(t, "failovers", after.Failovers, uint64(1))
+		want(t, "terms", after.Terms, uint64(3))
+		want(t, "losses", after.Losses, uint64(1))
+
+		closeNode(t, node)
+		stats, _ = figures(t, node)
+		want(t, "connected after Close", stats.Connected, false)
+		want(t, "trust after Close", stats.TrustRemaining, time.Duration(0))
+	})
+}
+
+// A role that another took within the reconnect grace was tried for.
+func TestStatsOfReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{ReconnectGrace: time.Minute, NoReacquire: true})
+		lead(t, e)
+		db.last().kill()
+		db.mu.Lock()
+		db.holders["r"] = &conn{db: db, opening: tenure.Opening{Node: tenure.NodeInfo{ID: uuid.New()}}}
+		db.mu.Unlock()
+		time.Sleep(time.Second)
+		_, after := figures(t, node)
+		want(t, "after", after, tenure.ElectionStats{Role: "r", State: tenure.Stopped, Attempts: 2, Terms: 1, Losses: 1})
+	})
+}
+
+func TestStatsOfCallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, newDatabase())
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		hang := make(chan struct{})
+		e.OnAcquired(func(*tenure.Term) {
+			<-hang
+			panic("on purpose")
+		})
+		lead(t, e)
+		stats, _ := figures(t, node)
+		want(t, "waiting behind the first", stats.CallbacksWaiting, 0)
+		if err := e.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stats, _ = figures(t, node)
+		want(t, "released", stats.Events[tenure.EventReleased], uint64(1))
+		// Two changes of state and the release.
+		want(t, "waiting", stats.CallbacksWaiting, 3)
+		want(t, "panics", stats.CallbackPanics, uint64(0))
+		close(hang)
+		stats, _ = figures(t, node)
+		want(t, "waiting at the end", stats.CallbacksWaiting, 0)
+		want(t, "panics at the end", stats.CallbackPanics, uint64(1))
+		want(t, "errors", stats.Events[tenure.EventError], uint64(1))
+	})
+}
+
+func BenchmarkStats(b *testing.B) {
+	node, err := tenure.Open(b.Context(), newDatabase(), tenure.Config{Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 10_000 {
+		e, err := node.Election(tenure.NamedRole(fmt.Sprintf("role-%d", i)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := e.Start(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := e.WaitForLeadership(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		node.Stats()
+	}
+	if err := node.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}

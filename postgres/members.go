@@ -144,7 +144,7 @@ func (s *session) Describe(description tenure.Description) error {
 	if !found {
 		return superseded("the node has a newer session or was found dead")
 	}
-	return s.query(stmtMoved, nil, s.backend.names.nodesChannel())
+	return s.query(stmtNotify, nil, s.backend.names.nodesChannel()) // the ring is the same
 }
 
 // Members implements [tenure.Registrar].

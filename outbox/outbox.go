@@ -124,7 +124,7 @@ func Processors(topic Topic) ([]processor.Config, error) {
 	return all, nil
 }
 
-// ErrUnhealthy: the publisher says that it cannot send at present.
+// ErrUnhealthy means that the publisher says that it cannot send at present.
 var ErrUnhealthy = errors.New("the publisher is not healthy")
 
 // publish returns what hands a batch to a publisher.

@@ -19,7 +19,8 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
 			return err
 		}
-		if failure = l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) }); failure != nil {
+		failure = l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+		if failure != nil {
 			return failure
 		}
 		return l.move(ctx, tx, last, len(events))

@@ -73,43 +73,5 @@ SET rebuild = true, updated_at = clock_timestamp()
 WHERE name = $1 AND can_rebuild
 RETURNING name`
 
-	readChanges = `
-SELECT at, changed_by, action, detail
-FROM {changes}
-WHERE kind = 'processor' AND name = $1
-ORDER BY id DESC
-LIMIT $2`
-
-	listDeadLetters = `
-SELECT id, transaction_id::text::numeric::bigint, position, error, attempts, term, failed_at, replayed_at
-FROM {dead_letters}
-WHERE processor = $1
-ORDER BY id`
-
-	replayDeadLetters = `
-UPDATE {dead_letters}
-SET replay = true
-WHERE processor = $1 AND replayed_at IS NULL AND (cardinality($2::bigint[]) = 0 OR id = ANY ($2))
-RETURNING id`
-
 	notifyAll = `SELECT pg_notify($1, '')`
-
-	// What holds back the horizon up to which logs can be read: the transactions
-	// with the oldest ids. Others' queries are not shown.
-	readHorizon = `
-SELECT
-    coalesce(a.pid, 0),
-    coalesce(a.usename::text, ''),
-    coalesce(a.application_name, ''),
-    coalesce(a.state, ''),
-    '',
-    extract(epoch FROM clock_timestamp() - a.xact_start)::double precision,
-    a.backend_xid::text::bigint
-FROM pg_stat_activity a
-WHERE a.backend_xid IS NOT NULL
-UNION ALL
-SELECT 0, owner::text, '', 'prepared', gid, extract(epoch FROM clock_timestamp() - prepared)::double precision, transaction::text::bigint
-FROM pg_prepared_xacts
-ORDER BY 6 DESC NULLS LAST
-LIMIT 1`
 )

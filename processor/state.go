@@ -100,8 +100,8 @@ func (l *loop) rebuild(ctx context.Context) error {
 	})
 }
 
-// ErrForeignLog: the log, or the processor's cursor, comes from another
-// database cluster, whose transactions cannot be compared with this one's.
+// ErrForeignLog says that the log, or the processor's cursor, comes from
+// another database cluster, whose transactions cannot be compared with this one's.
 var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
 
 // checkLog refuses a cursor that means nothing in this database cluster.

@@ -138,12 +138,12 @@ func (w *world) numbers() []int {
 // await waits for a condition on the database.
 func (w *world) await(what string, condition func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(patience)
-	for !condition() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
 		if time.Now().After(deadline) {
 			w.Fatalf("%s: not within %v", what, patience)
 		}
-		time.Sleep(5 * time.Millisecond) // between two questions
 	}
 }
 

@@ -56,7 +56,9 @@ type Config struct {
 	PollInterval    time.Duration
 	MaxPollInterval time.Duration
 	// HandleTimeout bounds one call of Handle or Publish: its context ends then.
-	// Default 30 s.
+	// Reading and recording around it have as long as a term may be trusted
+	// without a heartbeat; a database that does not answer is given up then, and
+	// asked again on another connection. Default 30 s.
 	HandleTimeout time.Duration
 	// ProgressInterval is how long a processor with Publish may keep its
 	// progress to itself while batch follows batch: so much is published again

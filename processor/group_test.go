@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,5 +199,46 @@ func TestPositionsInverted(t *testing.T) {
 	w.await("the second", func() bool { return len(w.numbers()) >= 2 })
 	if got := w.numbers(); got[0] != 1 || got[1] != 2 {
 		t.Errorf("handled %v", got)
+	}
+}
+
+// silent is a database that does not answer the first reading of the log.
+type silent struct {
+	*pgxpool.Pool
+	asked atomic.Bool
+}
+
+func (s *silent) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if strings.Contains(sql, "pg_snapshot_xmin") && s.asked.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return s.Pool.Query(ctx, sql, args...)
+}
+
+// A reading that is never answered does not stop a processor for its term.
+func TestReadingThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	database := &silent{Pool: w.pool}
+	group, err := processor.NewGroup(w.node("a", tenure.Config{Lease: time.Second}), tenure.NamedRole("views"), database, processor.GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill, HandleTimeout: 100 * time.Millisecond, PollInterval: 10 * time.Millisecond}
+	if err := group.Add(config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- group.Run(ctx) }()
+	w.await("the event", func() bool { return len(w.numbers()) == 1 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !database.asked.Load() {
+		t.Error("every reading was answered")
 	}
 }

@@ -62,13 +62,15 @@ func (l *loop) run(ctx context.Context) {
 	for begun := false; !l.over(ctx); {
 		var next time.Duration
 		var err error
+		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.window())
 		if !begun {
-			err = l.begin(ctx)
+			err = l.begin(limited)
 			begun = err == nil
 		}
 		if begun {
-			next, err = l.step(ctx)
+			next, err = l.step(limited)
 		}
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -88,9 +90,11 @@ func (l *loop) run(ctx context.Context) {
 		}
 	}
 	if ctx.Err() == nil {
-		err := l.save(ctx)
+		limited, cancel := context.WithTimeout(ctx, l.window())
+		defer cancel()
+		err := l.save(limited)
 		if err == nil {
-			err = l.setBusy(ctx, false)
+			err = l.setBusy(limited, false)
 		}
 		if err != nil {
 			l.log.Warn("saving the progress at the end of the term failed", "error", err)

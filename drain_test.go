@@ -419,3 +419,30 @@ func TestCloseDuringADrain(t *testing.T) {
 		wantError(t, "Drain when closed", node.Drain(t.Context(), nil), tenure.ErrClosed)
 	})
 }
+
+// A registry that does not answer keeps nobody in work who is to stop.
+func TestDrainWithASilentRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		term, err := e.WaitForLeadership(t.Context())
+		wantError(t, "WaitForLeadership", err, nil)
+		resume := make(chan struct{})
+		db.change(func(r *registry) {
+			r.onDescribe = func() error {
+				<-resume
+				return nil
+			}
+		})
+		begun := time.Now()
+		drained := drain(t.Context(), node)
+		<-term.Context().Done()
+		want(t, "work ends after", time.Since(begun), node.Timing().RefreshInterval)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		close(resume)
+		wantError(t, "Drain", <-drained, nil)
+	})
+}

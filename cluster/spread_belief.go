@@ -81,8 +81,8 @@ func (b *belief) window() time.Duration {
 }
 
 // hear takes note of news that are not of nodes: a role may have become vacant,
-// or be reserved for this member, for an interval. While a plan is coming true,
-// that makes most of the news.
+// or be reserved for this member. While a plan is coming true, that makes most of
+// the news; but a reservation lasts for one interval, and has to be seen by then.
 func (b *belief) hear(now, interval time.Duration) {
 	const (
 		grace = 50 * time.Millisecond // it may be the first news of a death
@@ -90,7 +90,7 @@ func (b *belief) hear(now, interval time.Duration) {
 	)
 	at := max(now+grace, b.readAt+busy*b.cost)
 	if !b.settled {
-		at = max(at, b.readAt+interval/4, b.changedAt+b.window())
+		at = max(at, min(now+interval/2, max(b.readAt+interval/4, b.changedAt+b.window())))
 	}
 	b.readBy(at)
 }

@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/cluster/internal/placement"
+)
+
+// A role that is reserved for a member is looked for while the reservation
+// lasts, whatever else is going on.
+func TestReservationsAreSeenInTime(t *testing.T) {
+	t.Parallel()
+	const interval = 500 * time.Millisecond
+	self := uuid.Max // its turn to look comes last
+	for _, settled := range []bool{true, false} {
+		b := belief{self: self, roles: 10000}
+		b.learn([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
+		b.settled, b.readAt = settled, time.Second
+		heard := time.Second + 10*time.Millisecond
+		b.hear(heard, interval)
+		if b.nextRead >= heard+interval {
+			t.Errorf("settled %t: heard at %v, looks at %v", settled, heard, b.nextRead)
+		}
+	}
+}

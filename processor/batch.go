@@ -115,9 +115,12 @@ func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error
 
 // failed records a failure, or gives an event up.
 func (l *loop) failed(ctx context.Context, events []Event, failure error) error {
-	l.single, l.until, l.known = true, events[len(events)-1].Cursor, false
+	l.known = false
+	if !errors.Is(failure, ErrUnavailable) {
+		l.single, l.until = true, events[len(events)-1].Cursor
+	}
 	attempts := l.state.errors + 1
-	exhausted := attempts >= l.config.MaxAttempts
+	exhausted := l.blame(len(events), failure)
 	l.log.Warn("a batch failed", "events", len(events), "first", events[0].Cursor, "attempt", attempts, "error", failure)
 	if exhausted && l.config.Poison == DeadLetter && len(events) == 1 {
 		return l.bury(ctx, events[0], attempts, failure)

@@ -28,6 +28,7 @@ type loop struct {
 	busy   bool   // the database knows that a batch may be in flight
 	single bool   // one event at a time, to find the one that fails
 	until  Cursor // the end of the batch that failed
+	blamed int    // attempts that failed in a row by the fault of an event
 	unsaved
 }
 

@@ -1,0 +1,61 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// While something that a handler needs is out of order, attempts go on, and none
+// of them counts against an event.
+func TestUnavailableIsNoEventsFault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	var calls, taken atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", MaxAttempts: 2, Poison: processor.DeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			if calls.Add(1) <= 10 {
+				return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
+			}
+			taken.Add(int64(len(batch)))
+			return len(batch), nil
+		},
+	})
+	w.await("both events", func() bool { return taken.Load() == 2 })
+}
+
+// An event that can never be handled is given up at the first attempt with it
+// alone, and no other with it.
+func TestPoisonIsGivenUpAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	var attempts atomic.Int64
+	var taken atomic.Value
+	taken.Store("")
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", MaxAttempts: 100, Poison: processor.DeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			if slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
+				attempts.Add(1)
+				return 0, fmt.Errorf("%w: nobody wants it", processor.ErrPoison)
+			}
+			for _, e := range batch {
+				taken.Store(taken.Load().(string) + string(e.Data))
+			}
+			return len(batch), nil
+		},
+	})
+	w.await("the others", func() bool { return taken.Load() == "13" })
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("%d attempts, want one in its batch and one alone", n)
+	}
+}

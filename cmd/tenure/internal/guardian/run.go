@@ -27,12 +27,13 @@ type Seat interface {
 }
 
 // Command says what to run and how it ends. All fields are required, but for
-// Stdin and Signals.
+// Stdin, Stderr and Signals.
 type Command struct {
-	Path  string   // of its file
-	Args  []string // from the zeroth
-	Env   []string
-	Stdin *os.File // nil: nothing to read
+	Path   string   // of its file
+	Args   []string // from the zeroth
+	Env    []string
+	Stdin  *os.File // nil: nothing to read
+	Stderr *os.File // nil: this program's
 
 	// Grace is how long the command has to end, from the request to the kill,
 	// and how long before the end of trust it is asked.

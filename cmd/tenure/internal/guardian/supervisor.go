@@ -44,8 +44,7 @@ type supervisor struct {
 // Run runs a command under a guardian and returns when neither the command nor
 // any descendant of it lives. It ends them politely when the seat is stopping,
 // and at once when the seat's context ends. If nothing was started, the error
-// matches [ErrNotStarted]; there is no other. One command at a time may run in a
-// process.
+// matches [ErrNotStarted]; there is no other. Several commands may run at once.
 func Run(seat Seat, command Command) (End, error) {
 	s := &supervisor{seat: seat, command: command, reports: make(chan report), exited: make(chan struct{})}
 	if err := s.start(); err != nil {
@@ -81,7 +80,6 @@ func (s *supervisor) start() error {
 		return err
 	}
 	s.control = control
-	s.foreign = children(os.Getpid())
 	s.process = &exec.Cmd{
 		Path: program, Args: append([]string{os.Args[0], CommandName, s.command.Path}, s.command.Args...), Env: s.command.Env,
 		Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{far},
@@ -90,7 +88,15 @@ func (s *supervisor) start() error {
 	if s.command.Stdin != nil {
 		s.process.Stdin = s.command.Stdin
 	}
-	err = s.process.Start()
+	if s.command.Stderr != nil {
+		s.process.Stderr = s.command.Stderr
+	}
+	s.foreign, err = living.add(func() (int, error) {
+		if err := s.process.Start(); err != nil {
+			return 0, err
+		}
+		return s.process.Process.Pid, nil
+	})
 	_ = far.Close()
 	if err != nil {
 		_ = control.Close()
@@ -106,6 +112,7 @@ func (s *supervisor) start() error {
 	if err != nil {
 		s.killGuardian()
 		_ = s.process.Wait() // it was killed
+		living.remove(s.process.Process.Pid)
 		_ = control.Close()
 		return fmt.Errorf("telling the guardian to begin: %w", err)
 	}
@@ -153,6 +160,7 @@ func (s *supervisor) supervise() {
 	}
 	_ = s.control.Close()
 	<-s.exited
+	living.remove(s.process.Process.Pid)
 }
 
 func (s *supervisor) note(r report) {
@@ -228,11 +236,11 @@ func (s *supervisor) killGuardian() {
 // killOrphans kills what a killed guardian has left, until none of it lives.
 func (s *supervisor) killOrphans() {
 	start := now()
-	for pause, warned := firstKillPause, false; !killOrphans(s.foreign); pause = min(2*pause, lastKillPause) {
+	for pause, warned := firstKillPause, false; !living.killOrphans(s.foreign); pause = min(2*pause, lastKillPause) {
 		if !warned && now().sub(start) > orphanWarning {
 			warned = true
 			s.command.Logger.Error("processes of the command cannot be killed; the role is not released before they have ended",
-				"processes", descendants(os.Getpid(), s.foreign))
+				"processes", living.orphans(s.foreign))
 		}
 		time.Sleep(pause)
 	}

@@ -80,7 +80,8 @@ func begin(t *testing.T, seat *fakeSeat, script string, changes ...func(*Command
 	r := &run{t: t, seat: seat, folder: t.TempDir(), ended: make(chan struct{})}
 	started := make(chan int, 1)
 	command := Command{
-		Path: "/bin/sh", Args: []string{"sh", "-c", "cd " + r.folder + " && { " + script + "\n}"}, Env: os.Environ(),
+		Path: "/bin/sh", Args: []string{"sh", "-c", "cd " + r.folder + " && { " + script + "\n}"},
+		Env:   append(os.Environ(), "GORACE=atexit_sleep_ms=0"), // a guardian with the race detector would sleep before it ends
 		Grace: 500 * time.Millisecond, Lead: 100 * time.Millisecond, Refresh: 100 * time.Millisecond,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
 		Started:    func(pid int) { started <- pid },

@@ -44,7 +44,7 @@ func TestSeveral(t *testing.T) {
 // TestManyBeginWhileOneIsKilled: a guardian that is just being started is no
 // orphan of another.
 func TestManyBeginWhileOneIsKilled(t *testing.T) {
-	for range 20 {
+	for range 10 {
 		victim := begin(t, newSeat(t, time.Hour), `sleep 60; :`)
 		guardian, err := parentOf(victim.pid)
 		if err != nil {

@@ -172,6 +172,7 @@ type Release struct {
 	Role   Role
 	Term   int64 // 0 if the term has not begun
 	Reason EndReason
+	By     string // who asked for it, if that is known
 	// For reserves the role for this node until ReserveFor has passed.
 	For        uuid.UUID
 	ReserveFor time.Duration

@@ -56,9 +56,9 @@ func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*E
 	var leaving []*Term
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
-			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, errDraining), uuid.Nil)
+			e.beginStepDown(ending{reason: EndSteppedDown, cause: because(ErrSteppedDown, errDraining)})
 		} else {
-			e.beginStepDown(EndHandedOver, because(ErrHandedOver, errDraining), target)
+			e.beginStepDown(ending{reason: EndHandedOver, cause: because(ErrHandedOver, errDraining), target: target})
 		}
 		if e.term != nil {
 			leaving = append(leaving, e.term)

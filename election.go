@@ -301,14 +301,14 @@ func (e *Election) Refresh(ctx context.Context) error {
 // locked, the error matches ErrWorkRunning, and the release follows when the
 // work returns.
 func (e *Election) StepDown(ctx context.Context) error {
-	return e.stepDown(ctx, EndResigned, ErrSteppedDown, uuid.Nil)
+	return e.stepDown(ctx, ending{reason: EndResigned, cause: ErrSteppedDown})
 }
 
 // HandOver is StepDown in favour of another node: the role is reserved for it
 // for one CheckInterval. A target that does not take it in that time loses the
 // privilege.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
-	return e.stepDown(ctx, EndHandedOver, ErrHandedOver, target)
+	return e.stepDown(ctx, ending{reason: EndHandedOver, cause: ErrHandedOver, target: target})
 }
 
 // ForceStepDown is StepDown, but when the context ends first it cuts the node's
@@ -332,7 +332,7 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	return nil
 }
 
-func (e *Election) stepDown(ctx context.Context, reason EndReason, cause error, target uuid.UUID) error {
+func (e *Election) stepDown(ctx context.Context, why ending) error {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -340,7 +340,7 @@ func (e *Election) stepDown(ctx context.Context, reason EndReason, cause error, 
 	if term == nil || !term.resigning && e.State() != Leading {
 		return ErrNotLeader
 	}
-	e.beginStepDown(reason, cause, target)
+	e.beginStepDown(why)
 	return e.awaitRelease(ctx, term, "stepping down from")
 }
 
@@ -365,13 +365,13 @@ func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) e
 
 // beginStepDown starts the release of the present term, once. Under the node's
 // mutex.
-func (e *Election) beginStepDown(reason EndReason, cause error, target uuid.UUID) {
+func (e *Election) beginStepDown(why ending) {
 	if e.State() != Leading {
 		return
 	}
 	e.stepping = true
 	e.step(fsm.ReleaseRequested, e.term, nil)
-	e.term.stop(reason, cause, target)
+	e.term.stop(why)
 }
 
 // requestStop makes the election stop, once. Under the node's mutex.
@@ -381,7 +381,7 @@ func (e *Election) requestStop(reason EndReason, cause error) {
 	case Leading:
 		e.stopping = true
 		e.step(fsm.StopRequested, e.term, nil)
-		e.term.stop(reason, cause, uuid.Nil)
+		e.term.stop(ending{reason: reason, cause: cause})
 	case Releasing:
 		e.stopping, e.stepping = true, false
 	default:

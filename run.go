@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/google/uuid"
 )
 
 // Work is what a leader does. Its context is cancelled when trust in the term
@@ -67,7 +65,7 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 		e.post(Event{Kind: EventError, Term: term, Err: fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)})
 	}
 	if early {
-		e.beginStepDown(EndResigned, ErrResigned, uuid.Nil)
+		e.beginStepDown(ending{reason: EndResigned, cause: ErrResigned})
 	}
 	return early
 }
@@ -149,7 +147,7 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 		if campaign {
 			e.requestStop(EndResigned, ErrResigned)
 		} else {
-			e.beginStepDown(EndResigned, ErrResigned, uuid.Nil)
+			e.beginStepDown(ending{reason: EndResigned, cause: ErrResigned})
 		}
 	}
 	n.mu.Unlock()

@@ -397,9 +397,9 @@ func (s *session) release() error {
 	for i, r := range s.releasing {
 		batch[i] = Release{Role: r.election.role, Term: r.number, Reason: EndResigned}
 		if t := r.term; t != nil {
-			batch[i].Reason = t.reason
-			if t.reason == EndHandedOver {
-				batch[i].For, batch[i].ReserveFor = t.target, n.cfg.CheckInterval
+			batch[i].Reason, batch[i].By = t.ending.reason, t.ending.by
+			if t.ending.reason == EndHandedOver {
+				batch[i].For, batch[i].ReserveFor = t.ending.target, n.cfg.CheckInterval
 			}
 		}
 	}
@@ -452,9 +452,9 @@ func (s *session) requests() error {
 		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
 		switch {
 		case r.Kind == RequestStepDown:
-			e.beginStepDown(EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target)
+			e.beginStepDown(ending{EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target, r.By})
 		case r.Kind == RequestHandOver && r.Target != n.id:
-			e.beginStepDown(EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target)
+			e.beginStepDown(ending{EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target, r.By})
 		}
 	}
 	return nil

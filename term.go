@@ -32,9 +32,7 @@ type Term struct {
 
 	// Under the node's mutex.
 	resigning  bool
-	reason     EndReason
-	cause      error // why it is being given up
-	target     uuid.UUID
+	ending     ending // why it is being given up
 	stopTimer  func() bool
 	queued     bool  // handed to the session for release, or gone with it
 	releaseErr error // set before released is closed
@@ -45,6 +43,14 @@ type Term struct {
 		body   bool // the function of Run, or the holder of a Campaign
 		closed bool // no new guards
 	}
+}
+
+// ending is why a term is given up, in whose favour, and who asked for it.
+type ending struct {
+	reason EndReason
+	cause  error
+	target uuid.UUID
+	by     string
 }
 
 // Role returns the role.
@@ -195,11 +201,11 @@ func (t *Term) settle() {
 }
 
 // stop asks the term to end. Under the node's mutex.
-func (t *Term) stop(reason EndReason, cause error, target uuid.UUID) {
+func (t *Term) stop(why ending) {
 	if t.resigning {
 		return
 	}
-	t.resigning, t.reason, t.cause, t.target = true, reason, cause, target
+	t.resigning, t.ending = true, why
 	t.work.Lock()
 	t.work.closed = true
 	t.work.Unlock()
@@ -211,7 +217,7 @@ func (t *Term) stop(reason EndReason, cause error, target uuid.UUID) {
 		if !t.queued {
 			n.log.Warn("work in flight did not finish in time: its context is cancelled",
 				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
-			t.end(t.cause)
+			t.end(t.ending.cause)
 		}
 	})
 	t.advance()
@@ -236,7 +242,7 @@ func (t *Term) advance() {
 	some, polite := t.running()
 	if !t.over.Load() {
 		if t.resigning && !polite {
-			t.end(t.cause)
+			t.end(t.ending.cause)
 		}
 		return
 	}

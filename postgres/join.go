@@ -59,6 +59,7 @@ SET incarnation = excluded.incarnation,
     version = excluded.version,
     spreads = excluded.spreads,
     watching = true,
+    died_at = NULL,
     last_heartbeat = clock_timestamp()`
 
 	// Nodes that died long ago, and requests that this node did not live to see.

@@ -195,7 +195,7 @@ const (
 	markDead = `
 WITH dead AS (
     UPDATE {nodes} n
-    SET status = 'dead'
+    SET status = 'dead', died_at = clock_timestamp()
     WHERE status <> 'dead'
         AND last_heartbeat < clock_timestamp() - greatest($1, lease_ms) * interval '1 millisecond'
     RETURNING id

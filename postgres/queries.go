@@ -77,8 +77,8 @@ ON CONFLICT DO NOTHING`,
 	stmtRoleKeys: `
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 
-	// Closes the terms that their holders left open, and says of every role
-	// what its row was like. The rows are locked before they are read, and
+	// Closes the terms that their holders left open, as of when their node was
+	// found dead if it was, and says of every role what its row was like. The rows are locked before they are read, and
 	// skipped if that is not possible: the end of a term may just be being
 	// committed. It is committed on its own, so that
 	// a stream of fenced transactions of the old term ends; it need not be
@@ -91,17 +91,16 @@ WITH durability AS MATERIALIZED (
     SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
-    SET ended_at = clock_timestamp(),
+    SET ended_at = coalesce(n.died_at, clock_timestamp()),
         end_reason = CASE
             WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
-            WHEN (
-                SELECT n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= clock_timestamp()
-                FROM {nodes} n
-                WHERE n.id = t.node_id AND n.incarnation = t.incarnation
-            ) THEN 'lease_expired'
+            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, clock_timestamp())
+            THEN 'lease_expired'
             ELSE 'crashed'
         END
-    FROM previous p, unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
+    FROM previous p
+    LEFT JOIN {nodes} n ON n.id = p.node_id AND n.incarnation = p.incarnation,
+        unnest($1::text[], $2::text[]) AS c(role, lock_key), durability
     WHERE t.role = p.role AND p.role = c.role AND p.lock_key = c.lock_key AND p.ended_at IS NULL AND p.term > 0
     RETURNING t.role, t.end_reason
 )
@@ -126,8 +125,17 @@ LEFT JOIN closed ON closed.role = p.role`,
 	// replica may have lost the last terms.
 	stmtBegin: `
 WITH previous AS MATERIALIZED (
-    SELECT *, clock_timestamp() AS now
-    FROM {terms}
+    SELECT
+        t.*,
+        now,
+        coalesce(t.ended_at, n.died_at, now) AS over_at,
+        coalesce(t.end_reason, CASE
+            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'
+            ELSE 'crashed'
+        END) AS reason
+    FROM {terms} t
+    LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+    CROSS JOIN clock_timestamp() now
     WHERE role = ANY ($1::text[])
         AND ($9::boolean
             OR (reserved_for IS NULL OR reserved_for = $3 OR reserved_until <= clock_timestamp())
@@ -135,22 +143,12 @@ WITH previous AS MATERIALIZED (
                 OR server_lineage = $7 AND server_epoch = $8
                 AND (NOT $11::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
     ORDER BY role
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF t SKIP LOCKED
 ), recorded AS (
     INSERT INTO {history}
-        (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
-    SELECT role, term, node_id, node_name, incarnation, acquired_at,
-        coalesce(ended_at, now),
-        coalesce(end_reason, CASE
-            WHEN (
-                SELECT n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= clock_timestamp()
-                FROM {nodes} n
-                WHERE n.id = p.node_id AND n.incarnation = p.incarnation
-            ) THEN 'lease_expired'
-            ELSE 'crashed'
-        END),
-        vacant_ms
-    FROM previous p
+        (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms)
+    SELECT role, term, node_id, node_name, incarnation, acquired_at, over_at, reason, ended_by, vacant_ms
+    FROM previous
     WHERE term > 0
     ON CONFLICT (role, term) DO NOTHING
 )
@@ -164,12 +162,13 @@ SET term = CASE
     node_name = $4,
     incarnation = $5,
     lease_ms = $6,
-    acquired_at = greatest(previous.now, previous.ended_at),
+    acquired_at = greatest(previous.now, previous.over_at),
     ended_at = NULL,
     end_reason = NULL,
+    ended_by = '',
     vacant_ms = CASE
-        WHEN previous.end_reason NOT IN ('crashed', 'lease_expired', 'server_changed')
-        THEN 1000 * extract(epoch FROM greatest(previous.now, previous.ended_at) - previous.ended_at)
+        WHEN previous.term > 0 AND previous.reason <> 'server_changed'
+        THEN 1000 * extract(epoch FROM greatest(previous.now, previous.over_at) - previous.over_at)
     END,
     server_lineage = $7,
     server_epoch = $8,
@@ -191,12 +190,13 @@ WITH durability AS MATERIALIZED (
     UPDATE {terms} t
     SET ended_at = clock_timestamp(),
         end_reason = c.reason,
+        ended_by = c.asker,
         reserved_for = c.target,
         reserved_until = CASE
             WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
         END
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[])
-            AS c(role, term, reason, target, reserve_ms),
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $11::text[])
+            AS c(role, term, reason, target, reserve_ms, asker),
         durability
     WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL
     RETURNING t.role
@@ -218,12 +218,13 @@ WITH durability AS MATERIALIZED (
 UPDATE {terms} t
 SET ended_at = clock_timestamp(),
     end_reason = c.reason,
+    ended_by = c.asker,
     reserved_for = c.target,
     reserved_until = CASE
         WHEN c.target IS NOT NULL THEN clock_timestamp() + c.reserve_ms * interval '1 millisecond'
     END
-FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[])
-        AS c(role, term, reason, target, reserve_ms),
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::uuid[], $5::bigint[], $7::text[])
+        AS c(role, term, reason, target, reserve_ms, asker),
     durability
 WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL`,
 
@@ -337,7 +338,7 @@ SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5, $6)
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), dead AS (
-    UPDATE {nodes} n SET status = 'dead' FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
+    UPDATE {nodes} n SET status = 'dead', died_at = clock_timestamp() FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
     RETURNING n.id, n.name
 ), forgotten AS (
     DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
@@ -396,8 +397,8 @@ var (
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
 		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
-		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil}},
-		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, ""}},
+		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
+		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
 		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0}},

@@ -13,6 +13,7 @@ import (
 type resignation struct {
 	seats          []*seat // all, also those without a term
 	roles, reasons []string
+	askers         []string
 	terms, reserve []int64
 	targets        []*uuid.UUID
 }
@@ -35,6 +36,7 @@ func (s *session) resignation(releases []tenure.Release) resignation {
 		all.roles, all.terms = append(all.roles, seat.role.Name()), append(all.terms, seat.term)
 		all.reasons = append(all.reasons, string(r.Reason))
 		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.ReserveFor.Milliseconds())
+		all.askers = append(all.askers, r.By)
 	}
 	return all
 }
@@ -60,7 +62,7 @@ func (s *session) Release(releases []tenure.Release) error {
 		}
 		return err
 	}, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID,
-		keys.single, keys.a, keys.b, s.backend.names.channel())
+		keys.single, keys.a, keys.b, s.backend.names.channel(), all.askers)
 	switch {
 	case lostOnly(err) != nil:
 		return err
@@ -78,7 +80,7 @@ func (s *session) Release(releases []tenure.Release) error {
 // may have freed locks.
 func (s *session) releaseInSteps(all resignation) error {
 	if len(all.roles) > 0 {
-		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID)
+		err := s.query(stmtEnd, nil, all.roles, all.terms, all.reasons, all.targets, all.reserve, s.opening.Node.ID, all.askers)
 		if lost := lostOnly(err); lost != nil {
 			return lost
 		}

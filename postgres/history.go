@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// HistoryQuery says which part of the history is wanted. The zero value is the
+// newest of everything.
+type HistoryQuery struct {
+	Role         string    // of terms only; default all
+	Node         uuid.UUID // default all
+	Since, Until time.Time // what was going on in between; default without bound
+	Limit        int       // default 1,000
+}
+
+// TermRecord is a term that was, or that goes on.
+type TermRecord struct {
+	Role        string
+	Term        int64
+	Node        uuid.UUID
+	NodeName    string
+	Incarnation int32
+	Began       time.Time
+	// Ended is zero while the term goes on. The end of one whose node crashed or
+	// fell silent is when that was noticed.
+	Ended  time.Time
+	Reason tenure.EndReason // empty while the term goes on
+	By     string           // who asked for the end, if somebody did
+	// Vacant is for how long nobody had led the role when the term began, or
+	// negative if that is not known: it was the first term, or the server had
+	// changed.
+	Vacant time.Duration
+}
+
+// NodeRecord is a change of a node's status, or of its session.
+type NodeRecord struct {
+	At          time.Time
+	Node        uuid.UUID
+	NodeName    string
+	Incarnation int32
+	Status      string // joining, active, draining, dead, or left: it is gone
+	Previous    string // empty if the node came
+}
+
+// The last term of a role is in its own row. One that its node left open is over
+// when the node was found dead.
+const readHistory = `
+SELECT *
+FROM (
+    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms
+    FROM {history}
+    WHERE ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
+    UNION ALL
+    SELECT t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at,
+        coalesce(t.ended_at, n.died_at),
+        coalesce(t.end_reason, CASE
+            WHEN n.died_at IS NULL THEN ''
+            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= n.died_at THEN 'lease_expired'
+            ELSE 'crashed'
+        END),
+        t.ended_by,
+        t.vacant_ms
+    FROM {terms} t
+    LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+    WHERE t.term > 0 AND ($1 = '' OR t.role = $1)
+) terms
+WHERE ($2::uuid IS NULL OR node_id = $2)
+    AND ($3::timestamptz IS NULL OR ended_at IS NULL OR ended_at >= $3)
+    AND ($4::timestamptz IS NULL OR acquired_at <= $4)
+ORDER BY acquired_at DESC, role COLLATE "C", term DESC
+LIMIT $5`
+
+const readNodeHistory = `
+SELECT at, node_id, node_name, incarnation, status, previous
+FROM {node_history}
+WHERE ($1::uuid IS NULL OR node_id = $1)
+    AND ($2::timestamptz IS NULL OR at >= $2)
+    AND ($3::timestamptz IS NULL OR at <= $3)
+ORDER BY at DESC, id DESC
+LIMIT $4`
+
+// History returns terms, those that began last first.
+func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord, error) {
+	return readRecords(ctx, b, "read the history of terms", readHistory, func(row pgx.CollectableRow) (TermRecord, error) {
+		var (
+			r      TermRecord
+			ended  *time.Time
+			vacant *float64
+		)
+		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant)
+		if ended != nil {
+			r.Ended = *ended
+		}
+		r.Vacant = -1
+		if vacant != nil {
+			r.Vacant = fromMilliseconds(*vacant)
+		}
+		return r, err
+	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit())
+}
+
+// NodeHistory returns what became of nodes, the last change first.
+func (b *Backend) NodeHistory(ctx context.Context, query HistoryQuery) ([]NodeRecord, error) {
+	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (NodeRecord, error) {
+		var r NodeRecord
+		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous)
+		return r, err
+	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit())
+}
+
+func (q HistoryQuery) limit() int { return cmp.Or(q.Limit, 1000) }
+
+func readRecords[R any](ctx context.Context, b *Backend, doing, sql string, scan pgx.RowToFunc[R], args ...any) ([]R, error) {
+	var records []R
+	err := b.reader.ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, b.names.sql(sql), args...)
+		if err == nil {
+			records, err = pgx.CollectRows(rows, scan)
+		}
+		return err
+	})
+	return records, err
+}
+
+// orNull returns nothing for a value that is not set.
+func orNull[T comparable](value T) *T {
+	var none T
+	if value == none {
+		return nil
+	}
+	return &value
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const historyLong = `Show who led what, from when to when, how each term ended and for how long the
+role had been vacant before it; the newest first. With --nodes it shows instead
+what became of the nodes.
+
+ENDED is empty while the term goes on. REASON is resigned, stepped_down,
+handed_over or shutdown where the leader ended the term; crashed or lease_expired
+where others found it ended, and then ENDED is when they did; or server_changed.
+VACANT is "-" where it cannot be known: before a role's first term, and where the
+server had changed.`
+
+const historyExample = `  tenure history --role scheduler --since 24h
+  tenure history --nodes --node api-1 -o json`
+
+// historyCommand shows what was.
+type historyCommand struct {
+	out          *output
+	database     databaseFlags
+	role, node   string
+	since, until moment
+	limit        int
+	nodes        bool
+}
+
+func newHistory(out *output) *cobra.Command {
+	c := &historyCommand{out: out}
+	cmd := &cobra.Command{
+		Use: "history", Short: "Show who led what and when", Long: historyLong, Example: historyExample, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.role, "role", "", "show the terms of this role only")
+	flags.StringVar(&c.node, "node", "", "show what concerns this node only: its id, the beginning of that, or its name")
+	flags.Var(&c.since, "since", "show what was going on since then: a time, or how long ago")
+	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
+	flags.IntVarP(&c.limit, "limit", "n", 100, "show so many lines at most")
+	flags.BoolVar(&c.nodes, "nodes", false, "show the changes of nodes")
+	c.database.register(flags)
+	return cmd
+}
+
+// historyRecord is the answer as it is printed.
+type historyRecord struct {
+	Terms []termRecord `json:"terms"`
+}
+
+type termRecord struct {
+	Role     string    `json:"role"`
+	Term     int64     `json:"term"`
+	Node     uuid.UUID `json:"node"`
+	NodeName string    `json:"node_name"`
+	Began    timestamp `json:"began_at"`
+	Ended    timestamp `json:"ended_at"` // null while the term goes on
+	Reason   string    `json:"end_reason"`
+	By       string    `json:"ended_by"`
+	Vacant   *float64  `json:"vacant_ms"` // before the term; null if unknown
+}
+
+type nodeHistoryRecord struct {
+	Changes []nodeChangeRecord `json:"changes"`
+}
+
+type nodeChangeRecord struct {
+	At       timestamp `json:"at"`
+	Node     uuid.UUID `json:"node"`
+	NodeName string    `json:"node_name"`
+	Status   string    `json:"status"`
+	Previous string    `json:"previous"`
+}
+
+func (c *historyCommand) run(ctx context.Context) error {
+	switch {
+	case c.limit < 1:
+		return usage("--limit is %d; the least is 1", c.limit)
+	case c.nodes && c.role != "":
+		return usage("--role is about terms, --nodes about nodes: give one of them")
+	}
+	now := time.Now()
+	query := postgres.HistoryQuery{Role: c.role, Since: c.since.before(now), Until: c.until.before(now), Limit: c.limit}
+	if !query.Until.IsZero() && query.Until.Before(query.Since) {
+		return usage("--until is before --since")
+	}
+	backend, err := c.database.registry(ctx)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	if query.Node, err = c.findNode(ctx, backend); err != nil {
+		return err
+	}
+	if c.nodes {
+		return c.printNodes(ctx, backend, query)
+	}
+	return c.printTerms(ctx, backend, query)
+}
+
+// findNode returns the id of the node that is meant. One that the registry has
+// forgotten can still be named by its id.
+func (c *historyCommand) findNode(ctx context.Context, backend *postgres.Backend) (uuid.UUID, error) {
+	if c.node == "" {
+		return uuid.Nil, nil
+	}
+	if id, err := uuid.Parse(c.node); err == nil {
+		return id, nil
+	}
+	found, err := roster.Read(ctx, backend)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	member, err := findMember(found, c.node, roster.Alive)
+	return member.ID, err
+}
+
+func (c *historyCommand) printTerms(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {
+	terms, err := backend.History(ctx, query)
+	if err != nil {
+		return err
+	}
+	record := historyRecord{Terms: make([]termRecord, len(terms))}
+	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
+	now := time.Now()
+	for i, t := range terms {
+		r := termRecord{
+			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: timestamp(t.Began), Ended: timestamp(t.Ended),
+			Reason: string(t.Reason), By: t.By,
+		}
+		vacant := "-"
+		if t.Vacant >= 0 {
+			ms := float64(t.Vacant) / float64(time.Millisecond)
+			r.Vacant, vacant = &ms, t.Vacant.Round(100*time.Microsecond).String()
+		}
+		record.Terms[i] = r
+		lasted := now.Sub(t.Began)
+		if !t.Ended.IsZero() {
+			lasted = t.Ended.Sub(t.Began)
+		}
+		rows = append(rows, []string{
+			t.Role, strconv.FormatInt(t.Term, 10), t.NodeName, shortTime(t.Began), shortTime(t.Ended),
+			lasted.Round(time.Millisecond).String(), orDash(string(t.Reason)), orDash(t.By), vacant,
+		})
+	}
+	return c.out.printTable(record, rows)
+}
+
+func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {
+	changes, err := backend.NodeHistory(ctx, query)
+	if err != nil {
+		return err
+	}
+	record := nodeHistoryRecord{Changes: make([]nodeChangeRecord, len(changes))}
+	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE"}}
+	for i, n := range changes {
+		record.Changes[i] = nodeChangeRecord{
+			At: timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous,
+		}
+		rows = append(rows, []string{shortTime(n.At), n.NodeName, n.Node.String(), n.Status, orDash(n.Previous)})
+	}
+	return c.out.printTable(record, rows)
+}

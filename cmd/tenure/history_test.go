@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// TestHistory: each term is shown with its end, and each change of a node.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--name", "one")
+	one.await("acquired")
+	two := place.run(t, "--role", "billing", "--name", "two")
+	two.await("acquire_failed")
+	place.stepDown(t)
+	two.await("acquired")
+	two.signal(syscall.SIGKILL)
+	one.await("acquired")
+
+	var seen historyRecord
+	invoke(t, place.with("history", "-o", "json", "--since", "1h")...).want(t, exitDone).decode(t, &seen)
+	if len(seen.Terms) != 3 {
+		t.Fatalf("%+v; want three terms", seen.Terms)
+	}
+	for i, want := range []termRecord{
+		{Term: 3, NodeName: "one"},
+		{Term: 2, NodeName: "two", Reason: string(tenure.EndCrashed)},
+		{Term: 1, NodeName: "one", Reason: string(tenure.EndSteppedDown)},
+	} {
+		got := seen.Terms[i]
+		if got.Role != "billing" || got.Term != want.Term || got.NodeName != want.NodeName || got.Reason != want.Reason ||
+			time.Time(got.Ended).IsZero() != (i == 0) || (got.Vacant == nil) != (i == 2) {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+	}
+	if seen.Terms[2].By == "" {
+		t.Error("it is not told who asked for the step-down")
+	}
+
+	var changes nodeHistoryRecord
+	invoke(t, place.with("history", "--nodes", "--node", seen.Terms[1].Node.String(), "-o", "json")...).want(t, exitDone).decode(t, &changes)
+	if n := len(changes.Changes); n < 2 || changes.Changes[0].Status != "dead" || changes.Changes[n-1].Previous != "" {
+		t.Errorf("%+v; want them to end in death", changes.Changes)
+	}
+	text := invoke(t, place.with("history", "--role", "billing", "--node", "one", "-n", "1")...).want(t, exitDone).stdout
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "billing") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestHistoryRefuses bad input in one line.
+func TestHistoryRefuses(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	for arguments, want := range map[string]string{
+		"--limit 0":              "the least is 1",
+		"--since yesterday":      "a time is written like",
+		"--since 1h --until 2h":  "--until is before --since",
+		"--nodes --role billing": "give one of them",
+	} {
+		got := invoke(t, place.with(append([]string{"history"}, strings.Fields(arguments)...)...)...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: %q; want it to say %q", arguments, got.stderr, want)
+		}
+	}
+}

@@ -58,6 +58,18 @@ var workPrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{runs}"},
 }
 
+// compactionPrivileges are those of the database user that keeps the history
+// short, beyond those of an application.
+var compactionPrivileges = []privilege{
+	{"SELECT, DELETE", "TABLE", "{history}"},
+	{"SELECT, DELETE", "TABLE", "{node_history}"},
+	{"SELECT, DELETE", "TABLE", "{runs}"},
+	{"SELECT, DELETE", "TABLE", "{changes}"},
+	{"SELECT, INSERT, UPDATE", "TABLE", "{term_days}"},
+	{"SELECT, INSERT, UPDATE", "TABLE", "{node_days}"},
+	{"SELECT, INSERT, UPDATE", "TABLE", "{run_days}"},
+}
+
 // Grants returns the GRANT statements for a database user under which nodes run
 // and which does not own the schema.
 func (b *Backend) Grants(user string) string { return b.grants(nodePrivileges, user) }
@@ -73,6 +85,12 @@ func (b *Backend) ApplicationGrants(user string) string {
 // processors, schedules and the event log use.
 func (b *Backend) WorkGrants(user string) string {
 	return b.grants(append(slices.Clone(applicationPrivileges), workPrivileges...), user)
+}
+
+// CompactionGrants returns the GRANT statements for the database user of the pool
+// that package retention uses.
+func (b *Backend) CompactionGrants(user string) string {
+	return b.grants(append(slices.Clone(applicationPrivileges), compactionPrivileges...), user)
 }
 
 func (b *Backend) grants(privileges []privilege, user string) string {

@@ -1,3 +1,6 @@
+DROP TABLE {run_days};
+DROP TABLE {node_days};
+DROP TABLE {term_days};
 DROP TRIGGER "{prefix}record_status" ON {nodes};
 DROP TRIGGER "{prefix}record_coming_and_going" ON {nodes};
 DROP FUNCTION {record_node}();

@@ -1,0 +1,158 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retention"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// patience is how long a test waits for what must happen soon.
+const patience = 30 * time.Second
+
+// site is an installation with a node.
+type site struct {
+	*testing.T
+	backend *postgres.Backend
+	pool    *pgxpool.Pool
+	node    *tenure.Node
+}
+
+func newSite(t *testing.T) site {
+	t.Helper()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(backend.Close)
+	pool, err := pgxpool.New(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	node, err := tenure.Open(t.Context(), backend, tenure.Config{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := node.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return site{t, backend, pool, node}
+}
+
+func (s site) exec(sql string) {
+	s.Helper()
+	if _, err := s.pool.Exec(s.Context(), s.backend.SQL(sql)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s site) count(sql string) (n int) {
+	s.Helper()
+	if err := s.pool.QueryRow(s.Context(), s.backend.SQL(sql)).Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// Old rows become sums of their days, over several batches; young ones, runs
+// that go on, and the present terms stay.
+func TestOldRowsAreFolded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.exec(`
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
+SELECT 'billing', n, gen_random_uuid(), 'a', 1, ended - interval '1 minute', ended,
+    CASE WHEN n % 5 = 0 THEN 'crashed' ELSE 'resigned' END, CASE WHEN n > 1 THEN n END
+FROM (SELECT n, timestamptz '2026-01-01 12:00Z' + n * interval '1 hour' AS ended FROM generate_series(1, 250) n) terms`)
+	s.exec(`
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
+VALUES ('billing', 1000, gen_random_uuid(), 'a', 1, now() - interval '1 minute', now(), 'resigned', 0)`)
+	s.exec(`
+INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
+OVERRIDING SYSTEM VALUE
+SELECT timestamptz '2026-01-01 12:00Z', gen_random_uuid(), 'a', 1, unnest(ARRAY['active', 'draining', 'dead', 'left']), unnest(ARRAY['', 'active', 'draining', 'active'])`)
+	s.exec(`
+INSERT INTO {runs} (schedule, scheduled_for, state, ticks, claimed_at, started_at, ended_at)
+SELECT 'invoices', at, state, ticks, at, at, at + interval '2 seconds'
+FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRAY[1, 1, 1, 7, 1]) WITH ORDINALITY AS r(state, ticks, n),
+    LATERAL (SELECT timestamptz '2026-01-01 12:00Z' + n * interval '1 minute' AS at) times`)
+
+	compactor, err := retention.New(s.node, s.pool, retention.Config{Keep: 30 * 24 * time.Hour, BatchSize: 40, Pause: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- compactor.Run(ctx) }()
+	for deadline := time.Now().Add(patience); s.count(`SELECT count(*) FROM {history} WHERE ended_at < '2026-06-01'`) > 0 ||
+		s.count(`SELECT count(*) FROM {runs}`) > 1 || s.count(`SELECT count(*) FROM {node_history} WHERE at < '2026-06-01'`) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("old rows are left")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for what, c := range map[string]struct {
+		sql  string
+		want int
+	}{
+		"terms":           {`SELECT sum(terms) FROM {term_days} WHERE role = 'billing'`, 250},
+		"unclean ends":    {`SELECT sum(unclean) FROM {term_days}`, 50},
+		"days":            {`SELECT count(*) FROM {term_days}`, 11},
+		"minutes led":     {`SELECT sum(led_ms) / 60000 FROM {term_days}`, 250},
+		"vacancies":       {`SELECT sum(vacant_ms) FROM {term_days}`, 250*251/2 - 1},
+		"longest vacancy": {`SELECT max(longest_vacant_ms) FROM {term_days}`, 250},
+		"terms of today":  {`SELECT count(*) FROM {history} WHERE term = 1000`, 1},
+		"came":            {`SELECT came FROM {node_days}`, 1},
+		"went":            {`SELECT went FROM {node_days}`, 1},
+		"died":            {`SELECT died FROM {node_days}`, 1},
+		"succeeded":       {`SELECT succeeded FROM {run_days}`, 1},
+		"failed":          {`SELECT failed FROM {run_days}`, 2},
+		"missed":          {`SELECT missed FROM {run_days}`, 7},
+		"running":         {`SELECT count(*) FROM {runs} WHERE state = 'running'`, 1},
+	} {
+		if got := s.count(c.sql); got != c.want {
+			t.Errorf("%s: %d; want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for name, config := range map[string]retention.Config{
+		"kept for minutes": {Keep: time.Minute}, "no rows": {BatchSize: -1}, "back in time": {Interval: -1},
+	} {
+		if _, err := retention.New(s.node, s.pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Name: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := retention.New(other, s.pool, retention.Config{}); !errors.Is(err, tenure.ErrUnsupported) {
+		t.Errorf("without PostgreSQL: %v", err)
+	}
+}

@@ -25,6 +25,7 @@ var migrations = []struct{ up, down string }{
 	{read("0002_cluster.up.sql"), read("0002_cluster.down.sql")},
 	{read("0003_work.up.sql"), read("0003_work.down.sql")},
 	{read("0004_history.up.sql"), read("0004_history.down.sql")},
+	{read("0005_samples.up.sql"), read("0005_samples.down.sql")},
 }
 
 func read(name string) string {

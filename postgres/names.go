@@ -17,7 +17,7 @@ var objects = []string{
 	"migrations", "installation", "server", "incarnations", "membership",
 	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
 	"events", "processors", "dead_letters", "changes", "schedules", "runs",
-	"node_history", "record_node", "term_days", "node_days", "run_days",
+	"node_history", "record_node", "term_days", "node_days", "run_days", "samples",
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or

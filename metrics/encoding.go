@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/exactly-one/tenure"
+)
+
+// sampleFormat is what encodeSample writes: families in the protocol buffers of
+// Prometheus, each behind its length, without their help, compressed.
+const sampleFormat int16 = 1
+
+const (
+	// maxSample bounds what a node writes every few seconds.
+	maxSample = 1 << 20
+	// maxDecoded bounds what a reader unpacks of it.
+	maxDecoded = 64 << 20
+)
+
+func encodeSample(families []*dto.MetricFamily) ([]byte, error) {
+	var body bytes.Buffer
+	packed := gzip.NewWriter(&body)
+	encoder := expfmt.NewEncoder(packed, expfmt.NewFormat(expfmt.TypeProtoDelim))
+	for _, family := range families {
+		// Others may hold the family: help is left out of another one.
+		bare := &dto.MetricFamily{Name: family.Name, Type: family.Type, Metric: family.Metric}
+		if err := encoder.Encode(bare); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", family.GetName(), err)
+		}
+	}
+	if err := packed.Close(); err != nil {
+		return nil, err
+	}
+	if body.Len() > maxSample {
+		return nil, fmt.Errorf("%w: the sample takes %d bytes and may take %d: give fewer roles series of their own, by Config.MaxRoles",
+			tenure.ErrInvalidConfig, body.Len(), maxSample)
+	}
+	return body.Bytes(), nil
+}
+
+func decodeSample(format int16, body []byte) ([]*dto.MetricFamily, error) {
+	if format != sampleFormat {
+		return nil, fmt.Errorf("the sample has format %d and this program knows format %d: use a newer release of the program", format, sampleFormat)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("decode a sample: %w", err)
+	}
+	limited := &io.LimitedReader{R: unpacked, N: maxDecoded}
+	decoder := expfmt.NewDecoder(limited, expfmt.NewFormat(expfmt.TypeProtoDelim))
+	var families []*dto.MetricFamily
+	for {
+		family := &dto.MetricFamily{}
+		err := decoder.Decode(family)
+		switch {
+		case errors.Is(err, io.EOF) && limited.N > 0:
+			return families, nil
+		case limited.N <= 0:
+			return nil, fmt.Errorf("decode a sample: it takes more than %d bytes", maxDecoded)
+		case err != nil:
+			return nil, fmt.Errorf("decode a sample: %w", err)
+		}
+		families = append(families, family)
+	}
+}

@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// ReporterConfig configures a [Reporter]. The zero value is ready to use.
+type ReporterConfig struct {
+	// Interval is the time between two samples, of which each is up to a tenth
+	// of it early or late, so that nodes that start together part. Default 10 s;
+	// at least 100 ms.
+	Interval time.Duration
+}
+
+const (
+	defaultReportInterval = 10 * time.Second
+	leastReportInterval   = 100 * time.Millisecond
+
+	// sampleRetention is for how long samples are kept: a reader that begins
+	// anew, with rates over five minutes, has what it needs.
+	sampleRetention = 10 * time.Minute
+)
+
+// Reporter writes samples of what a process measures to the database, where
+// [ReadSamples] finds those of all nodes: one statement each, which also deletes
+// old ones.
+type Reporter struct {
+	backend  *postgres.Backend
+	database postgres.Database
+	gatherer prometheus.Gatherer
+	interval time.Duration
+	node     *tenure.Node
+	log      *slog.Logger
+}
+
+// NewReporter returns a reporter for what a registry gathers in a node's
+// process. The node must be on a [postgres.Backend], and the database the one
+// that this is on; its user needs the privileges of
+// [postgres.Backend.WorkGrants]. An error matches tenure.ErrUnsupported or
+// tenure.ErrInvalidConfig.
+func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer, config ReporterConfig) (*Reporter, error) {
+	backend, ok := node.Backend().(*postgres.Backend)
+	if !ok {
+		return nil, fmt.Errorf("%w: samples are written to PostgreSQL; the node is on a %T", tenure.ErrUnsupported, node.Backend())
+	}
+	config.Interval = cmp.Or(config.Interval, defaultReportInterval)
+	if config.Interval < leastReportInterval {
+		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastReportInterval)
+	}
+	return &Reporter{backend, database, gatherer, config.Interval, node, node.Logger()}, nil
+}
+
+// Run writes a sample at once and then every interval, until the context ends,
+// and returns nil then. A sample that cannot be written is lost; the reason is
+// logged, once for as long as it lasts. No attempt takes longer than the
+// interval. Run must not run twice at once.
+func (r *Reporter) Run(ctx context.Context) error {
+	failing := false
+	for ctx.Err() == nil {
+		err := r.report(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !failing:
+			r.log.Warn("writing a sample of the metrics failed", "error", err, "again_every", r.interval)
+		case err == nil && failing:
+			r.log.Info("samples of the metrics are written again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+		case <-time.After(jitter(r.interval)):
+		}
+	}
+	return nil
+}
+
+// jitter returns a duration up to a tenth shorter or longer.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5)
+}
+
+func (r *Reporter) report(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.interval)
+	defer cancel()
+	families, err := r.gatherer.Gather()
+	if len(families) == 0 { // otherwise what could be gathered is worth writing
+		return err
+	}
+	body, encodeErr := encodeSample(families)
+	if encodeErr != nil {
+		return errors.Join(err, encodeErr)
+	}
+	_, writeErr := r.database.Exec(ctx, r.backend.SQL(writeSample),
+		r.node.ID(), r.node.Name(), sampleFormat, body, sampleRetention.Milliseconds())
+	return errors.Join(err, writeErr)
+}

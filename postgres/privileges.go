@@ -56,6 +56,7 @@ var workPrivileges = []privilege{
 	{"SELECT, INSERT, DELETE", "TABLE", "{changes}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{schedules}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{runs}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{samples}"},
 }
 
 // compactionPrivileges are those of the database user that keeps the history

@@ -17,6 +17,7 @@ type HistoryQuery struct {
 	Role         string    // of terms only; default all
 	Node         uuid.UUID // default all
 	Since, Until time.Time // what was going on in between; default without bound
+	Latest       bool      // the last term of each role alone
 	Limit        int       // default 1,000
 }
 
@@ -56,7 +57,7 @@ SELECT *
 FROM (
     SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms
     FROM {history}
-    WHERE ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
+    WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
     SELECT t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at,
         coalesce(t.ended_at, n.died_at),
@@ -103,7 +104,7 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 			r.Vacant = fromMilliseconds(*vacant)
 		}
 		return r, err
-	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit())
+	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest)
 }
 
 // NodeHistory returns what became of nodes, the last change first.

@@ -59,6 +59,7 @@ func TestHistory(t *testing.T) {
 		"of a node":        {HistoryQuery{Node: p.id}, []int64{third.Term, first.Term}},
 		"of another role":  {HistoryQuery{Role: "other"}, nil},
 		"the newest":       {HistoryQuery{Limit: 1}, []int64{third.Term}},
+		"the last of each": {HistoryQuery{Latest: true}, []int64{third.Term}},
 		"since the second": {HistoryQuery{Since: records[0].Ended}, []int64{third.Term, second.Term}},
 		"until the first":  {HistoryQuery{Until: records[1].Began}, []int64{first.Term}},
 	} {

@@ -1,0 +1,166 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// What people can ask for.
+const (
+	stepDown        = "step_down"
+	handOver        = "hand_over"
+	drain           = "drain"
+	undrain         = "undrain"
+	pauseProcessor  = "pause_processor"
+	resumeProcessor = "resume_processor"
+	triggerSchedule = "trigger_schedule"
+	pauseSchedule   = "pause_schedule"
+	resumeSchedule  = "resume_schedule"
+)
+
+// How long an action may take, and how long its outcome is waited for: work in
+// flight ends first.
+const (
+	actionTimeout  = 10 * time.Second
+	outcomeTimeout = 15 * time.Second
+)
+
+// actionBody is what somebody asks for.
+type actionBody struct {
+	Action string    `json:"action"`
+	Name   string    `json:"name"` // of the role, processor or schedule
+	Node   uuid.UUID `json:"node"` // to hand over to, or to drain
+	Force  bool      `json:"force"`
+}
+
+// outcome is what came of it.
+type outcome struct {
+	Done    bool   `json:"done"` // false: it was asked for, and is not seen yet
+	Message string `json:"message"`
+}
+
+// act does what somebody asks for, records it, and answers with what came of it.
+func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
+	body, ok := readBody[actionBody](w, r)
+	if !ok {
+		return
+	}
+	by := visitorOf(r).user
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+	defer cancel()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + outcomeTimeout + stallTimeout))
+	before := d.picture.eventsSeen()
+	about, err := d.perform(ctx, body, by)
+	d.log.Info("asked on the dashboard", "action", body.Action, "name", body.Name, "node", about.node, "by", by, "from", d.guard.addressOf(r), "error", err)
+	if err != nil {
+		status, message := explain(err, body)
+		if status == http.StatusServiceUnavailable {
+			d.log.Warn("an action failed", "action", body.Action, "error", err)
+		}
+		refuse(w, status, message)
+		return
+	}
+	event := d.picture.note(eventRecord{
+		At: time.Now(), Kind: eventAction, Role: about.role, Node: about.node, NodeName: about.nodeName, By: by, Status: body.Action, Detail: about.detail,
+	})
+	d.feed.publish(kindChange, changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
+	d.poke()
+	answer(w, http.StatusOK, d.await(r.Context(), body, before))
+}
+
+// subject is what an action is about.
+type subject struct {
+	role, nodeName, detail string
+	node                   uuid.UUID
+}
+
+// perform does what is asked for.
+func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (subject, error) {
+	about := subject{node: body.Node, nodeName: d.picture.nodeName(body.Node)}
+	switch body.Action {
+	case stepDown, handOver:
+		about.role = body.Name
+		kind := tenure.RequestStepDown
+		if body.Action == handOver {
+			kind = tenure.RequestHandOver
+		}
+		return about, d.request(ctx, tenure.Request{Kind: kind, Role: body.Name, Target: body.Node, By: by}, "role", body.Name)
+	case drain, undrain:
+		kind := tenure.RequestDrain
+		if body.Action == undrain {
+			kind = tenure.RequestUndrain
+		}
+		return about, d.request(ctx, tenure.Request{Kind: kind, Node: body.Node, Force: body.Force, By: by}, "node", body.Node.String())
+	}
+	about.detail = body.Name
+	if d.processors == nil {
+		return about, errUnknown
+	}
+	switch body.Action {
+	case pauseProcessor:
+		return about, d.processors.Pause(ctx, body.Name, by)
+	case resumeProcessor:
+		return about, d.processors.Resume(ctx, body.Name, by)
+	case triggerSchedule:
+		_, err := d.schedules.Trigger(ctx, body.Name, by)
+		return about, err
+	case pauseSchedule:
+		return about, d.schedules.Pause(ctx, body.Name, by)
+	case resumeSchedule:
+		return about, d.schedules.Resume(ctx, body.Name, by)
+	default:
+		return about, errUnknown
+	}
+}
+
+// recordRequest keeps who asked for what: a request itself is gone when it is
+// done.
+const recordRequest = `
+INSERT INTO {changes} (changed_by, kind, name, action)
+VALUES ($1, $2, $3, $4)`
+
+// request asks a leader or a node, and records that, where there is a database
+// for it.
+func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, name string) error {
+	if err := d.config.Backend.Request(ctx, request); err != nil || d.config.Database == nil {
+		return err
+	}
+	_, err := d.config.Database.Exec(ctx, d.config.Backend.SQL(recordRequest), request.By, kind, name, string(request.Kind))
+	if err != nil { // it is asked for already, and the log has it
+		d.log.Warn("an action was not recorded in the database", "action", request.Kind, "name", name, "by", request.By, "error", err)
+	}
+	return nil
+}
+
+// explain says in a sentence why something was not done.
+func explain(err error, body actionBody) (status int, message string) {
+	var noProcessor *processor.UnknownError
+	var noSchedule *cron.UnknownError
+	switch {
+	case errors.Is(err, tenure.ErrNoLeader):
+		return http.StatusConflict, "nobody leads the role at the moment"
+	case errors.Is(err, tenure.ErrUnknownNode):
+		return http.StatusConflict, "the node does not live any more"
+	case errors.Is(err, tenure.ErrLastNode):
+		return http.StatusConflict, "no other node would be left in service; it can be forced"
+	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
+		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
+	case errors.Is(err, tenure.ErrInvalidConfig):
+		return http.StatusBadRequest, "that cannot be asked for"
+	case errors.Is(err, tenure.ErrPrivilege):
+		return http.StatusForbidden, "the dashboard's database user may not do that"
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout, "it was asked for, and has not happened within the time; look again"
+	default:
+		return http.StatusServiceUnavailable, "the database did not take it"
+	}
+}

@@ -1,0 +1,53 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// types are the kinds of files that are served, by their ending. What a machine
+// has registered for them does not matter.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// serveAssets serves each embedded file under its own path, so that no other path
+// means anything. Browsers keep them and ask whether they have changed.
+func serveAssets(mux *http.ServeMux) {
+	entries, err := fs.ReadDir(assets, "assets")
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	for _, entry := range entries {
+		content, err := assets.ReadFile("assets/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		pattern := "GET /assets/" + entry.Name()
+		if entry.Name() == "index.html" {
+			pattern = "GET /{$}"
+		}
+		sum := sha256.Sum256(content)
+		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", types[path.Ext(entry.Name())])
+			w.Header().Set("Cache-Control", "no-cache")
+			w.Header().Set("ETag", tag)
+			if r.Header.Get("If-None-Match") == tag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			_, _ = w.Write(content) // whoever is gone does not miss it
+		})
+	}
+}

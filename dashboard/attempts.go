@@ -1,0 +1,51 @@
+package dashboard
+
+import (
+	"sync"
+	"time"
+)
+
+// The bounds on guessing: wrong credentials in a period, from one address and
+// from all together. Whoever has used theirs up waits, and is not told whether
+// the next ones would have been right.
+const (
+	attemptsPeriod = time.Minute
+	maxAttempts    = 10
+	maxAllAttempts = 200
+)
+
+// attempts counts wrong credentials. It is safe for concurrent use.
+type attempts struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	began time.Time // of the period
+	from  map[string]int
+	all   int
+}
+
+func newAttempts() *attempts { return &attempts{now: time.Now, from: map[string]int{}} }
+
+// allowed reports whether an address may try again.
+func (a *attempts) allowed(address string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.renew()
+	return a.from[address] < maxAttempts && a.all < maxAllAttempts
+}
+
+// failed counts wrong credentials. There are never more addresses than attempts.
+func (a *attempts) failed(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.renew()
+	a.from[address]++
+	a.all++
+}
+
+// renew begins a new period when the last one is over.
+func (a *attempts) renew() {
+	if now := a.now(); now.Sub(a.began) >= attemptsPeriod {
+		a.began, a.from, a.all = now, map[string]int{}, 0
+	}
+}

@@ -1,0 +1,224 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Authentication says who people are. Several ways may be open at once. Without
+// any, everybody may look and nobody may act.
+type Authentication struct {
+	// Token returns who has a token, which people enter on the page, and programs
+	// send as Authorization: Bearer TOKEN. It is asked at every request, from
+	// several goroutines, and must compare in constant time, as that of [Tokens]
+	// does. When it knows a token no longer, whoever came in with it is out.
+	Token func(token string) (user string, ok bool)
+
+	// Password says whether a user has a password, for HTTP's basic
+	// authentication. It is asked as Token is; see [Passwords].
+	Password func(user, password string) bool
+
+	// UserHeader is a header in which a reverse proxy names the user, such as
+	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
+	// must be set with it. The proxy must remove it from what its clients send.
+	UserHeader     string
+	TrustedProxies []netip.Prefix
+
+	// Required lets nobody look either who is not known.
+	Required bool
+
+	// MayAct says which users may act. Default: all.
+	MayAct func(user string) bool
+}
+
+// Tokens makes a function for [Authentication].Token from the tokens of users, by
+// the user's name. An error matches tenure.ErrInvalidConfig and tells no token.
+func Tokens(byUser map[string]string) (func(token string) (user string, ok bool), error) {
+	if len(byUser) == 0 {
+		return nil, invalid("there is no token")
+	}
+	sums := make(map[string][sha256.Size]byte, len(byUser))
+	for user, token := range byUser {
+		if err := checkSecret(user, token); err != nil {
+			return nil, err
+		}
+		sums[user] = sha256.Sum256([]byte(token))
+	}
+	return func(token string) (user string, ok bool) {
+		given := sha256.Sum256([]byte(token))
+		for name, sum := range sums { // all of them, always
+			if subtle.ConstantTimeCompare(given[:], sum[:]) == 1 {
+				user, ok = name, true
+			}
+		}
+		return user, ok
+	}, nil
+}
+
+// Passwords makes a function for [Authentication].Password from the passwords of
+// users, by the user's name. An error matches tenure.ErrInvalidConfig and tells no
+// password.
+func Passwords(byUser map[string]string) (func(user, password string) bool, error) {
+	if len(byUser) == 0 {
+		return nil, invalid("there is no password")
+	}
+	sums := make(map[string][sha256.Size]byte, len(byUser))
+	for user, password := range byUser {
+		if err := checkSecret(user, password); err != nil {
+			return nil, err
+		}
+		sums[user] = sha256.Sum256([]byte(password))
+	}
+	return func(user, password string) bool {
+		want, known := sums[user]
+		given := sha256.Sum256([]byte(password))
+		return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && known
+	}, nil
+}
+
+// leastSecret is the size of the shortest secret, in bytes: a shorter one could
+// be guessed.
+const leastSecret = 16
+
+func checkSecret(user, secret string) error {
+	switch {
+	case !isUser(user):
+		return invalid("the user name %q is empty, too long, or has characters that cannot be shown", user)
+	case len(secret) < leastSecret:
+		return invalid("the secret of the user %q has %d bytes; the least is %d", user, len(secret), leastSecret)
+	default:
+		return nil
+	}
+}
+
+// maxUser is the size of the longest name of a user, in bytes.
+const maxUser = 200
+
+// isUser reports whether a name can stand in records.
+func isUser(name string) bool {
+	return name != "" && len(name) <= maxUser && utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
+}
+
+func (a Authentication) validate() error {
+	switch {
+	case a.UserHeader == "" && len(a.TrustedProxies) > 0:
+		return invalid("TrustedProxies is given without UserHeader, in which they name the user")
+	case a.UserHeader != "" && len(a.TrustedProxies) == 0:
+		return invalid("UserHeader is given without TrustedProxies: anybody could send it")
+	case slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return !p.IsValid() }):
+		return invalid("a prefix in TrustedProxies is not valid")
+	default:
+		return nil
+	}
+}
+
+type userKey struct{}
+
+// WithUser says in a request's context who sends it, for handlers around the
+// dashboard that know: it goes before every other way to be known. A name that is
+// empty, longer than 200 bytes, or not text is ignored.
+func WithUser(ctx context.Context, user string) context.Context {
+	return context.WithValue(ctx, userKey{}, user)
+}
+
+// way is how a user became known, which decides what protects from other sites.
+type way int
+
+const (
+	nobody   way = iota
+	byBearer     // no browser sends that by itself
+	byCookie
+	byBrowser // sent by the browser, or something before it, with every request
+)
+
+// visitor is who sends a request.
+type visitor struct {
+	user    string
+	way     way
+	session string // its key, if there is one
+	refused bool   // credentials were brought, and are wrong
+}
+
+// identify finds out who sends a request.
+func (g *guard) identify(r *http.Request) visitor {
+	if user, ok := r.Context().Value(userKey{}).(string); ok && isUser(user) {
+		return visitor{user: user, way: byBrowser}
+	}
+	a := g.authentication
+	if a.UserHeader != "" && g.fromProxy(r) {
+		if given := r.Header.Values(a.UserHeader); len(given) == 1 && isUser(given[0]) {
+			return visitor{user: given[0], way: byBrowser}
+		}
+	}
+	if header := r.Header.Get("Authorization"); header != "" {
+		return g.byHeader(r, header)
+	}
+	if user, key, ok := g.sessions.find(r, a.Token); ok {
+		return visitor{user: user, way: byCookie, session: key}
+	}
+	return visitor{}
+}
+
+// byHeader checks what was sent to be known by.
+func (g *guard) byHeader(r *http.Request, header string) visitor {
+	a := g.authentication
+	address := g.addressOf(r)
+	if !g.attempts.allowed(address) {
+		return visitor{refused: true}
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	if user, password, ok := r.BasicAuth(); ok && a.Password != nil {
+		if isUser(user) && a.Password(user, password) {
+			return visitor{user: user, way: byBrowser}
+		}
+	} else if strings.EqualFold(scheme, "Bearer") && a.Token != nil {
+		if user, ok := a.Token(strings.TrimSpace(token)); ok && isUser(user) {
+			return visitor{user: user, way: byBearer}
+		}
+	}
+	g.attempts.failed(address)
+	g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
+	return visitor{refused: true}
+}
+
+// fromProxy reports whether a request comes from a proxy that is trusted.
+func (g *guard) fromProxy(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(g.authentication.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+}
+
+// addressOf is where a request comes from, as its credentials are counted: behind
+// a trusted proxy the last address that this adds to X-Forwarded-For, of IPv6 the
+// network.
+func (g *guard) addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if g.fromProxy(r) {
+		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+		if last := strings.TrimSpace(forwarded[strings.LastIndex(forwarded, ",")+1:]); last != "" {
+			host = last
+		}
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return "unknown"
+	}
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // 64 fits every address of IPv6
+		return network.String()
+	}
+	return address.String()
+}

@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// failoverRecord is a change of leader: a vacancy, and who ended it.
+type failoverRecord struct {
+	At       time.Time `json:"at"` // when the new term began
+	Role     string    `json:"role"`
+	Term     int64     `json:"term"`
+	NodeName string    `json:"node_name"`
+	Previous string    `json:"previous"` // who led before, if that is known
+	Reason   string    `json:"reason"`   // why that ended, if that is known
+	Vacant   float64   `json:"vacant_seconds"`
+}
+
+// failoversRecord is what the page on failovers shows.
+type failoversRecord struct {
+	Total  int              `json:"total"` // of those in memory
+	Day    int              `json:"day"`   // of the last 24 hours
+	Since  *time.Time       `json:"since"` // the oldest in memory
+	Median float64          `json:"median_seconds"`
+	P95    float64          `json:"p95_seconds"`
+	P99    float64          `json:"p99_seconds"`
+	Max    float64          `json:"max_seconds"`
+	Points [][3]float64     `json:"points"` // [at in ms, vacant seconds, how many]
+	Rows   []failoverRecord `json:"rows"`   // newest first
+}
+
+// maxPoints is how many are plotted one by one; more are put together on a grid.
+const (
+	maxPoints  = 1000
+	columns    = 160
+	perTenfold = 8
+)
+
+// failoverOf is the change of leader from one term of a role, which may not be
+// known, to the next.
+func failoverOf(before, t postgres.TermRecord) failoverRecord {
+	return failoverRecord{
+		At: t.Began, Role: t.Role, Term: t.Term, NodeName: t.NodeName, Previous: before.NodeName, Reason: string(before.Reason),
+		Vacant: seconds(t.Vacant),
+	}
+}
+
+// failoversOf returns those of a role, or all, newest first.
+func (p *picture) failoversOf(role string) []failoverRecord {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	records := make([]failoverRecord, 0, len(p.failovers))
+	for _, r := range slices.Backward(p.failovers) {
+		if role == "" || r.Role == role {
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// summary says how long roles were vacant.
+func summary(all []failoverRecord, now time.Time) failoversRecord {
+	s := failoversRecord{Total: len(all), Rows: []failoverRecord{}}
+	if len(all) == 0 {
+		return s
+	}
+	s.Since = &all[len(all)-1].At
+	durations := make([]float64, len(all))
+	for i, r := range all {
+		durations[i] = r.Vacant
+		if now.Sub(r.At) < 24*time.Hour {
+			s.Day++
+		}
+	}
+	slices.Sort(durations)
+	at := func(share float64) float64 { return durations[int(share*float64(len(durations)-1))] }
+	s.Median, s.P95, s.P99, s.Max = at(0.5), at(0.95), at(0.99), at(1)
+	return s
+}
+
+// points are what is plotted.
+func points(all []failoverRecord) [][3]float64 {
+	plotted := make([][3]float64, 0, min(len(all), maxPoints))
+	if len(all) <= maxPoints {
+		for _, r := range all {
+			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), r.Vacant, 1})
+		}
+		return plotted
+	}
+	newest, oldest := all[0].At, all[len(all)-1].At
+	width := max(newest.Sub(oldest)/columns, time.Millisecond)
+	cells := map[[2]int]int{} // index in plotted
+	for _, r := range all {
+		cell := [2]int{int(r.At.Sub(oldest) / width), int(math.Round(math.Log10(max(r.Vacant, 1e-4)) * perTenfold))}
+		i, ok := cells[cell]
+		if !ok {
+			i = len(plotted)
+			cells[cell] = i
+			plotted = append(plotted, [3]float64{float64(r.At.UnixMilli()), r.Vacant, 0})
+		}
+		plotted[i][2]++
+	}
+	return plotted
+}

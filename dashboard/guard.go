@@ -1,0 +1,313 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// guard decides who may look and who may act, and keeps other sites' pages out.
+type guard struct {
+	authentication Authentication
+	readOnly       bool
+	basePath       string
+	hosts          []string
+	log            *slog.Logger
+	sessions       *sessions
+	attempts       *attempts
+	origins        *http.CrossOriginProtection
+	key            []byte // of the tokens against forged requests
+}
+
+func newGuard(config Config) *guard {
+	g := &guard{
+		authentication: config.Authentication, readOnly: config.ReadOnly, basePath: strings.TrimSuffix(config.BasePath, "/"), log: config.Logger,
+		sessions: newSessions(), attempts: newAttempts(), origins: http.NewCrossOriginProtection(), key: []byte(rand.Text()),
+	}
+	for _, host := range config.Hosts {
+		g.hosts = append(g.hosts, strings.ToLower(host))
+	}
+	return g
+}
+
+// policy lets the page use what is served beside it and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// everything is around every request.
+func (g *guard) everything(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		header.Set("Cache-Control", "no-store")
+		if !g.knownHost(r) {
+			refuse(w, http.StatusMisdirectedRequest, "this dashboard is not served under that name; the one who runs it can allow it")
+			return
+		}
+		if g.basePath == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		rest, ok := strings.CutPrefix(r.URL.Path, g.basePath)
+		switch {
+		case ok && rest == "":
+			http.Redirect(w, r, g.basePath+"/", http.StatusPermanentRedirect)
+		case ok && rest[0] == '/':
+			http.StripPrefix(g.basePath, next).ServeHTTP(w, r)
+		default:
+			refuse(w, http.StatusNotFound, "there is no such page")
+		}
+	})
+}
+
+// knownHost reports whether the name in a request may be that of this server. A
+// hostile page can give its own name the address of a machine that only its
+// visitor reaches, and would then be of the same origin.
+func (g *guard) knownHost(r *http.Request) bool {
+	host := strings.ToLower(r.Host)
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	if slices.Contains(g.hosts, host) || slices.Contains(g.hosts, strings.ToLower(r.Host)) {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback() {
+		return true
+	}
+	return len(g.hosts) == 0 && !servedOnLoopback(r)
+}
+
+func servedOnLoopback(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && local.IP.IsLoopback()
+}
+
+type visitorKey struct{}
+
+func visitorOf(r *http.Request) visitor {
+	v, _ := r.Context().Value(visitorKey{}).(visitor)
+	return v
+}
+
+// reading lets those look who may.
+func (g *guard) reading(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := g.identify(r)
+		if !g.mayLook(v) {
+			g.challenge(w, r)
+			return
+		}
+		next(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
+	})
+}
+
+func (g *guard) mayLook(v visitor) bool {
+	return !v.refused && (v.way != nobody || !g.authentication.Required)
+}
+
+// challenge asks for credentials.
+func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
+	if !g.attempts.allowed(g.addressOf(r)) {
+		tooMany(w)
+		return
+	}
+	switch {
+	case g.authentication.Password != nil:
+		w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
+	case g.authentication.Token != nil:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
+	}
+	refuse(w, http.StatusUnauthorized, "you are not logged in")
+}
+
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "60")
+	refuse(w, http.StatusTooManyRequests, "too many wrong credentials; try again in a minute")
+}
+
+// acting lets those act who are known and may, and no page of another site.
+func (g *guard) acting(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.origins.Check(r); err != nil {
+			refuse(w, http.StatusForbidden, "requests of other sites are refused")
+			return
+		}
+		v := g.identify(r)
+		switch {
+		case g.readOnly || !g.canBeKnown() && v.way == nobody:
+			refuse(w, http.StatusForbidden, "this dashboard is for looking only")
+		case v.way == nobody:
+			g.challenge(w, r)
+		case !g.mayAct(v):
+			refuse(w, http.StatusForbidden, "you may look, and not act")
+		case v.way != byBearer && !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(g.forgeryToken(v))):
+			refuse(w, http.StatusForbidden, "the request does not come from this page; load it again")
+		default:
+			next(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
+		}
+	})
+}
+
+// canBeKnown reports whether there is a way to be known by what a request brings.
+func (g *guard) canBeKnown() bool {
+	a := g.authentication
+	return a.Token != nil || a.Password != nil || a.UserHeader != ""
+}
+
+func (g *guard) mayAct(v visitor) bool {
+	if g.readOnly || v.way == nobody {
+		return false
+	}
+	return g.authentication.MayAct == nil || g.authentication.MayAct(v.user)
+}
+
+// forgeryToken is what only the page of a visitor can send.
+func (g *guard) forgeryToken(v visitor) string {
+	mac := hmac.New(sha256.New, g.key)
+	_, _ = io.WriteString(mac, v.session+"\x00"+v.user) // never fails
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// sessionRecord is what the page knows of who looks at it.
+type sessionRecord struct {
+	Title     string `json:"title"`
+	User      string `json:"user"`
+	MayLook   bool   `json:"may_look"`
+	MayAct    bool   `json:"may_act"`
+	LogIn     string `json:"log_in"`      // how one can: token, password, or not at all
+	CanLogOut bool   `json:"can_log_out"` // of a session
+	ReadOnly  bool   `json:"read_only"`   // for everybody
+	Token     string `json:"csrf_token"`
+}
+
+func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
+	g := d.guard
+	v := g.identify(r)
+	record := sessionRecord{
+		Title: d.config.Title, User: v.user, MayLook: g.mayLook(v), MayAct: g.mayAct(v),
+		LogIn: g.loginWay(), CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody,
+	}
+	wantsIn := !record.MayLook || v.way == nobody && r.URL.Query().Has("login")
+	if wantsIn && record.LogIn != "token" {
+		g.challenge(w, r) // the browser asks for a password
+		return
+	}
+	if v.way != nobody {
+		record.Token = g.forgeryToken(v)
+	}
+	answer(w, http.StatusOK, record)
+}
+
+func (g *guard) loginWay() string {
+	switch {
+	case g.authentication.Token != nil:
+		return "token"
+	case g.authentication.Password != nil:
+		return "password"
+	default:
+		return ""
+	}
+}
+
+// login opens a session for who knows a token.
+func (g *guard) login(w http.ResponseWriter, r *http.Request) {
+	if err := g.origins.Check(r); err != nil {
+		refuse(w, http.StatusForbidden, "requests of other sites are refused")
+		return
+	}
+	address := g.addressOf(r)
+	switch {
+	case g.authentication.Token == nil:
+		refuse(w, http.StatusNotFound, "nobody can log in here")
+		return
+	case !g.attempts.allowed(address):
+		tooMany(w)
+		return
+	}
+	body, ok := readBody[struct {
+		Token string `json:"token"`
+	}](w, r)
+	if !ok {
+		return
+	}
+	token := strings.TrimSpace(body.Token)
+	user, ok := g.authentication.Token(token)
+	if !ok || !isUser(user) {
+		g.attempts.failed(address)
+		g.log.Warn("a wrong token was refused", "from", address)
+		refuse(w, http.StatusUnauthorized, "that token is not known")
+		return
+	}
+	g.log.Info("logged in to the dashboard", "user", user, "from", address)
+	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
+	answer(w, http.StatusOK, map[string]string{"user": user})
+}
+
+// logout ends the session of who asks. No other site can: the cookie does not
+// come with its requests.
+func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
+	if err := g.origins.Check(r); err != nil {
+		refuse(w, http.StatusForbidden, "requests of other sites are refused")
+		return
+	}
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		g.sessions.end(cookie.Value)
+	}
+	http.SetCookie(w, g.cookie(r, "", -time.Second))
+	answer(w, http.StatusOK, map[string]string{})
+}
+
+// The bounds on the body of a request.
+const (
+	maxBody     = 8 << 10 // bytes
+	bodyTimeout = 5 * time.Second
+)
+
+// readBody reads the one JSON object of a request's body. If it cannot be used
+// the request is refused.
+func readBody[T any](w http.ResponseWriter, r *http.Request) (body T, ok bool) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "the body must be of the type application/json")
+		return body, false
+	}
+	// Where it cannot be set, the server's own bound has to do.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&body)
+	if err == nil {
+		_, err = decoder.Token()
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large")
+	case !errors.Is(err, io.EOF):
+		refuse(w, http.StatusBadRequest, "the body is not one JSON object as this needs it")
+	default:
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the action may take longer
+		return body, true
+	}
+	return body, false
+}

@@ -1,0 +1,185 @@
+package dashboard
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
+	now := d.picture.now()
+	d.picture.mu.RLock()
+	work, alerts := d.picture.work, d.picture.alerts
+	d.picture.mu.RUnlock()
+	if alerts == nil {
+		alerts = []Alert{}
+	}
+	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil})
+}
+
+// list is some rows of many.
+type list[R any] struct {
+	Total int `json:"total"` // that match
+	Rows  []R `json:"rows"`
+}
+
+// contains reports whether a text has another in it, in whatever case.
+func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
+
+func search(r *http.Request) string { return strings.ToLower(r.URL.Query().Get("search")) }
+
+// getRoles lists roles. By default those in trouble come first.
+func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	state, node, wanted := query.Get("state"), query.Get("node"), search(r)
+	offset, limit := pageOf(r)
+	p := d.picture
+	p.mu.RLock()
+	var names []string
+	for _, name := range p.names {
+		role := p.roles[name]
+		if state != "" && role.state != state || node != "" && (role.state == vacant || role.term.Node.String() != node) ||
+			wanted != "" && !contains(name, wanted) && !contains(role.term.NodeName, wanted) {
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.SortStableFunc(names, p.order(query.Get("sort")))
+	if query.Get("down") != "" {
+		slices.Reverse(names)
+	}
+	page := list[roleRecord]{Total: len(names), Rows: []roleRecord{}}
+	for _, name := range cut(names, offset, limit) {
+		page.Rows = append(page.Rows, p.roleRecord(name))
+	}
+	p.mu.RUnlock()
+	answer(w, http.StatusOK, page)
+}
+
+// order compares roles by one of their columns. Under the mutex.
+func (p *picture) order(by string) func(a, b string) int {
+	urgency := map[string]int{vacant: 0, silent: 1, led: 2}
+	return func(a, b string) int {
+		left, right := p.roles[a], p.roles[b]
+		switch by {
+		case "leader":
+			return strings.Compare(left.term.NodeName, right.term.NodeName)
+		case "term":
+			return cmp.Compare(left.term.Term, right.term.Term)
+		case "began":
+			return right.term.Began.Compare(left.term.Began)
+		case "name":
+			return 0 // they are in this order
+		default:
+			return cmp.Compare(urgency[left.state], urgency[right.state])
+		}
+	}
+}
+
+// role returns a role as it is now.
+func (p *picture) role(name string) (roleRecord, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.roles[name] == nil {
+		return roleRecord{}, false
+	}
+	return p.roleRecord(name), true
+}
+
+func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
+	role, ok := d.picture.role(r.URL.Query().Get("name"))
+	if !ok {
+		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
+		return
+	}
+	all := d.picture.failoversOf(role.Name)
+	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, time.Now())})
+}
+
+func (d *Dashboard) getTerms(w http.ResponseWriter, r *http.Request) {
+	line, ok := d.timelineOf(w, r)
+	if !ok {
+		return
+	}
+	offset, limit := pageOf(r)
+	rows, total := line.page(offset, limit)
+	answer(w, http.StatusOK, list[termRecord]{Total: total, Rows: rows})
+}
+
+func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
+	line, ok := d.timelineOf(w, r)
+	if !ok {
+		return
+	}
+	at := func(name string, otherwise time.Time) time.Time {
+		return time.UnixMilli(int64(number(r, name, int(otherwise.UnixMilli()), 0, 1<<52)))
+	}
+	to := at("to", time.Now().Add(time.Hour))
+	answer(w, http.StatusOK, line.view(at("from", time.Unix(0, 0)), to, number(r, "spans", 1000, 10, 4000)))
+}
+
+func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
+	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
+	switch {
+	case err == nil:
+		return line, true
+	case err == errUnknown:
+		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
+	default:
+		d.log.Warn("the dashboard cannot read the database", "error", err)
+		refuse(w, http.StatusServiceUnavailable, "the database cannot be read just now")
+	}
+	return nil, false
+}
+
+func (d *Dashboard) getNodes(w http.ResponseWriter, r *http.Request) {
+	wanted := search(r)
+	offset, limit := pageOf(r)
+	p := d.picture
+	p.mu.RLock()
+	page := list[nodeRecord]{Rows: []nodeRecord{}}
+	leads := p.leads()
+	for _, m := range p.members {
+		if wanted != "" && !contains(m.Name, wanted) && !contains(m.Host, wanted) && !contains(m.ID.String(), wanted) {
+			continue
+		}
+		if page.Total++; page.Total > offset && len(page.Rows) < limit {
+			page.Rows = append(page.Rows, p.nodeRecord(m, leads))
+		}
+	}
+	p.mu.RUnlock()
+	answer(w, http.StatusOK, page)
+}
+
+// getEvents lists what happened, the newest first.
+func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	wanted, kind := search(r), query.Get("kind")
+	offset, limit := pageOf(r)
+	p := d.picture
+	p.mu.RLock()
+	page := list[eventRecord]{Rows: []eventRecord{}}
+	for _, e := range slices.Backward(p.events) {
+		if kind != "" && e.Kind != kind || wanted != "" && !contains(e.Role, wanted) && !contains(e.NodeName, wanted) {
+			continue
+		}
+		if page.Total++; page.Total > offset && len(page.Rows) < limit {
+			page.Rows = append(page.Rows, e)
+		}
+	}
+	p.mu.RUnlock()
+	answer(w, http.StatusOK, page)
+}
+
+func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
+	offset, limit := pageOf(r)
+	all := d.picture.failoversOf(r.URL.Query().Get("role"))
+	record := summary(all, time.Now())
+	record.Rows = cut(all, offset, limit)
+	if offset == 0 {
+		record.Points = points(all)
+	}
+	answer(w, http.StatusOK, record)
+}

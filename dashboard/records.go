@@ -1,0 +1,119 @@
+package dashboard
+
+import (
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The states of a role and of a node, beside those of the registry.
+const (
+	led    = "led"
+	silent = "silent" // its node was not heard of for half a lease, but is trusted still
+	vacant = "vacant"
+	dead   = "dead"
+)
+
+// roleRecord is a role as it is now.
+type roleRecord struct {
+	Name     string     `json:"name"`
+	State    string     `json:"state"` // led, silent or vacant
+	Term     int64      `json:"term"`  // the last one
+	Node     uuid.UUID  `json:"node"`  // of that term
+	NodeName string     `json:"node_name"`
+	Host     string     `json:"host,omitempty"`
+	Began    time.Time  `json:"began"`
+	Ended    *time.Time `json:"ended"`  // null while it is led
+	Reason   string     `json:"reason"` // of the end, if that is known
+	By       string     `json:"by,omitempty"`
+	Vacant   *float64   `json:"vacant_seconds"` // before the term began; null if unknown
+}
+
+// nodeRecord is a node as it is now.
+type nodeRecord struct {
+	ID        uuid.UUID         `json:"id"`
+	Name      string            `json:"name"`
+	Host      string            `json:"host"`
+	Address   string            `json:"address,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	State     string            `json:"state"` // silent, or the registry's status
+	Drained   bool              `json:"drained,omitempty"`
+	Leads     int               `json:"leads"` // how many roles
+	Load      float64           `json:"load"`  // 0 to 1
+	CPU       float64           `json:"cpu_percent"`
+	Memory    float64           `json:"memory_percent"`
+	Clients   int               `json:"connections"`
+	Jobs      int               `json:"jobs"`
+	InFlight  int               `json:"in_flight"`
+	StartedAt time.Time         `json:"started_at"`
+	Silent    float64           `json:"silent_seconds"`
+	Lease     float64           `json:"lease_seconds"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Roles     []string          `json:"roles,omitempty"`
+}
+
+// The kinds of events.
+const (
+	eventBegan  = "began"
+	eventEnded  = "ended"
+	eventNode   = "node"
+	eventAction = "action"
+)
+
+// eventRecord is something that happened. Numbers grow in the order in which this
+// process heard of it.
+type eventRecord struct {
+	Number   uint64    `json:"number"`
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"`
+	Role     string    `json:"role,omitempty"`
+	Term     int64     `json:"term,omitempty"`
+	Node     uuid.UUID `json:"node"`
+	NodeName string    `json:"node_name,omitempty"`
+	Reason   string    `json:"reason,omitempty"`         // of the end of a term
+	By       string    `json:"by,omitempty"`             // who asked
+	Vacant   *float64  `json:"vacant_seconds,omitempty"` // before a term began
+	Status   string    `json:"status,omitempty"`         // of a node, or what an action was
+	Previous string    `json:"previous,omitempty"`
+	Detail   string    `json:"detail,omitempty"`
+}
+
+// nowRecord is the cluster at a glance.
+type nowRecord struct {
+	Health   health       `json:"health"`
+	Roles    int          `json:"roles"`
+	Led      int          `json:"led"`
+	Silent   int          `json:"silent"`
+	Vacant   int          `json:"vacant"`
+	Living   int          `json:"living"` // nodes
+	Firing   int          `json:"firing"` // alerts
+	Nodes    []nodeRecord `json:"nodes"`  // at most maxNodesTold
+	AllNodes int          `json:"all_nodes"`
+	ReadAt   time.Time    `json:"read_at"`
+}
+
+// changeRecord is what has changed since the last look.
+type changeRecord struct {
+	Roles  []roleRecord  `json:"roles"`
+	Events []eventRecord `json:"events"`
+	More   bool          `json:"more,omitempty"` // too much to tell: read again
+}
+
+// Bounds on what is told to everybody. Whoever needs more asks for it.
+const (
+	maxNodesTold  = 300
+	maxRolesTold  = 100
+	maxEventsTold = 200
+)
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
+
+// known is a duration in seconds, or nothing for a negative one.
+func known(d time.Duration) *float64 {
+	if d < 0 {
+		return nil
+	}
+	s := seconds(d)
+	return &s
+}

@@ -1,0 +1,72 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+)
+
+// errUnknown says that there is nothing of a name.
+var errUnknown = errors.New("there is nothing of this name")
+
+// routes is the dashboard with what protects it.
+func (d *Dashboard) routes() http.Handler {
+	mux := http.NewServeMux()
+	read := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
+		mux.Handle("GET "+pattern, d.guard.reading(answer))
+	}
+	serveAssets(mux)
+	mux.HandleFunc("POST /api/login", d.guard.login)
+	mux.HandleFunc("POST /api/logout", d.guard.logout)
+	mux.HandleFunc("GET /api/session", d.session)
+	read("/api/now", d.getNow)
+	read("/api/roles", d.getRoles)
+	read("/api/role", d.getRole)
+	read("/api/terms", d.getTerms)
+	read("/api/timeline", d.getTimeline)
+	read("/api/nodes", d.getNodes)
+	read("/api/events", d.getEvents)
+	read("/api/failovers", d.getFailovers)
+	read("/api/stream", d.stream)
+	mux.Handle("POST /api/actions", d.guard.acting(d.act))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") })
+	return d.guard.everything(mux)
+}
+
+// refuse answers with an error that the page shows as text.
+func refuse(w http.ResponseWriter, status int, message string) {
+	answer(w, status, map[string]string{"error": message})
+}
+
+// answer answers with a record as JSON. If the client is gone, nobody misses it.
+func answer(w http.ResponseWriter, status int, record any) {
+	body := encode(record)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// maxPage is how many rows a page of a list has at most.
+const maxPage = 500
+
+// pageOf reads which rows of a list are wanted.
+func pageOf(r *http.Request) (offset, limit int) {
+	return number(r, "offset", 0, 0, 1<<30), number(r, "limit", 100, 1, maxPage)
+}
+
+// number reads a number from the query. What is none, or out of bounds, is put
+// right: there is nothing to be wrong about in a list.
+func number(r *http.Request, name string, otherwise, least, most int) int {
+	n, err := strconv.Atoi(r.URL.Query().Get(name))
+	if err != nil {
+		n = otherwise
+	}
+	return min(max(n, least), most)
+}
+
+// cut returns some rows of a list.
+func cut[R any](rows []R, offset, limit int) []R {
+	offset = min(offset, len(rows))
+	return rows[offset:min(len(rows), offset+limit)]
+}

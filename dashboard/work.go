@@ -1,0 +1,166 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// workRecord is what works off logs, and what runs when.
+type workRecord struct {
+	Shown      bool              `json:"shown"` // whether there is a database to ask
+	Processors []processorRecord `json:"processors"`
+	Schedules  []scheduleRecord  `json:"schedules"`
+}
+
+type processorRecord struct {
+	Name        string     `json:"name"`
+	Kind        string     `json:"kind"`
+	Role        string     `json:"role"`
+	Status      string     `json:"status"` // active, paused or failed
+	Led         bool       `json:"led"`
+	Busy        bool       `json:"busy"`
+	NodeName    string     `json:"node_name"`
+	Processed   int64      `json:"processed"`
+	Behind      int64      `json:"behind"`
+	Waiting     *time.Time `json:"waiting_since"`
+	Errors      int        `json:"errors"`
+	LastError   string     `json:"last_error"`
+	NextAttempt *time.Time `json:"next_attempt_at"`
+	DeadLetters int        `json:"dead_letters"`
+}
+
+type scheduleRecord struct {
+	Name       string     `json:"name"`
+	Expression string     `json:"expression"`
+	Zone       string     `json:"zone"`
+	Role       string     `json:"role"`
+	Loaded     bool       `json:"loaded"`
+	Paused     bool       `json:"paused"`
+	Next       *time.Time `json:"next"`
+	Waiting    int64      `json:"waiting"`
+	Running    int64      `json:"running"`
+	Failures   int64      `json:"failures"`
+	Problem    string     `json:"problem"`
+	Last       *runRecord `json:"last"`
+}
+
+// runRecord is the last run of a schedule.
+type runRecord struct {
+	State       string     `json:"state"`
+	For         time.Time  `json:"scheduled_for"`
+	Started     *time.Time `json:"started_at"`
+	Ended       *time.Time `json:"ended_at"`
+	Manual      bool       `json:"manual"`
+	RequestedBy string     `json:"requested_by"`
+	NodeName    string     `json:"node_name"`
+	Error       string     `json:"error"`
+}
+
+// workInterval is the least time between two readings: figures change with every
+// batch and run, so they are not read at every news.
+func workInterval(news bool) time.Duration {
+	if news {
+		return 500 * time.Millisecond
+	}
+	return allInterval
+}
+
+// readWork reads processors, schedules and alerts, and tells of them if they have
+// changed.
+func (w *watcher) readWork(ctx context.Context) error {
+	work, err := w.readManagement(ctx)
+	if err != nil {
+		return err
+	}
+	alerts := []Alert{}
+	if w.config.Alerts != nil {
+		if alerts, err = w.config.Alerts(ctx); err != nil {
+			w.log.Warn("the dashboard cannot read the alerts", "error", err)
+			alerts = w.picture.alertsNow()
+		}
+	}
+	w.workAt = time.Now()
+	w.picture.setWork(work, alerts)
+	if text := string(encode(work)); text != w.work {
+		w.work = text
+		w.feed.tell(kindWork, work)
+	}
+	if text := string(encode(alerts)); text != w.alerts {
+		w.alerts = text
+		w.feed.tell(kindAlerts, alerts)
+	}
+	return nil
+}
+
+func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
+	work := workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}
+	if w.processors == nil {
+		return work, nil
+	}
+	work.Shown = true
+	processors, err := w.processors.List(ctx)
+	if err != nil {
+		return work, unreadable(err)
+	}
+	for _, s := range processors {
+		work.Processors = append(work.Processors, processorRecord{
+			Name: s.Name, Kind: s.Kind, Role: s.Role, Status: s.Status, Led: s.Led, Busy: s.Busy, NodeName: s.NodeName,
+			Processed: s.Processed, Behind: s.Behind, Waiting: when(s.WaitingSince), Errors: s.Errors, LastError: s.LastError,
+			NextAttempt: when(s.NextAttemptAt), DeadLetters: s.DeadLetters,
+		})
+	}
+	schedules, err := w.schedules.List(ctx)
+	if err != nil {
+		return work, unreadable(err)
+	}
+	for _, s := range schedules {
+		r := scheduleRecord{
+			Name: s.Name, Expression: s.Expression, Zone: s.Zone, Role: s.Role, Loaded: s.Loaded, Paused: s.Paused, Next: when(s.Next),
+			Waiting: s.Waiting, Running: s.Running, Failures: s.Failures,
+		}
+		if s.Problem != nil {
+			r.Problem = s.Problem.Error()
+		}
+		if l := s.Last; l != nil {
+			r.Last = &runRecord{
+				State: string(l.State), For: l.ScheduledFor, Started: when(l.StartedAt), Ended: when(l.EndedAt), Manual: l.Manual,
+				RequestedBy: l.RequestedBy, NodeName: l.NodeName, Error: l.Error,
+			}
+		}
+		work.Schedules = append(work.Schedules, r)
+	}
+	return work, nil
+}
+
+// unreadable is the error of a reading through the database.
+func unreadable(err error) error {
+	if errors.Is(err, tenure.ErrTenure) {
+		return err
+	}
+	return errors.Join(tenure.ErrConnection, err)
+}
+
+func (p *picture) setWork(work workRecord, alerts []Alert) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.work, p.alerts = work, alerts
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+func (p *picture) alertsNow() []Alert {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.alerts
+}
+
+// when is a time, or nothing for the zero one.
+func when(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}

@@ -240,6 +240,9 @@ func (s *session) begin(e *Election, granted Attempt) {
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false
 	e.tally.began(t.number)
+	if t.vacant >= 0 {
+		n.tally.vacancies.add(t.vacant)
+	}
 	e.current.Store(t)
 	if e.State() == Reconnecting {
 		e.step(fsm.ReacquireSucceeded, t, nil)

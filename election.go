@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -43,6 +44,7 @@ type Election struct {
 	callbacks  []func(Event)
 	queue      []delivery
 	delivering bool
+	telling    time.Duration // while delivering: when the event being told was posted, on the monotonic clock
 }
 
 // driver says who started an election.

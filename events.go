@@ -96,6 +96,7 @@ func (e *Election) OnStopped(fn func()) {
 type delivery struct {
 	event     Event
 	callbacks []func(Event)
+	posted    time.Duration // on the node's monotonic clock
 }
 
 // post queues an event. Under the node's mutex.
@@ -104,10 +105,11 @@ func (e *Election) post(event Event) {
 	if len(e.callbacks) == 0 {
 		return
 	}
-	event.At, event.Role = e.node.clock.Now().Wall, e.role
-	e.queue = append(e.queue, delivery{event, e.callbacks})
+	now := e.node.clock.Now()
+	event.At, event.Role = now.Wall, e.role
+	e.queue = append(e.queue, delivery{event, e.callbacks, now.Mono})
 	if !e.delivering {
-		e.delivering = true
+		e.delivering, e.telling = true, now.Mono
 		e.node.group.Add(1)
 		go e.deliver()
 	}
@@ -122,11 +124,13 @@ func (e *Election) deliver() {
 	for len(e.queue) > 0 {
 		next := e.queue[0]
 		e.queue = e.queue[1:]
+		e.telling = next.posted
 		n.mu.Unlock()
 		for _, callback := range next.callbacks {
 			e.call(callback, next.event)
 		}
 		n.mu.Lock()
+		n.tally.callbacks.add(n.clock.Now().Mono - next.posted)
 	}
 	e.queue, e.delivering = nil, false
 }

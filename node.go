@@ -304,11 +304,12 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 // once per outage.
 func (n *Node) reportOutage(number int, err error) {
 	n.log.Warn("opening a session failed", "attempt", number, "error", err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tally.sessionFailures++
 	if number > 1 {
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for e := range n.followers {
 		e.post(Event{Kind: EventError, Err: err})
 	}

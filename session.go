@@ -65,6 +65,8 @@ func newSession(n *Node) *session {
 // start makes s the node's session. Under the node's mutex.
 func (s *session) start(sent Instant) {
 	n := s.node
+	n.tally.sessions++
+	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	s.opened = sent.Mono
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	n.session = s
@@ -376,6 +378,7 @@ func (s *session) heartbeat() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil {
+		n.tally.heartbeatFailures++
 		s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 		n.log.Warn("heartbeat failed", "error", err, "trust_remaining", s.trust.remaining(n.cfg.Lease))
 		return nil
@@ -383,6 +386,7 @@ func (s *session) heartbeat() error {
 	if !s.trust.extend(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
 		return ErrTrustExpired
 	}
+	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	s.requested = s.requested || pulse.Requests
 	return nil

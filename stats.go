@@ -16,6 +16,18 @@ type Stats struct {
 	Connected      bool
 	TrustRemaining time.Duration
 
+	// Sessions counts those that were opened, and SessionFailures the attempts
+	// to open one that failed.
+	Sessions        uint64
+	SessionFailures uint64
+	// Heartbeats says how long acknowledged ones took, and HeartbeatFailures
+	// counts the others.
+	Heartbeats        Durations
+	HeartbeatFailures uint64
+	// Vacancies says for how long nobody had led when terms of this node began,
+	// where that is known; see [Term.Vacant].
+	Vacancies Durations
+
 	// Transitions counts the changes of state of all elections.
 	Transitions map[Transition]uint64
 	// Events counts what happened to all elections, whether or not a function
@@ -24,6 +36,11 @@ type Stats struct {
 	// CallbacksWaiting is how many events have not been told to the registered
 	// functions yet. Many mean that one of those is slow or hangs.
 	CallbacksWaiting int
+	// CallbackDelays says how long after an event its functions had returned, and
+	// CallbackDelay is how long ago the oldest event was of which that is not so
+	// yet; 0 if there is none.
+	CallbackDelays Durations
+	CallbackDelay  time.Duration
 	// CallbackPanics counts the panics of registered functions.
 	CallbackPanics uint64
 
@@ -59,10 +76,14 @@ type tally struct {
 	transitions map[Transition]uint64
 	events      map[EventKind]uint64
 	panics      uint64
+
+	sessions, sessionFailures        uint64
+	heartbeats, vacancies, callbacks durationTally
+	heartbeatFailures                uint64
 }
 
 func newTally() tally {
-	return tally{map[Transition]uint64{}, map[EventKind]uint64{}, 0}
+	return tally{transitions: map[Transition]uint64{}, events: map[EventKind]uint64{}}
 }
 
 // electionTally is what an election counts.
@@ -96,7 +117,12 @@ func (n *Node) Stats() Stats {
 		Transitions:    maps.Clone(n.tally.transitions),
 		Events:         maps.Clone(n.tally.events),
 		CallbackPanics: n.tally.panics,
+		CallbackDelays: n.tally.callbacks.durations(),
 		Elections:      make([]ElectionStats, 0, len(n.elections)),
+
+		Sessions: n.tally.sessions, SessionFailures: n.tally.sessionFailures,
+		Heartbeats: n.tally.heartbeats.durations(), HeartbeatFailures: n.tally.heartbeatFailures,
+		Vacancies: n.tally.vacancies.durations(),
 	}
 	if s := n.session; s != nil {
 		stats.TrustRemaining = s.trust.remaining(math.MaxInt64)
@@ -116,6 +142,9 @@ func (n *Node) Stats() Stats {
 		}
 		stats.Elections = append(stats.Elections, figures)
 		stats.CallbacksWaiting += len(e.queue)
+		if e.delivering {
+			stats.CallbackDelay = max(stats.CallbackDelay, now-e.telling)
+		}
 	}
 	return stats
 }

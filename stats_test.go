@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,55 @@ func TestStatsOfReconnecting(t *testing.T) {
 	})
 }
 
+func TestStatsOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		stats, _ := figures(t, node)
+		want(t, "sessions", stats.Sessions, uint64(1))
+		want(t, "the first heartbeat", stats.Heartbeats.Count, uint64(1))
+		want(t, "vacancies", stats.Vacancies.Count, uint64(1))
+		want(t, "of 3 s", stats.Vacancies.Total, 3*time.Second)
+		want(t, "within 5 s", stats.Vacancies.Within[5*time.Second], uint64(1))
+		want(t, "within 2.5 s", stats.Vacancies.Within[2500*time.Millisecond], uint64(0))
+
+		fail := errors.New("out of order")
+		db.last().set(func(c *conn) {
+			c.onHeartbeat = func() error {
+				time.Sleep(20 * time.Millisecond)
+				err := fail
+				fail = nil
+				return err
+			}
+		})
+		time.Sleep(6 * time.Second) // one that fails, and again; then the next one
+		stats, _ = figures(t, node)
+		want(t, "failed heartbeats", stats.HeartbeatFailures, uint64(1))
+		want(t, "heartbeats", stats.Heartbeats.Count, uint64(2))
+		want(t, "took", stats.Heartbeats.Total, 20*time.Millisecond)
+		want(t, "within 10 ms", stats.Heartbeats.Within[10*time.Millisecond], uint64(1))
+		want(t, "within 25 ms", stats.Heartbeats.Within[25*time.Millisecond], uint64(2))
+
+		db.mu.Lock()
+		db.refuse = errGone
+		db.mu.Unlock()
+		db.last().kill()
+		time.Sleep(time.Second)
+		db.mu.Lock()
+		db.refuse = nil
+		db.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		stats, _ = figures(t, node)
+		want(t, "sessions after an outage", stats.Sessions, uint64(2))
+		if stats.SessionFailures < 2 {
+			t.Errorf("%d failed attempts in a second", stats.SessionFailures)
+		}
+	})
+}
+
 func TestStatsOfCallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, newDatabase())
@@ -118,7 +168,10 @@ func TestStatsOfCallbacks(t *testing.T) {
 		if err := e.StepDown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(500 * time.Millisecond)
 		stats, _ = figures(t, node)
+		want(t, "the oldest event", stats.CallbackDelay, 500*time.Millisecond)
+		want(t, "told", stats.CallbackDelays.Count, uint64(3)) // the way to leader
 		want(t, "released", stats.Events[tenure.EventReleased], uint64(1))
 		// Two changes of state and the release.
 		want(t, "waiting", stats.CallbacksWaiting, 3)
@@ -128,6 +181,9 @@ func TestStatsOfCallbacks(t *testing.T) {
 		want(t, "waiting at the end", stats.CallbacksWaiting, 0)
 		want(t, "panics at the end", stats.CallbackPanics, uint64(1))
 		want(t, "errors", stats.Events[tenure.EventError], uint64(1))
+		want(t, "the oldest event at the end", stats.CallbackDelay, time.Duration(0))
+		want(t, "told in", stats.CallbackDelays.Total, 4*500*time.Millisecond)
+		want(t, "told within 250 ms", stats.CallbackDelays.Within[250*time.Millisecond], uint64(4)) // and that of the panic
 	})
 }
 

@@ -16,6 +16,8 @@ type Backend struct {
 	names   names
 	reader  reader
 
+	counters counters
+
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup
 }

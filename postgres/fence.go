@@ -97,30 +97,31 @@ func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []mark) error {
 		return fmt.Errorf("fence: the transaction is not open (status %q): it was ended or has failed", status)
 	}
 	query, args := b.fenceQuery(marks)
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return fenceError(marks, err)
-	}
+	rows, _ := tx.Query(ctx, query, args...) // its error is that of the rows
 	standing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return verdict(marks, standing, err)
+	return b.counters.refused(verdict(marks, standing, err))
 }
 
 func (b *Backend) fenceSQL(ctx context.Context, tx *sql.Tx, marks []mark) error {
+	standing, err := b.standingSQL(ctx, tx, marks)
+	return b.counters.refused(verdict(marks, standing, err))
+}
+
+func (b *Backend) standingSQL(ctx context.Context, tx *sql.Tx, marks []mark) (standing []string, err error) {
 	query, args := b.fenceQuery(marks)
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
-		return fenceError(marks, err)
+		return nil, err
 	}
 	defer rows.Close()
-	var standing []string
 	for rows.Next() {
 		var role string
 		if err := rows.Scan(&role); err != nil {
-			return fenceError(marks, err)
+			return nil, err
 		}
 		standing = append(standing, role)
 	}
-	return verdict(marks, standing, rows.Err())
+	return standing, rows.Err()
 }
 
 // verdict compares the terms that stand with those that must.

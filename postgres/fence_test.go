@@ -68,6 +68,9 @@ func TestFencedTransaction(t *testing.T) {
 			if n := row[int](t, b, "SELECT count(*) FROM {schema}.work"); n != 1 {
 				t.Errorf("%d writes of the first term were committed, want 1", n)
 			}
+			if fenced := b.Stats().Fenced; fenced != 2 {
+				t.Errorf("%d fenced transactions were counted, want 2", fenced)
+			}
 		})
 	}
 }
@@ -321,5 +324,8 @@ func TestInTxWithTerm(t *testing.T) {
 	}
 	if err := InTx(ctx, pool, term, insert); !errors.Is(err, tenure.ErrFenced) {
 		t.Errorf("after its end: %v; want it fenced", err)
+	}
+	if fenced := b.Stats().Fenced; fenced != 1 {
+		t.Errorf("%d fenced transactions were counted, want 1", fenced)
 	}
 }

@@ -47,7 +47,7 @@ func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *te
 		return err
 	}
 	if !term.Valid() {
-		return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role())
+		return backend.counters.refused(fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role()))
 	}
 	return backend.inTx(ctx, pool, options, marks, fn)
 }
@@ -90,7 +90,7 @@ func InSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenu
 		return err
 	}
 	if !term.Valid() {
-		return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role())
+		return backend.counters.refused(fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, term.Number(), term.Role()))
 	}
 	return backend.inSQLTx(ctx, db, options, marks, fn)
 }

@@ -88,6 +88,7 @@ func (w *watch) run(conn *pgx.Conn) {
 			if w.stopped() {
 				return
 			}
+			w.session.backend.counters.watchFailures.Add(1)
 			w.log.Warn("the watch connection failed; until it is back the next node of the ring watches in this one's place", "error", err)
 			w.noteBlind(true)
 		}
@@ -144,6 +145,7 @@ type finding struct {
 // call waits in the database for something to happen to the predecessor.
 func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	s := w.session
+	s.backend.counters.watchCalls.Add(1)
 	period := w.ghost.limit(s.backend.config.WatchPeriod)
 	var (
 		found      finding

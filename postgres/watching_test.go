@@ -190,6 +190,9 @@ func TestSightComesBack(t *testing.T) {
 	r.cut(2)
 	r.settled()
 	r.died("before the node that watches again", r.kill(0), soon)
+	if stats := r.backend.Stats(); stats.WatchFailures != 2 || stats.WatchCalls < 5 { // three nodes, of which two began again
+		t.Errorf("counted: %+v", stats)
+	}
 
 	// A new session watches, whatever the last one did.
 	r.mu.Lock()

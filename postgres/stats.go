@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Stats are figures about a backend, for monitoring, counted since [New].
+type Stats struct {
+	// WatchCalls counts what the nodes of this backend asked on their watch
+	// connections: one call in 30 s, and one for each change of the cluster.
+	WatchCalls    uint64
+	WatchFailures uint64 // connections of those that failed
+	// Fenced counts the transactions that were refused, with tenure.ErrFenced,
+	// because the term had ended.
+	Fenced uint64
+}
+
+// counters are what a backend counts. Its methods take no lock.
+type counters struct {
+	watchCalls, watchFailures, fenced atomic.Uint64
+}
+
+// refused counts an error of fencing, and returns it.
+func (c *counters) refused(err error) error {
+	if errors.Is(err, tenure.ErrFenced) {
+		c.fenced.Add(1)
+	}
+	return err
+}
+
+// Stats returns the present figures. It asks no database, and never waits.
+func (b *Backend) Stats() Stats {
+	return Stats{b.counters.watchCalls.Load(), b.counters.watchFailures.Load(), b.counters.fenced.Load()}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,14 +21,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-var clusterRounds = flag.Int("cluster-rounds", roundsFromEnvironment(), "how many rounds TestLargeCluster runs")
-
-func roundsFromEnvironment() int {
-	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_CLUSTER_ROUNDS")); err == nil {
-		return n
-	}
-	return 12
-}
+var clusterRounds = flag.Int("cluster-rounds", scaled("TENURE_TEST_CLUSTER_ROUNDS", 12), "how many rounds TestLargeCluster runs")
 
 const (
 	residents    = 50 // members in the process of the test

@@ -14,10 +14,11 @@ import (
 var seed = flag.Uint64("acceptance-seed", 0, "seed of the random faults; 0 for another each time")
 
 // Three nodes over many rounds, each with one fault to one of them, mostly to
-// the leader. The checker of the cluster watches all the time.
+// the leader. The checker of the cluster watches all the time, and afterwards the
+// history has to agree with one who looked at the lock.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
-	const rounds = 100
+	rounds := scaled("TENURE_TEST_RANDOM_ROUNDS", 100)
 	chosen := *seed
 	if chosen == 0 {
 		chosen = uint64(time.Now().UnixNano())
@@ -33,6 +34,7 @@ func TestRandomFaults(t *testing.T) {
 	for _, name := range []string{"random1", "random2", "random3"} {
 		members = append(members, c.joinWired(name, address(server)))
 	}
+	seen := c.observe()
 	// If the server hears of the end of a session first, the next leader can
 	// begin before the last has heard of it; here the node hears first.
 	lose := func(term *tenure.Term, m *member, end func(*faultwire.Conn, ...faultwire.Direction)) {
@@ -112,5 +114,6 @@ func TestRandomFaults(t *testing.T) {
 		WHERE early`, role); falls != 0 {
 		t.Errorf("%d terms of the history began before the last one had ended", falls)
 	}
+	c.agree(seen)
 	t.Logf("%d terms in %d rounds", len(c.checks.terms()), rounds) // their order was checked when they were seen
 }

@@ -2,9 +2,7 @@ package acceptance_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -122,10 +120,7 @@ func TestSharedRoles(t *testing.T) {
 		failoverBound     = withoutPolling
 		vacancyBound      = withoutPolling
 	)
-	roles := 2000
-	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_SHARED_ROLES")); err == nil {
-		roles = n
-	}
+	roles := scaled("TENURE_TEST_SHARED_ROLES", 2000)
 	s := newShared(t, roles, processes)
 
 	connections := value[int](t, s.admin, `SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^tenure s\d+ (session|watch)$'`)

@@ -26,6 +26,7 @@ var migrations = []struct{ up, down string }{
 	{read("0003_work.up.sql"), read("0003_work.down.sql")},
 	{read("0004_history.up.sql"), read("0004_history.down.sql")},
 	{read("0005_samples.up.sql"), read("0005_samples.down.sql")},
+	{read("0006_alerts.up.sql"), read("0006_alerts.down.sql")},
 }
 
 func read(name string) string {

@@ -18,6 +18,7 @@ var objects = []string{
 	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
 	"events", "processors", "dead_letters", "changes", "schedules", "runs",
 	"node_history", "record_node", "term_days", "node_days", "run_days", "samples",
+	"alert_rules", "alert_states", "alert_notifications",
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or

@@ -57,6 +57,10 @@ var workPrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{schedules}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{runs}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{samples}"},
+	{"SELECT", "TABLE", "{nodes}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_rules}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_states}"},
+	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_notifications}"},
 }
 
 // compactionPrivileges are those of the database user that keeps the history
@@ -83,7 +87,7 @@ func (b *Backend) ApplicationGrants(user string) string {
 }
 
 // WorkGrants returns the GRANT statements for the database user of the pool that
-// processors, schedules and the event log use.
+// processors, schedules, the event log, samples and alerts use.
 func (b *Backend) WorkGrants(user string) string {
 	return b.grants(append(slices.Clone(applicationPrivileges), workPrivileges...), user)
 }

@@ -1,0 +1,3 @@
+DROP TABLE {alert_notifications};
+DROP TABLE {alert_states};
+DROP TABLE {alert_rules};

@@ -14,7 +14,6 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
-	"github.com/exactly-one/tenure/tenuretest"
 )
 
 func read(t *testing.T, path string) string {
@@ -26,38 +25,25 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// all is a scrape of every collector.
-func all(t *testing.T) scraped {
-	t.Helper()
-	node := open(t, tenuretest.NewDatabase(), "a")
-	defer closeNode(t, node)
-	lead(t, node, "r")
-	return scrape(t, metrics.NewElections(node, metrics.Config{}), metrics.NewCluster(newFixed(), metrics.Config{}))
-}
-
 // The page lists every metric, with its type and its labels, and no others.
 func TestMetricsInTheDocs(t *testing.T) {
 	documented := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(tenure_[a-z_]+)` \\| (gauge|counter) \\| ([a-z, ]*) ?\\|")
+	rows := regexp.MustCompile("(?m)^\\| `tenure_([a-z_]+)` \\| (gauge|counter|histogram) \\| ([a-z, ]*) ?\\|")
 	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
 		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
 	}
-	for name, family := range all(t) {
-		var labels []string
-		for _, label := range family.GetMetric()[0].GetLabel() {
-			labels = append(labels, label.GetName())
-		}
-		words := strings.FieldsFunc(documented[name], func(r rune) bool { return r == ' ' || r == ',' })
-		slices.Sort(labels)
+	for _, definition := range metrics.Definitions() {
+		words := strings.FieldsFunc(documented[definition.Name], func(r rune) bool { return r == ' ' || r == ',' })
 		if len(words) == 0 {
-			t.Errorf("%s is not documented", name)
+			t.Errorf("%s is not documented", definition.Name)
 			continue
 		}
+		delete(documented, definition.Name)
 		slices.Sort(words[1:])
-		if kind := strings.ToLower(family.GetType().String()); kind != words[0] || !slices.Equal(labels, words[1:]) {
-			t.Errorf("%s is a %s with the labels %q; documented: %q", name, kind, labels, words)
+		labels := slices.Sorted(slices.Values(definition.Labels))
+		if string(definition.Type) != words[0] || !slices.Equal(labels, words[1:]) {
+			t.Errorf("%s is a %s with the labels %q; documented: %q", definition.Name, definition.Type, labels, words)
 		}
-		delete(documented, name)
 	}
 	for name := range documented {
 		t.Errorf("%s is documented and does not exist", name)
@@ -74,12 +60,15 @@ var autoscaling = []string{
 
 // Queries ask for metrics that exist.
 func TestMetricsInQueries(t *testing.T) {
-	exist := all(t)
+	exist := map[string]bool{}
+	for _, definition := range metrics.Definitions() {
+		exist["tenure_"+definition.Name] = true
+	}
 	found := 0
 	for _, path := range autoscaling {
-		for _, name := range regexp.MustCompile(`\btenure_(?:leader|cluster|node)_[a-z_]*[a-z]\b`).FindAllString(read(t, path), -1) {
+		for _, name := range regexp.MustCompile(`\btenure_(?:leader|cluster|node|postgres|processor|cron|work)_[a-z_]*[a-z]\b`).FindAllString(read(t, path), -1) {
 			found++
-			if exist[name] == nil {
+			if !exist[name] {
 				t.Errorf("%s asks for %s, which does not exist", path, name)
 			}
 		}

@@ -16,7 +16,9 @@ type Elections struct {
 	// Per role.
 	isLeader, attempts, held, failovers, terms, losses, term, state family
 	// Of the node.
-	roles, led, connected, trust, transitions, events, waiting, panics family
+	roles, led, connected, trust, trustWindow, transitions, events family
+	reconnects, sessionFailures, heartbeats, heartbeatFailures     family
+	vacancies, waiting, oldest, delays, panics                     family
 }
 
 var _ prometheus.Collector = (*Elections)(nil)
@@ -42,10 +44,20 @@ func NewElections(node *tenure.Node, config Config) *Elections {
 		led:         f.gauge("roles_led", "Roles that this node leads."),
 		connected:   f.gauge("connected", "1 if the node has a session with its database that it may trust, 0 otherwise."),
 		trust:       f.gauge("trust_remaining_seconds", "For how long the node may lead if no further heartbeat is acknowledged."),
+		trustWindow: f.gauge("trust_window_seconds", "For how long the node may lead after a heartbeat: the lease without its margin."),
 		transitions: f.counter("transitions_total", "Changes of state of this node's elections, by the input of the state machine.", "from", "to", "reason"),
 		events:      f.counter("events_total", "Events of this node's elections.", "event"),
-		waiting:     f.gauge("callbacks_waiting", "Events that the program's callbacks have not been told yet."),
-		panics:      f.counter("callback_panics_total", "Panics of the program's callbacks."),
+		vacancies:   f.histogram("vacancy_seconds", "For how long nobody had led when terms of this node began, where that is known."),
+
+		reconnects:        f.counter("session_reconnects_total", "Sessions with the database after the first one."),
+		sessionFailures:   f.counter("session_failures_total", "Attempts to open a session with the database that failed."),
+		heartbeats:        f.histogram("heartbeat_duration_seconds", "How long acknowledged heartbeats took."),
+		heartbeatFailures: f.counter("heartbeat_failures_total", "Heartbeats that were not acknowledged, in sessions that went on."),
+
+		waiting: f.gauge("callbacks_waiting", "Events that the program's callbacks have not been told yet."),
+		oldest:  f.gauge("callback_oldest_seconds", "How long ago the oldest event was whose callbacks have not returned yet, 0 if there is none."),
+		delays:  f.histogram("callback_delay_seconds", "How long after an event its callbacks had returned."),
+		panics:  f.counter("callback_panics_total", "Panics of the program's callbacks."),
 	}
 	c.families = f
 	return c
@@ -93,6 +105,13 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 	c.led.send(to, float64(led))
 	c.connected.send(to, number(stats.Connected))
 	c.trust.send(to, stats.TrustRemaining.Seconds())
+	timing := c.node.Timing()
+	c.trustWindow.send(to, (timing.Lease - timing.Margin).Seconds())
+	c.reconnects.send(to, float64(max(1, stats.Sessions)-1))
+	c.sessionFailures.send(to, float64(stats.SessionFailures))
+	c.heartbeats.sendDurations(to, stats.Heartbeats)
+	c.heartbeatFailures.send(to, float64(stats.HeartbeatFailures))
+	c.vacancies.sendDurations(to, stats.Vacancies)
 	for transition, count := range stats.Transitions {
 		c.transitions.send(to, float64(count), transition.From.String(), transition.To.String(), transition.Reason)
 	}
@@ -100,6 +119,8 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 		c.events.send(to, float64(stats.Events[kind]), string(kind))
 	}
 	c.waiting.send(to, float64(stats.CallbacksWaiting))
+	c.oldest.send(to, stats.CallbackDelay.Seconds())
+	c.delays.sendDurations(to, stats.CallbackDelays)
 	c.panics.send(to, float64(stats.CallbackPanics))
 }
 

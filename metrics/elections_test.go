@@ -93,6 +93,21 @@ func TestFailover(t *testing.T) {
 		next.want(t, 2, "tenure_leader_term", "role", "r")
 		next.want(t, 1, "tenure_leader_failovers_total", "role", "r")
 		next.want(t, 1, "tenure_leader_terms_total", "role", "r")
+		for name, count := range map[string]uint64{
+			"tenure_leader_vacancy_seconds":            1,
+			"tenure_leader_callback_delay_seconds":     0,
+			"tenure_leader_heartbeat_duration_seconds": 19, // in a minute, and the first
+		} {
+			histogram := next[name].GetMetric()[0].GetHistogram()
+			if histogram.GetSampleCount() != count || len(histogram.GetBucket()) < 10 {
+				t.Errorf("%s: got %v, want %d", name, histogram, count)
+			}
+		}
+		next.want(t, 9, "tenure_leader_trust_window_seconds")
+		next.want(t, 0, "tenure_leader_session_reconnects_total")
+		next.want(t, 0, "tenure_leader_session_failures_total")
+		next.want(t, 0, "tenure_leader_heartbeat_failures_total")
+		next.want(t, 0, "tenure_leader_callback_oldest_seconds")
 		deposed := of(a)
 		deposed.want(t, 0, "tenure_leader_is_leader", "role", "r")
 		deposed.want(t, 1, "tenure_leader_losses_total", "role", "r")

@@ -1,9 +1,12 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/exactly-one/tenure"
 )
 
 // family is all metrics of one name.
@@ -14,11 +17,48 @@ type family struct {
 
 // send sends one metric. The label values are in the order of the labels.
 func (f family) send(to chan<- prometheus.Metric, value float64, labels ...string) {
-	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
+	f.emit(to, func() (prometheus.Metric, error) {
+		return prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
+	})
+}
+
+// sendDurations sends one histogram, in seconds.
+func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Durations, labels ...string) {
+	buckets := make(map[float64]uint64, len(value.Within))
+	for bound, count := range value.Within {
+		buckets[bound.Seconds()] = count
+	}
+	f.emit(to, func() (prometheus.Metric, error) {
+		return prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, labels...)
+	})
+}
+
+func (f family) emit(to chan<- prometheus.Metric, make func() (prometheus.Metric, error)) {
+	metric, err := make()
 	if err != nil {
 		metric = prometheus.NewInvalidMetric(f.desc, err)
 	}
 	to <- metric
+}
+
+// Definition is what a metric is.
+type Definition struct {
+	Name   string // without its prefix, as in leader_is_leader
+	Type   SeriesType
+	Help   string
+	Labels []string // in no particular order
+}
+
+// Definitions returns every metric of this package, ordered as in its
+// documentation. Dashboards and rules are made from them.
+func Definitions() []Definition {
+	return slices.Concat(
+		NewElections(nil, Config{}).families.made,
+		NewBackend(nil, Config{}).families.made,
+		NewCluster(nil, Config{}).clusterNames.made,
+		NewCluster(nil, Config{}).nodeNames.made,
+		NewWork(nil, nil, Config{}, WorkConfig{}).definitions(),
+	)
 }
 
 // families makes the families of one collector. Their names begin with a prefix
@@ -26,7 +66,8 @@ func (f family) send(to chan<- prometheus.Metric, value float64, labels ...strin
 type families struct {
 	prefix, about string
 	invalid       error // why there can be none
-	made          []*prometheus.Desc
+	descriptions  []*prometheus.Desc
+	made          []Definition
 }
 
 func newFamilies(cfg Config, about string) families {
@@ -34,26 +75,32 @@ func newFamilies(cfg Config, about string) families {
 }
 
 func (f *families) gauge(name, help string, labels ...string) family {
-	return f.family(prometheus.GaugeValue, name, help, labels)
+	return family{f.define(GaugeSeries, name, help, labels), prometheus.GaugeValue}
 }
 
 // counter makes a family whose name should end in "_total".
 func (f *families) counter(name, help string, labels ...string) family {
-	return f.family(prometheus.CounterValue, name, help, labels)
+	return family{f.define(CounterSeries, name, help, labels), prometheus.CounterValue}
 }
 
-func (f *families) family(kind prometheus.ValueType, name, help string, labels []string) family {
-	desc := prometheus.NewInvalidDesc(f.invalid)
+// histogram makes a family of durations, whose name should end in "_seconds".
+func (f *families) histogram(name, help string, labels ...string) family {
+	return family{f.define(HistogramSeries, name, help, labels), prometheus.UntypedValue}
+}
+
+func (f *families) define(kind SeriesType, name, help string, labels []string) *prometheus.Desc {
+	desc, name := prometheus.NewInvalidDesc(f.invalid), f.about+"_"+name
 	if f.invalid == nil {
-		desc = prometheus.NewDesc(strings.Join([]string{f.prefix, f.about, name}, "_"), help, labels, nil)
+		desc = prometheus.NewDesc(strings.Join([]string{f.prefix, name}, "_"), help, labels, nil)
 	}
-	f.made = append(f.made, desc)
-	return family{desc, kind}
+	f.descriptions = append(f.descriptions, desc)
+	f.made = append(f.made, Definition{name, kind, help, labels})
+	return desc
 }
 
 // describe tells a registry of all families.
 func (f *families) describe(to chan<- *prometheus.Desc) {
-	for _, desc := range f.made {
+	for _, desc := range f.descriptions {
 		to <- desc
 	}
 }

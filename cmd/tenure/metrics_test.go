@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -65,5 +67,37 @@ func TestListenMetrics(t *testing.T) {
 	}
 	if err := node.Close(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMetricsOfPostgres: a node on PostgreSQL tells of its backend too.
+func TestMetricsOfPostgres(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	node, err := tenure.Open(t.Context(), backend, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close(context.Background())
+	figures, err := newNodeMetrics("forge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures.attach(&participant{node: node})
+	families, err := figures.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, family := range families {
+		found = found || family.GetName() == "forge_postgres_watch_calls_total"
+	}
+	if !found {
+		t.Errorf("got %v", families)
 	}
 }

@@ -1,0 +1,77 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/exactly-one/tenure/cron"
+)
+
+// scheduleFamilies are the metrics of schedules.
+type scheduleFamilies struct {
+	families families
+	most     int // that have series of their own; negative for no bound
+
+	loaded, paused, runs, failures, panics family
+	next, lastBegan, lastSucceeded         family
+}
+
+func newScheduleFamilies(config Config) scheduleFamilies {
+	f := newFamilies(config, "cron")
+	c := scheduleFamilies{
+		most: config.MaxRoles,
+
+		loaded:        f.gauge("loaded", "1 if the present leader knows the schedule, 0 otherwise.", "schedule"),
+		paused:        f.gauge("paused", "1 if the schedule is paused, 0 otherwise.", "schedule"),
+		runs:          f.gauge("runs", "Runs of the schedule that wait or are in progress.", "schedule", "state"),
+		failures:      f.counter("failures_total", "Runs of the schedule that failed, timed out or panicked.", "schedule"),
+		panics:        f.counter("panics_total", "Runs of the schedule that panicked.", "schedule"),
+		next:          f.gauge("next_run_timestamp_seconds", "When the schedule ticks next, 0 if it does not.", "schedule"),
+		lastBegan:     f.gauge("last_run_timestamp_seconds", "For when the last run that began was meant, 0 if there is none.", "schedule"),
+		lastSucceeded: f.gauge("last_run_succeeded", "1 if the last run that began succeeded, 0 otherwise.", "schedule"),
+	}
+	c.families = f
+	return c
+}
+
+func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron.Status) {
+	if c.most >= 0 && len(schedules) > c.most {
+		c.collectSum(to, schedules)
+		return
+	}
+	for _, s := range schedules {
+		c.loaded.send(to, number(s.Loaded), s.Name)
+		c.paused.send(to, number(s.Paused), s.Name)
+		c.sendRuns(to, s.Name, s.Waiting, s.Running)
+		c.failures.send(to, float64(s.Failures), s.Name)
+		c.panics.send(to, float64(s.Panics), s.Name)
+		c.next.send(to, seconds(s.Next), s.Name)
+		began, succeeded := 0.0, false
+		if s.Last != nil {
+			began, succeeded = seconds(s.Last.ScheduledFor), s.Last.State == cron.Succeeded
+		}
+		c.lastBegan.send(to, began, s.Name)
+		c.lastSucceeded.send(to, number(succeeded), s.Name)
+	}
+}
+
+// collectSum sends what can be summed up.
+func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []cron.Status) {
+	var loaded, paused float64
+	var waiting, running, failures, panics int64
+	for _, s := range schedules {
+		loaded += number(s.Loaded)
+		paused += number(s.Paused)
+		waiting, running = waiting+s.Waiting, running+s.Running
+		failures, panics = failures+s.Failures, panics+s.Panics
+	}
+	c.loaded.send(to, loaded, "")
+	c.paused.send(to, paused, "")
+	c.sendRuns(to, "", waiting, running)
+	c.failures.send(to, float64(failures), "")
+	c.panics.send(to, float64(panics), "")
+}
+
+func (c *scheduleFamilies) sendRuns(to chan<- prometheus.Metric, name string, waiting, running int64) {
+	c.runs.send(to, float64(waiting), name, string(cron.Waiting))
+	c.runs.send(to, float64(running), name, string(cron.Running))
+}

@@ -1,0 +1,158 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// WorkConfig configures [Work]. The zero value is ready to use.
+type WorkConfig struct {
+	// Interval is the time between two readings. Default 15 s; at least 1 s.
+	Interval time.Duration
+	// Logger receives what goes wrong. Default slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultReadInterval = 15 * time.Second
+	leastReadInterval   = time.Second
+)
+
+// Work collects how the processors and the schedules of an installation fare,
+// under PREFIX_processor_ and PREFIX_cron_. It knows what the last reading of
+// the database by Run told, so that scrapes cost the database nothing, however
+// many there are.
+//
+// Every process that collects it tells the same, up to how old its reading is:
+// take the maximum over processes, not the sum, and collect it in few of them.
+type Work struct {
+	processors *processor.Management
+	schedules  *cron.Management
+	interval   time.Duration
+	log        *slog.Logger
+	last       atomic.Pointer[reading]
+
+	families families
+	readAt   family
+	processorFamilies
+	scheduleFamilies
+}
+
+// reading is what the database said.
+type reading struct {
+	at         time.Time
+	processors []processor.Status
+	schedules  []cron.Status
+}
+
+var _ prometheus.Collector = (*Work)(nil)
+
+// NewWork returns a collector for the processors and schedules in the schema of a
+// backend, in the database that the backend is on. The database's user needs the
+// privileges of [postgres.Backend.WorkGrants]. Up to [Config.MaxRoles] processors
+// and as many schedules have series of their own; beyond that they are summed up
+// under an empty name, as roles are.
+func NewWork(backend *postgres.Backend, database postgres.Database, config Config, work WorkConfig) *Work {
+	config = config.withDefaults()
+	f := newFamilies(config, "work")
+	c := &Work{
+		processors: processor.NewManagement(backend, database),
+		schedules:  cron.NewManagement(backend, database),
+		interval:   max(cmp.Or(work.Interval, defaultReadInterval), leastReadInterval),
+		log:        cmp.Or(work.Logger, slog.Default()),
+
+		readAt:            f.gauge("read_timestamp_seconds", "When the figures of processors and schedules were read from the database."),
+		processorFamilies: newProcessorFamilies(config),
+		scheduleFamilies:  newScheduleFamilies(config),
+	}
+	c.families = f
+	return c
+}
+
+// Run reads the database at once and then every interval, until the context
+// ends, and returns nil then. After a reading that failed, the one before stands;
+// the reason is logged, once for as long as it lasts. No reading takes longer
+// than the interval. Run must not run twice at once.
+func (c *Work) Run(ctx context.Context) error {
+	failing := false
+	for ctx.Err() == nil {
+		err := c.read(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !failing:
+			c.log.Warn("reading the figures of processors and schedules failed", "error", err, "again_every", c.interval)
+		case err == nil && failing:
+			c.log.Info("the figures of processors and schedules are read again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+		case <-time.After(jitter(c.interval)):
+		}
+	}
+	return nil
+}
+
+func (c *Work) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.interval)
+	defer cancel()
+	processors, err := c.processors.List(ctx)
+	if err != nil {
+		return err
+	}
+	schedules, err := c.schedules.List(ctx)
+	if err != nil {
+		return err
+	}
+	c.last.Store(&reading{time.Now(), processors, schedules})
+	return nil
+}
+
+// Describe implements [prometheus.Collector].
+func (c *Work) Describe(to chan<- *prometheus.Desc) {
+	for _, f := range c.all() {
+		f.describe(to)
+	}
+}
+
+func (c *Work) all() []families {
+	return []families{c.families, c.processorFamilies.families, c.scheduleFamilies.families}
+}
+
+func (c *Work) definitions() []Definition {
+	var all []Definition
+	for _, f := range c.all() {
+		all = slices.Concat(all, f.made)
+	}
+	return all
+}
+
+// Collect implements [prometheus.Collector]. Before the first reading there is
+// nothing to collect.
+func (c *Work) Collect(to chan<- prometheus.Metric) {
+	last := c.last.Load()
+	if last == nil {
+		return
+	}
+	c.readAt.send(to, seconds(last.at))
+	c.processorFamilies.collect(to, last.processors, time.Now())
+	c.scheduleFamilies.collect(to, last.schedules)
+}
+
+// seconds is a time as Prometheus has it, 0 for none.
+func seconds(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return float64(at.UnixNano()) / float64(time.Second)
+}

@@ -1,0 +1,205 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/metrics"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// fill adds processors and schedules as their leaders would.
+func (w *world) fill() {
+	w.Helper()
+	if err := w.backend.Migrate(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, waiting_since, errors)
+		VALUES ('mail', 'processor', 'mails', 'active', 7, 3, clock_timestamp() - interval '1 minute', 0),
+			('index', 'view', 'views', 'failed', 9, 0, NULL, 4)`)
+	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
+		VALUES ('index', '1', 1, '', 1, 1), ('index', '1', 2, '', 1, 1)`)
+	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, failures, panics)
+		VALUES ('invoice', 'scheduler', '0 3 1 1 *', 'UTC', 5, 2)`)
+	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ('report', 'scheduler', '@hourly', 'UTC', true)`)
+	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, started_at, ended_at)
+		VALUES ('invoice', '2026-01-01T03:00:00Z', 'succeeded', clock_timestamp(), clock_timestamp()),
+			('invoice', '2027-01-01T03:00:00Z', 'waiting', NULL, NULL)`)
+}
+
+// asked is a database that counts questions, and can refuse them.
+type asked struct {
+	postgres.Database
+	mu        sync.Mutex
+	questions int
+	refuse    error
+	done      chan struct{} // after each reading, if it fails, and with room for one
+}
+
+func (d *asked) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	d.mu.Lock()
+	d.questions++
+	refuse := d.refuse
+	d.mu.Unlock()
+	if refuse != nil {
+		select {
+		case d.done <- struct{}{}:
+		default:
+		}
+		// Rows that fail, as pgx has it.
+		canceled, cancel := context.WithCancel(ctx)
+		cancel()
+		return d.Database.Query(canceled, sql, args...)
+	}
+	return d.Database.Query(ctx, sql, args...)
+}
+
+func (d *asked) set(refuse error) (questions int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refuse = refuse
+	return d.questions
+}
+
+// reading runs a collector until the test ends, and returns when it has read
+// once.
+func reading(t *testing.T, work *metrics.Work, prefix string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := work.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	limit, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for {
+		if _, found := scrape(t, work).series(prefix + "_work_read_timestamp_seconds"); found {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit.Done():
+			t.Fatal("there was no reading")
+		}
+	}
+}
+
+func TestWork(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	database := &asked{Database: w.pool}
+	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{})
+	if got := scrape(t, work); len(got) != 0 {
+		t.Errorf("before the first reading: %v", got)
+	}
+	reading(t, work, "tenure")
+	before := database.set(nil)
+	var got scraped
+	for range 100 {
+		got = scrape(t, work)
+	}
+	if after := database.set(nil); after != before {
+		t.Errorf("100 scrapes asked the database %d times", after-before)
+	}
+
+	got.want(t, 1, "tenure_processor_status", "processor", "mail", "status", "active")
+	got.want(t, 0, "tenure_processor_status", "processor", "mail", "status", "failed")
+	got.want(t, 1, "tenure_processor_status", "processor", "index", "status", "failed")
+	got.want(t, 0, "tenure_processor_led", "processor", "mail")
+	got.want(t, 7, "tenure_processor_events_total", "processor", "mail")
+	got.want(t, 3, "tenure_processor_behind_events", "processor", "mail")
+	if lag, _ := got.series("tenure_processor_lag_seconds", "processor", "mail"); lag < 60 || lag > 120 {
+		t.Errorf("the lag is %v s", lag)
+	}
+	got.want(t, 0, "tenure_processor_lag_seconds", "processor", "index")
+	got.want(t, 4, "tenure_processor_consecutive_errors", "processor", "index")
+	got.want(t, 2, "tenure_processor_dead_letters", "processor", "index")
+
+	got.want(t, 0, "tenure_cron_loaded", "schedule", "invoice")
+	got.want(t, 0, "tenure_cron_paused", "schedule", "invoice")
+	got.want(t, 1, "tenure_cron_paused", "schedule", "report")
+	got.want(t, 1, "tenure_cron_runs", "schedule", "invoice", "state", string(cron.Waiting))
+	got.want(t, 0, "tenure_cron_runs", "schedule", "invoice", "state", string(cron.Running))
+	got.want(t, 5, "tenure_cron_failures_total", "schedule", "invoice")
+	got.want(t, 2, "tenure_cron_panics_total", "schedule", "invoice")
+	began := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
+	got.want(t, float64(began.Unix()), "tenure_cron_last_run_timestamp_seconds", "schedule", "invoice")
+	got.want(t, 1, "tenure_cron_last_run_succeeded", "schedule", "invoice")
+	next, _ := got.series("tenure_cron_next_run_timestamp_seconds", "schedule", "invoice")
+	if at := time.Unix(int64(next), 0).UTC(); at.Before(time.Now()) || at.Month() != time.January || at.Hour() != 3 {
+		t.Errorf("the next run is at %v", at)
+	}
+	got.want(t, 0, "tenure_cron_next_run_timestamp_seconds", "schedule", "report")
+	got.want(t, 0, "tenure_cron_last_run_succeeded", "schedule", "report")
+}
+
+func TestWorkIsSummedUp(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	work := metrics.NewWork(w.backend, w.pool, metrics.Config{MaxRoles: 1}, metrics.WorkConfig{})
+	reading(t, work, "tenure")
+	got := scrape(t, work)
+	got.want(t, 1, "tenure_processor_status", "processor", "", "status", "active")
+	got.want(t, 1, "tenure_processor_status", "processor", "", "status", "failed")
+	got.want(t, 16, "tenure_processor_events_total", "processor", "")
+	got.want(t, 3, "tenure_processor_behind_events", "processor", "")
+	got.want(t, 4, "tenure_processor_consecutive_errors", "processor", "")
+	got.want(t, 2, "tenure_processor_dead_letters", "processor", "")
+	got.want(t, 1, "tenure_cron_paused", "schedule", "")
+	got.want(t, 1, "tenure_cron_runs", "schedule", "", "state", string(cron.Waiting))
+	got.want(t, 5, "tenure_cron_failures_total", "schedule", "")
+	if _, found := got.series("tenure_cron_failures_total", "schedule", "invoice"); found {
+		t.Error("a schedule has series of its own")
+	}
+}
+
+// After a reading that failed, the one before stands, and says how old it is.
+func TestWorkWithoutDatabase(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	var logged syncBuffer
+	database := &asked{Database: w.pool, done: make(chan struct{}, 1)}
+	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{
+		Interval: time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+	})
+	reading(t, work, "tenure")
+	database.set(errors.New("out of order"))
+	<-database.done
+	before, _ := scrape(t, work).series("tenure_work_read_timestamp_seconds")
+	<-database.done
+	got := scrape(t, work)
+	got.want(t, before, "tenure_work_read_timestamp_seconds")
+	got.want(t, 7, "tenure_processor_events_total", "processor", "mail")
+	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, logged.String())
+	}
+}
+
+// syncBuffer is a buffer that several goroutines may use.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

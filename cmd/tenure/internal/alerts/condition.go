@@ -1,0 +1,75 @@
+package alerts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// language is PromQL as Prometheus has it without experimental features.
+var language = parser.NewParser(parser.Options{})
+
+// ConditionError says where a condition is wrong.
+type ConditionError struct {
+	Offset       int // in bytes
+	Line, Column int // in characters, counted from 1, within the condition
+	Message      string
+}
+
+// Error says what is wrong; the place is for whoever knows where the condition
+// stands.
+func (e *ConditionError) Error() string { return e.Message }
+
+// CheckCondition refuses what is no condition. The error is a
+// [*ConditionError].
+func CheckCondition(condition string) error {
+	_, err := parse(condition)
+	return err
+}
+
+func parse(condition string) (parser.Expr, error) {
+	expression, err := language.ParseExpr(condition)
+	var several parser.ParseErrors
+	switch {
+	case errors.As(err, &several) && len(several) > 0:
+		first := several[0]
+		return nil, conditionError(condition, int(first.PositionRange.Start), first.Err.Error())
+	case err != nil:
+		return nil, conditionError(condition, 0, err.Error())
+	case expression.Type() != parser.ValueTypeVector && expression.Type() != parser.ValueTypeScalar:
+		return nil, conditionError(condition, 0, fmt.Sprintf(
+			"a condition yields one value of each series, and this yields a %s", parser.DocumentedType(expression.Type())))
+	}
+	return expression, nil
+}
+
+func conditionError(condition string, offset int, message string) error {
+	before := condition[:min(max(offset, 0), len(condition))]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return &ConditionError{
+		Offset: len(before), Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(line) + 1,
+		Message: message,
+	}
+}
+
+// rolesIn are the roles that a condition names: they are known, even if no node
+// ever stood for them.
+func rolesIn(condition string) []string {
+	expression, err := parse(condition)
+	if err != nil {
+		return nil
+	}
+	var roles []string
+	for _, matchers := range parser.ExtractSelectors(expression) {
+		for _, m := range matchers {
+			if m.Name == "role" && m.Type == labels.MatchEqual && m.Value != "" {
+				roles = append(roles, m.Value)
+			}
+		}
+	}
+	return roles
+}

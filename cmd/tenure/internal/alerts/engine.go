@@ -1,0 +1,234 @@
+package alerts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Config configures an engine. Database must be set.
+type Config struct {
+	// Database is the one that the node's backend is on. Its user needs the
+	// privileges of [postgres.Backend.WorkGrants].
+	Database postgres.Database
+	// Rules replace those in the database when the engine begins to run. Nil
+	// leaves them as they are; an empty list removes them.
+	Rules []Rule
+	// Notifiers are what this process can send by. The engine does not close
+	// them.
+	Notifiers notifiers.Set
+	// Prefix begins the names of metrics. Default "tenure".
+	Prefix string
+	// Interval is the time between two evaluations. Default 10 s; at least 10 ms.
+	Interval time.Duration
+	// MaxSeries is how many series the leader keeps: see [series.Config].
+	MaxSeries int
+}
+
+const (
+	defaultInterval = 10 * time.Second
+	leastInterval   = 10 * time.Millisecond
+
+	// roundTimeout bounds one round of the leader.
+	roundTimeout = 30 * time.Second
+	// writeRetry is the time between attempts to write the rules.
+	writeRetry = 5 * time.Second
+)
+
+// Engine evaluates rules where it leads, and sends what is to be told. It is
+// safe for concurrent use.
+type Engine struct {
+	config Config
+	wake   chan struct{} // the rules of the configuration are to be written
+
+	mu       sync.Mutex
+	rules    []Rule
+	set      notifiers.Set
+	store    *series.Store // nil unless it leads
+	present  map[alertKey]alert
+	took     time.Duration // by the last evaluation
+	reloaded chan struct{} // closed when the notifiers change
+}
+
+// New makes an engine. An error matches tenure.ErrInvalidConfig.
+func New(config Config) (*Engine, error) {
+	config.Prefix = cmp.Or(config.Prefix, "tenure")
+	config.Interval = cmp.Or(config.Interval, defaultInterval)
+	if config.Interval < leastInterval {
+		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastInterval)
+	}
+	e := &Engine{config: config, wake: make(chan struct{}, 1), reloaded: make(chan struct{})}
+	return e, e.Reload(config.Rules, config.Notifiers)
+}
+
+// Reload replaces rules, unless they are nil, and notifiers. Those that were
+// there before can be closed when it returns; an attempt that uses them goes on.
+// An error matches tenure.ErrInvalidConfig, and then nothing has changed.
+func (e *Engine) Reload(rules []Rule, set notifiers.Set) error {
+	names := map[string]bool{}
+	for _, r := range rules {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		if names[r.Name] {
+			return fmt.Errorf("%w: two alerts have the name %q", tenure.ErrInvalidConfig, r.Name)
+		}
+		names[r.Name] = true
+		for _, address := range r.Notify {
+			if _, _, err := set.Find(address); err != nil {
+				return fmt.Errorf("the alert %q: %w", r.Name, err)
+			}
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rules, e.set = rules, set
+	close(e.reloaded)
+	e.reloaded = make(chan struct{})
+	e.wakeWriter()
+	return nil
+}
+
+func (e *Engine) wakeWriter() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// Run writes the rules to the database, and stands for the role
+// [cluster.MetricsAggregatorRole] until the context ends, and returns nil then.
+// In each term it evaluates and sends. It returns an error that matches
+// tenure.ErrUnsupported if the node is not on PostgreSQL, and those of
+// [tenure.Election.Run]. It must not run twice at once.
+func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
+	backend, ok := node.Backend().(*postgres.Backend)
+	if !ok {
+		return fmt.Errorf("%w: alerts need sessions on PostgreSQL", tenure.ErrUnsupported)
+	}
+	election, err := node.Election(cluster.MetricsAggregatorRole)
+	if err != nil {
+		return err
+	}
+	t := tables{backend, e.config.Database}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.wakeWriter()
+	var writing sync.WaitGroup
+	writing.Go(func() { e.writeRules(ctx, t, node) })
+	defer writing.Wait()
+	defer cancel()
+	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		e.lead(ctx, &leading{
+			engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, news: make(chan struct{}),
+			log: node.Logger().With("role", term.Role().Name(), "term", term.Number()),
+		})
+		return nil
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // it ended before the election began
+	}
+	return err
+}
+
+// writeRules writes the rules whenever the configuration has changed, and tries
+// again until it has.
+func (e *Engine) writeRules(ctx context.Context, t tables, node *tenure.Node) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+		for rules := e.configured(); rules != nil; rules = e.configured() {
+			attempt, cancel := context.WithTimeout(ctx, roundTimeout)
+			err := t.writeRules(attempt, rules, node.Name())
+			cancel()
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			node.Logger().Warn("writing the alert rules failed", "error", err, "again_in", writeRetry)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(writeRetry):
+			}
+		}
+	}
+}
+
+// configured are the rules of this process's configuration; nil if it has none.
+func (e *Engine) configured() []Rule {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rules
+}
+
+// notifiers are what this process can send by, and tells when that changes.
+func (e *Engine) notifiers() (set notifiers.Set, changed <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.set, e.reloaded
+}
+
+// show lets others see what the leader has; nil where it leads no more.
+func (e *Engine) show(store *series.Store, present map[alertKey]alert, took time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store, e.present, e.took = store, present, took
+}
+
+// lead works for one term, or until it is asked to end.
+func (e *Engine) lead(ctx context.Context, l *leading) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel()
+	beside.Go(func() {
+		select {
+		case <-l.term.Stopping():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	l.store = series.New(series.Config{Prefix: e.config.Prefix, MaxSeries: e.config.MaxSeries})
+	l.evaluator = newEvaluator(l.store)
+	e.show(l.store, nil, 0)
+	defer e.show(nil, nil, 0)
+	beside.Go(func() { l.deliver(ctx) })
+	tick := time.NewTicker(e.config.Interval)
+	defer tick.Stop()
+	for {
+		l.attempt(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// firing are the alerts that fire, as the leader knows them.
+func (e *Engine) firing() []alert {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []alert
+	for _, a := range e.present {
+		if a.State == Firing {
+			all = append(all, a)
+		}
+	}
+	return all
+}

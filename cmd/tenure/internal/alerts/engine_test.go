@@ -1,0 +1,217 @@
+package alerts
+
+import (
+	"io"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// vacant is the source's rule: it fires where nobody leads the scheduler.
+var vacant = Rule{
+	Name: "no_scheduler_leader", Condition: "sum(forge_leader_is_leader{role='scheduler'}) == 0", Severity: "critical",
+	Annotations: map[string]string{"summary": "{{ $value }} lead"}, Notify: []string{"hook"},
+}
+
+func (w *world) wantReceived(want ...string) {
+	w.Helper()
+	w.await("the notifications "+strings.Join(want, ", "), func() bool {
+		received, _ := w.receiver.all()
+		return len(received) >= len(want)
+	})
+	if received, _ := w.receiver.all(); !slices.Equal(received, want) {
+		w.Errorf("received are %q; want %q", received, want)
+	}
+}
+
+// TestFireAndResolve: an alert fires where nobody leads a role that nobody ever
+// stood for, is told once, and its end too.
+func TestFireAndResolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start("a", Config{Rules: []Rule{vacant}})
+	w.wantReceived("no_scheduler_leader firing")
+	list, err := List(t.Context(), w.backend, w.pool)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("the list is %+v, %v", list, err)
+	}
+	if s := list[0]; s.State != Firing || s.ChangedBy != "a" || len(s.Alerts) != 1 || s.Alerts[0].Annotations["summary"] != "0 lead" {
+		t.Errorf("the list is %+v", s)
+	}
+	recorder := httptest.NewRecorder()
+	p.engine.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics/cluster", nil))
+	body, _ := io.ReadAll(recorder.Body)
+	for _, line := range []string{`tenure_leader_is_leader{role="scheduler"} 0`, "tenure_aggregator_is_leader 1", `tenure_aggregator_alerts{state="firing"} 1`} {
+		if !strings.Contains(string(body), line+"\n") {
+			t.Errorf("the metrics lack %s:\n%s", line, body)
+		}
+	}
+	w.report(p.node, map[string]float64{"forge_leader_is_leader": 0}) // nobody leads still
+	if err := p.engine.Reload([]Rule{}, w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
+	w.await("that no alert is left", func() bool { return len(w.states()) == 0 })
+}
+
+// TestFor: an alert that has not lasted for long enough is pending, and told to
+// nobody; one that ends before does not come to more.
+func TestFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := vacant
+	slow.Name, slow.For = "slow", time.Hour
+	high := Rule{Name: "high", Condition: "tenure_queue > 5", Severity: "warning", Notify: []string{"hook"}}
+	p := w.start("a", Config{Rules: []Rule{slow, high}})
+	w.await("the alert", func() bool { return slices.Equal(w.states(), []string{"slow pending"}) })
+	w.report(p.node, map[string]float64{"forge_queue": 6})
+	w.await("the second alert", func() bool { return slices.Equal(w.states(), []string{"high firing", "slow pending"}) })
+	w.report(p.node, map[string]float64{"forge_queue": 4})
+	w.wantReceived("high firing", "high resolved")
+	if states := w.states(); !slices.Equal(states, []string{"slow pending"}) {
+		t.Errorf("the states are %q", states)
+	}
+}
+
+// TestSuccession: a leader killed in the middle of "for" leaves it to the next to
+// go on counting, with the rules of the database.
+func TestSuccession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := vacant
+	rule.For = 3 * time.Second
+	a := w.start("a", Config{Rules: []Rule{rule}})
+	w.await("that the alert is pending", func() bool { return slices.Equal(w.states(), []string{"no_scheduler_leader pending"}) })
+	active := value[time.Time](w, `SELECT active_at FROM {alert_states}`)
+	w.start("b", Config{})
+	w.kill(a)
+	w.wantReceived("no_scheduler_leader firing")
+	fired, again := value[time.Time](w, `SELECT fired_at FROM {alert_states}`), value[time.Time](w, `SELECT active_at FROM {alert_states}`)
+	if !again.Equal(active) || fired.Sub(active) < rule.For {
+		t.Errorf("it was active at %v and then %v, and fired at %v", active, again, fired)
+	}
+	if term := value[int64](w, `SELECT term FROM {alert_notifications}`); term < 2 {
+		t.Errorf("it was told in the term %d", term)
+	}
+	w.start("c", Config{Rules: []Rule{}})
+	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
+}
+
+// kill ends a process's session as a crash does: nothing is given up politely.
+func (w *world) kill(p *process) {
+	w.Helper()
+	w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE pid = (SELECT pid FROM {nodes} WHERE id = $1)`, p.node.ID())
+	p.stop()
+}
+
+// TestUnsentAtSuccession: what the last leader wrote and could not send, the next
+// one sends, once.
+func TestUnsentAtSuccession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receiver.answer(500, nil)
+	a := w.start("a", Config{Rules: []Rule{vacant}})
+	w.await("an attempt", func() bool { _, refused := w.receiver.all(); return refused > 0 })
+	w.start("b", Config{})
+	w.kill(a)
+	w.receiver.answer(200, nil)
+	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
+	w.wantReceived("no_scheduler_leader firing")
+	w.await("that it is settled", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE status = 'sent'`) == 1
+	})
+	if n := value[int](w, `SELECT count(*) FROM {alert_notifications}`); n != 1 {
+		t.Errorf("there are %d notifications", n)
+	}
+}
+
+// TestOutage: what a receiver refuses for an hour is kept, shown and tried again;
+// and nobody is told of the end first.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receiver.answer(500, nil)
+	p := w.start("a", Config{Rules: []Rule{vacant}})
+	w.await("an attempt", func() bool { _, refused := w.receiver.all(); return refused > 0 })
+	w.await("that the list shows it", func() bool {
+		list, err := List(t.Context(), w.backend, w.pool)
+		return err == nil && list[0].PendingNotifications == 1 && strings.Contains(list[0].NotificationProblem, "answered 500")
+	})
+	if err := p.engine.Reload([]Rule{}, w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the end", func() bool { return value[int](w, `SELECT count(*) FROM {alert_notifications}`) == 2 })
+	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '1 hour', next_attempt_at = clock_timestamp()`)
+	_, before := w.receiver.all()
+	w.await("another attempt", func() bool { _, refused := w.receiver.all(); return refused > before })
+	w.receiver.answer(200, nil)
+	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
+	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
+}
+
+// TestGiveUp: after a day a notification is given up, and the next one goes.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receiver.answer(500, nil)
+	w.start("a", Config{Rules: []Rule{vacant}})
+	w.await("an attempt", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error <> ''`) == 1
+	})
+	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '25 hours', next_attempt_at = clock_timestamp()`)
+	w.await("that it is given up", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE status = 'failed' AND settled_at IS NOT NULL`) == 1
+	})
+}
+
+// TestUnknownNotifier: a leader that has no such notifier leaves what it should
+// send to others, and says so.
+func TestUnknownNotifier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", Config{Rules: []Rule{vacant}, Notifiers: w.set})
+	w.wantReceived("no_scheduler_leader firing")
+	a.stop()
+	w.exec(`UPDATE {alert_notifications} SET notifier = 'other', address = 'other', status = 'pending'`)
+	w.start("b", Config{})
+	w.await("that it is told", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error LIKE '%on the node b%' AND status = 'pending'`) == 1
+	})
+}
+
+// TestRuleErrors: a condition that fails is shown; the alerts of the others go on.
+func TestRuleErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bad := Rule{Name: "bad", Condition: "tenure_node_up * on () tenure_leader_is_leader", Severity: "warning", Notify: []string{"hook"}}
+	w.start("a", Config{Rules: []Rule{bad, vacant}})
+	w.wantReceived("no_scheduler_leader firing")
+	w.await("that the error is shown", func() bool {
+		return value[int](w, `SELECT count(*) FROM {alert_rules} WHERE name = 'bad' AND last_error <> ''`) == 1
+	})
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	unknown, twice := vacant, vacant
+	unknown.Notify = []string{"hooc"}
+	broken := Rule{Name: "broken", Condition: "sum(", Severity: "warning"}
+	for name, rules := range map[string][]Rule{"an unknown notifier": {unknown}, "a name twice": {vacant, twice}, "no PromQL": {broken}} {
+		if _, err := New(Config{Database: w.pool, Rules: rules, Notifiers: w.set}); !isInvalid(err) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	if _, err := New(Config{Interval: 1}); !isInvalid(err) {
+		t.Errorf("a short interval: the error is %v", err)
+	}
+}
+
+func isInvalid(err error) bool {
+	return err != nil && strings.Contains(err.Error(), tenure.ErrInvalidConfig.Error())
+}

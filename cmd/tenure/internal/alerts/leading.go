@@ -1,0 +1,145 @@
+package alerts
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// leading is the work of one term.
+type leading struct {
+	engine *Engine
+	tables
+	term      *tenure.Term
+	node      string // its name
+	log       *slog.Logger
+	store     *series.Store
+	evaluator *evaluator
+
+	// Of the rounds.
+	position   metrics.Position
+	present    map[alertKey]alert // nil if the database has to be asked
+	failing    bool
+	unreadable map[uuid.UUID]bool // nodes whose samples cannot be read
+
+	mu   sync.Mutex
+	news chan struct{} // closed when there is something to send
+}
+
+// attempt does a round. One that fails changes nothing, and the next one does its
+// work; why it failed is logged once for as long as it lasts.
+func (l *leading) attempt(term context.Context) {
+	ctx, cancel := context.WithTimeout(term, roundTimeout)
+	defer cancel()
+	err := l.round(ctx)
+	switch {
+	case err != nil && term.Err() != nil:
+		return
+	case err != nil && !l.failing:
+		l.log.Warn("alerts could not be evaluated", "error", err, "again_every", l.engine.config.Interval)
+	case err == nil && l.failing:
+		l.log.Info("alerts are evaluated again")
+	}
+	l.failing = err != nil
+}
+
+// round reads what is new, evaluates all rules and writes what changed. Where it
+// could not read, it does not evaluate either: what is missing must not look
+// like what is wrong.
+func (l *leading) round(ctx context.Context) error {
+	if l.present == nil {
+		present, err := l.readAlerts(ctx)
+		if err != nil {
+			return err
+		}
+		l.present = present
+	}
+	next, err := metrics.ReadSamples(ctx, l.backend, l.database, l.position, l.take)
+	if err != nil {
+		return err
+	}
+	l.position = next
+	now, stored, err := l.readRules(ctx)
+	if err != nil {
+		return err
+	}
+	roles, nodes, err := l.readKnown(ctx)
+	if err != nil {
+		return err
+	}
+	rules := make([]Rule, len(stored))
+	for i, s := range stored {
+		rules[i] = s.Rule
+		roles = append(roles, rolesIn(s.Condition)...)
+	}
+	if left := l.store.Complete(now, roles, nodes); left > 0 {
+		l.log.Warn("there are too many series; some are left out", "left_out", left, "kept", l.store.Len())
+	}
+	began := time.Now()
+	outcomes := l.evaluator.evaluate(ctx, now, rules)
+	took := time.Since(began)
+	if err := ctx.Err(); err != nil {
+		return err // it would look like an error of the rules
+	}
+	if err := l.commit(ctx, step(now, l.present, outcomes)); err != nil {
+		return err
+	}
+	l.engine.show(l.store, l.present, took)
+	return l.writeErrors(ctx, stored, outcomes)
+}
+
+// take takes a sample of a node.
+func (l *leading) take(snapshot metrics.Snapshot) error {
+	if snapshot.Problem == nil {
+		l.store.Append(snapshot)
+	} else if !l.unreadable[snapshot.Node] {
+		l.unreadable[snapshot.Node] = true
+		l.log.Warn("samples of a node cannot be read", "node", snapshot.NodeName, "error", snapshot.Problem)
+	}
+	return nil
+}
+
+// commit writes a change. If that fails, it may have happened nevertheless, and
+// the next round looks.
+func (l *leading) commit(ctx context.Context, c change) error {
+	if c.empty() {
+		return nil
+	}
+	if err := l.write(ctx, l.term, c); err != nil {
+		l.present = nil
+		return err
+	}
+	l.present = apply(l.present, c)
+	for _, a := range c.written {
+		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
+	}
+	for _, key := range c.removed {
+		l.log.Info("alert", "alert", key.rule, "state", Inactive)
+	}
+	if len(c.notify) > 0 {
+		l.wakeSenders()
+	}
+	return nil
+}
+
+// wakeSenders tells everybody who waits for news.
+func (l *leading) wakeSenders() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+// awaitNews returns a channel that is closed when there is something new to send.
+func (l *leading) awaitNews() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.news
+}

@@ -1,0 +1,91 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Status is a rule and what becomes of it.
+type Status struct {
+	Rule
+	ChangedAt time.Time
+	ChangedBy string // the node whose configuration it is of
+	// Problem is why the condition could not be evaluated; empty if it could.
+	Problem string
+	State   State // of the alert that is worst
+	Alerts  []Alert
+	// What is to be told still, and what was given up, and the newest reason why.
+	PendingNotifications, FailedNotifications int
+	NotificationProblem                       string
+}
+
+// Alert is one series of a rule that is pending or firing.
+type Alert struct {
+	State               State
+	Labels, Annotations map[string]string
+	Value               float64 // when it became what it is
+	ActiveAt            time.Time
+	FiredAt             time.Time // zero while pending
+}
+
+// List returns all rules of a database with their state, in the order of the
+// configuration. The database's user needs the privileges of
+// [postgres.Backend.WorkGrants].
+func List(ctx context.Context, backend *postgres.Backend, database postgres.Database) ([]Status, error) {
+	t := tables{backend, database}
+	rows, _ := database.Query(ctx, backend.SQL(listRules))
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Status, error) {
+		var length int64
+		s := Status{State: Inactive}
+		err := row.Scan(&s.Name, &s.Condition, &length, &s.Severity, &s.Labels, &s.Annotations, &s.Notify, &s.ChangedAt, &s.ChangedBy, &s.Problem)
+		s.For = time.Duration(length) * time.Millisecond
+		return s, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the alert rules: %w", err)
+	}
+	byName := map[string]*Status{}
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	present, err := t.readAlerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range present {
+		if s := byName[a.Rule]; s != nil {
+			s.Alerts = append(s.Alerts, Alert{a.State, a.Labels, a.Annotations, a.Value, a.ActiveAt, a.FiredAt})
+			if a.State == Firing || s.State == Inactive {
+				s.State = a.State
+			}
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Alerts, func(a, b Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
+	}
+	return all, t.countNotifications(ctx, byName)
+}
+
+func (t tables) countNotifications(ctx context.Context, byName map[string]*Status) error {
+	rows, _ := t.database.Query(ctx, t.backend.SQL(countNotifications))
+	var (
+		rule, problem   string
+		pending, failed int
+	)
+	_, err := pgx.ForEachRow(rows, []any{&rule, &pending, &failed, &problem}, func() error {
+		if s := byName[rule]; s != nil {
+			s.PendingNotifications, s.FailedNotifications, s.NotificationProblem = pending, failed, problem
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the notifications: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const (
+	// giveUpAfter is for how long a notification is tried.
+	giveUpAfter = 24 * time.Hour
+	// claimFor is longer than any attempt takes.
+	claimFor = 20 * time.Second
+	// keepSettled is for how long what was sent or given up is kept.
+	keepSettled = 7 * 24 * time.Hour
+	// dueLimit is how many notifications are read at once.
+	dueLimit = 1000
+	// noteTimeout bounds the note that something was sent, which outlives the term.
+	noteTimeout = 5 * time.Second
+)
+
+// message is what goes to one address in one attempt.
+type message struct {
+	address string
+	alerts  []notifiers.Alert
+}
+
+func (m message) ids() []uuid.UUID {
+	ids := make([]uuid.UUID, len(m.alerts))
+	for i, a := range m.alerts {
+		ids[i] = a.ID
+	}
+	return ids
+}
+
+// readDue returns what is to be sent by a notifier now, in messages of a size.
+func (t tables) readDue(ctx context.Context, notifier string, size int) ([]message, error) {
+	var (
+		messages []message
+		open     = map[string]int{} // by address: its message that is not full
+		a        notifiers.Alert
+		ended    *time.Time
+		address  string
+	)
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit)
+	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		if ended != nil {
+			a.EndedAt = *ended
+		}
+		i, ok := open[address]
+		if !ok || len(messages[i].alerts) >= size {
+			i = len(messages)
+			open[address] = i
+			messages = append(messages, message{address: address})
+		}
+		messages[i].alerts = append(messages[i].alerts, a)
+		a = notifiers.Alert{} // the next row must not write into its maps
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is to be sent: %w", err)
+	}
+	return messages, nil
+}
+
+// readNextDue returns how long it takes until something is due; ok is false if
+// nothing is pending.
+func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Duration, ok bool, err error) {
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readNextDue), notifier)
+	ms, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*float64])
+	if err != nil || ms == nil {
+		return 0, false, err
+	}
+	return time.Duration(*ms * float64(time.Millisecond)), true, nil
+}
+
+// claim notes an attempt before it is made, if the term stands: whoever leads
+// next does not try meanwhile. It tells whether the message is still to be sent.
+func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
+	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, t.backend.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
+		claimed = tag.RowsAffected() == int64(len(m.alerts))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("note an attempt: %w", err)
+	}
+	return claimed, nil
+}
+
+// settleSent notes that a message was acknowledged. That is true whoever leads
+// now, and is noted also when the term has just ended.
+func (t tables) settleSent(ctx context.Context, m message) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	if _, err := t.database.Exec(ctx, t.backend.SQL(settleSent), m.ids()); err != nil {
+		return fmt.Errorf("note what was sent: %w", err)
+	}
+	return nil
+}
+
+// settleUnsent notes why an attempt failed, and when the next is due: not before
+// a delay.
+func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay time.Duration) error {
+	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), reason.Error(), delay.Milliseconds(), giveUpAfter.Milliseconds())
+	if err != nil {
+		return fmt.Errorf("note an attempt that failed: %w", err)
+	}
+	return nil
+}
+
+// tidy notes what this node cannot send, since it has no such notifier, and drops
+// what was settled long ago.
+func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) error {
+	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
+	_, err := t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
+	if err == nil {
+		_, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds())
+	}
+	if err != nil {
+		return fmt.Errorf("tidy up notifications: %w", err)
+	}
+	return nil
+}

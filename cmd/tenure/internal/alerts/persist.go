@@ -1,0 +1,233 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// tables are the tables of alerts in a database.
+type tables struct {
+	backend  *postgres.Backend
+	database postgres.Database
+}
+
+// storedRule is a rule as the leader reads it.
+type storedRule struct {
+	Rule
+	lastError string
+}
+
+// readRules returns the time by the database's clock, and all rules.
+func (t tables) readRules(ctx context.Context) (now time.Time, rules []storedRule, err error) {
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readRules)) // its error is that of the rows
+	var (
+		name, condition, severity, lastError *string
+		length                               *int64
+		labels, annotations                  map[string]string
+		notify                               []string
+	)
+	into := []any{&now, &name, &condition, &length, &severity, &labels, &annotations, &notify, &lastError}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		if name != nil {
+			rules = append(rules, storedRule{Rule{
+				Name: *name, Condition: *condition, For: time.Duration(*length) * time.Millisecond, Severity: *severity,
+				Labels: labels, Annotations: annotations, Notify: notify,
+			}, *lastError})
+		}
+		labels, annotations, notify = nil, nil, nil // the next row must not write into these
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, nil, fmt.Errorf("read the alert rules: %w", err)
+	}
+	return now, rules, nil
+}
+
+// readKnown returns the roles and nodes that the cluster knows.
+func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.Node, err error) {
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readRoles))
+	if roles, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return nil, nil, fmt.Errorf("read the roles: %w", err)
+	}
+	rows, _ = t.database.Query(ctx, t.backend.SQL(readNodes))
+	if nodes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[series.Node]); err != nil {
+		return nil, nil, fmt.Errorf("read the nodes: %w", err)
+	}
+	return roles, nodes, nil
+}
+
+// readAlerts returns all alerts that are pending or firing.
+func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readStates))
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert, err error) {
+		var fired *time.Time
+		err = row.Scan(&a.Rule, &a.Fingerprint, &a.State, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.ActiveAt, &fired, &a.Notified)
+		if fired != nil {
+			a.FiredAt = *fired
+		}
+		return a, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the alerts: %w", err)
+	}
+	present := make(map[alertKey]alert, len(all))
+	for _, a := range all {
+		present[a.key()] = a
+	}
+	return present, nil
+}
+
+// record is an alert, or a notification, as a statement takes it.
+type record struct {
+	Rule        string            `json:"rule"`
+	Fingerprint string            `json:"fingerprint"`
+	State       State             `json:"state,omitempty"`
+	Notifier    string            `json:"notifier,omitempty"`
+	Address     string            `json:"address,omitempty"`
+	Severity    string            `json:"severity"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Value       string            `json:"value"`
+	ActiveAt    time.Time         `json:"active_at,omitzero"`
+	FiredAt     time.Time         `json:"fired_at,omitzero"`
+	StartedAt   time.Time         `json:"started_at,omitzero"`
+	EndedAt     time.Time         `json:"ended_at,omitzero"`
+	Notified    []string          `json:"notified"`
+}
+
+func newRecord(a alert) record {
+	return record{
+		Rule: a.Rule, Fingerprint: a.Fingerprint, State: a.State, Severity: a.Severity,
+		Labels: a.Labels, Annotations: a.Annotations, Value: written64(a.Value),
+		ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, Notified: append([]string{}, a.Notified...),
+	}
+}
+
+func written64(value float64) string {
+	if math.IsInf(value, 1) {
+		return "Infinity"
+	}
+	return strconv.FormatFloat(value, 'g', -1, 64)
+}
+
+// write commits a change, and what is to be told of it, if the term stands.
+func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
+	states, removed, told := []record{}, [2][]string{}, []record{}
+	for _, a := range c.written {
+		states = append(states, newRecord(a))
+	}
+	for _, key := range c.removed {
+		removed[0], removed[1] = append(removed[0], key.rule), append(removed[1], key.fingerprint)
+	}
+	for _, n := range c.notify {
+		r := newRecord(n.alert)
+		r.Notifier, r.Address = notifiers.NameOf(n.address), n.address
+		r.StartedAt, r.EndedAt = n.alert.FiredAt, n.endedAt
+		told = append(told, r)
+	}
+	err := postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, t.backend.SQL(removeStates), removed[0], removed[1]); err != nil {
+			return err
+		}
+		if err := t.execJSON(ctx, tx, writeStates, states); err != nil {
+			return err
+		}
+		return t.execJSON(ctx, tx, writeNotifications, told, term.Number())
+	})
+	if err != nil {
+		return fmt.Errorf("write the alerts: %w", err)
+	}
+	return nil
+}
+
+// execJSON runs a statement on records, if there are any.
+func (t tables) execJSON(ctx context.Context, tx pgx.Tx, sql string, records []record, args ...any) error {
+	if len(records) == 0 {
+		return nil
+	}
+	encoded, err := json.Marshal(records)
+	if err == nil {
+		_, err = tx.Exec(ctx, t.backend.SQL(sql), append([]any{string(encoded)}, args...)...)
+	}
+	return err
+}
+
+// writeErrors notes which conditions could not be evaluated.
+func (t tables) writeErrors(ctx context.Context, rules []storedRule, outcomes []outcome) error {
+	for i, o := range outcomes {
+		text := ""
+		if o.err != nil {
+			text = o.err.Error()
+		}
+		if text == rules[i].lastError {
+			continue
+		}
+		if _, err := t.database.Exec(ctx, t.backend.SQL(writeRuleError), o.rule.Name, text); err != nil {
+			return fmt.Errorf("note the error of a rule: %w", err)
+		}
+	}
+	return nil
+}
+
+// writtenRule is a rule as a statement takes it.
+type writtenRule struct {
+	Name        string            `json:"name"`
+	Position    int               `json:"position"`
+	Condition   string            `json:"condition"`
+	For         int64             `json:"for_ms"`
+	Severity    string            `json:"severity"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Notify      []string          `json:"notify"`
+}
+
+// writeRules replaces all rules. Those that are the same stay untouched.
+func (t tables) writeRules(ctx context.Context, rules []Rule, by string) error {
+	all, names := []writtenRule{}, []string{}
+	orEmpty := func(m map[string]string) map[string]string {
+		if m == nil {
+			return map[string]string{}
+		}
+		return m
+	}
+	for i, r := range rules {
+		names = append(names, r.Name)
+		all = append(all, writtenRule{
+			r.Name, i, r.Condition, r.For.Milliseconds(), r.Severity, orEmpty(r.Labels), orEmpty(r.Annotations), append([]string{}, r.Notify...),
+		})
+	}
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("encode the alert rules: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, t.backend.SQL(lockRules)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, t.backend.SQL(removeRules), names); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, t.backend.SQL(writeRules), string(encoded), by)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write the alert rules: %w", err)
+	}
+	return nil
+}
+
+// beginner begins transactions with default options.
+type beginner struct{ postgres.Pool }
+
+func (b beginner) Begin(ctx context.Context) (pgx.Tx, error) { return b.BeginTx(ctx, pgx.TxOptions{}) }

@@ -1,0 +1,73 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Rule says what to watch and whom to tell.
+type Rule struct {
+	Name string
+	// Condition is PromQL. Each series that it yields is an alert.
+	Condition string
+	// For is how long a series must have been there before its alert fires.
+	For time.Duration
+	// Severity is info, warning, error or critical.
+	Severity string
+	// Labels are added to those of the series; with the same name they win. Labels
+	// and annotations are templates, as Prometheus has them.
+	Labels, Annotations map[string]string
+	// Notify are addresses of notifiers: "pagerduty", "slack:#ops".
+	Notify []string
+}
+
+// Validate checks a rule. The error matches tenure.ErrInvalidConfig; that of a
+// condition is a [*ConditionError] too.
+func (r Rule) Validate() error {
+	invalid := func(format string, args ...any) error {
+		return fmt.Errorf("%w: the alert %q: %w", tenure.ErrInvalidConfig, r.Name, fmt.Errorf(format, args...))
+	}
+	if r.Name == "" {
+		return fmt.Errorf("%w: an alert has no name", tenure.ErrInvalidConfig)
+	}
+	if _, err := parse(r.Condition); err != nil {
+		return invalid("%w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		if err := CheckLabel(name); err != nil {
+			return invalid("%w", err)
+		}
+	}
+	for _, templates := range []map[string]string{r.Labels, r.Annotations} {
+		for _, name := range slices.Sorted(maps.Keys(templates)) {
+			if err := CheckTemplate(templates[name]); err != nil {
+				return invalid("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckLabel refuses the name of a label that Prometheus would refuse, and those
+// that the program sets.
+func CheckLabel(name string) error {
+	switch {
+	case !model.LegacyValidation.IsValidLabelName(name):
+		return fmt.Errorf("%q cannot be the name of a label; it takes letters, digits and _, and begins with no digit", name)
+	case name == "alertname" || name == "severity" || name == model.MetricNameLabel:
+		return fmt.Errorf("the label %q is set by the program: leave it out", name)
+	}
+	return nil
+}
+
+// same tells whether two rules say the same.
+func (r Rule) same(other Rule) bool {
+	return r.Name == other.Name && r.Condition == other.Condition && r.For == other.For && r.Severity == other.Severity &&
+		maps.Equal(r.Labels, other.Labels) && maps.Equal(r.Annotations, other.Annotations) && slices.Equal(r.Notify, other.Notify)
+}

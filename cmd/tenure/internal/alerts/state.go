@@ -1,0 +1,143 @@
+package alerts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// State is what an alert is.
+type State string
+
+// The states of an alert, and of a rule: that of its alert that is worst.
+const (
+	Inactive State = "inactive"
+	Pending  State = "pending" // the condition holds, but not for long enough
+	Firing   State = "firing"
+)
+
+// alert is one series of one rule that is pending or firing.
+type alert struct {
+	Rule, Fingerprint   string
+	State               State
+	Severity            string
+	Labels, Annotations map[string]string
+	Value               float64
+	ActiveAt            time.Time
+	FiredAt             time.Time // zero while pending
+	Notified            []string  // addresses that were told that it began
+}
+
+// alertKey names an alert.
+type alertKey struct{ rule, fingerprint string }
+
+func (a alert) key() alertKey { return alertKey{a.Rule, a.Fingerprint} }
+
+// notification is something to tell somebody.
+type notification struct {
+	alert   alert
+	address string
+	endedAt time.Time // zero where it began
+}
+
+// change is what one round makes of the alerts.
+type change struct {
+	written []alert    // to be written: new, or in another state
+	removed []alertKey // over
+	notify  []notification
+}
+
+func (c change) empty() bool { return len(c.written) == 0 && len(c.removed) == 0 && len(c.notify) == 0 }
+
+// found is a series that a condition yields at present.
+type found struct {
+	labels, annotations map[string]string
+	value               float64
+}
+
+// outcome is a rule and what its condition yields. If it could not be evaluated,
+// its alerts stay as they are.
+type outcome struct {
+	rule  Rule
+	found []found
+	err   error
+}
+
+// step decides what becomes of the alerts at a time. It changes nothing. Alerts
+// of rules that are no longer there are over.
+func step(now time.Time, present map[alertKey]alert, outcomes []outcome) change {
+	var c change
+	kept := map[alertKey]bool{}
+	failed := map[string]bool{}
+	for _, o := range outcomes {
+		if o.err != nil {
+			failed[o.rule.Name] = true
+			continue
+		}
+		for _, f := range o.found {
+			next := alert{
+				Rule: o.rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: o.rule.Severity,
+				Labels: f.labels, Annotations: f.annotations, Value: f.value, ActiveAt: now,
+			}
+			before, known := present[next.key()]
+			kept[next.key()] = true
+			if known {
+				next.ActiveAt = before.ActiveAt
+			}
+			switch {
+			case known && before.State == Firing:
+				continue
+			case now.Sub(next.ActiveAt) >= o.rule.For:
+				next.State, next.FiredAt, next.Notified = Firing, now, o.rule.Notify
+				c.written = append(c.written, next)
+				c.tell(next, time.Time{})
+			case !known:
+				c.written = append(c.written, next)
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(present), compareKeys) {
+		if kept[key] || failed[key.rule] {
+			continue
+		}
+		c.removed = append(c.removed, key)
+		if before := present[key]; before.State == Firing {
+			c.tell(before, now)
+		}
+	}
+	return c
+}
+
+func (c *change) tell(a alert, endedAt time.Time) {
+	for _, address := range a.Notified {
+		c.notify = append(c.notify, notification{a, address, endedAt})
+	}
+}
+
+// apply returns the alerts after a change.
+func apply(present map[alertKey]alert, c change) map[alertKey]alert {
+	next := maps.Clone(present)
+	for _, key := range c.removed {
+		delete(next, key)
+	}
+	for _, a := range c.written {
+		next[a.key()] = a
+	}
+	return next
+}
+
+// fingerprint is a digest of labels.
+func fingerprint(labels map[string]string) string {
+	hash := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(hash, "%q=%q,", name, labels[name])
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+func compareKeys(a, b alertKey) int {
+	return slices.Compare([]string{a.rule, a.fingerprint}, []string{b.rule, b.fingerprint})
+}

@@ -1,0 +1,49 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/template"
+)
+
+// definitions are what Prometheus's templates begin with.
+const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+
+// maxExpanded is the most bytes of a label or an annotation.
+const maxExpanded = 4096
+
+// CheckTemplate refuses what is no template.
+func CheckTemplate(text string) error {
+	return expander(context.Background(), text, nil, time.Time{}, nil).ParseTest()
+}
+
+func expander(ctx context.Context, text string, data any, now time.Time, query template.QueryFunc) *template.Expander {
+	return template.NewTemplateExpander(
+		ctx, definitions+text, "template", data, model.TimeFromUnixNano(now.UnixNano()), query, &url.URL{}, nil)
+}
+
+// expand fills in templates for one series. A template that fails says so in its
+// place: an alert is told in any case.
+func expand(
+	ctx context.Context, templates map[string]string, series map[string]string, value float64, now time.Time, query template.QueryFunc,
+) map[string]string {
+	expanded := make(map[string]string, len(templates))
+	data := template.AlertTemplateData(series, map[string]string{}, "", promql.Sample{F: value})
+	for name, text := range templates {
+		if strings.Contains(text, "{{") {
+			result, err := expander(ctx, text, data, now, query).Expand()
+			if err != nil {
+				result = fmt.Sprintf("<error expanding template: %v>", err)
+			}
+			text = result
+		}
+		expanded[name] = strings.ToValidUTF8(text[:min(len(text), maxExpanded)], "")
+	}
+	return expanded
+}

@@ -1,0 +1,35 @@
+package notifiers
+
+import (
+	"context"
+	"time"
+)
+
+// alertmanagerRefresh is how often Alertmanager is told what fires: it keeps
+// alerts in memory, and takes one that it hears no more of for resolved.
+const alertmanagerRefresh = time.Minute
+
+// alertmanager hands alerts to Prometheus's Alertmanager. The same alert can be
+// sent any number of times.
+type alertmanager struct{ endpoint }
+
+type alertmanagerAlert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+	EndsAt      time.Time         `json:"endsAt"`
+}
+
+func (alertmanager) batch() int { return 500 }
+
+func (m alertmanager) send(ctx context.Context, _ string, alerts []Alert) error {
+	message := make([]alertmanagerAlert, len(alerts))
+	for i, a := range alerts {
+		ends := a.EndedAt
+		if a.Firing() {
+			ends = time.Now().Add(4 * alertmanagerRefresh)
+		}
+		message[i] = alertmanagerAlert{a.Labels, a.Annotations, a.StartedAt.UTC(), ends.UTC()}
+	}
+	return m.post(ctx, "/api/v2/alerts", message, nil)
+}

@@ -1,0 +1,191 @@
+package notifiers
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"net/smtp"
+	"strings"
+	"time"
+)
+
+// email sends a mail by SMTP: with TLS from the start on port 465, else with
+// STARTTLS. A server that has neither is refused, unless it is on this machine.
+type email struct {
+	host, port string
+	from       *mail.Address
+	to         []*mail.Address
+	username   string
+	password   secret
+	tls        *tls.Config
+}
+
+func newEmail(config Config, password secret) (*email, error) {
+	host, port, err := net.SplitHostPort(config.SMTP)
+	if err != nil {
+		return nil, fmt.Errorf("smtp is %q, which is no address like mail.example.com:587", config.SMTP)
+	}
+	from, err := mail.ParseAddress(config.From)
+	if err != nil {
+		return nil, fmt.Errorf("from is %q, which is no address like tenure@example.com", config.From)
+	}
+	e := &email{host: host, port: port, from: from, username: config.Username, password: password, tls: config.TLS.Clone()}
+	if e.tls == nil {
+		e.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if e.tls.ServerName == "" {
+		e.tls.ServerName = host
+	}
+	e.to, err = recipients(config.To)
+	return e, err
+}
+
+func recipients(texts []string) ([]*mail.Address, error) {
+	var all []*mail.Address
+	for _, text := range texts {
+		address, err := mail.ParseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no address like oncall@example.com", text)
+		}
+		all = append(all, address)
+	}
+	return all, nil
+}
+
+func (*email) batch() int { return 100 }
+
+func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
+	to := e.to
+	if target != "" {
+		var err error
+		if to, err = recipients([]string{target}); err != nil {
+			return err
+		}
+	}
+	if len(to) == 0 {
+		return errors.New("it has nobody to send to: set to")
+	}
+	client, err := e.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := e.authenticate(client); err != nil {
+		return err
+	}
+	if err := client.Mail(e.from.Address); err != nil {
+		return fmt.Errorf("%s refused the sender: %w", e.host, err)
+	}
+	for _, address := range to {
+		if err := client.Rcpt(address.Address); err != nil {
+			return fmt.Errorf("%s refused the recipient: %w", e.host, err)
+		}
+	}
+	body, err := client.Data()
+	if err == nil {
+		_, err = body.Write(e.message(to, alerts, time.Now()))
+	}
+	if err == nil {
+		err = body.Close() // the server has it now
+	}
+	if err != nil {
+		return fmt.Errorf("%s refused the mail: %w", e.host, err)
+	}
+	_ = client.Quit() // nothing depends on it any more
+	return nil
+}
+
+// connect returns a connection whose every step is bounded by the context.
+func (e *email) connect(ctx context.Context) (*smtp.Client, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(e.host, e.port))
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be reached: %w", e.host, err)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // fails only for a closed connection, as does what follows
+	}
+	if e.port == "465" {
+		conn = tls.Client(conn, e.tls)
+	}
+	client, err := smtp.NewClient(conn, e.host)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("%s did not greet: %w", e.host, err)
+	}
+	if _, encrypted := conn.(*tls.Conn); encrypted {
+		return client, nil
+	}
+	switch offered, _ := client.Extension("STARTTLS"); {
+	case offered:
+		err = client.StartTLS(e.tls)
+	case !isLoopback(conn.RemoteAddr()):
+		err = errors.New("it offers no STARTTLS; alerts and passwords are not sent in the clear")
+	}
+	if err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("%s: %w", e.host, err)
+	}
+	return client, nil
+}
+
+func isLoopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+func (e *email) authenticate(client *smtp.Client) error {
+	if e.username == "" {
+		return nil
+	}
+	password, err := e.password.read()
+	if err != nil {
+		return err
+	}
+	if err := client.Auth(smtp.PlainAuth("", e.username, password, e.host)); err != nil {
+		return fmt.Errorf("%s refused the user %s", e.host, e.username) // the reason could repeat the password
+	}
+	return nil
+}
+
+// message is a mail about some alerts.
+func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byte {
+	subject := alerts[0].title()
+	if more := len(alerts) - 1; more > 0 {
+		subject += fmt.Sprintf(" and %d more", more)
+	}
+	addresses := make([]string, len(to))
+	for i, address := range to {
+		addresses[i] = address.String()
+	}
+	var mail bytes.Buffer
+	for _, header := range [][2]string{
+		{"From", e.from.String()},
+		{"To", strings.Join(addresses, ",\r\n ")},
+		{"Subject", mime.QEncoding.Encode("utf-8", shortened(subject, 200))},
+		{"Date", now.UTC().Format(time.RFC1123Z)},
+		{"Message-ID", "<" + idOf(alerts).String() + "@tenure>"}, // of every attempt
+		{"Auto-Submitted", "auto-generated"},
+		{"MIME-Version", "1.0"},
+		{"Content-Type", "text/plain; charset=utf-8"},
+		{"Content-Transfer-Encoding", "quoted-printable"},
+	} {
+		fmt.Fprintf(&mail, "%s: %s\r\n", header[0], header[1])
+	}
+	mail.WriteString("\r\n")
+	text := quotedprintable.NewWriter(&mail)
+	for _, a := range alerts {
+		fmt.Fprintf(text, "%s\r\n", a.title())
+		for _, line := range a.details() {
+			fmt.Fprintf(text, "  %s\r\n", line)
+		}
+		fmt.Fprint(text, "\r\n")
+	}
+	_ = text.Close() // a buffer takes everything
+	return mail.Bytes()
+}

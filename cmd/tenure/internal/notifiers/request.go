@@ -1,0 +1,132 @@
+package notifiers
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// endpoint is where requests of one notifier go.
+type endpoint struct {
+	name   string
+	client *http.Client
+	url    secret
+}
+
+// The most bytes of a response that are read, so that its connection can be used
+// again, and that are shown.
+const (
+	maxRead  = 64 << 10
+	maxShown = 200
+)
+
+// RetryAfterError is a refusal that says when to try again.
+type RetryAfterError struct {
+	Delay time.Duration
+	Err   error
+}
+
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// newClient makes a client that follows no redirects: they would take secrets to
+// other places.
+func newClient(config *tls.Config) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true,
+			IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 2,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// post sends a body as JSON. What is secret in it must be named, so that an error
+// that repeats the response does not contain it.
+func (e endpoint) post(ctx context.Context, path string, body any, header http.Header, secrets ...string) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode the message: %w", err)
+	}
+	return e.postBytes(ctx, path, encoded, header, secrets...)
+}
+
+func (e endpoint) postBytes(ctx context.Context, path string, body []byte, header http.Header, secrets ...string) error {
+	text, err := e.url.read()
+	if err != nil {
+		return err
+	}
+	address, err := url.Parse(text)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return errors.New("its URL is none that begins with https:// or http://")
+	}
+	if path != "" {
+		address = address.JoinPath(path)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the request could not be made of its URL") // the reason would show it
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "tenure")
+	response, err := e.client.Do(request)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the outer one shows the URL
+		}
+		return fmt.Errorf("%s cannot be reached: %w", address.Host, err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	return judge(response, address, append(secrets, text, strings.Trim(address.Path, "/")))
+}
+
+// judge reads a response. Any 2xx is an acknowledgement.
+func judge(response *http.Response, address *url.URL, secrets []string) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRead)) // it is shown as far as it came
+	if response.StatusCode >= 200 && response.StatusCode < 300 {
+		return nil
+	}
+	shown := string(body)
+	for _, secret := range secrets {
+		if secret != "" {
+			shown = strings.ReplaceAll(shown, secret, "********")
+		}
+	}
+	err := fmt.Errorf("%s answered %d", address.Host, response.StatusCode)
+	if shown = shown[:min(len(shown), maxShown)]; shown != "" {
+		err = fmt.Errorf("%w: %q", err, shown)
+	}
+	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable {
+		if delay, ok := retryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
+			return &RetryAfterError{delay, err}
+		}
+	}
+	return err
+}
+
+// maxRetryAfter is the longest that a Retry-After is believed.
+const maxRetryAfter = 10 * time.Minute
+
+// retryAfter reads a Retry-After: seconds, or a date.
+func retryAfter(value string, now time.Time) (time.Duration, bool) {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return min(time.Duration(max(seconds, 0))*time.Second, maxRetryAfter), seconds >= 0
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(0, at.Sub(now)), maxRetryAfter), true
+	}
+	return 0, false
+}

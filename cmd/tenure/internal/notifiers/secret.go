@@ -1,0 +1,51 @@
+package notifiers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// secret is a text that must not be shown, or the file that it is read from.
+type secret struct{ text, file string }
+
+// maxSecret is far above every honest secret.
+const maxSecret = 64 << 10
+
+func newSecret(text, file string) (secret, error) {
+	if text != "" && file != "" {
+		return secret{}, errors.New("a secret is given both itself and by a file: leave one out")
+	}
+	return secret{text, file}, nil
+}
+
+func (s secret) given() bool { return s.text != "" || s.file != "" }
+
+// String hides the secret.
+func (secret) String() string { return "********" }
+
+// GoString hides the secret.
+func (s secret) GoString() string { return s.String() }
+
+// read returns the secret as it is now.
+func (s secret) read() (string, error) {
+	if s.file == "" {
+		return s.text, nil
+	}
+	file, err := os.Open(s.file)
+	if err != nil {
+		return "", fmt.Errorf("the file of a secret: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSecret))
+	if err != nil {
+		return "", fmt.Errorf("the file of a secret: %w", err)
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return "", fmt.Errorf("the file of a secret, %s, is empty", s.file)
+	}
+	return text, nil
+}

@@ -1,0 +1,139 @@
+package series
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// The metrics that the store itself has something to say about.
+const (
+	isLeaderMetric = canonicalPrefix + "leader_is_leader"
+	nodeUpMetric   = canonicalPrefix + "node_up"
+)
+
+// Node is a node that the cluster knows of.
+type Node struct {
+	ID    uuid.UUID
+	Name  string
+	Alive bool // it has a session, or may have
+}
+
+// Complete ends a round of snapshots at a time of the database's clock. Nodes
+// that are dead, unknown or silent for long have no values any more.
+//
+// Every role and every node that is known has a series
+// tenure_leader_is_leader of 0 of its own, so that a sum over those who lead is
+// 0 and not nothing when nobody does; and every node tenure_node_up, which is 1
+// if it is alive and sends samples, else 0.
+//
+// It returns how many series of the round were left out because there are too
+// many.
+func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	at := now.UnixMilli()
+	alive := map[uuid.UUID]bool{}
+	for _, n := range nodes {
+		alive[n.ID] = n.Alive
+	}
+	for id, n := range s.nodes {
+		if !alive[id] || now.Sub(n.at) > staleAfter {
+			s.silence(n, at)
+		}
+	}
+	for _, role := range roles {
+		s.set(at, 0, labels.MetricName, isLeaderMetric, "role", role)
+	}
+	for _, known := range nodes {
+		n := s.nodes[known.ID]
+		up := 0.0
+		if n != nil && !n.silent {
+			up = 1
+		}
+		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, known.Name}
+		s.set(at, up, append(who, labels.MetricName, nodeUpMetric)...)
+		s.setUnlessMeasured(at, n, append(who, labels.MetricName, isLeaderMetric)...)
+	}
+	s.forget(at)
+	left, s.left = s.left, 0
+	return left
+}
+
+// silence ends all series of a node, and keeps what it has counted.
+func (s *Store) silence(n *node, at int64) {
+	if n.silent {
+		return
+	}
+	n.silent = true
+	for _, one := range n.series {
+		if !one.over() {
+			s.depart(one)
+		}
+		one.end(at)
+	}
+}
+
+// set gives a series of the store's own a value.
+func (s *Store) set(at int64, value float64, pairs ...string) {
+	if one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries); one != nil {
+		one.setIn = s.round
+		one.append(sample{at, value})
+	}
+}
+
+// setUnlessMeasured sets a series to 0 that the node could have measured itself:
+// the sum of many roles has no label for the role.
+func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
+	one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries)
+	if one == nil {
+		return
+	}
+	one.setIn = s.round
+	if n == nil || n.silent || one.seenIn != n.snapshot {
+		one.append(sample{at, 0})
+	}
+}
+
+// forget ends the store's own series of what is not known any more, drops what is
+// too old, and then series of which nothing is left.
+func (s *Store) forget(now int64) {
+	oldest := now - retention.Milliseconds()
+	gone := map[*series]bool{}
+	for key, one := range s.series {
+		if one.setIn != 0 && one.setIn != s.round {
+			one.end(now)
+		}
+		one.drop(now)
+		if one.last.at < oldest {
+			delete(s.series, key)
+			gone[one] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	isGone := func(one *series) bool { return gone[one] }
+	for name, all := range s.named {
+		if s.named[name] = slices.DeleteFunc(all, isGone); len(s.named[name]) == 0 {
+			delete(s.named, name)
+		}
+	}
+	for id, n := range s.nodes {
+		if n.series = slices.DeleteFunc(n.series, isGone); len(n.series) == 0 && n.silent {
+			delete(s.nodes, id)
+		}
+	}
+}
+
+// Len is how many series are kept.
+func (s *Store) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.series)
+}

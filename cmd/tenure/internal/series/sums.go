@@ -1,0 +1,148 @@
+package series
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// departed is what counters of nodes that are gone amount to, of one name and one
+// set of labels. Without it, a sum would fall whenever a node goes.
+type departed struct {
+	labels labels.Labels
+	kind   metrics.SeriesType
+	total  float64
+}
+
+// depart keeps the last value of a counter whose node is gone.
+func (s *Store) depart(one *series) {
+	if one.kind == metrics.GaugeSeries {
+		return
+	}
+	shared := withoutNode(one.labels)
+	key := string(shared.Bytes(nil))
+	if s.departed[key] == nil {
+		s.departed[key] = &departed{labels: shared, kind: one.kind}
+	}
+	one.departed = one.last.value
+	s.departed[key].total += one.departed
+}
+
+// comeBack undoes depart: the node that was gone goes on counting.
+func (s *Store) comeBack(one *series) {
+	if one.departed != 0 {
+		s.departed[string(withoutNode(one.labels).Bytes(nil))].total -= one.departed
+		one.departed = 0
+	}
+}
+
+func withoutNode(l labels.Labels) labels.Labels {
+	return labels.NewBuilder(l).Del(nodeLabel, nodeNameLabel).Labels()
+}
+
+// combination is how the values of several nodes become one.
+type combination func(a, b float64) float64
+
+func add(a, b float64) float64 { return a + b }
+
+// combinationOf is how nodes' values of a metric become the cluster's. What every
+// node says of the whole cluster is not added up; nor are shares of a whole.
+func combinationOf(name string) combination {
+	rest := strings.TrimPrefix(name, canonicalPrefix)
+	switch {
+	case rest == "leader_trust_remaining_seconds":
+		return math.Min
+	case strings.HasPrefix(rest, "cluster_"), strings.HasSuffix(rest, "_ratio"), rest == "node_load":
+		return math.Max
+	default:
+		return add
+	}
+}
+
+// Gather returns the series of the whole cluster, under the configured prefix:
+// those of all nodes put together, without the labels of nodes, and
+// tenure_node_up of each node. It implements [prometheus.Gatherer], and never
+// fails.
+func (s *Store) Gather() ([]*dto.MetricFamily, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	families := map[string]*family{}
+	for _, one := range s.series {
+		if one.over() {
+			continue
+		}
+		l := one.labels
+		if l.Get(labels.MetricName) != nodeUpMetric {
+			l = withoutNode(l)
+		}
+		s.family(families, l, one.kind).put(l, one.last.value)
+	}
+	for _, gone := range s.departed {
+		s.family(families, gone.labels, gone.kind).put(gone.labels, gone.total)
+	}
+	var all []*dto.MetricFamily
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		all = append(all, families[name].encode(name))
+	}
+	return all, nil
+}
+
+// family is all metrics of one name.
+type family struct {
+	kind    metrics.SeriesType
+	combine combination
+	values  map[string]float64
+	labels  map[string]labels.Labels
+}
+
+func (s *Store) family(families map[string]*family, l labels.Labels, kind metrics.SeriesType) *family {
+	kept := l.Get(labels.MetricName)
+	name := s.prefixes.own(kept)
+	if families[name] == nil {
+		families[name] = &family{kind, combinationOf(kept), map[string]float64{}, map[string]labels.Labels{}}
+	}
+	return families[name]
+}
+
+func (f *family) put(l labels.Labels, value float64) {
+	key := string(l.Bytes(nil))
+	if present, ok := f.values[key]; ok {
+		value = f.combine(present, value)
+	}
+	f.values[key], f.labels[key] = value, l
+}
+
+func (f *family) encode(name string) *dto.MetricFamily {
+	kind := dto.MetricType_UNTYPED // of the parts of a histogram
+	switch f.kind {
+	case metrics.GaugeSeries:
+		kind = dto.MetricType_GAUGE
+	case metrics.CounterSeries:
+		kind = dto.MetricType_COUNTER
+	}
+	encoded := &dto.MetricFamily{Name: &name, Type: &kind}
+	for _, key := range slices.Sorted(maps.Keys(f.values)) {
+		value, metric := f.values[key], &dto.Metric{}
+		f.labels[key].Range(func(l labels.Label) {
+			if l.Name != labels.MetricName {
+				metric.Label = append(metric.Label, &dto.LabelPair{Name: &l.Name, Value: &l.Value})
+			}
+		})
+		switch kind {
+		case dto.MetricType_GAUGE:
+			metric.Gauge = &dto.Gauge{Value: &value}
+		case dto.MetricType_COUNTER:
+			metric.Counter = &dto.Counter{Value: &value}
+		default:
+			metric.Untyped = &dto.Untyped{Value: &value}
+		}
+		encoded.Metric = append(encoded.Metric, metric)
+	}
+	return encoded
+}

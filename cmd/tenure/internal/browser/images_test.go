@@ -1,0 +1,77 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// everyPage are the pages, by the name of their picture.
+var everyPage = []struct{ name, hash, shows string }{
+	{"overview", "#/", "Latest events"},
+	{"role", "#/role/scheduler", "Who led when"},
+	{"nodes", "#/nodes", "Changes of nodes"},
+	{"events", "#/events", "joined"},
+	{"failovers", "#/failovers", "Time without a leader"},
+	{"work", "#/work", "Processors"},
+	{"alerts", "#/alerts", "no_scheduler_leader"},
+}
+
+// TestImages writes what the pages look like, for the documentation.
+func TestImages(t *testing.T) {
+	if *images == "" {
+		t.Log("no folder was given with -images: nothing is written")
+		return
+	}
+	if err := os.MkdirAll(*images, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, dashboard.Config{Title: "billing", Alerts: someAlerts, Authentication: withToken(t)}, seed)
+	p := w.open("")
+	p.logIn()
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		for _, shown := range everyPage {
+			p.visit(shown.hash)
+			p.shows(shown.shows)
+			p.settle()
+			p.picture(shown.name + "-" + theme)
+		}
+		p.do("phone", chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+		p.visit("#/")
+		p.shows("Latest events")
+		p.settle()
+		p.picture("phone-" + theme)
+		p.do("desk", chromedp.EmulateViewport(1360, 900))
+	}
+}
+
+// settle waits until nothing has been drawn anew for a moment.
+func (p *page) settle() {
+	p.Helper()
+	value[bool](p, `new Promise((done) => {
+		let timer = setTimeout(() => done(true), 400);
+		const observer = new MutationObserver((all) => {
+			if (all.every((m) => m.target.closest?.("[data-tick], .health, nav"))) return;
+			clearTimeout(timer);
+			timer = setTimeout(() => { observer.disconnect(); done(true); }, 400);
+		});
+		observer.observe(document.getElementById("main"), { childList: true, subtree: true });
+		setTimeout(() => done(true), 2000);
+	})`)
+}
+
+func (p *page) picture(name string) {
+	p.Helper()
+	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*images, name+".png"), png, 0o644); err != nil {
+		p.Fatal(err)
+	}
+}

@@ -1,0 +1,95 @@
+package browser
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// patience is how long a test waits for something that should happen.
+const patience = 30 * time.Second
+
+// images is where TestImages writes what it sees; it needs the whole path.
+var images = flag.String("images", "", "folder to write screenshots of all pages to")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	pgtest.Main(&withBrowser{m})
+}
+
+// withBrowser ends the browser after the tests.
+type withBrowser struct{ *testing.M }
+
+func (m *withBrowser) Run() int {
+	code := m.M.Run()
+	browserMu.Lock()
+	defer browserMu.Unlock()
+	if endBrowser != nil {
+		endBrowser()
+	}
+	return code
+}
+
+// One browser serves all tests, each in windows of its own.
+var (
+	browserMu  sync.Mutex
+	browserCtx context.Context
+	endBrowser func()
+)
+
+// browser starts Chromium at the first call.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	browserMu.Lock()
+	defer browserMu.Unlock()
+	if browserCtx != nil {
+		return browserCtx
+	}
+	program, err := findChromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "tenure-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.UserDataDir(folder), chromedp.NoSandbox, chromedp.WindowSize(1360, 900),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-domain-reliability", true),
+	)
+	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	endBrowser = func() {
+		limited, stop := context.WithTimeout(ctx, 10*time.Second)
+		defer stop()
+		_ = chromedp.Cancel(limited) // it is ended below, if not by this
+		cancel()
+		endAllocator()
+		chromedp.FromContext(ctx).Allocator.Wait()
+		_ = os.RemoveAll(folder) // another run makes another one
+	}
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	browserCtx = ctx
+	return ctx
+}
+
+// findChromium finds the browser under one of its names.
+func findChromium() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if program, err := exec.LookPath(name); err == nil {
+			return program, nil
+		}
+	}
+	return "", fmt.Errorf("no Chromium is installed; on Debian and Ubuntu run: apt-get install chromium")
+}

@@ -1,0 +1,127 @@
+package browser
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// world is an installation with a dashboard.
+type world struct {
+	*testing.T
+	server  *pgtest.Server
+	pool    *pgxpool.Pool
+	backend *postgres.Backend
+	board   *dashboard.Dashboard
+	web     *httptest.Server
+	url     string // with / at its end
+}
+
+// newWorld makes an installation, has prepare fill it, and serves a dashboard.
+func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
+	t.Helper()
+	w := &world{T: t, server: pgtest.Shared(t)}
+	w.pool, w.backend = w.server.Pool(t), nil
+	w.backend = w.newBackend(w.server.DSN(), w.server.Schema(t))
+	if err := w.backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare(w)
+	}
+	config.Backend, config.Database = w.backend, w.pool
+	config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	board, err := dashboard.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.board = board
+	w.web = httptest.NewServer(board)
+	t.Cleanup(func() {
+		board.Close() // ends the streams
+		w.web.CloseClientConnections()
+		w.web.Close()
+	})
+	w.url = w.web.URL + "/"
+	return w
+}
+
+func (w *world) newBackend(dsn, schema string) *postgres.Backend {
+	w.Helper()
+	backend, err := postgres.New(dsn, postgres.Config{Schema: schema})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(backend.Close)
+	return backend
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.Helper()
+	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// node opens a node that closes with the test.
+func (w *world) node(backend tenure.Backend, name string, config tenure.Config) *tenure.Node {
+	w.Helper()
+	config.Name, config.Logger = name, slog.New(slog.DiscardHandler)
+	node, err := tenure.Open(w.Context(), backend, config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = node.Close(ctx) // a test may have cut it off
+	})
+	return node
+}
+
+// stand has a node stand for roles until the test ends.
+func (w *world) stand(node *tenure.Node, roles ...string) {
+	w.Helper()
+	for _, role := range roles {
+		election, err := node.Election(tenure.NamedRole(role))
+		if err != nil {
+			w.Fatal(err)
+		}
+		done := make(chan struct{})
+		ctx, cancel := context.WithCancel(w.Context())
+		go func() {
+			defer close(done)
+			_ = election.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { // it ends with the test
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		w.Cleanup(func() { cancel(); <-done })
+	}
+}
+
+// leads waits until a node leads a role.
+func (w *world) leads(node *tenure.Node, role string) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		leaders, err := w.backend.Leaders(w.Context(), role)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if len(leaders) == 1 && leaders[0].NodeID == node.ID() {
+			return
+		}
+	}
+	w.Fatalf("%s does not lead %s within %v", node.Name(), role, patience)
+}

@@ -1,0 +1,43 @@
+// Asking the server.
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const session = { current: { title: "Tenure", user: "", may_look: true, may_act: false, log_in: "", csrf_token: "" } };
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Refused(0, "The dashboard does not answer.");
+  }
+  let body = {};
+  try {
+    body = await response.json();
+  } catch { /* what refuses may be something before the dashboard */ }
+  if (!response.ok) throw new Refused(response.status, body.error ?? `The dashboard answered ${response.status}.`);
+  return body;
+}
+
+export function get(path, query = {}) {
+  const wanted = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null));
+  return ask(`api/${path}${wanted.size ? "?" + wanted : ""}`);
+}
+
+export function post(path, body) {
+  return ask(`api/${path}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-CSRF-Token": session.current.csrf_token },
+    body: JSON.stringify(body),
+  });
+}
+
+export async function readSession(login = false) {
+  session.current = await ask(`api/session${login ? "?login" : ""}`);
+  return session.current;
+}

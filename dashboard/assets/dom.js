@@ -1,0 +1,79 @@
+// Building elements. Text is only ever set as text, so nothing that a node or a
+// role is called can become markup.
+
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "class") element.className = value;
+    else if (key === "value") element.value = value;
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+// name shows what something is called: in its own direction, and cut where there
+// is no room, with the whole of it as a title.
+export function name(text, href) {
+  const shown = text || "(no name)";
+  return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
+}
+
+const shapes = {
+  good: ["M7 1a6 6 0 1 0 0 12A6 6 0 0 0 7 1z", "M4.200 7.200l2 2 3.600-4"],
+  warning: ["M7 1.500 13.200 12.500H.8z", "M7 5.500v3M7 10.400v.2"],
+  critical: ["M4.500 1h5L13 4.500v5L9.500 13h-5L1 9.500v-5z", "M4.800 4.800l4.400 4.400M9.200 4.800 4.800 9.200"],
+  paused: ["M7 1a6 6 0 1 0 0 12A6 6 0 0 0 7 1z", "M5.500 4.800v4.400M8.500 4.800v4.400"],
+  faint: ["M7 2.500a4.500 4.500 0 1 0 0 9 4.500 4.500 0 0 0 0-9z"],
+  began: ["M3 1.500 12 7 3 12.500z"],
+  ended: ["M2.500 2.500h9v9h-9z"],
+  action: ["M7 1.200 8.700 5l4.100.4-3.100 2.700 1 4L7 10l-3.700 2.100 1-4L1.200 5.400 5.300 5z"],
+};
+
+// sign is a small shape; a word always stands beside it.
+export function sign(kind) {
+  const namespace = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(namespace, "svg");
+  svg.setAttribute("class", "sign");
+  svg.setAttribute("viewBox", "0 0 14 14");
+  svg.setAttribute("aria-hidden", "true");
+  for (const d of shapes[kind] ?? shapes.faint) {
+    const path = document.createElementNS(namespace, "path");
+    path.setAttribute("d", d);
+    path.setAttribute("fill", "none");
+    path.setAttribute("stroke", "currentColor");
+    path.setAttribute("stroke-width", "1.5");
+    path.setAttribute("stroke-linejoin", "round");
+    path.setAttribute("stroke-linecap", "round");
+    svg.append(path);
+  }
+  return svg;
+}
+
+export function status(level, text, shape = level) {
+  return h("span", { class: `status is-${level}` }, sign(shape), text);
+}
+
+export function panel(title, tools, ...body) {
+  return h("section", { class: "panel", "aria-label": title }, h("header", {}, h("h2", {}, title), tools), body);
+}
+
+export function figures(pairs) {
+  return h("dl", { class: "figures" }, pairs.map(([term, value, note]) => h("div", {}, h("dt", {}, term), h("dd", {}, value, note ? h("small", {}, " " + note) : null))));
+}
+
+export function meter(share, low) {
+  const bar = h("span");
+  bar.style.width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
+  return h("span", { class: low ? "meter low" : "meter", "aria-hidden": "true" }, bar);
+}
+
+let announcement;
+// announce has a screen reader say something that others see.
+export function announce(text) {
+  clearTimeout(announcement);
+  const region = document.getElementById("announcements");
+  announcement = setTimeout(() => { region.textContent = text; }, 150);
+}

@@ -1,0 +1,52 @@
+// Everything that happened, as it happens.
+
+import { announce, h, panel, sign } from "./dom.js";
+import { get } from "./api.js";
+import { ago, moment, whole } from "./format.js";
+import { list } from "./table.js";
+import { look, sentence } from "./sentences.js";
+
+export default function events(page) {
+  const filter = { search: "", kind: "" };
+  let paused = false, waiting = 0;
+  const table = list({
+    label: "Events, the newest first", key: (e) => e.number, empty: "Nothing of this kind has happened.",
+    columns: [
+      { title: "When", width: "9.500rem", narrow: "5.500rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at), "data-tick": "ago" }, ago(e.at)) },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, colour] = look(e); return h("span", {}, h("span", { class: colour }, sign(shape)), "  ", sentence(e)); } },
+      { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
+    ],
+    fetch: (offset, limit) => get("events", { offset, limit, ...filter }),
+  });
+  const find = h("input", { type: "search", placeholder: "Find a role or node", "aria-label": "Find a role or node" });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); table.later(); });
+  const kinds = h("select", { "aria-label": "Kind" }, [["", "All kinds"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
+  kinds.addEventListener("change", () => { filter.kind = kinds.value; table.refresh(); });
+  const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");
+  hold.addEventListener("click", () => {
+    paused = !paused;
+    waiting = 0;
+    hold.setAttribute("aria-pressed", String(paused));
+    hold.textContent = paused ? "Go on" : "Hold";
+    if (!paused) table.refresh();
+  });
+  page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold], table.element));
+  const tick = setInterval(() => table.each((row, event) => { row.querySelector("[data-tick=ago]").textContent = ago(event.at); }), 1000);
+  return {
+    title: "Events",
+    on: {
+      refresh: () => { if (!paused) table.refresh(); },
+      change: (change) => {
+        if (!change.events.length) return;
+        if (paused) {
+          waiting += change.events.length;
+          hold.textContent = `Go on (${waiting} new)`;
+          return;
+        }
+        table.later();
+        announce(change.events.length === 1 ? h("p", {}, sentence(change.events[0])).textContent : `${change.events.length} events`);
+      },
+    },
+    close: () => clearInterval(tick),
+  };
+}

@@ -1,0 +1,113 @@
+// How long roles were without a leader: each failover is a point.
+
+import { figures, h, name, panel, status } from "./dom.js";
+import { get } from "./api.js";
+import { duration, grouped, moment, reason, unclean, whole } from "./format.js";
+import { list } from "./table.js";
+import { roleLink } from "./sentences.js";
+
+const height = 260, left = 58, bottom = 26;
+
+// plot draws the points over time, on a logarithmic scale.
+function plot(canvas, data) {
+  const ratio = devicePixelRatio || 1, width = canvas.parentElement.clientWidth;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.height = `${height}px`;
+  const style = getComputedStyle(document.documentElement);
+  const colour = (key) => style.getPropertyValue(key).trim();
+  const c = canvas.getContext("2d");
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  c.font = `12px ${style.getPropertyValue("--text-font")}`;
+  c.textBaseline = "middle";
+  const points = data.points ?? [];
+  if (!points.length) return;
+  const times = points.map((p) => p[0]);
+  const first = times.reduce((a, b) => Math.min(a, b)), last = Math.max(times.reduce((a, b) => Math.max(a, b)), first + 60_000);
+  const low = Math.floor(Math.log10(Math.max(1e-4, points.reduce((least, p) => Math.min(least, p[1]), Infinity))));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(1e-3, data.max_seconds) * 1.05)));
+  const x = (time) => left + 10 + ((time - first) / (last - first)) * (width - left - 28);
+  const y = (seconds) => 10 + (1 - (Math.log10(Math.max(seconds, 10 ** low)) - low) / (high - low)) * (height - bottom - 18);
+  c.textAlign = "right";
+  for (let power = low; power <= high; power++) {
+    c.fillStyle = colour("--line");
+    c.fillRect(left, y(10 ** power), width - left, 1);
+    c.fillStyle = colour("--faint");
+    c.fillText(duration(10 ** power), left - 8, y(10 ** power));
+  }
+  c.textAlign = "center";
+  const marks = Math.max(2, Math.min(8, Math.floor((width - left) / 150)));
+  for (let i = 0; i < marks; i++) {
+    const at = first + ((last - first) * (i + 0.5)) / marks;
+    c.fillText(moment(at), x(at), height - bottom / 2);
+  }
+  c.fillStyle = colour("--accent");
+  for (const [at, seconds, many] of points) {
+    c.globalAlpha = many > 1 ? 0.75 : 0.55;
+    c.beginPath();
+    c.arc(x(at), y(seconds), Math.min(9, 3 + Math.log2(many)), 0, 7);
+    c.fill();
+  }
+  c.globalAlpha = 1;
+  c.textAlign = "left";
+  for (const [value, text] of [[data.median_seconds, "median"], [data.p99_seconds, "99 %"]]) {
+    c.strokeStyle = colour("--warning");
+    c.setLineDash([5, 4]);
+    c.beginPath();
+    c.moveTo(left, y(value));
+    c.lineTo(width, y(value));
+    c.stroke();
+    c.setLineDash([]);
+    c.fillStyle = colour("--warning");
+    c.fillText(`${text} ${duration(value)}`, left + 6, y(value) - 8);
+  }
+}
+
+export default function failovers(page) {
+  const strip = h("div", {});
+  const canvas = h("canvas", { class: "chart", role: "img", "aria-label": "Failovers" });
+  const none = h("p", { class: "empty" }, "No role has changed its leader yet.");
+  let data = null;
+  const table = list({
+    label: "Failovers, the newest first", key: (f) => `${f.role} ${f.term}`, empty: "No role has changed its leader yet.",
+    columns: [
+      { title: "When", width: "9.500rem", narrow: "7.500rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => name(f.role, roleLink(f.role)) },
+      { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
+      { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => name(f.node_name) },
+      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => (f.reason ? (unclean(f.reason) ? status("critical", reason(f.reason)) : reason(f.reason)) : "–") },
+      { title: "Without leader", width: "8rem", narrow: "5.500rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
+    ],
+    fetch: async (offset, limit) => {
+      const page = await get("failovers", { offset, limit });
+      if (offset === 0) {
+        data = page;
+        draw();
+      }
+      return { total: page.total, rows: page.rows };
+    },
+  });
+  function draw() {
+    if (!data) return;
+    strip.replaceChildren(figures([
+      ["Failovers", grouped(data.total), data.since ? `since ${moment(data.since)}` : ""], ["Last 24 h", grouped(data.day)],
+      ["Median", data.total ? duration(data.median_seconds) : "–"], ["95 % within", data.total ? duration(data.p95_seconds) : "–"],
+      ["99 % within", data.total ? duration(data.p99_seconds) : "–"], ["Longest", data.total ? duration(data.max_seconds) : "–"],
+    ]));
+    canvas.hidden = !data.total;
+    none.hidden = Boolean(data.total);
+    canvas.setAttribute("aria-label", data.total
+      ? `${grouped(data.total)} failovers over time: half took at most ${duration(data.median_seconds)}, the longest ${duration(data.max_seconds)}. The table below lists them.` : "No failovers");
+    if (canvas.parentElement?.clientWidth) plot(canvas, data);
+  }
+  page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), strip,
+    panel("Time without a leader", h("span", { class: "faint small" }, "each point is a change of leader"), h("div", { class: "body" }, h("div", {}, canvas), none)),
+    panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
+  const observer = new ResizeObserver(draw);
+  observer.observe(page);
+  return {
+    title: "Failovers",
+    on: { refresh: () => table.refresh(), theme: draw, change: (change) => { if (change.events.some((e) => e.kind === "began")) table.later(); } },
+    close: () => observer.disconnect(),
+  };
+}

@@ -1,0 +1,80 @@
+// How times, durations and the words of the records read.
+
+let offset = 0; // of the server's clock, in milliseconds
+
+// setClock learns from a message what time it is where the page comes from.
+export function setClock(time) {
+  const seen = Date.parse(time) - Date.now();
+  if (Math.abs(seen - offset) > 1500) offset = seen;
+}
+
+export const now = () => Date.now() + offset;
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const s = Math.max(0, seconds);
+  if (s < 0.001) return `${Math.round(s * 1e6)} µs`;
+  if (s < 0.1) return `${+(s * 1e3).toFixed(1)} ms`;
+  if (s < 1) return `${Math.round(s * 1e3)} ms`;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  return long(s);
+}
+
+// long is a duration in whole seconds or more.
+export function long(seconds) {
+  const s = Math.max(0, Math.floor(seconds));
+  if (s < 60) return `${s} s`;
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = parts.findIndex(([size]) => s >= size);
+  const [size, unit] = parts[first];
+  const whole = Math.floor(s / size);
+  const [lesser, lesserUnit] = parts[first + 1];
+  const rest = Math.floor((s - whole * size) / lesser);
+  return rest ? `${whole} ${unit} ${rest} ${lesserUnit}` : `${whole} ${unit}`;
+}
+
+export const since = (time) => (now() - Date.parse(time)) / 1000;
+
+export function ago(time) {
+  const s = since(time);
+  return s < 1.5 ? "now" : s < 60 ? `${Math.floor(s)} s ago` : s < 86400 ? `${long(s)} ago` : moment(time);
+}
+
+export function until(time) {
+  const s = -since(time);
+  return s <= 0 ? "now" : `in ${long(s)}`;
+}
+
+const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
+export const moment = (time) => days.format(new Date(time));
+export const whole = (time) => full.format(new Date(time));
+export const clock = (time) => hours.format(new Date(time));
+export const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+export const grouped = (n) => n.toLocaleString("en");
+
+const reasons = {
+  resigned: "resigned", stepped_down: "stepped down", handed_over: "handed over", shutdown: "shut down", crashed: "crashed",
+  lease_expired: "fell silent: lease expired", server_changed: "the server changed",
+};
+export const reason = (text) => (text ? reasons[text] ?? text.replaceAll("_", " ") : "end not known");
+
+// unclean ends are those that nobody wanted.
+export const unclean = (text) => ["crashed", "lease_expired", "server_changed"].includes(text);
+
+const statuses = {
+  joining: ["faint", "joining"], active: ["good", "active"], draining: ["warning", "draining", "paused"], silent: ["warning", "silent"],
+  dead: ["critical", "dead"], left: ["faint", "left"], led: ["good", "led"], vacant: ["critical", "vacant"], paused: ["warning", "paused", "paused"],
+  failed: ["critical", "failed"], firing: ["critical", "firing"], pending: ["warning", "pending"], inactive: ["good", "inactive"],
+  running: ["good", "running", "began"], succeeded: ["good", "succeeded"], waiting: ["faint", "waiting"], timed_out: ["critical", "timed out"],
+  panicked: ["critical", "panicked"], abandoned: ["warning", "abandoned"], missed: ["warning", "missed"], skipped: ["faint", "skipped"],
+};
+export const statusOf = (text) => statuses[text] ?? ["faint", text];
+
+const actions = {
+  step_down: "step down", hand_over: "hand over", drain: "drain", undrain: "end the drain", pause_processor: "pause the processor",
+  resume_processor: "resume the processor", trigger_schedule: "trigger the schedule", pause_schedule: "pause the schedule", resume_schedule: "resume the schedule",
+};
+export const action = (text) => actions[text] ?? text;

@@ -1,0 +1,93 @@
+// What is live: one stream of events for the page. It resumes after the last
+// change that was seen, and rests while nobody can see the page.
+
+const patience = 25_000; // the server gives a sign of life every 10 s
+const rest = 15_000; // before a hidden page lets its connection go
+
+export const live = new EventTarget();
+export const state = { connected: false, now: null, work: null, alerts: null, alertsShown: false };
+
+let source, last = "", watchdog, retry, hidden, failures = 0;
+
+function tell(kind, detail) {
+  live.dispatchEvent(new CustomEvent(kind, { detail }));
+}
+
+function setConnected(connected) {
+  if (state.connected === connected) return;
+  state.connected = connected;
+  tell("connection", connected);
+}
+
+function alive() {
+  clearTimeout(watchdog);
+  watchdog = setTimeout(reopen, patience);
+}
+
+function reopen() {
+  close();
+  setConnected(false);
+  failures++;
+  clearTimeout(retry);
+  retry = setTimeout(open, Math.min(5000, 300 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2));
+}
+
+function close() {
+  source?.close();
+  source = undefined;
+  clearTimeout(watchdog);
+}
+
+function on(kind, receive) {
+  source.addEventListener(kind, (event) => {
+    alive();
+    if (event.lastEventId) last = event.lastEventId;
+    receive(JSON.parse(event.data));
+  });
+}
+
+export function open() {
+  close();
+  clearTimeout(retry);
+  const resumed = last !== "";
+  source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(last) : ""}`);
+  alive();
+  on("hello", () => {
+    failures = 0;
+    setConnected(true);
+    if (!resumed) tell("refresh");
+  });
+  on("resync", () => tell("refresh"));
+  on("change", (change) => {
+    tell("change", change);
+    if (change.more) tell("refresh");
+  });
+  on("now", (now) => {
+    state.now = now;
+    tell("now", now);
+  });
+  on("work", (work) => {
+    state.work = work;
+    tell("work", work);
+  });
+  on("alerts", (alerts) => {
+    state.alerts = alerts;
+    tell("alerts", alerts);
+  });
+  on("pulse", () => {});
+  on("end", reopen);
+  source.onerror = reopen;
+}
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hidden);
+  if (document.hidden) {
+    hidden = setTimeout(() => {
+      close();
+      clearTimeout(retry);
+    }, rest);
+  } else if (!source) {
+    open();
+  }
+});
+window.addEventListener("online", () => { if (!state.connected) open(); });

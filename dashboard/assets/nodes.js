@@ -1,0 +1,61 @@
+// The nodes: who takes part, and how busy each is.
+
+import { h, meter, name, panel, status } from "./dom.js";
+import { get } from "./api.js";
+import { ago, grouped, long, since, statusOf } from "./format.js";
+import { list } from "./table.js";
+import { drain, mayAct } from "./actions.js";
+import { entry } from "./sentences.js";
+
+const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
+
+export default function nodes(page) {
+  let wanted = "", arrived = performance.now();
+  const heard = (node) => {
+    const silent = node.silent_seconds + (node.state === "dead" ? 0 : (performance.now() - arrived) / 1000);
+    return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
+  };
+  const table = list({
+    label: "Nodes", key: (n) => n.id, empty: "No node matches.",
+    columns: [
+      { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name) },
+      { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return status(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
+      { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.leads)) },
+      { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.state === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
+      { title: "In flight", width: "5rem", number: true, wide: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },
+      { title: "Heard of", width: "6.5rem", wide: true, cell: (n) => h("span", { "data-tick": "heard" }, heard(n)) },
+      { title: "Up for", width: "7rem", wide: true, cell: (n) => long(since(n.started_at)) },
+      { title: "Host", width: "minmax(6rem, 1fr)", wide: true, pale: true, cell: (n) => name(n.address ? `${n.host} (${n.address})` : n.host) },
+      { title: "Version", width: "minmax(4rem, 0.6fr)", wide: true, pale: true, cell: (n) => name(n.version || "–") },
+      { title: "Labels", width: "minmax(5rem, 1fr)", wide: true, pale: true, cell: (n) => name(labels(n) || "–") },
+      ...(mayAct() ? [{ title: "", width: "6.5rem", narrow: "5.6rem", number: true, cell: (n) => drain(n) ?? "" }] : []),
+    ],
+    fetch: async (offset, limit) => {
+      const some = await get("nodes", { offset, limit, search: wanted });
+      arrived = performance.now();
+      return some;
+    },
+  });
+  const find = h("input", { type: "search", placeholder: "Find a node or host", "aria-label": "Find a node or host" });
+  find.addEventListener("input", () => { wanted = find.value.trim(); table.later(); });
+  const changes = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes" });
+  async function readChanges() {
+    const { rows } = await get("events", { kind: "node", limit: 60 });
+    changes.replaceChildren(...(rows.length ? rows.map(entry) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]));
+  }
+  page.replaceChildren(h("h1", { class: "unseen" }, "Nodes"), panel("Nodes", find, table.element), panel("Changes of nodes", null, changes));
+  readChanges().catch(() => {});
+  const tick = setInterval(() => {
+    table.each((row, node) => { row.querySelector("[data-tick=heard]").textContent = heard(node); });
+    changes.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+  }, 1000);
+  return {
+    title: "Nodes",
+    on: {
+      now: () => table.later(),
+      refresh: () => { table.refresh(); readChanges().catch(() => {}); },
+      change: (change) => { if (change.events.some((e) => e.kind === "node")) readChanges().catch(() => {}); },
+    },
+    close: () => clearInterval(tick),
+  };
+}

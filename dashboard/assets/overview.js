@@ -1,0 +1,127 @@
+// The first page: who leads what, how the nodes fare, what happened last.
+
+import { figures, h, meter, name, panel, status } from "./dom.js";
+import { get } from "./api.js";
+import { ago, duration, grouped, long, since, statusOf } from "./format.js";
+import { state } from "./live.js";
+import { list } from "./table.js";
+import { entry, roleLink } from "./sentences.js";
+
+// trustOf says for how long a role is still its leader's if that falls silent now.
+export function trustOf(role) {
+  const node = state.now?.nodes.find((n) => n.id === role.node);
+  if (!node || role.state === "vacant") return null;
+  const age = node.silent_seconds + (state.connected ? (performance.now() - state.now.at) / 1000 : 0);
+  return { left: Math.max(0, node.lease_seconds - age), lease: node.lease_seconds };
+}
+
+export function trustCell(role) {
+  const trust = trustOf(role);
+  if (!trust) return h("span", { class: "faint" }, "–");
+  const share = trust.left / trust.lease;
+  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, `${trust.left.toFixed(1)} s`));
+}
+
+export const tenureOf = (role) => (role.ended ? `vacant for ${long(since(role.ended))}` : role.state === "vacant" ? "–" : long(since(role.began)));
+
+export function roleStatus(role) {
+  const [level, text, shape] = statusOf(role.state);
+  return status(level, text, shape);
+}
+
+export default function overview(page) {
+  const filter = { search: "", state: "" };
+  const columns = [
+    { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.5fr)", cell: (r) => name(r.name, roleLink(r.name)) },
+    { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => (r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name)) },
+    { title: "Term", sort: "term", width: "5.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, grouped(r.term)) },
+    { title: "For", sort: "began", width: "9rem", wide: true, cell: (r) => h("span", { "data-tick": "tenure" }, tenureOf(r)) },
+    { title: "Trust", width: "8.5rem", wide: true, cell: (r) => h("span", { "data-tick": "trust" }, trustCell(r)) },
+  ];
+  const roles = list({
+    label: "Roles", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
+    fetch: (offset, limit, order) => get("roles", { offset, limit, ...filter, sort: order.sort, down: order.down ? "1" : "" }),
+  });
+  const find = h("input", { type: "search", placeholder: "Find a role or leader", "aria-label": "Find a role or leader" });
+  find.addEventListener("input", () => { filter.search = find.value.trim(); roles.later(); });
+  const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
+  states.addEventListener("change", () => { filter.state = states.value; roles.refresh(); });
+
+  const strip = h("div", {});
+  const nodes = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Nodes and their load" });
+  const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Latest events" });
+  let failovers = null, recent = [];
+
+  function drawNow() {
+    const n = state.now;
+    if (!n) return;
+    strip.replaceChildren(figures([
+      ["Roles led", grouped(n.led + n.silent), `of ${grouped(n.roles)}`],
+      ["Vacant", grouped(n.vacant)],
+      ["Living nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
+      ["Failovers, last 24 h", failovers ? grouped(failovers.day) : "–"],
+      ["Median failover", failovers?.total ? duration(failovers.median_seconds) : "–"],
+      ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],
+    ]));
+    const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
+    nodes.replaceChildren(n.nodes.length ? h("table", { class: "table" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
+      h("tbody", {}, shown.map((node) => {
+        const [level, text, shape] = statusOf(node.state);
+        return h("tr", {}, h("td", {}, name(node.name)), h("td", {}, status(level, text, shape)), h("td", { class: "number figure" }, grouped(node.leads)),
+          h("td", {}, node.state === "dead" ? "–" : h("span", { class: "metered" }, meter(node.load), h("span", { class: "figure" }, `${Math.round(100 * node.load)} %`))));
+      }))) : h("p", { class: "empty" }, "No node takes part yet."));
+  }
+
+  function drawEvents() {
+    events.replaceChildren(...(recent.length ? recent.map(entry) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]));
+  }
+
+  async function readRest() {
+    const [some, all] = await Promise.all([get("events", { limit: 30 }), get("failovers", { limit: 1 })]);
+    recent = some.rows;
+    failovers = all;
+    drawNow();
+    drawEvents();
+  }
+
+  page.replaceChildren(
+    h("h1", { class: "unseen" }, "Overview"), strip,
+    h("div", { class: "split" },
+      panel("Roles", [find, states], roles.element),
+      h("div", { class: "column" },
+        panel("Nodes", h("a", { href: "#/nodes" }, "All nodes"), nodes),
+        panel("Latest events", h("a", { href: "#/events" }, "All events"), events))));
+  drawNow();
+  readRest().catch(() => {});
+
+  const tick = setInterval(() => {
+    roles.each((row, role) => {
+      row.querySelector("[data-tick=tenure]").textContent = tenureOf(role);
+      row.querySelector("[data-tick=trust]").replaceChildren(trustCell(role));
+    });
+    events.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
+  }, 1000);
+  let later;
+  return {
+    title: "Overview",
+    on: {
+      now: drawNow,
+      refresh: () => { roles.refresh(); readRest().catch(() => {}); },
+      change: (change) => {
+        if (change.roles.length) {
+          roles.patch(change.roles); // at once
+          roles.later(); // their order and number may be others
+        }
+        const known = new Set(recent.map((e) => e.number));
+        recent = [...change.events.filter((e) => !known.has(e.number)).reverse(), ...recent].slice(0, 30);
+        drawEvents();
+        clearTimeout(later);
+        later = setTimeout(() => readRest().catch(() => {}), 1500);
+      },
+      alerts: drawNow,
+    },
+    close: () => { clearInterval(tick); clearTimeout(later); },
+  };
+}

@@ -1,0 +1,97 @@
+// A role: who leads it now, who led it when, and every term.
+
+import { figures, h, name, panel, status } from "./dom.js";
+import { get } from "./api.js";
+import { duration, grouped, moment, reason, since, long, statusOf, unclean, whole } from "./format.js";
+import { list } from "./table.js";
+import { timeline } from "./timeline.js";
+import { tenureOf, trustCell } from "./overview.js";
+import { handOver, mayAct, stepDown } from "./actions.js";
+
+export default function role(page, called) {
+  const facts = h("div", {});
+  const buttons = h("div", {});
+  const state = h("span", {});
+  const line = timeline(called);
+  let current = null, failovers = null, buttonsFor = "";
+  const terms = list({
+    label: "Terms, the newest first", key: (t) => t.term, empty: "Nobody has led this role yet.",
+    columns: [
+      { title: "Term", width: "minmax(4.5rem, 0.6fr)", narrow: "minmax(3rem, 0.6fr)", cell: (t) => h("span", { class: "figure" }, grouped(t.term)) },
+      { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
+      { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
+      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "5.5rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : h("span", { "data-tick": "lasted" }, long(since(t.began)))) },
+      { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
+      { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
+    ],
+    fetch: (offset, limit) => get("terms", { role: called, offset, limit }),
+  });
+
+  function ending(term) {
+    if (!term.ended && current?.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
+    const text = reason(term.reason);
+    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, term.by)) : ""];
+  }
+
+  function draw() {
+    if (!current) return;
+    const [level, text, shape] = statusOf(current.state);
+    state.replaceChildren(status(level, text, shape));
+    facts.replaceChildren(figures([
+      ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
+      ["Term", grouped(current.term)],
+      [current.state === "vacant" ? "Vacant for" : "Tenure", current.ended ? long(since(current.ended)) : tenureOf(current)],
+      ["Trust", trustCell(current)],
+      ["Failovers seen", failovers ? grouped(failovers.total) : "–"],
+      ["Median without leader", failovers?.total ? duration(failovers.median_seconds) : "–"],
+    ]));
+    const key = `${current.state !== "vacant"} ${current.term}`;
+    if (mayAct() && key !== buttonsFor) {
+      buttonsFor = key;
+      buttons.replaceChildren(...(current.state === "vacant" ? [] : [stepDown(current), " ", handOver(current)]));
+    }
+  }
+
+  async function read() {
+    try {
+      ({ role: current, failovers } = await get("role", { name: called }));
+      draw();
+    } catch (error) {
+      if (error.status === 404) page.replaceChildren(h("h1", {}, h("bdi", {}, called)), h("p", { class: "panel empty" }, "No role of this name has ever been led."));
+    }
+  }
+
+  page.replaceChildren(
+    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, called)), state, buttons), facts,
+    panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
+      h("span", {}, "Bars: terms"), h("span", {}, "Red edge: an end that nobody wanted"), h("span", {}, "Hatched: nobody led"), h("span", {}, "Drag to move; Ctrl or Shift and the wheel zoom"))),
+    panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
+  read();
+  const tick = setInterval(() => {
+    draw();
+    terms.each((row, term) => {
+      const cell = row.querySelector("[data-tick=lasted]");
+      if (cell) cell.textContent = long(since(term.began));
+    });
+  }, 1000);
+  let later;
+  return {
+    title: called, at: "",
+    on: {
+      now: draw,
+      theme: () => line.redraw(),
+      refresh: () => { read(); line.reload(); terms.refresh(); },
+      change: (change) => {
+        const mine = change.roles.find((r) => r.name === called);
+        if (!mine && !change.events.some((e) => e.role === called)) return;
+        if (mine) current = mine;
+        draw();
+        terms.later();
+        line.reload(50);
+        clearTimeout(later);
+        later = setTimeout(read, 300);
+      },
+    },
+    close: () => { clearInterval(tick); clearTimeout(later); line.close(); },
+  };
+}

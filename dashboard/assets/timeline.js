@@ -1,0 +1,240 @@
+// Who led a role when: a lane for each node, and one for the time without a
+// leader. It is drawn on a canvas; the table beside it says the same in words.
+
+import { h } from "./dom.js";
+import { get } from "./api.js";
+import { clock, duration, long, moment, now, reason, unclean } from "./format.js";
+
+const lane = 26, axis = 24, most = 14; // pixels, and lanes
+const least = 2_000; // milliseconds in view
+
+const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
+const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
+
+export function timeline(role) {
+  const canvas = h("canvas", { class: "chart", "aria-hidden": "true" });
+  const tip = h("div", { class: "tip" });
+  tip.hidden = true;
+  const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below has the same in words." }, canvas, tip);
+  let span = 3_600_000, end = null; // end null: now
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], loading, loadedTo = 0, drawing = false, gutter = 120;
+
+  const to = () => end ?? now() + span * 0.02;
+  const from = () => to() - span;
+  const everything = () => (view.first ? Math.max(60_000, (now() - view.first) * 1.04) : 3_600_000);
+
+  async function load() {
+    const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5;
+    try {
+      const next = await get("timeline", { role, from: Math.max(0, Math.floor(wantedFrom)), to: Math.ceil(wantedTo), spans: 1600 });
+      view = next;
+      loadedTo = wantedTo;
+    } catch { /* what was read before stays */ }
+    schedule();
+  }
+
+  function reload(wait = 120) {
+    clearTimeout(loading);
+    loading = setTimeout(load, wait);
+  }
+
+  function move(nextSpan, nextEnd) {
+    span = Math.min(Math.max(nextSpan, least), Math.max(everything(), 3_600_000) * 1.2);
+    end = nextEnd === null || nextEnd >= now() ? null : nextEnd;
+    schedule();
+    reload();
+  }
+
+  function zoom(factor, at = 0.5) {
+    const fixed = from() + span * at;
+    const next = Math.min(Math.max(span * factor, least), Math.max(everything(), 3_600_000) * 1.2);
+    move(next, end === null && at > 0.9 ? null : fixed + next * (1 - at));
+  }
+
+  function schedule() {
+    if (drawing) return;
+    drawing = true;
+    requestAnimationFrame(draw);
+  }
+
+  function findLanes() {
+    const seen = new Map();
+    for (const [began, ended, node] of view.spans) {
+      if (node < 0) continue;
+      const called = view.nodes[node].name;
+      const visible = Math.min(ended ?? now(), to()) - Math.max(began, from());
+      seen.set(called, (seen.get(called) ?? 0) + Math.max(0, visible) + 1e-3);
+    }
+    const order = [...new Set(view.nodes.map((n) => n.name))].filter((n) => seen.has(n));
+    const chosen = new Set([...seen].sort((a, b) => b[1] - a[1]).slice(0, most).map(([n]) => n));
+    lanes = order.filter((n) => chosen.has(n));
+    return order.length > lanes.length;
+  }
+
+  function draw() {
+    drawing = false;
+    if (!element.isConnected) return;
+    const others = findLanes();
+    const rows = lanes.length + 1 + (others || view.spans.some((s) => s[2] < 0) ? 1 : 0);
+    const width = element.clientWidth, height = Math.max(rows, 3) * lane + axis + 8, ratio = devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.height = `${height}px`;
+    }
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const palette = document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
+    const c = canvas.getContext("2d");
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.clearRect(0, 0, width, height);
+    c.font = `12px ${style.getPropertyValue("--text-font")}`;
+    c.textBaseline = "middle";
+    gutter = width < 560 ? 84 : 148;
+    const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
+    drawAxis(c, x, width, height, colour);
+    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"];
+    names.forEach((called, i) => {
+      const y = 4 + i * lane;
+      c.fillStyle = colour("--line");
+      c.fillRect(0, y + lane - 1, width, 1);
+      c.fillStyle = i >= lanes.length ? colour("--faint") : colour("--text");
+      c.fillText(fit(c, called, gutter - 22), 12, y + lane / 2);
+    });
+    boxes = [];
+    c.save();
+    c.beginPath();
+    c.rect(gutter, 0, width - gutter, height);
+    c.clip();
+    const vacantY = 4 + (names.length - 1) * lane;
+    for (const s of view.spans) drawSpan(c, s, x, palette, colour, names, vacantY);
+    c.fillStyle = colour("--accent");
+    c.fillRect(x(now()), 0, 1.5, height - axis);
+    c.restore();
+  }
+
+  function drawSpan(c, s, x, palette, colour, names, vacantY) {
+    const [began, ended, node, , , why, vacant] = s;
+    const last = ended ?? now();
+    if (vacant !== null && began - vacant * 1000 < to() && began > from()) {
+      drawVacancy(c, x(began - vacant * 1000), x(began), vacantY, colour);
+      boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `Nobody led for ${duration(vacant)}\nuntil ${moment(began)}` });
+    }
+    if (last < from() || began > to()) return;
+    const called = node < 0 ? "several" : view.nodes[node].name;
+    let row = names.indexOf(called);
+    if (row < 0) row = lanes.length;
+    const y = 4 + row * lane, left = x(began), right = Math.max(x(last), left + 1.5);
+    c.fillStyle = node < 0 ? colour("--strong-line") : palette[row % palette.length];
+    c.beginPath();
+    c.roundRect(left, y + 5, right - left, lane - 11, Math.min(3, (right - left) / 2));
+    c.fill();
+    if (ended !== null && unclean(why) && right - left > 3) { // an end that nobody wanted has a notch
+      c.fillStyle = colour("--critical");
+      c.fillRect(right - 3, y + 2, 3, lane - 5);
+    }
+    boxes.push({ left, right: Math.max(right, left + 4), top: y, text: describe(s) });
+  }
+
+  function drawVacancy(c, left, right, y, colour) {
+    const width = Math.max(right - left, 2);
+    c.fillStyle = colour("--critical-back");
+    c.fillRect(left, y + 4, width, lane - 9);
+    c.strokeStyle = colour("--critical");
+    c.lineWidth = 1;
+    c.beginPath();
+    if (width > 8) {
+      for (let at = left - lane; at < right; at += 6) {
+        const a = Math.max(left, at), b = Math.min(right, at + lane - 9);
+        if (b > a) {
+          c.moveTo(a, y + lane - 5 - (a - at));
+          c.lineTo(b, y + lane - 5 - (b - at));
+        }
+      }
+    }
+    c.rect(left, y + 4, width, lane - 9);
+    c.stroke();
+  }
+
+  function describe([began, ended, node, term, count, why]) {
+    const when = `${moment(began)} to ${ended === null ? "now" : moment(ended)}`;
+    const length = long(((ended ?? now()) - began) / 1000);
+    if (count > 1) return `${count} terms from ${term} on, too short to be told apart\n${when}`;
+    return `${view.nodes[node].name}, term ${term}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
+  }
+
+  function drawAxis(c, x, width, height, colour) {
+    const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000].map((s) => s * 1000);
+    const step = steps.find((s) => (s / span) * (width - gutter) > 92) ?? steps.at(-1);
+    const zone = new Date().getTimezoneOffset() * 60_000;
+    c.textAlign = "center";
+    for (let at = Math.ceil((from() - zone) / step) * step + zone; at < to(); at += step) {
+      c.fillStyle = colour("--line");
+      c.fillRect(x(at), 0, 1, height - axis + 4);
+      c.fillStyle = colour("--faint");
+      const text = step >= 86_400_000 ? new Date(at).toLocaleDateString(undefined, { month: "short", day: "numeric" }) : step < 60_000 ? clock(at) : clock(at).slice(0, 5);
+      if (x(at) > gutter + 12 && x(at) < width - 26) c.fillText(text, x(at), height - axis / 2);
+    }
+    c.textAlign = "left";
+  }
+
+  function fit(c, text, width) {
+    if (c.measureText(text).width <= width) return text;
+    const letters = [...text].slice(0, 40);
+    while (letters.length && c.measureText(letters.join("") + "…").width > width) letters.pop();
+    return letters.join("") + "…";
+  }
+
+  let drag = null;
+  element.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    drag = { x: event.clientX, end: to() };
+    element.setPointerCapture(event.pointerId);
+  });
+  element.addEventListener("pointermove", (event) => {
+    const bounds = canvas.getBoundingClientRect();
+    if (drag) {
+      tip.hidden = true;
+      return move(span, drag.end - ((event.clientX - drag.x) / (bounds.width - gutter)) * span);
+    }
+    const px = event.clientX - bounds.left, py = event.clientY - bounds.top;
+    const box = boxes.findLast((b) => px >= b.left && px <= b.right && py >= b.top && py < b.top + lane);
+    tip.hidden = !box;
+    if (!box) return;
+    tip.textContent = box.text;
+    tip.style.left = `${Math.max(4, Math.min(px + 12, bounds.width - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${py + 16}px`;
+  });
+  element.addEventListener("pointerup", () => { drag = null; });
+  element.addEventListener("pointercancel", () => { drag = null; });
+  element.addEventListener("pointerleave", () => { tip.hidden = true; });
+  element.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return; // the page scrolls
+    event.preventDefault();
+    const bounds = canvas.getBoundingClientRect();
+    zoom(event.deltaY > 0 || event.deltaX > 0 ? 1.25 : 0.8, Math.min(1, Math.max(0, (event.clientX - bounds.left - gutter) / (bounds.width - gutter - 8))));
+  }, { passive: false });
+  element.addEventListener("keydown", (event) => {
+    const done = {
+      ArrowLeft: () => move(span, to() - span * 0.2), ArrowRight: () => move(span, to() + span * 0.2),
+      "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), Home: () => move(everything(), null), End: () => move(span, null),
+    }[event.key];
+    if (!done) return;
+    event.preventDefault();
+    done();
+  });
+  const observer = new ResizeObserver(schedule);
+  observer.observe(element);
+  const tick = setInterval(() => {
+    if (end === null) schedule();
+    if (end === null && to() > loadedTo) reload(0);
+  }, 1000);
+  load().then(() => { if (view.first) move(Math.min(everything(), 86_400_000), null); });
+
+  const preset = (text, milliseconds) => h("button", { type: "button", class: "quiet compact", onclick: () => move(milliseconds ?? everything(), null) }, text);
+  const tools = h("div", { role: "group", "aria-label": "What the timeline shows" },
+    preset("1 h", 3_600_000), preset("24 h", 86_400_000), preset("7 d", 604_800_000), preset("All"),
+    h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5, 0.95) }, "+"),
+    h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2, 0.95) }, "−"));
+  return { element, tools, reload, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
+}

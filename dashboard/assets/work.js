@@ -1,0 +1,59 @@
+// Processors and schedules.
+
+import { h, name, panel, status } from "./dom.js";
+import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
+import { state } from "./live.js";
+import { roleLink } from "./sentences.js";
+import { mayAct, processorAction, scheduleActions } from "./actions.js";
+
+const column = (title, className) => h("th", { scope: "col", class: className }, title || h("span", { class: "unseen" }, "Actions"));
+const cell = (className, ...content) => h("td", { class: className }, content);
+
+function processorRow(p) {
+  const [level, text, shape] = statusOf(p.status);
+  const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, name(p.last_error)) : null;
+  return h("tr", {},
+    cell("", name(p.name), trouble), cell("", status(level, p.led || p.status !== "active" ? text : "nobody leads", p.led || p.status !== "active" ? shape : "faint")),
+    cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
+    cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
+    cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),
+    mayAct() ? cell("actions", processorAction(p)) : null);
+}
+
+function scheduleRow(s) {
+  const last = s.last ? statusOf(s.last.state) : null;
+  return h("tr", {},
+    cell("", name(s.name), s.problem ? h("div", { class: "small is-critical" }, name(s.problem)) : null),
+    cell("", s.paused ? status("warning", "paused", "paused") : s.loaded ? status("good", s.running ? "running" : "on time", s.running ? "began" : "good") : status("faint", "not loaded")),
+    cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
+    cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
+    cell("wide", last ? [status(last[0], last[1], last[2]), " ", h("time", { class: "faint small", datetime: s.last.scheduled_for, title: whole(s.last.scheduled_for) }, ago(s.last.scheduled_for))] : h("span", { class: "faint" }, "never ran")),
+    cell("wide", s.last?.node_name ? name(s.last.node_name) : "–"), cell("wide number figure", s.failures ? h("span", { class: "is-critical" }, grouped(s.failures)) : "0"),
+    mayAct() ? cell("actions", scheduleActions(s)) : null);
+}
+
+const region = (label, content) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
+
+export default function work(page) {
+  const processors = h("div", {}), schedules = h("div", {});
+  let drawn = "";
+  function draw() {
+    const w = state.work;
+    const text = JSON.stringify(w);
+    if (!w || text === drawn) return;
+    const focused = document.activeElement?.getAttribute?.("data-action");
+    drawn = text;
+    const unknown = h("p", { class: "empty" }, "This dashboard was not given the database connection that processors and schedules are read with.");
+    processors.replaceChildren(!w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
+      h("thead", {}, h("tr", {}, column("Processor"), column("State"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
+      h("tbody", {}, w.processors.map(processorRow)))));
+    schedules.replaceChildren(!w.shown ? unknown.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
+      h("thead", {}, h("tr", {}, column("Schedule"), column("State"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
+      h("tbody", {}, w.schedules.map(scheduleRow)))));
+    if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
+  }
+  page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
+  draw();
+  const tick = setInterval(() => page.querySelectorAll("[data-until]").forEach((time) => { time.textContent = until(time.dataset.until); }), 1000);
+  return { title: "Work", on: { work: draw }, close: () => clearInterval(tick) };
+}

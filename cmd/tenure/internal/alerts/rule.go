@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/common/model"
 
@@ -27,20 +29,31 @@ type Rule struct {
 	Notify []string
 }
 
+// Severities are what an alert can be, the least first.
+var Severities = []string{"info", "warning", "error", "critical"}
+
 // Validate checks a rule. The error matches tenure.ErrInvalidConfig; that of a
 // condition is a [*ConditionError] too.
 func (r Rule) Validate() error {
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: the alert %q: %w", tenure.ErrInvalidConfig, r.Name, fmt.Errorf(format, args...))
 	}
-	if r.Name == "" {
-		return fmt.Errorf("%w: an alert has no name", tenure.ErrInvalidConfig)
+	if r.Name == "" || strings.ContainsFunc(r.Name, unicode.IsControl) {
+		return invalid("its name is empty or has control characters")
+	}
+	if !slices.Contains(Severities, r.Severity) {
+		return invalid("its severity is %q; there are %s", r.Severity, strings.Join(Severities, ", "))
 	}
 	if _, err := parse(r.Condition); err != nil {
 		return invalid("%w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		if err := CheckLabel(name); err != nil {
+			return invalid("%w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
+		if err := CheckAnnotation(name); err != nil {
 			return invalid("%w", err)
 		}
 	}
@@ -58,7 +71,7 @@ func (r Rule) Validate() error {
 // that the program sets.
 func CheckLabel(name string) error {
 	switch {
-	case !model.LegacyValidation.IsValidLabelName(name):
+	case !isName(name):
 		return fmt.Errorf("%q cannot be the name of a label; it takes letters, digits and _, and begins with no digit", name)
 	case name == "alertname" || name == "severity" || name == model.MetricNameLabel:
 		return fmt.Errorf("the label %q is set by the program: leave it out", name)
@@ -66,8 +79,12 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// same tells whether two rules say the same.
-func (r Rule) same(other Rule) bool {
-	return r.Name == other.Name && r.Condition == other.Condition && r.For == other.For && r.Severity == other.Severity &&
-		maps.Equal(r.Labels, other.Labels) && maps.Equal(r.Annotations, other.Annotations) && slices.Equal(r.Notify, other.Notify)
+// CheckAnnotation refuses the name of an annotation that Prometheus would refuse.
+func CheckAnnotation(name string) error {
+	if !isName(name) {
+		return fmt.Errorf("%q cannot be the name of an annotation; it takes letters, digits and _, and begins with no digit", name)
+	}
+	return nil
 }
+
+func isName(text string) bool { return model.LegacyValidation.IsValidLabelName(text) }

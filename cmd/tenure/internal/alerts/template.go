@@ -43,7 +43,8 @@ func expand(
 			}
 			text = result
 		}
-		expanded[name] = strings.ToValidUTF8(text[:min(len(text), maxExpanded)], "")
+		text = strings.ReplaceAll(text[:min(len(text), maxExpanded)], "\x00", "") // PostgreSQL keeps none
+		expanded[name] = strings.ToValidUTF8(text, "")
 	}
 	return expanded
 }

@@ -7,18 +7,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Traps says where a condition that is right in itself probably does not mean
-// what it seems to.
-func Traps(condition string) []string {
+// what it seems to. The prefix is that of the metrics, if it is not the default.
+func Traps(condition, prefix string) []string {
 	expression, err := parse(condition)
 	if err != nil {
 		return nil
 	}
-	var traps []string
+	traps := unknownMetrics(expression, prefix)
 	guarded := isGuarded(expression)
 	parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
 		comparison, ok := node.(*parser.BinaryExpr)
@@ -162,23 +161,6 @@ func isCounter(name string) bool {
 // role or node that is known.
 func alwaysThere(name string) bool {
 	return strings.HasSuffix(name, "_leader_is_leader") || strings.HasSuffix(name, "_node_up")
-}
-
-// metricsIn are the metrics that a condition names.
-func metricsIn(condition string) []string {
-	expression, err := parse(condition)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, matchers := range parser.ExtractSelectors(expression) {
-		for _, m := range matchers {
-			if m.Name == labels.MetricName && m.Type == labels.MatchEqual && !slices.Contains(names, m.Value) {
-				names = append(names, m.Value)
-			}
-		}
-	}
-	return names
 }
 
 func written(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -45,6 +46,9 @@ var keys = func() []key {
 		k := &all[i]
 		if k.flag != "" && k.variables == nil {
 			k.variables = []string{"TENURE_" + strings.ToUpper(strings.ReplaceAll(k.flag, "-", "_"))}
+		}
+		if strings.HasPrefix(k.path, alertList) {
+			k.evidence = "alert-state" // of tenure alerts list
 		}
 		if k.evidence == "" {
 			k.evidence = k.flag
@@ -159,11 +163,11 @@ var serverKeys = []key{
 
 var alertKeys = []key{
 	{path: "alerts[].name", kind: text, live: true},
-	{path: "alerts[].condition", kind: text, live: true},
-	{path: "alerts[].for", kind: duration, check: between(0, 7*longest), fallback: time.Duration(0), live: true},
-	{path: "alerts[].severity", kind: text, check: oneOf("info", "warning", "error", "critical"), fallback: "warning", live: true},
-	{path: "alerts[].labels.*", kind: text, live: true},
-	{path: "alerts[].annotations.*", kind: text, live: true},
+	{path: "alerts[].condition", kind: text, check: promQL, live: true},
+	{path: "alerts[].for", kind: duration, check: both(between(0, 7*longest), milliseconds), fallback: time.Duration(0), live: true},
+	{path: "alerts[].severity", kind: text, check: oneOf(alerts.Severities...), fallback: defaultSeverity, live: true},
+	{path: "alerts[].labels.*", kind: text, check: template, live: true},
+	{path: "alerts[].annotations.*", kind: text, check: template, live: true},
 	{path: "alerts[].notify", kind: texts, live: true},
 
 	{path: "alerts.notifications.*.type", kind: text, check: oneOf(notifierTypes...), note: "the notifier's own name", live: true},
@@ -180,6 +184,7 @@ var alertKeys = []key{
 	{path: "alerts.notifications.*.username", kind: text, live: true},
 	{path: "alerts.notifications.*.password", kind: text, secret: whole, live: true},
 	{path: "alerts.notifications.*.password_file", kind: text, live: true},
+	{path: "alerts.notifications.*.per_minute", kind: integer, check: between(int64(1), 6000), fallback: int64(60), live: true},
 }
 
 var cronKeys = []key{

@@ -2,21 +2,18 @@ package config
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
 // Notices are what is no error in a file but worth a line each: tables and keys
-// that this version of the program does not use, notifiers that no table
-// configures, and times that do not fit a default. hasFlag tells whether any command has a flag of this name: a key
-// whose flag no command has is not used.
+// that this version of the program does not use, conditions of alerts that
+// probably do not mean what they seem to, and times that do not fit a default.
+// hasFlag tells whether any command has a flag of this name: a key whose flag no
+// command has is not used.
 func (f *File) Notices(hasFlag func(name string) bool) []string {
 	if f == nil {
 		return nil
 	}
-	notices := append(f.unused(hasFlag), f.unconfigured()...)
+	notices := append(f.unused(hasFlag), f.doubtfulAlerts()...)
 	if contradiction := f.leaseTooShort(); contradiction != "" {
 		notices = append(notices, fmt.Sprintf("%s: %s; the lease is the default, unless a flag or a variable sets it", f.name, contradiction))
 	}
@@ -42,29 +39,6 @@ func (f *File) unused(hasFlag func(name string) bool) []string {
 		if !used(s) && !told[what] {
 			told[what] = true
 			notices = append(notices, fmt.Sprintf("%s:%d: %s is not used by this version", f.name, at.line, what))
-		}
-	}
-	return notices
-}
-
-// unconfigured tells of alerts that notify somebody who is not configured.
-func (f *File) unconfigured() []string {
-	known := f.notifiers()
-	var notices []string
-	for i := range f.elements["alerts"] {
-		notify := f.lookup(fmt.Sprintf("alerts[%d].notify", i))
-		targets, _ := notify.value.([]string)
-		for _, target := range targets {
-			name, _, _ := strings.Cut(target, ":") // slack:#ops is the channel #ops of slack
-			if slices.Contains(known, name) {
-				continue
-			}
-			hint := fmt.Sprintf("add [%s%s]", notifications, quotedName(name))
-			if meant := nearest.Of(name, known); meant != "" {
-				hint = fmt.Sprintf("did you mean %q?", meant)
-			}
-			notices = append(notices, fmt.Sprintf("%s:%d: %s names the notifier %q, which is not configured; %s",
-				f.name, notify.at.line, notify.path, name, hint))
 		}
 	}
 	return notices

@@ -231,6 +231,7 @@ func (r *reader) value(here place, node *unstable.Node, at position) {
 			r.fault(at, "%s is already set", here.path)
 			return
 		}
+		r.file.elements[here.path] = 0 // an empty list is not the same as none
 		items := node.Children()
 		for items.Next() {
 			item := items.Node()
@@ -268,7 +269,7 @@ func (r *reader) setting(here place, node *unstable.Node, at position) {
 		err = checkValue(here.node.key, value)
 	}
 	if err != nil {
-		r.fault(valueAt, "%s: %v", here.path, err)
+		r.fault(r.within(err, node, valueAt), "%s: %v", here.path, err)
 	}
 	// A faulty setting is set, too, so that nothing is told to be missing.
 	r.file.settings[here.path] = setting{

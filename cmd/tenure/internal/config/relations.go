@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
 // checkRelations checks the settings of a file against each other. Only what the
@@ -13,16 +15,10 @@ import (
 func (r *reader) checkRelations() {
 	r.checkTogether()
 	r.checkTiming()
-	for i := range r.file.elements["alerts"] {
-		r.required(fmt.Sprintf("alerts[%d]", i), "name", "condition")
-	}
+	r.checkAlerts()
 	for i := range r.file.elements["cron"] {
 		r.required(fmt.Sprintf("cron[%d]", i), "name", "schedule", "command")
 	}
-	for _, name := range r.file.notifiers() {
-		r.checkNotifier(name)
-	}
-	r.unique("alerts")
 	r.unique("cron")
 }
 
@@ -127,6 +123,7 @@ func (r *reader) checkNotifier(name string) {
 		r.fault(at, "a notifier cannot be named %s; its name takes letters, digits, _ and -", name)
 		return
 	}
+	before := len(r.faults)
 	kind := r.file.text(table + ".type")
 	if kind == "" {
 		kind = name
@@ -145,5 +142,11 @@ func (r *reader) checkNotifier(name string) {
 		case len(given) > 1:
 			r.fault(at, "%s has %s: leave one out", table, strings.Join(given, " and "))
 		}
+	}
+	if len(r.faults) > before {
+		return
+	}
+	if err := notifiers.Check(r.file.notifier(name)); err != nil {
+		r.fault(at, "%s: %v", table, err)
 	}
 }

@@ -81,6 +81,12 @@ func Open(configs []Config) (Set, error) {
 	return set, nil
 }
 
+// Check tells what is wrong with a configuration, without its secrets.
+func Check(config Config) error {
+	_, err := open(config)
+	return err
+}
+
 func open(config Config) (*Notifier, error) {
 	if config.PerMinute == 0 {
 		config.PerMinute = defaultPerMinute

@@ -1,0 +1,62 @@
+package alerts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// knownMetrics are all metrics of the nodes, and those that the aggregator adds,
+// without their prefix.
+var knownMetrics = func() []string {
+	names := []string{"node_up"}
+	for _, d := range metrics.Definitions() {
+		if d.Type == metrics.HistogramSeries {
+			names = append(names, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")
+		} else {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}()
+
+// unknownMetrics tells of metrics that have a prefix of this program and are none
+// of its own. Others may be the application's.
+func unknownMetrics(expression parser.Expr, prefix string) []string {
+	var traps, told []string
+	for _, matchers := range parser.ExtractSelectors(expression) {
+		for _, m := range matchers {
+			if m.Name != labels.MetricName || m.Type != labels.MatchEqual || slices.Contains(told, m.Value) {
+				continue
+			}
+			told = append(told, m.Value)
+			if trap := unknownMetric(m.Value, prefix); trap != "" {
+				traps = append(traps, trap)
+			}
+		}
+	}
+	return traps
+}
+
+func unknownMetric(name, prefix string) string {
+	for _, begin := range []string{"tenure", "forge", prefix} {
+		rest, ours := strings.CutPrefix(name, begin+"_")
+		if begin == "" || !ours {
+			continue
+		}
+		if slices.Contains(knownMetrics, rest) {
+			return ""
+		}
+		if meant := nearest.Of(rest, knownMetrics); meant != "" {
+			return fmt.Sprintf("there is no metric %s; did you mean %s_%s?", name, begin, meant)
+		}
+		return fmt.Sprintf("there is no metric %s", name)
+	}
+	return ""
+}

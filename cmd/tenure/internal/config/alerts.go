@@ -1,0 +1,204 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+)
+
+// alertList is the list of tables of alerts.
+const alertList = "alerts"
+
+// Alerts are the rules of the file; nil if it says nothing of alerts, and empty if
+// it says that there are none: alerts = [].
+func (f *File) Alerts() []alerts.Rule {
+	if f == nil {
+		return nil
+	}
+	count, ok := f.elements[alertList]
+	if !ok {
+		return nil
+	}
+	rules := make([]alerts.Rule, count)
+	for i := range rules {
+		table := fmt.Sprintf("%s[%d]", alertList, i)
+		rules[i] = alerts.Rule{
+			Name: f.text(table + ".name"), Condition: f.text(table + ".condition"), For: f.length(table + ".for"),
+			Severity: f.text(table + ".severity"), Labels: f.named(table + ".labels."), Annotations: f.named(table + ".annotations."),
+			Notify: f.texts(table + ".notify"),
+		}
+		if rules[i].Severity == "" {
+			rules[i].Severity = defaultSeverity
+		}
+	}
+	return rules
+}
+
+const defaultSeverity = "warning"
+
+// Notifiers are the notifiers of the file, sorted by their names.
+func (f *File) Notifiers() []notifiers.Config {
+	if f == nil {
+		return nil
+	}
+	var all []notifiers.Config
+	for _, name := range f.notifiers() {
+		all = append(all, f.notifier(name))
+	}
+	return all
+}
+
+func (f *File) notifier(name string) notifiers.Config {
+	table := notifications + name
+	value := func(key string) string { return f.text(table + "." + key) }
+	kind := value("type")
+	if kind == "" {
+		kind = name
+	}
+	perMinute, _ := f.lookup(table + ".per_minute").value.(int64)
+	return notifiers.Config{
+		Name: name, Type: kind, URL: value("url"), URLFile: value("url_file"), Channel: value("channel"),
+		RoutingKey: value("routing_key"), RoutingKeyFile: value("routing_key_file"),
+		Secret: value("secret"), SecretFile: value("secret_file"),
+		SMTP: value("smtp"), From: value("from"), To: f.texts(table + ".to"),
+		Username: value("username"), Password: value("password"), PasswordFile: value("password_file"),
+		PerMinute: int(perMinute),
+	}
+}
+
+// texts returns the list at a path, or nil.
+func (f *File) texts(path string) []string {
+	value, _ := f.lookup(path).value.([]string)
+	return slices.Clone(value)
+}
+
+// named returns the texts whose paths begin with a prefix, by the rest of the
+// path.
+func (f *File) named(prefix string) map[string]string {
+	all := map[string]string{}
+	for path, s := range f.settings {
+		if name, ok := strings.CutPrefix(path, prefix); ok {
+			if strings.HasPrefix(name, `"`) {
+				name, _ = strconv.Unquote(name) // it is quoted as in Go
+			}
+			all[name], _ = s.value.(string)
+		}
+	}
+	return all
+}
+
+// promQL checks a condition.
+func promQL(value any) error {
+	text, _ := value.(string)
+	return alerts.CheckCondition(text)
+}
+
+// template checks a label or an annotation, which can be a template.
+func template(value any) error {
+	text, _ := value.(string)
+	return alerts.CheckTemplate(text)
+}
+
+// milliseconds checks that a duration is kept exactly.
+func milliseconds(value any) error {
+	if length, ok := value.(time.Duration); ok && length%time.Millisecond != 0 {
+		return errors.New("it must be in whole milliseconds")
+	}
+	return nil
+}
+
+// both checks one thing after the other.
+func both(first, second func(any) error) func(any) error {
+	return func(value any) error {
+		if err := first(value); err != nil {
+			return err
+		}
+		return second(value)
+	}
+}
+
+// within is where in a value of the file an error is: of a condition, where its
+// text stands in the file as it is.
+func (r *reader) within(err error, node *unstable.Node, valueAt position) position {
+	var fault *alerts.ConditionError
+	text := string(node.Data)
+	if !errors.As(err, &fault) || node.Raw.Length == 0 {
+		return valueAt
+	}
+	raw := r.lines.data[node.Raw.Offset : node.Raw.Offset+node.Raw.Length]
+	begin := strings.Index(string(raw), text)
+	if begin < 0 {
+		return valueAt // it has escapes, or refers to the environment
+	}
+	return r.lines.position(int(node.Raw.Offset) + begin + fault.Offset)
+}
+
+// checkAlerts checks alerts and notifiers against each other.
+func (r *reader) checkAlerts() {
+	for i := range r.file.elements[alertList] {
+		table := fmt.Sprintf("%s[%d]", alertList, i)
+		r.required(table, "name", "condition")
+		r.checkNames(table+".labels", alerts.CheckLabel)
+		r.checkNames(table+".annotations", alerts.CheckAnnotation)
+		notify := r.file.lookup(table + ".notify")
+		targets, _ := notify.value.([]string)
+		for _, target := range targets {
+			r.checkAddress(notify, target)
+		}
+	}
+	for _, name := range r.file.notifiers() {
+		r.checkNotifier(name)
+	}
+	r.unique(alertList)
+}
+
+// checkNames checks the names in a table that the user chooses.
+func (r *reader) checkNames(table string, check func(string) error) {
+	for _, name := range slices.Sorted(maps.Keys(r.file.named(table + "."))) {
+		if err := check(name); err != nil {
+			r.fault(r.file.lookup(table+"."+quotedName(name)).at, "%s: %v", table, err)
+		}
+	}
+}
+
+// checkAddress checks whom an alert notifies: slack:#ops is the channel #ops of
+// slack.
+func (r *reader) checkAddress(notify setting, address string) {
+	name, target, hasTarget := strings.Cut(address, ":")
+	known := r.file.notifiers()
+	if !slices.Contains(known, name) {
+		hint := fmt.Sprintf("add [%s%s]", notifications, quotedName(name))
+		if meant := nearest.Of(name, known); meant != "" {
+			hint = fmt.Sprintf("did you mean %q?", meant)
+		}
+		r.fault(notify.at, "%s names the notifier %q, which is not configured; %s", notify.path, name, hint)
+		return
+	}
+	if kind := r.file.notifier(name).Type; hasTarget && !notifiers.TakesTarget(kind) {
+		r.fault(notify.at, "%s names %q, but a notifier of type %s has no targets: leave out %q", notify.path, address, kind, ":"+target)
+	}
+}
+
+// doubtfulAlerts tells of alerts that are right in themselves but probably do not
+// mean what they seem to.
+func (f *File) doubtfulAlerts() []string {
+	var notices []string
+	prefix := f.text("metrics.prefix")
+	for i, rule := range f.Alerts() {
+		condition := f.lookup(fmt.Sprintf("%s[%d].condition", alertList, i))
+		for _, trap := range alerts.Traps(rule.Condition, prefix) {
+			notices = append(notices, fmt.Sprintf("%s:%d: %s: %s", f.name, condition.at.line, condition.path, trap))
+		}
+	}
+	return notices
+}

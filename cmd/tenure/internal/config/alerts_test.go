@@ -1,0 +1,125 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+)
+
+// TestAlerts: the rules and the notifiers of a file are as it says, with what it
+// leaves out.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	file := mustParse(t, `
+[[alerts]]
+name = "a"
+condition = "up == 0"
+for = "30s"
+severity = "critical"
+labels = { team = "x" }
+annotations = { summary = "{{ $labels.role }}" }
+notify = ["ops:#a", "hook"]
+[[alerts]]
+name = "b"
+condition = "up"
+[alerts.notifications.ops]
+type = "slack"
+url = "${URL}"
+channel = "#b"
+[alerts.notifications.hook]
+type = "webhook"
+url_file = "/u"
+per_minute = 5
+`, variables("URL", "https://h/s"))
+	want := []alerts.Rule{
+		{
+			Name: "a", Condition: "up == 0", For: 30 * time.Second, Severity: "critical", Labels: map[string]string{"team": "x"},
+			Annotations: map[string]string{"summary": "{{ $labels.role }}"}, Notify: []string{"ops:#a", "hook"},
+		},
+		{Name: "b", Condition: "up", Severity: "warning", Labels: map[string]string{}, Annotations: map[string]string{}},
+	}
+	if got := file.Alerts(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the alerts are %+v", got)
+	}
+	wantNotifiers := []notifiers.Config{
+		{Name: "hook", Type: "webhook", URLFile: "/u", PerMinute: 5},
+		{Name: "ops", Type: "slack", URL: "https://h/s", Channel: "#b"},
+	}
+	if got := file.Notifiers(); !reflect.DeepEqual(got, wantNotifiers) {
+		t.Errorf("the notifiers are %+v", got)
+	}
+}
+
+// TestNoAlerts: to say nothing of alerts is not to say that there are none.
+func TestNoAlerts(t *testing.T) {
+	t.Parallel()
+	var absent *File
+	for text, want := range map[string][]alerts.Rule{
+		"alerts = []": {},
+		"":            nil,
+		"[alerts.notifications.slack]\nurl='https://h/s'\n": nil,
+	} {
+		if got := mustParse(t, text, none).Alerts(); !reflect.DeepEqual(got, want) {
+			t.Errorf("the alerts of %q are %#v", text, got)
+		}
+	}
+	if absent.Alerts() != nil || absent.Notifiers() != nil {
+		t.Error("no file has alerts")
+	}
+}
+
+// TestAlertErrors: what is wrong with alerts is told at its place: of a condition
+// within its text.
+func TestAlertErrors(t *testing.T) {
+	t.Parallel()
+	const slack = "[alerts.notifications.slack]\nurl = 'https://h/s'\n"
+	for _, test := range []struct {
+		name, file string
+		want       []string
+	}{
+		{"PromQL", "[[alerts]]\nname = 'a'\ncondition = \"sum(up{role='x'}) == == 0\"\n", []string{
+			`3:35: alerts[0].condition: unexpected <op:==>`}},
+		{"PromQL over lines", "[[alerts]]\nname = 'a'\ncondition = '''\nsum(up)\n  == ==\n'''", []string{
+			`5:6: alerts[0].condition: unexpected <op:==>`}},
+		{"PromQL after other characters", "[[alerts]]\nname = 'a'\ncondition = 'up{a=\"üü\"} +'", []string{
+			`3:26: alerts[0].condition: unexpected end of input`}},
+		{"PromQL with escapes", "[[alerts]]\nname = 'a'\ncondition = \"sum(\\u0020\"", []string{
+			`3:13: alerts[0].condition: unclosed left parenthesis`}},
+		{"PromQL of another type", "[[alerts]]\nname = 'a'\ncondition = 'up[5m]'", []string{
+			`3:14: alerts[0].condition: a condition yields one value of each series, and this yields a range vector`}},
+		{"notifiers", "[[alerts]]\nname = 'a'\ncondition = 'up'\nnotify = ['slcak:#x', 'pagerduty:x', 'none']\n" + slack +
+			"[alerts.notifications.pagerduty]\nrouting_key = 'k'", []string{
+			`4:1: alerts[0].notify names the notifier "slcak", which is not configured; did you mean "slack"?`,
+			`4:1: alerts[0].notify names "pagerduty:x", but a notifier of type pagerduty has no targets: leave out ":x"`,
+			`4:1: alerts[0].notify names the notifier "none", which is not configured; add [alerts.notifications.none]`}},
+		{"templates and labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\n" +
+			"annotations = { s = '{{ $lables.x }}' }", []string{
+			`5:21: alerts[0].annotations.s: template: template:1: undefined variable "$lables"`}},
+		{"names of labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\nannotations = { 'c-d' = '' }", []string{
+			`4:12: alerts[0].labels: the label "severity" is set by the program: leave it out`,
+			`4:28: alerts[0].labels: "a b" cannot be the name of a label; it takes letters, digits and _, and begins with no digit`,
+			`5:17: alerts[0].annotations: "c-d" cannot be the name of an annotation; it takes letters, digits and _, and begins with no digit`}},
+		{"values of notifiers", "[alerts.notifications.webhook]\nurl = 'https://h/s'\nsecret = 'short'\n" +
+			"[alerts.notifications.email]\nsmtp = 'h:25'\nfrom = 'x'\nto = ['y']", []string{
+			`1:23: alerts.notifications.webhook: its secret must be the base64 of 24 to 64 random bytes; make one with: openssl rand -base64 32`,
+			`4:23: alerts.notifications.email: from is "x", which is no address like tenure@example.com`}},
+	} {
+		_, err := Parse("f", []byte(test.file), none)
+		if err == nil {
+			t.Errorf("%s: no error", test.name)
+			continue
+		}
+		got := strings.Split(err.Error(), "\n")
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], "f:")
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the errors are\n%s\nbut should be\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}

@@ -154,7 +154,7 @@ func explain(err error, body actionBody) (status int, message string) {
 		return http.StatusConflict, "no other node would be left in service; it can be forced"
 	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
-	case errors.Is(err, tenure.ErrInvalidConfig):
+	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):
 		return http.StatusBadRequest, "that cannot be asked for"
 	case errors.Is(err, tenure.ErrPrivilege):
 		return http.StatusForbidden, "the dashboard's database user may not do that"

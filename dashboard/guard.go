@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,10 @@ func (g *guard) everything(next http.Handler) http.Handler {
 		header.Set("Cache-Control", "no-store")
 		if !g.knownHost(r) {
 			refuse(w, http.StatusMisdirectedRequest, "this dashboard is not served under that name; the one who runs it can allow it")
+			return
+		}
+		if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
+			refuse(w, http.StatusNotFound, "there is no such page") // nor a way from it to another
 			return
 		}
 		if g.basePath == "" {

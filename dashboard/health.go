@@ -53,10 +53,14 @@ func (p *picture) health(n nowRecord) health {
 		}
 		return health{warning, fmt.Sprintf("%s %s silent: %s still led, until the lease ends.", listed(silentNodes), verb,
 			count(n.Silent, "role is", "roles are")) + firing}
-	case n.Firing > 0:
-		return health{warning, strings.TrimSpace(firing)}
 	case len(failed) > 0:
-		return health{warning, fmt.Sprintf("%s failed and waits for a person.", listed(failed))}
+		verb := "waits"
+		if len(failed) > 1 {
+			verb = "wait"
+		}
+		return health{warning, fmt.Sprintf("%s failed and %s for a person.", listed(failed), verb) + firing}
+	case n.Firing > 0:
+		return health{warning, fmt.Sprintf("Everything is led, and %s.", count(n.Firing, "alert fires", "alerts fire"))}
 	case n.Roles == 0 && n.Living == 0:
 		return health{good, "Nothing takes part yet: start a node."}
 	case n.Roles == 0:

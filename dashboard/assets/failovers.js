@@ -33,7 +33,7 @@ function plot(canvas, data) {
     c.fillStyle = colour("--line");
     c.fillRect(left, y(10 ** power), width - left, 1);
     c.fillStyle = colour("--faint");
-    c.fillText(duration(10 ** power), left - 8, y(10 ** power));
+    c.fillText(power < 0 ? duration(10 ** power) : `${grouped(10 ** power)} s`, left - 8, y(10 ** power));
   }
   c.textAlign = "center";
   const marks = Math.max(2, Math.min(8, Math.floor((width - left) / 150)));
@@ -67,6 +67,7 @@ export default function failovers(page) {
   const strip = h("div", {});
   const canvas = h("canvas", { class: "chart", role: "img", "aria-label": "Failovers" });
   const none = h("p", { class: "empty" }, "No role has changed its leader yet.");
+  const period = h("span", { class: "faint small" });
   let data = null;
   const table = list({
     label: "Failovers, the newest first", key: (f) => `${f.role} ${f.term}`, empty: "No role has changed its leader yet.",
@@ -90,10 +91,11 @@ export default function failovers(page) {
   function draw() {
     if (!data) return;
     strip.replaceChildren(figures([
-      ["Failovers", grouped(data.total), data.since ? `since ${moment(data.since)}` : ""], ["Last 24 h", grouped(data.day)],
+      ["Failovers", grouped(data.total)], ["Last 24 h", grouped(data.day)],
       ["Median", data.total ? duration(data.median_seconds) : "–"], ["95 % within", data.total ? duration(data.p95_seconds) : "–"],
       ["99 % within", data.total ? duration(data.p99_seconds) : "–"], ["Longest", data.total ? duration(data.max_seconds) : "–"],
     ]));
+    period.textContent = data.since ? `since ${moment(data.since)}; each point is a change of leader` : "";
     canvas.hidden = !data.total;
     none.hidden = Boolean(data.total);
     canvas.setAttribute("aria-label", data.total
@@ -101,7 +103,7 @@ export default function failovers(page) {
     if (canvas.parentElement?.clientWidth) plot(canvas, data);
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Failovers"), strip,
-    panel("Time without a leader", h("span", { class: "faint small" }, "each point is a change of leader"), h("div", { class: "body" }, h("div", {}, canvas), none)),
+    panel("Time without a leader", period, h("div", { class: "body" }, h("div", {}, canvas), none)),
     panel("Failovers", h("span", { class: "faint small" }, "the newest first"), table.element));
   const observer = new ResizeObserver(draw);
   observer.observe(page);

@@ -13,7 +13,7 @@ function processorRow(p) {
   const [level, text, shape] = statusOf(p.status);
   const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, name(p.last_error)) : null;
   return h("tr", {},
-    cell("", name(p.name), trouble), cell("", status(level, p.led || p.status !== "active" ? text : "nobody leads", p.led || p.status !== "active" ? shape : "faint")),
+    cell("", name(p.name), trouble), cell("", p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "nobody leads")),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),

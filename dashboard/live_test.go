@@ -1,0 +1,267 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// TestLeadership: who leads, since when and why it changed, in all that is served.
+func TestLeadership(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	first, stop := w.node("api-1", "scheduler")
+	before := w.led("scheduler", "api-1")
+	if before.Term == 0 || before.Node != first.ID() || before.Ended != nil {
+		t.Errorf("the first leader: %+v", before)
+	}
+	second, _ := w.node("api-2", "scheduler")
+	w.await("both nodes are shown", func() bool { return w.board.picture.now().Living == 2 })
+	line := get[viewRecord](w, "/api/timeline?role=scheduler")
+	if len(line.Spans) != 1 || line.Spans[0][1] != nil {
+		t.Errorf("the timeline of a term that goes on: %+v", line)
+	}
+
+	stop()
+	after := w.led("scheduler", "api-2")
+	if after.Node != second.ID() || after.Term <= before.Term || after.Vacant == nil {
+		t.Errorf("the second leader: %+v", after)
+	}
+	asked := w.statements.Load()
+	line = get[viewRecord](w, "/api/timeline?role=scheduler")
+	terms := get[list[termRecord]](w, "/api/terms?role=scheduler")
+	if len(line.Spans) != 2 || line.Spans[0][5] != string(tenure.EndShutdown) || line.Spans[0][1] == nil || len(line.Nodes) != 2 ||
+		terms.Total != 2 || terms.Rows[0].NodeName != "api-2" || terms.Rows[1].Reason != string(tenure.EndShutdown) {
+		t.Errorf("the timeline afterwards: %+v\n%+v", line, terms)
+	}
+	if more := w.statements.Load() - asked; more > 4 { // the watch may have looked meanwhile
+		t.Errorf("the timeline cost %d statements", more)
+	}
+	failovers := get[failoversRecord](w, "/api/failovers")
+	if failovers.Total != 1 || failovers.Day != 1 || failovers.Rows[0].Previous != "api-1" || failovers.Rows[0].Reason != string(tenure.EndShutdown) ||
+		failovers.Rows[0].Vacant != *after.Vacant || len(failovers.Points) != 1 {
+		t.Errorf("failovers: %+v", failovers)
+	}
+	var kinds []string
+	for _, e := range get[list[eventRecord]](w, "/api/events").Rows {
+		kinds = append(kinds, strings.TrimSpace(e.Kind+" "+e.NodeName+" "+e.Status+e.Reason))
+	}
+	got := strings.Join(kinds, ", ")
+	for _, want := range []string{"began api-2", "ended api-1 shutdown", "began api-1", "node api-1 left", "node api-2 active", "node api-1 active"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("%q is not once in the events: %s", want, got)
+		}
+	}
+	roles := get[list[roleRecord]](w, "/api/roles?search=API-2")
+	if roles.Total != 1 || len(roles.Rows) != 1 || roles.Rows[0].Name != "scheduler" {
+		t.Errorf("the roles of api-2: %+v", roles)
+	}
+	if none := get[list[roleRecord]](w, "/api/roles?state=vacant"); none.Total != 0 {
+		t.Errorf("vacant roles: %+v", none)
+	}
+}
+
+// TestHealth: what matters most, in a sentence.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	sentence := func(level, want string) {
+		t.Helper()
+		var h health
+		w.await("the health says "+want, func() bool { h = w.board.picture.now().Health; return strings.Contains(h.Sentence, want) })
+		if h.Level != level {
+			t.Errorf("%q is %s, not %s", h.Sentence, h.Level, level)
+		}
+	}
+	sentence(good, "start a node")
+	_, stop := w.node("api-1", "scheduler")
+	sentence(warning, "the only node")
+	w.node("api-2", "other")
+	sentence(good, "Everything is led: 2 roles, 2 nodes.")
+	stop()
+	sentence(critical, "Nobody leads "+isolate+"scheduler"+ended+".")
+}
+
+// TestSilence: a node that is not heard of shows as silent, and what it leads as
+// vacant when its lease is over.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	node, _ := w.node("api-1", "scheduler")
+	term := w.led("scheduler", "api-1")
+	p := newPicture()
+	reading, err := (&watcher{Dashboard: w.board}).read(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		quiet time.Duration
+		node  string
+		role  string
+	}{
+		{4 * time.Second, "active", led}, {6 * time.Second, silent, silent}, {11 * time.Second, dead, vacant},
+	} {
+		reading.members[0].SilentFor = c.quiet
+		p.update(reading)
+		now := p.now()
+		role, _ := p.role("scheduler")
+		if now.Nodes[0].ID != node.ID() || now.Nodes[0].State != c.node || role.State != c.role || role.Term != term.Term {
+			t.Errorf("silent for %v: node %s, role %s; want %s, %s", c.quiet, now.Nodes[0].State, role.State, c.node, c.role)
+		}
+	}
+	reading.members[0].SilentFor, reading.members[0].Incarnation = 0, 999
+	p.update(reading)
+	if role, _ := p.role("scheduler"); role.State != vacant {
+		t.Errorf("a node with another session still leads: %+v", role)
+	}
+}
+
+// TestViewersCostNothing: 100 people who look at everything make the watch ask the
+// database nothing more.
+func TestViewersCostNothing(t *testing.T) {
+	t.Parallel()
+	const viewers = 100
+	w := newWorld(t, Config{})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	get[viewRecord](w, "/api/timeline?role=scheduler") // the one reading that a role costs
+	count := func(during func()) int64 {
+		before, began := w.statements.Load(), time.Now()
+		during()
+		time.Sleep(time.Until(began.Add(allInterval)))
+		return w.statements.Load() - before
+	}
+	count(func() {}) // the aftermath of the news
+	alone := count(func() {})
+	pages := []string{
+		"now", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "nodes", "events", "failovers", "session",
+	}
+	watched := count(func() {
+		var group sync.WaitGroup
+		for range viewers {
+			group.Go(func() {
+				next, _ := w.follow("")
+				for next().kind != kindNow {
+				}
+				for _, page := range pages {
+					response, _ := w.request(http.MethodGet, "/api/"+page, "")
+					if response.StatusCode != http.StatusOK {
+						t.Errorf("%s: %s", page, response.Status)
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+	t.Logf("statements in %v: %d alone, %d with %d viewers", allInterval, alone, watched, viewers)
+	if alone == 0 || watched > alone+10 {
+		t.Errorf("%d viewers cost %d statements; %d were asked anyway", viewers, watched-alone, alone)
+	}
+}
+
+// TestResume: a viewer that comes back is told everything that it missed, and one
+// that cannot be told to read anew.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	_, stop := w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	next, end := w.follow("")
+	id := next().id
+	if id == "" {
+		t.Fatal("the stream begins without a place")
+	}
+	end()
+	stop()
+	w.node("api-2", "scheduler")
+	w.led("scheduler", "api-2")
+
+	next, _ = w.follow(id)
+	want := map[string]bool{"ended api-1": true, "began api-2": true, "node api-2": true}
+	for len(want) > 0 {
+		e := next()
+		switch e.kind {
+		case kindResync:
+			t.Fatal("told to read anew, with everything there")
+		case kindChange:
+			var change changeRecord
+			if err := json.Unmarshal([]byte(e.data), &change); err != nil {
+				t.Fatal(err)
+			}
+			for _, event := range change.Events {
+				delete(want, event.Kind+" "+event.NodeName)
+			}
+		}
+	}
+	for _, unknown := range []string{"other-3", w.board.feed.id(1 << 40), "x", strings.Repeat("9", 200)} {
+		next, end := w.follow(unknown)
+		next()
+		if e := next(); e.kind != kindResync {
+			t.Errorf("%.20q: %+v; want to read anew", unknown, e)
+		}
+		end()
+	}
+}
+
+// TestFeed: a viewer that is too slow is dropped, gets the newest state alone, and
+// has missed nothing if it is not.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	f := newFeed()
+	slow, _ := f.join("")
+	quick := slow
+	seen := 0
+	for i := range 3 * maxRetained {
+		f.publish(kindChange, i)
+		f.tell(kindNow, i)
+		b := f.after(quick)
+		quick = b.through
+		seen++
+		if b.behind || len(b.frames) != 2 || !strings.Contains(string(b.frames[0]), fmt.Sprintf("data: %d\n", i)) || !strings.Contains(string(b.frames[1]), fmt.Sprintf("data: %d\n", i)) {
+			t.Fatalf("after %d: %+v", i, b)
+		}
+	}
+	if !f.after(slow).behind {
+		t.Error("who saw nothing is not dropped")
+	}
+	if _, missed := f.join(f.id(1)); !missed {
+		t.Error("what is no longer there was not missed")
+	}
+	at, missed := f.join(f.id(3*maxRetained - 5))
+	b := f.after(at)
+	if missed || len(b.frames) != 6 { // five changes and a state
+		t.Errorf("missed %v, %d frames", missed, len(b.frames))
+	}
+	f.publish(kindChange, strings.Repeat("x", maxRetainedBytes))
+	if f.next-f.oldest != 1 {
+		t.Errorf("%d changes are kept beside one that is too large", f.next-f.oldest)
+	}
+	f.close()
+	f.publish(kindChange, 0)
+	at, _ = f.join("")
+	at.state = f.version
+	if !f.after(at).ended {
+		t.Error("it has not ended")
+	}
+}
+
+// TestUnreachable: while the database does not answer, the page says so and shows
+// what was seen.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	w.board.picture.failed(fmt.Errorf("no answer"))
+	now := get[struct{ Now nowRecord }](w, "/api/now").Now
+	if now.Health.Level != critical || !strings.Contains(now.Health.Sentence, "cannot be read") || now.Led != 1 {
+		t.Errorf("%+v", now)
+	}
+	w.await("it can be read again", func() bool { return w.board.picture.now().Health.Level != critical })
+}

@@ -1,0 +1,270 @@
+package dashboard
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// patience is how long a test waits for something that should happen.
+const patience = 20 * time.Second
+
+// world is an installation with a dashboard, and a count of what that asks of the
+// database.
+type world struct {
+	*testing.T
+	pool       *pgxpool.Pool
+	backend    *postgres.Backend
+	nodes      *postgres.Backend // of the nodes, which are not counted
+	board      *Dashboard
+	url        string
+	statements atomic.Int64
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (w *world) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	w.statements.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (*world) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
+	t.Helper()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	w := &world{T: t}
+	connect := func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+		config.Tracer = w
+		return pgx.ConnectConfig(ctx, config)
+	}
+	w.backend = w.newBackend(server.DSN(), postgres.Config{Schema: schema, Connect: connect})
+	w.nodes = w.newBackend(server.DSN(), postgres.Config{Schema: schema})
+	if err := w.backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	poolConfig, err := pgxpool.ParseConfig(server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	poolConfig.ConnConfig.Tracer = w
+	if w.pool, err = pgxpool.NewWithConfig(t.Context(), poolConfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.pool.Close)
+	for _, fill := range prepare {
+		fill(w)
+	}
+	config.Backend, config.Database = w.backend, w.pool
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	if w.board, err = New(config); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(w.board)
+	w.url = web.URL
+	t.Cleanup(func() {
+		w.board.Close()
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return w
+}
+
+func (w *world) newBackend(dsn string, config postgres.Config) *postgres.Backend {
+	w.Helper()
+	backend, err := postgres.New(dsn, config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(backend.Close)
+	return backend
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.Helper()
+	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// node opens a node that stands for roles until the test ends, or stop is called.
+func (w *world) node(name string, roles ...string) (node *tenure.Node, stop func()) {
+	w.Helper()
+	node, err := tenure.Open(w.Context(), w.nodes, tenure.Config{Name: name, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, role := range roles {
+		election, err := node.Election(tenure.NamedRole(role))
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := election.Start(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+	}
+	stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := node.Close(ctx); err != nil {
+			w.Error(err)
+		}
+	}
+	w.Cleanup(stop)
+	return node, stop
+}
+
+// request sends a request and returns the answer with its body.
+func (w *world) request(method, path, body string, headers ...string) (*http.Response, string) {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		} else {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return w.send(r)
+}
+
+func (w *world) send(r *http.Request) (*http.Response, string) {
+	w.Helper()
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// get reads an answer of the API.
+func get[R any](w *world, path string, headers ...string) R {
+	w.Helper()
+	response, text := w.request(http.MethodGet, path, "", headers...)
+	var record R
+	if err := json.Unmarshal([]byte(text), &record); err != nil || response.StatusCode != http.StatusOK {
+		w.Fatalf("%s: %s %s (%v)", path, response.Status, text, err)
+	}
+	return record
+}
+
+// await waits for a condition.
+func (w *world) await(what string, condition func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// role reads a role; there may be none yet.
+func (w *world) role(name string) roleRecord {
+	w.Helper()
+	record, _ := w.board.picture.role(name)
+	return record
+}
+
+// led waits until a node is shown as the leader of a role.
+func (w *world) led(role, node string) roleRecord {
+	w.Helper()
+	w.await(node+" is shown to lead "+role, func() bool {
+		r := w.role(role)
+		return r.State == led && r.NodeName == node
+	})
+	return w.role(role)
+}
+
+// sse is an event of a stream.
+type sse struct{ id, kind, data string }
+
+// follow opens a stream, which is closed with the test or by close.
+func (w *world) follow(last string) (next func() sse, end func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/api/stream", http.NoBody)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	transport := &http.Transport{}
+	response, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil || response.StatusCode != http.StatusOK {
+		w.Fatalf("%v %v", response, err)
+	}
+	end = func() {
+		cancel()
+		_ = response.Body.Close() // it was cut
+		transport.CloseIdleConnections()
+	}
+	w.Cleanup(end)
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 8<<20)
+	return func() (e sse) {
+		w.Helper()
+		for lines.Scan() {
+			key, value, _ := strings.Cut(lines.Text(), ": ")
+			switch key {
+			case "id":
+				e.id = value
+			case "event":
+				e.kind = value
+			case "data":
+				e.data = value
+			case "":
+				if e.kind != "" {
+					return e
+				}
+			}
+		}
+		w.Fatalf("the stream ended: %v", lines.Err())
+		return e
+	}, end
+}
+
+// escaped is a name as it stands in a query.
+func escaped(name string) string { return url.QueryEscape(name) }
+
+// object is a body.
+func object(pairs map[string]any) string {
+	var text bytes.Buffer
+	_ = json.NewEncoder(&text).Encode(pairs)
+	return text.String()
+}

@@ -189,9 +189,9 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// doubtfulAlerts tells of alerts that are right in themselves but probably do not
+// DoubtfulAlerts tells of alerts that are right in themselves but probably do not
 // mean what they seem to.
-func (f *File) doubtfulAlerts() []string {
+func (f *File) DoubtfulAlerts() []string {
 	var notices []string
 	prefix := f.text("metrics.prefix")
 	for i, rule := range f.Alerts() {

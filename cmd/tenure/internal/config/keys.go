@@ -48,7 +48,7 @@ var keys = func() []key {
 			k.variables = []string{"TENURE_" + strings.ToUpper(strings.ReplaceAll(k.flag, "-", "_"))}
 		}
 		if strings.HasPrefix(k.path, alertList) {
-			k.evidence = "alert-state" // of tenure alerts list
+			k.evidence = "state" // of tenure alerts list
 		}
 		if k.evidence == "" {
 			k.evidence = k.flag

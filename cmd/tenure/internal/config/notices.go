@@ -13,7 +13,7 @@ func (f *File) Notices(hasFlag func(name string) bool) []string {
 	if f == nil {
 		return nil
 	}
-	notices := append(f.unused(hasFlag), f.doubtfulAlerts()...)
+	notices := append(f.unused(hasFlag), f.DoubtfulAlerts()...)
 	if contradiction := f.leaseTooShort(); contradiction != "" {
 		notices = append(notices, fmt.Sprintf("%s: %s; the lease is the default, unless a flag or a variable sets it", f.name, contradiction))
 	}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const alertsLong = `Show, check, try out and export alerts.
+
+Alerts are [[alerts]] of the configuration file: a condition in PromQL over the
+metrics of all nodes, and whom to notify. A process that serves writes them to
+the database, and the leader of metrics_aggregator evaluates them.`
+
+func newAlerts(out *output) *cobra.Command {
+	return group("alerts", "Show and check alerts", alertsLong,
+		newAlertsList(out), newAlertsCheck(out), newAlertsTest(out), newAlertsExport(out))
+}
+
+const alertsListLong = `List the alerts in the database with what they are: inactive, pending (the condition
+holds, but not for long enough) or firing. SERIES is how many series the condition
+has; TO SEND how many notifications wait to be sent or tried again, and how many
+were given up. Below are the series that are pending or firing, and the problems.`
+
+// alertsListCommand shows the rules of the database and what becomes of them.
+type alertsListCommand struct {
+	out      *output
+	database databaseFlags
+	state    string
+}
+
+func newAlertsList(out *output) *cobra.Command {
+	c := &alertsListCommand{out: out}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List alerts with their states", Long: alertsListLong, Args: noArgs,
+		Example: "  tenure alerts list\n  tenure alerts list --state firing -o json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.state, "state", "", "list those in this state only: inactive, pending or firing")
+	c.database.register(flags)
+	return cmd
+}
+
+// alertsRecord is the answer as it is printed.
+type alertsRecord struct {
+	Alerts []alertRecord `json:"alerts"`
+}
+
+type alertRecord struct {
+	Name                 string            `json:"name"`
+	State                string            `json:"state"`
+	Condition            string            `json:"condition"`
+	For                  float64           `json:"for_seconds"`
+	Severity             string            `json:"severity"`
+	Labels               map[string]string `json:"labels"`
+	Annotations          map[string]string `json:"annotations"`
+	Notify               []string          `json:"notify"`
+	ChangedAt            timestamp         `json:"changed_at"`
+	ChangedBy            string            `json:"changed_by"`
+	Problem              string            `json:"problem"`
+	PendingNotifications int               `json:"pending_notifications"`
+	FailedNotifications  int               `json:"failed_notifications"`
+	NotificationProblem  string            `json:"notification_problem"`
+	Series               []seriesRecord    `json:"series"`
+}
+
+type seriesRecord struct {
+	State       string            `json:"state"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Value       string            `json:"value"` // a text, for it may be NaN or infinite
+	ActiveAt    timestamp         `json:"active_at"`
+	FiredAt     timestamp         `json:"fired_at"` // null while pending
+}
+
+func (c *alertsListCommand) run(ctx context.Context) error {
+	switch alerts.State(c.state) {
+	case "", alerts.Inactive, alerts.Pending, alerts.Firing:
+	default:
+		return usage("--state is %q; it must be inactive, pending or firing", c.state)
+	}
+	list, err := c.database.readAlerts(ctx)
+	if err != nil {
+		return err
+	}
+	record := alertsRecord{Alerts: []alertRecord{}}
+	rows := [][]string{{"ALERT", "STATE", "SEVERITY", "FOR", "SERIES", "TO SEND", "CHANGED", "BY", "NOTIFIES"}}
+	var below []string
+	for _, s := range list {
+		if c.state != "" && string(s.State) != c.state {
+			continue
+		}
+		record.Alerts = append(record.Alerts, newAlertRecord(s))
+		rows = append(rows, alertRow(s))
+		below = append(below, alertDetails(s)...)
+	}
+	return c.out.printText(record, func(width int) string {
+		text := table(rows, width)
+		if len(below) > 0 {
+			text += "\n" + strings.Join(below, "\n") + "\n"
+		}
+		return text
+	})
+}
+
+// readAlerts reads the alerts of the database.
+func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error) {
+	backend, err := f.registry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer backend.Close()
+	pool, err := f.pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return readAlertsOf(ctx, backend, pool)
+}
+
+// alertsTimeout bounds the reading of all alerts.
+const alertsTimeout = 30 * time.Second
+
+func readAlertsOf(ctx context.Context, backend *postgres.Backend, pool *pgxpool.Pool) ([]alerts.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, alertsTimeout)
+	defer cancel()
+	version, err := backend.SchemaVersion(ctx)
+	if err != nil || version == 0 {
+		return nil, err // no schema, no alerts
+	}
+	return alerts.List(ctx, backend, pool)
+}
+
+// pool opens connections for statements of a command's own.
+func (f *databaseFlags) pool(ctx context.Context) (*pgxpool.Pool, error) {
+	target, err := f.target()
+	if err != nil {
+		return nil, err
+	}
+	return pgxpool.New(ctx, target.SessionDSN())
+}
+
+func newAlertRecord(s alerts.Status) alertRecord {
+	r := alertRecord{
+		Name: s.Name, State: string(s.State), Condition: s.Condition, For: s.For.Seconds(), Severity: s.Severity,
+		Labels: s.Labels, Annotations: s.Annotations, Notify: append([]string{}, s.Notify...),
+		ChangedAt: timestamp(s.ChangedAt), ChangedBy: s.ChangedBy, Problem: s.Problem,
+		PendingNotifications: s.PendingNotifications, FailedNotifications: s.FailedNotifications, NotificationProblem: s.NotificationProblem,
+		Series: []seriesRecord{},
+	}
+	for _, a := range s.Alerts {
+		r.Series = append(r.Series, seriesRecord{
+			State: string(a.State), Labels: a.Labels, Annotations: a.Annotations, Value: strconv.FormatFloat(a.Value, 'g', -1, 64),
+			ActiveAt: timestamp(a.ActiveAt), FiredAt: timestamp(a.FiredAt),
+		})
+	}
+	return r
+}
+
+func alertRow(s alerts.Status) []string {
+	unsent := "-"
+	if s.PendingNotifications > 0 || s.FailedNotifications > 0 {
+		unsent = strconv.Itoa(s.PendingNotifications)
+		if s.FailedNotifications > 0 {
+			unsent += ", " + strconv.Itoa(s.FailedNotifications) + " given up"
+		}
+	}
+	return []string{
+		flatten(s.Name), string(s.State), s.Severity, s.For.String(), strconv.Itoa(len(s.Alerts)), unsent,
+		shortTime(s.ChangedAt), flatten(s.ChangedBy), orDash(strings.Join(s.Notify, ", ")),
+	}
+}
+
+// openConfiguredNotifiers opens the notifiers of the command's file.
+func openConfiguredNotifiers(file *config.File) (notifiers.Set, error) {
+	return notifiers.Open(file.Notifiers())
+}

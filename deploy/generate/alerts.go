@@ -1,0 +1,107 @@
+package main
+
+const (
+	critical = "critical"
+	warning  = "warning"
+)
+
+// alerts are what an operator should hear of before users do. Each stands for
+// one thing that can go wrong, and resolves by itself.
+var alerts = []rule{
+	{
+		alert: "TenureNobodyLeads", lasting: "30s", severity: critical,
+		expression: `role:@leader_is_leader:sum == 0`,
+		summary:    "Nobody leads {{ $labels.role }}",
+		advice:     "Candidates for the role are scraped and none of them leads. See why they fail: tenure doctor, and their logs.",
+	},
+	{
+		alert: "TenureTwoLead", lasting: "1m", severity: critical,
+		expression: `role:@leader_is_leader:sum > 1`,
+		summary:    "{{ $value }} nodes say that they lead {{ $labels.role }}",
+		advice:     "This must not be, except within one scrape while a role moves. Stop one of them, and look for an old primary that is still reachable.",
+	},
+	{
+		alert: "TenureNotScraped", lasting: "5m", severity: critical,
+		expression: `absent(@leader_roles_led)`,
+		summary:    "No node is scraped",
+		advice:     "None of the other alerts can fire without figures. Check the targets of Prometheus.",
+	},
+	{
+		alert: "TenureFlapping", severity: warning,
+		expression: `role:@leader_failovers:increase15m > 5`,
+		summary:    "The leadership of {{ $labels.role }} moved {{ $value | printf \"%.0f\" }} times in 15 minutes",
+		advice:     "See the reasons: tenure history --role.",
+	},
+	{
+		alert: "TenureLeadersLose", severity: warning,
+		expression: `@leader_losses:increase15m > 0`,
+		summary:    "Leaders lost roles that they did not give up",
+		advice:     "Their sessions with the database ended, or were not renewed in time. See tenure history, and the load of the database.",
+	},
+	{
+		alert: "TenureTrustLow", lasting: "10s", severity: warning,
+		expression: `@leader_trust_remaining_seconds < @leader_trust_window_seconds / 3 and @leader_roles_led > 0`,
+		summary:    "{{ $labels.instance }} cannot renew its lease",
+		advice:     "It may lead for {{ $value | printf \"%.1f\" }} s more; then another node takes over. See its way to the database.",
+	},
+	{
+		alert: "TenureDisconnected", lasting: "1m", severity: warning,
+		expression: `@leader_connected == 0`,
+		summary:    "{{ $labels.instance }} has no session with the database",
+		advice:     "It cannot lead. See its log for the reason.",
+	},
+	{
+		alert: "TenureNodeDied", severity: warning,
+		expression: `max(delta(@cluster_nodes{status="dead"}[10m])) > 0`,
+		summary:    "A node died",
+		advice:     "See which: tenure nodes list. It counts for ten minutes.",
+	},
+	{
+		alert: "TenureNoStandby", lasting: "5m", severity: warning,
+		expression: `status:@cluster_nodes:max{status="active"} < 2`,
+		summary:    "One node alone is active",
+		advice:     "Nobody takes over if it dies.",
+	},
+	{
+		alert: "TenureCallbackHangs", lasting: "1m", severity: warning,
+		expression: `@leader_callback_oldest_seconds > 60`,
+		summary:    "A callback on {{ $labels.instance }} hangs",
+		advice:     "It has not returned for {{ $value | printf \"%.0f\" }} s, and later events wait for it.",
+	},
+	{
+		alert: "TenureProcessorLags", lasting: "5m", severity: warning,
+		expression: `processor:@processor_lag_seconds:max > 60`,
+		summary:    "The processor {{ $labels.processor }} is {{ $value | printf \"%.0f\" }} s behind",
+		advice:     "See whether it works, fails or waits: tenure processor list.",
+	},
+	{
+		alert: "TenureProcessorFails", lasting: "5m", severity: warning,
+		expression: `max by (processor) (@processor_status{status="failed"}) > 0`,
+		summary:    "The processor {{ $labels.processor }} has given up",
+		advice:     "See its last error, and have it try again: tenure processor show, tenure processor retry.",
+	},
+	{
+		alert: "TenureProcessorNotLed", lasting: "1m", severity: warning,
+		expression: `max by (processor) (@processor_led) == 0`,
+		summary:    "Nobody runs the processor {{ $labels.processor }}",
+		advice:     "No living node leads its role. See whether one stands for it: tenure status.",
+	},
+	{
+		alert: "TenureScheduleFails", severity: warning,
+		expression: `max by (schedule) (increase(@cron_failures_total[1h])) > 0`,
+		summary:    "Runs of the schedule {{ $labels.schedule }} fail",
+		advice:     "See the errors: tenure cron history.",
+	},
+	{
+		alert: "TenureScheduleNotLed", lasting: "5m", severity: warning,
+		expression: `max by (schedule) (@cron_loaded) == 0 and max by (schedule) (@cron_paused) == 0`,
+		summary:    "Nobody runs the schedule {{ $labels.schedule }}",
+		advice:     "No leader knows it: its ticks are missed. See which role it belongs to, and who leads that: tenure cron list, tenure status.",
+	},
+	{
+		alert: "TenureFiguresOld", lasting: "1m", severity: warning,
+		expression: `time() - max(@work_read_timestamp_seconds) > 120`,
+		summary:    "The figures of processors and schedules are old",
+		advice:     "They could not be read from the database for {{ $value | printf \"%.0f\" }} s.",
+	},
+}

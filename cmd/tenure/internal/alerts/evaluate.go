@@ -68,6 +68,7 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule) ([]found,
 		own := labelMap(sample.Metric)
 		f := found{labels: maps.Clone(own), value: sample.F}
 		maps.Copy(f.labels, expand(ctx, rule.Labels, own, sample.F, now, query))
+		maps.DeleteFunc(f.labels, func(_, value string) bool { return value == "" }) // which is the same as no label
 		f.labels["alertname"], f.labels["severity"] = rule.Name, rule.Severity
 		f.annotations = expand(ctx, rule.Annotations, own, sample.F, now, query)
 		key := fingerprint(f.labels)

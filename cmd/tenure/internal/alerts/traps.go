@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -90,8 +90,8 @@ func (c comparisonWith) perSecond() string {
 		if !ok {
 			return nil
 		}
-		trap = fmt.Sprintf("%s is per second: %s %s means %s in %s; for that many events write increase(%s) %s %s",
-			call.Func.Name, c.op, written(c.number), written(c.number*window.Range.Seconds()), writtenRange(window.Range),
+		trap = fmt.Sprintf("%s is per second: %s %s means %s in %v; for that many events write increase(%s) %s %s",
+			call.Func.Name, c.op, written(c.number), written(c.number*window.Range.Seconds()), model.Duration(window.Range),
 			window.String(), c.op, written(c.number))
 		return nil
 	})
@@ -164,7 +164,3 @@ func alwaysThere(name string) bool {
 }
 
 func written(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
-
-func writtenRange(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
-}

@@ -1,0 +1,88 @@
+package alerts
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// measured is a store with so many series of one metric, each with rounds samples.
+func measured(count, rounds int) (*series.Store, time.Time) {
+	store, id := series.New(series.Config{}), uuid.New()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i := range rounds {
+		now = now.Add(10 * time.Second)
+		snapshot := metrics.Snapshot{Node: id, NodeName: "a", At: now}
+		for n := range count {
+			snapshot.Series = append(snapshot.Series, metrics.Series{
+				Name: "tenure_leader_failovers_total", Type: metrics.CounterSeries, Value: float64(i*n) + rand.Float64(),
+				Labels: map[string]string{"role": "role-" + strconv.Itoa(n)},
+			})
+		}
+		store.Append(snapshot)
+	}
+	return store, now
+}
+
+// TestEvaluate: each series is an alert with the labels of both and templates
+// filled in; the rule's labels win.
+func TestEvaluate(t *testing.T) {
+	t.Parallel()
+	store, now := measured(2, 2)
+	rule := Rule{
+		Name: "r", Severity: "warning", Condition: `tenure_leader_failovers_total{role="role-1"} > bool 100`,
+		Labels: map[string]string{"team": "{{ $labels.role }}-team", "node": "", "node_name": "x"},
+		Annotations: map[string]string{
+			"summary": `{{ $labels.role }} has {{ printf "%.1f" $value }} and {{ len (query "tenure_leader_failovers_total") }}`,
+			"zero":    "a\x00b",
+		},
+	}
+	outcomes := newEvaluator(store).evaluate(t.Context(), now, []Rule{rule})
+	if outcomes[0].err != nil || len(outcomes[0].found) != 1 {
+		t.Fatalf("%+v", outcomes)
+	}
+	want := found{
+		labels: map[string]string{
+			"alertname": "r", "severity": "warning", "role": "role-1", "team": "role-1-team", "node_name": "x",
+		},
+		annotations: map[string]string{"summary": "role-1 has 0.0 and 2", "zero": "ab"},
+	}
+	if got := outcomes[0].found[0]; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+	rule.Condition = "tenure_leader_failovers_total"
+	rule.Labels = map[string]string{"role": "same"}
+	if err := newEvaluator(store).evaluate(t.Context(), now, []Rule{rule})[0].err; err == nil || !strings.Contains(err.Error(), "two series have the labels") {
+		t.Errorf("%v", err)
+	}
+	many, now := measured(maxAlerts+1, 1)
+	if err := newEvaluator(many).evaluate(t.Context(), now, []Rule{rule})[0].err; err == nil || !strings.Contains(err.Error(), "the most is 10000") {
+		t.Errorf("%v", err)
+	}
+}
+
+// BenchmarkEvaluate evaluates over 10,000 series of an hour: one round of each of
+// these must take less than 200 ms.
+func BenchmarkEvaluate(b *testing.B) {
+	store, now := measured(10_000, 360)
+	for _, condition := range []string{
+		"sum(forge_leader_failovers_total) == 0", "rate(forge_leader_failovers_total[5m]) > 1e9", "tenure_leader_failovers_total < 0",
+	} {
+		b.Run(condition, func(b *testing.B) {
+			e := newEvaluator(store)
+			for b.Loop() {
+				if outcome := e.evaluate(b.Context(), now, []Rule{{Name: "r", Condition: condition}})[0]; outcome.err != nil {
+					b.Fatal(outcome.err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package notifiers
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/http/httptest"
+	"net/mail"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
+
+// mailServer is as much of an SMTP server as a client needs.
+type mailServer struct {
+	address  string
+	tls      *tls.Config
+	startTLS bool
+	greets   bool
+
+	mu    sync.Mutex
+	heard []string // commands, and the mail as one entry
+}
+
+// startMail starts a server, and returns it with what a client needs to trust it.
+func startMail(t *testing.T, s *mailServer) *tls.Config {
+	t.Helper()
+	web := httptest.NewUnstartedServer(nil) // for its certificate
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	s.tls = &tls.Config{Certificates: web.TLS.Certificates}
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { s.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		serving.Wait()
+	})
+	return &tls.Config{RootCAs: roots, ServerName: "example.com"}
+}
+
+func (s *mailServer) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, line)
+}
+
+func (s *mailServer) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.heard, "\n")
+}
+
+func (s *mailServer) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	reader := bufio.NewReader(conn)
+	if !s.greets {
+		_, _ = reader.ReadByte() // until the client gives up
+		return
+	}
+	say := func(text string) { fmt.Fprintf(conn, "%s\r\n", text) }
+	say("220 mail.test ESMTP")
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSpace(line)
+		s.note(line)
+		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+		_, encrypted := conn.(*tls.Conn)
+		switch verb {
+		case "EHLO":
+			if s.startTLS && !encrypted {
+				say("250-mail.test\r\n250 STARTTLS")
+			} else {
+				say("250-mail.test\r\n250 AUTH PLAIN")
+			}
+		case "STARTTLS":
+			say("220 go on")
+			secured := tls.Server(conn, s.tls)
+			conn, reader = secured, bufio.NewReader(secured)
+		case "AUTH":
+			if strings.HasSuffix(line, base64.StdEncoding.EncodeToString([]byte("\x00user\x00pass"))) {
+				say("235 good")
+			} else {
+				say("535 the password wrong is wrong")
+			}
+		case "DATA":
+			say("354 go on")
+			var body strings.Builder
+			for {
+				part, err := reader.ReadString('\n')
+				if err != nil || part == ".\r\n" {
+					break
+				}
+				body.WriteString(part)
+			}
+			s.note(body.String())
+			say("250 queued")
+		case "QUIT":
+			say("221 bye")
+			return
+		default:
+			say("250 good")
+		}
+	}
+}
+
+// TestEmail: a mail by STARTTLS, with authentication, of which nothing that comes
+// from elsewhere becomes a header.
+func TestEmail(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{startTLS: true, greets: true}
+	trust := startMail(t, server)
+	n := mustOpen(t, Config{
+		Type: Email, SMTP: server.address, From: "Tenure <tenure@example.com>", To: []string{"a@example.com", "b@example.com"},
+		Username: "user", Password: "pass", TLS: trust,
+	})
+	strange := firing()
+	strange.Annotations["summary"] = "größer\r\nBcc: x@example.com"
+	if err := n.Send(t.Context(), "", []Alert{strange, resolved()}); err != nil {
+		t.Fatal(err)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	var text string
+	commands := strings.Join(server.heard, "\n")
+	for _, line := range server.heard {
+		if strings.HasPrefix(line, "From:") {
+			text = line
+		}
+	}
+	for _, want := range []string{"STARTTLS\nEHLO", "MAIL FROM:<tenure@example.com>", "RCPT TO:<a@example.com>", "RCPT TO:<b@example.com>"} {
+		if !strings.Contains(commands, want) {
+			t.Errorf("no %q in %s", want, commands)
+		}
+	}
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
+	if err != nil || subject != "[FIRING] down: größer Bcc: x@example.com and 1 more" || message.Header.Get("Bcc") != "" {
+		t.Errorf("the subject is %q (%v); %v", subject, err, message.Header)
+	}
+	if message.Header.Get("Message-Id") != "<"+idOf([]Alert{strange, resolved()}).String()+"@tenure>" {
+		t.Errorf("%v", message.Header)
+	}
+	body, err := io.ReadAll(quotedprintable.NewReader(message.Body))
+	if err != nil || !strings.Contains(string(body), "[RESOLVED] down: it is Bcc: x\r\n") || !strings.Contains(string(body), "  role: <!channel> & co\r\n") {
+		t.Errorf("%v: %s", err, body)
+	}
+}
+
+// TestEmailRefusals: the password is in no error, a certificate must be right, and
+// a server that says nothing is given up.
+func TestEmailRefusals(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{startTLS: true, greets: true}
+	trust := startMail(t, server)
+	config := Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}, Username: "user", Password: "wrong", TLS: trust}
+	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("%v", err)
+	}
+	config.TLS = nil
+	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || strings.Contains(server.all(), "MAIL") {
+		t.Errorf("%v", err)
+	}
+	silent := &mailServer{}
+	config.TLS = startMail(t, silent)
+	config.SMTP = silent.address
+	ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
+	defer cancel()
+	if err := mustOpen(t, config).Send(ctx, "", []Alert{firing()}); err == nil {
+		t.Error("no error")
+	}
+	if isLoopback(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}) || !isLoopback(&net.TCPAddr{IP: net.IPv6loopback}) {
+		t.Error("a server elsewhere counts as one on this machine, or the other way round")
+	}
+}
+
+// TestEmailInTheClear: a server on this machine needs no TLS; the target of the
+// address replaces the recipients.
+func TestEmailInTheClear(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{greets: true}
+	startMail(t, server)
+	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}})
+	if err := n.Send(t.Context(), "other@example.com", []Alert{firing()}); err != nil {
+		t.Fatal(err)
+	}
+	if heard := server.all(); !strings.Contains(heard, "RCPT TO:<other@example.com>") || strings.Contains(heard, "RCPT TO:<c@d>") {
+		t.Error(heard)
+	}
+	if err := n.Send(t.Context(), "nobody", []Alert{firing()}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,318 @@
+package notifiers
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// request is what a receiver got.
+type request struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// receive starts a receiver that answers with a status and a text.
+func receive(t *testing.T, status int, answer string) (url string, requests <-chan request) {
+	t.Helper()
+	got := make(chan request, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- request{r.URL.Path, r.Header, string(body)}
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "7")
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, got
+}
+
+func mustOpen(t *testing.T, config Config) *Notifier {
+	t.Helper()
+	config.Name = "n"
+	set, err := Open([]Config{config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	return set["n"]
+}
+
+var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func firing() Alert {
+	return Alert{
+		ID: uuid.MustParse("11111111-1111-1111-1111-111111111111"), Name: "down", Severity: "critical", Value: 3, StartedAt: began,
+		Labels:      map[string]string{"alertname": "down", "severity": "critical", "role": "<!channel> & co"},
+		Annotations: map[string]string{"summary": "it is\r\nBcc: x", "description": "more", "runbook": "https://r"},
+	}
+}
+
+func resolved() Alert {
+	a := firing()
+	a.ID, a.EndedAt = uuid.MustParse("22222222-2222-2222-2222-222222222222"), began.Add(time.Minute)
+	return a
+}
+
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return all
+}
+
+// TestSlack: several alerts in one message, to the channel of the address, and no
+// markup of what comes from elsewhere.
+func TestSlack(t *testing.T) {
+	t.Parallel()
+	url, requests := receive(t, 200, "ok")
+	n := mustOpen(t, Config{Type: Slack, URL: url + "/services/T/B/key", Channel: "#usual"})
+	if err := n.Send(t.Context(), "#ops", []Alert{firing(), resolved()}); err != nil {
+		t.Fatal(err)
+	}
+	r := <-requests
+	message := decode(t, r.body)
+	attachments, _ := message["attachments"].([]any)
+	if r.path != "/services/T/B/key" || message["channel"] != "#ops" || len(attachments) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	if message["text"] != "[FIRING] down: it is Bcc: x\n[RESOLVED] down: it is Bcc: x" {
+		t.Errorf("the text is %q", message["text"])
+	}
+	first, second := attachments[0].(map[string]any), attachments[1].(map[string]any)
+	text := "more\nseverity: critical\nvalue: 3\nsince: 2026-11-21T12:00:00Z\nrole: &lt;!channel&gt; &amp; co\nrunbook: https://r"
+	if first["color"] != "danger" || second["color"] != "good" || first["text"] != text {
+		t.Errorf("%+v", attachments)
+	}
+	if err := n.Send(t.Context(), "", []Alert{firing()}); err != nil {
+		t.Fatal(err)
+	}
+	if message := decode(t, (<-requests).body); message["channel"] != "#usual" {
+		t.Errorf("%+v", message)
+	}
+}
+
+// TestPagerDuty: an incident is opened and resolved by the same key.
+func TestPagerDuty(t *testing.T) {
+	t.Parallel()
+	url, requests := receive(t, 202, `{"status":"success"}`)
+	n := mustOpen(t, Config{Type: PagerDuty, URL: url + "/v2/enqueue", RoutingKey: "R0UT1NG"})
+	for _, a := range []Alert{firing(), resolved()} {
+		if err := n.Send(t.Context(), "", []Alert{a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trigger, resolve := decode(t, (<-requests).body), decode(t, (<-requests).body)
+	want := map[string]any{
+		"routing_key": "R0UT1NG", "event_action": "trigger", "dedup_key": firing().Key(), "client": "Tenure",
+		"payload": map[string]any{
+			"summary": "down: it is Bcc: x", "source": "tenure", "severity": "critical", "timestamp": "2026-11-21T12:00:00Z",
+			"component": "<!channel> & co", "class": "down",
+			"custom_details": map[string]any{
+				"value": "3", "summary": "it is\r\nBcc: x", "description": "more", "runbook": "https://r",
+				"alertname": "down", "severity": "critical", "role": "<!channel> & co",
+			},
+		},
+	}
+	if !reflect.DeepEqual(trigger, want) {
+		t.Errorf("%+v", trigger)
+	}
+	if want := map[string]any{"routing_key": "R0UT1NG", "event_action": "resolve", "dedup_key": firing().Key()}; !reflect.DeepEqual(resolve, want) {
+		t.Errorf("%+v", resolve)
+	}
+	again, other := firing(), firing()
+	again.StartedAt = began.Add(time.Hour)
+	other.Labels["role"] = "b"
+	if again.Key() == firing().Key() || other.Key() == firing().Key() {
+		t.Error("two alerts have one key")
+	}
+}
+
+// TestWebhook: a request is signed as Standard Webhooks has it, and an attempt that
+// is made again has the same id.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	url, requests := receive(t, 204, "")
+	key := []byte(strings.Repeat("k", 32))
+	n := mustOpen(t, Config{Type: Webhook, URL: url, Secret: "whsec_" + base64.StdEncoding.EncodeToString(key)})
+	strange := firing()
+	strange.Value = math.Inf(1)
+	for range 2 {
+		if err := n.Send(t.Context(), "", []Alert{strange, resolved()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := <-requests, <-requests
+	for _, r := range []request{first, second} {
+		mac := hmac.New(sha256.New, key)
+		fmt.Fprintf(mac, "%s.%s.%s", r.header.Get("Webhook-Id"), r.header.Get("Webhook-Timestamp"), r.body)
+		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); r.header.Get("Webhook-Signature") != want {
+			t.Errorf("the signature is %q; want %q", r.header.Get("Webhook-Signature"), want)
+		}
+	}
+	if id := first.header.Get("Webhook-Id"); id == "" || id != second.header.Get("Webhook-Id") {
+		t.Errorf("the ids are %q and %q", id, second.header.Get("Webhook-Id"))
+	}
+	list, _ := decode(t, first.body)["alerts"].([]any)
+	if len(list) != 2 {
+		t.Fatal(first.body)
+	}
+	a, b := list[0].(map[string]any), list[1].(map[string]any)
+	if a["status"] != "firing" || a["value"] != "+Inf" || a["ended_at"] != nil || b["status"] != "resolved" || b["value"] != 3.0 ||
+		b["ended_at"] != "2026-11-21T12:01:00Z" || a["key"] != b["key"] || a["id"] == b["id"] {
+		t.Errorf("%s", first.body)
+	}
+}
+
+// TestAlertmanager: what fires is said to end some time after the next message
+// about it.
+func TestAlertmanager(t *testing.T) {
+	t.Parallel()
+	url, requests := receive(t, 200, "")
+	n := mustOpen(t, Config{Type: Alertmanager, URL: url + "/base"})
+	if err := n.Send(t.Context(), "", []Alert{firing(), resolved()}); err != nil {
+		t.Fatal(err)
+	}
+	r := <-requests
+	var got []struct {
+		Labels, Annotations map[string]string
+		StartsAt, EndsAt    time.Time
+	}
+	if err := json.Unmarshal([]byte(r.body), &got); err != nil || len(got) != 2 || r.path != "/base/api/v2/alerts" {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	if ahead := time.Until(got[0].EndsAt); ahead < n.Refresh() || got[0].Labels["alertname"] != "down" || !got[0].StartsAt.Equal(began) {
+		t.Errorf("%+v", got[0])
+	}
+	if !got[1].EndsAt.Equal(began.Add(time.Minute)) {
+		t.Errorf("%+v", got[1])
+	}
+}
+
+// TestRefusals: an error tells who refused and how, when to try again, and no
+// secret, even if the answer repeats it.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 400, 404, 429, 500} {
+		url, _ := receive(t, status, "no /services/T/B/key for R0UT1NG")
+		for _, config := range []Config{
+			{Type: Slack, URL: url + "/services/T/B/key"},
+			{Type: PagerDuty, URL: url, RoutingKey: "R0UT1NG"},
+			{Type: Webhook, URL: url + "/services/T/B/key"},
+			{Type: Alertmanager, URL: url},
+		} {
+			err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()})
+			if err == nil || !strings.Contains(err.Error(), "the notifier n: 127.0.0.1:") ||
+				!strings.Contains(err.Error(), fmt.Sprintf("answered %d", status)) {
+				t.Errorf("%s, %d: %v", config.Type, status, err)
+				continue
+			}
+			if strings.Contains(err.Error(), "T/B/key") && config.Type != PagerDuty && config.Type != Alertmanager ||
+				strings.Contains(err.Error(), "R0UT1NG") && config.Type == PagerDuty {
+				t.Errorf("%s, %d: the secret is in %v", config.Type, status, err)
+			}
+			var later *RetryAfterError
+			if errors.As(err, &later) != (status == 429) || status == 429 && later.Delay != 7*time.Second {
+				t.Errorf("%s, %d: %#v", config.Type, status, err)
+			}
+		}
+	}
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	err := mustOpen(t, Config{Type: Slack, URL: closed.URL + "/services/T/B/key"}).Send(t.Context(), "", []Alert{firing()})
+	if err == nil || strings.Contains(err.Error(), "services") || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSecretFiles: a secret in a file is read at each attempt.
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+	url, requests := receive(t, 200, "")
+	path := filepath.Join(t.TempDir(), "url")
+	n := mustOpen(t, Config{Type: Slack, URLFile: path})
+	if err := n.Send(t.Context(), "", []Alert{firing()}); err == nil || !strings.Contains(err.Error(), "the file of a secret") {
+		t.Errorf("%v", err)
+	}
+	for _, want := range []string{"/first", "/second"} {
+		if err := os.WriteFile(path, []byte(url+want+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Send(t.Context(), "", []Alert{firing()}); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-requests; r.path != want {
+			t.Errorf("the path is %s", r.path)
+		}
+	}
+	if text := fmt.Sprintf("%v %+v %#v", n.transport, n.transport, secret{text: "hidden"}); strings.Contains(text, "hidden") {
+		t.Error(text)
+	}
+}
+
+// TestOpenRefuses bad input, without its secrets.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	for _, config := range []Config{
+		{Type: "sms"},
+		{Type: Slack, URL: "https://h/secret", URLFile: "/f"},
+		{Type: Webhook, URL: "https://h", Secret: "c2VjcmV0"},
+		{Type: Email, SMTP: "h", From: "a@b", To: []string{"c@d"}},
+		{Type: Email, SMTP: "h:25", From: "a", To: []string{"c@d"}},
+		{Type: Email, SMTP: "h:25", From: "a@b", To: []string{"c"}},
+	} {
+		config.Name = "n"
+		_, err := Open([]Config{config})
+		if !errors.Is(err, tenure.ErrInvalidConfig) || strings.Contains(err.Error(), "secret") && config.Type == Slack && strings.Contains(err.Error(), "/secret") {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+	set, err := Open([]Config{{Name: "ops", Type: Slack, URL: "https://h"}, {Name: "hook", Type: Webhook, URL: "https://h"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"", "op", "hook:x"} {
+		if _, _, err := set.Find(address); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if n, target, err := set.Find("ops:#a:b"); err != nil || n.Name() != "ops" || target != "#a:b" {
+		t.Errorf("%v, %q, %v", n, target, err)
+	}
+}
+
+// TestHang: a receiver that does not answer is given up when the context ends.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer server.Close()
+	defer close(release)
+	ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
+	defer cancel()
+	if err := mustOpen(t, Config{Type: Webhook, URL: server.URL}).Send(ctx, "", []Alert{firing()}); err == nil {
+		t.Error("no error")
+	}
+}

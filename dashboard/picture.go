@@ -80,7 +80,7 @@ func (p *picture) update(r reading) changeRecord {
 	for i, m := range r.members {
 		p.byNode[m.ID] = i
 	}
-	events := p.putNodes(r.nodes, nil)
+	events := p.putNodes(r.nodes, []eventRecord{}) // an empty list, not none, in JSON
 	events = p.putTerms(r.terms, events)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
 	p.record(events)

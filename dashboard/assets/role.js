@@ -13,7 +13,7 @@ export default function role(page, called) {
   const buttons = h("div", {});
   const state = h("span", {});
   const line = timeline(called);
-  let current = null, failovers = null, buttonsFor = "";
+  let current = null, failovers = null, unknown = false, buttonsFor = "";
   const terms = list({
     label: "Terms, the newest first", key: (t) => t.term, empty: "Nobody has led this role yet.",
     columns: [
@@ -57,7 +57,9 @@ export default function role(page, called) {
       ({ role: current, failovers } = await get("role", { name: called }));
       draw();
     } catch (error) {
-      if (error.status === 404) page.replaceChildren(h("h1", {}, h("bdi", {}, called)), h("p", { class: "panel empty" }, "No role of this name has ever been led."));
+      if (error.status !== 404) return;
+      unknown = true;
+      page.replaceChildren(h("h1", {}, h("bdi", {}, called)), h("p", { class: "panel empty" }, "No role of this name has ever been led."));
     }
   }
 
@@ -84,6 +86,7 @@ export default function role(page, called) {
       change: (change) => {
         const mine = change.roles.find((r) => r.name === called);
         if (!mine && !change.events.some((e) => e.role === called)) return;
+        if (unknown) return dispatchEvent(new HashChangeEvent("hashchange")); // it is led for the first time
         if (mine) current = mine;
         draw();
         terms.later();

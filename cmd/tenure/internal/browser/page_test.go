@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -154,6 +155,12 @@ func (p *page) await(what, expression string) time.Duration {
 func (p *page) shows(text string) time.Duration {
 	p.Helper()
 	return p.await("shows "+text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// quote is a text as JavaScript writes it.
+func quote(text string) string {
+	quoted, _ := json.Marshal(text) // a text always can be
+	return string(quoted)
 }
 
 // theme makes the system light or dark.

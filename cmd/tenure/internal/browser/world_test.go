@@ -3,7 +3,9 @@ package browser
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,8 @@ type world struct {
 	backend *postgres.Backend
 	board   *dashboard.Dashboard
 	web     *httptest.Server
+	down    atomic.Bool // nothing is answered
+	schema  string
 	url     string // with / at its end
 }
 
@@ -30,8 +34,8 @@ type world struct {
 func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
 	t.Helper()
 	w := &world{T: t, server: pgtest.Shared(t)}
-	w.pool, w.backend = w.server.Pool(t), nil
-	w.backend = w.newBackend(w.server.DSN(), w.server.Schema(t))
+	w.pool, w.schema = w.server.Pool(t), w.server.Schema(t)
+	w.backend = w.newBackend(w.server.DSN(), w.schema)
 	if err := w.backend.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +49,13 @@ func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *worl
 		t.Fatal(err)
 	}
 	w.board = board
-	w.web = httptest.NewServer(board)
+	w.web = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if w.down.Load() {
+			http.Error(out, "down", http.StatusServiceUnavailable)
+			return
+		}
+		board.ServeHTTP(out, r)
+	}))
 	t.Cleanup(func() {
 		board.Close() // ends the streams
 		w.web.CloseClientConnections()

@@ -1,0 +1,110 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// TestStepDown: by mouse and by keyboard, asked once, with its outcome.
+func TestStepDown(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
+	first := w.node(w.backend, "api-1", tenure.Config{})
+	w.stand(first, "scheduler")
+	w.leads(first, "scheduler")
+	second := w.node(w.backend, "api-2", tenure.Config{})
+	w.stand(second, "scheduler")
+
+	p := w.open("")
+	p.shows("scheduler")
+	p.visit("#/role/scheduler")
+	p.shows("Who led when")
+	if value[int](p, `[...document.querySelectorAll("main button")].filter((b) => /step down/i.test(b.innerText)).length`) != 0 {
+		t.Error("nobody is logged in, and there is a button to act")
+	}
+	p.logIn()
+	p.visit("#/role/scheduler")
+	const stepDown = `button[data-action="step_down scheduler"]`
+	p.await("api-1 leads", `document.querySelector(".figures")?.innerText.includes("api-1")`)
+
+	// By mouse.
+	p.do("click", chromedp.WaitVisible(stepDown), chromedp.Click(stepDown), chromedp.WaitVisible("dialog"))
+	p.await("the dialog asks", `document.querySelector("dialog").innerText.includes("Step down?") && document.querySelector("dialog").contains(document.activeElement)`)
+	p.do("cancel", chromedp.KeyEvent(kb.Escape))
+	p.await("the dialog is gone and the focus is where it was", `!document.querySelector("dialog") && document.activeElement.matches('`+stepDown+`')`)
+	w.leads(first, "scheduler")
+	p.do("click again", chromedp.Click(stepDown), chromedp.WaitVisible("dialog"), chromedp.Click("dialog .primary"))
+	p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("api-2\u2069 leads now")`)
+	w.leads(second, "scheduler")
+	p.do("close", chromedp.Click("dialog .buttons button"))
+	p.await("api-2 is shown", `!document.querySelector("dialog") && document.querySelector(".figures").innerText.includes("api-2")`)
+	p.shows("by anna")
+
+	// By keyboard: from the top of the page, with Tab and Enter alone.
+	value[bool](p, `document.activeElement.blur(), scrollTo(0, 0), true`)
+	for range 60 {
+		p.do("tab", chromedp.KeyEvent(kb.Tab))
+		if value[bool](p, `document.activeElement.matches('`+stepDown+`')`) {
+			break
+		}
+	}
+	if !value[bool](p, `document.activeElement.matches('`+stepDown+`:focus-visible')`) {
+		t.Fatal("the button cannot be reached by Tab")
+	}
+	p.do("enter", chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog"))
+	for range 4 { // the focus stays within
+		p.do("tab", chromedp.KeyEvent(kb.Tab))
+		if !value[bool](p, `document.querySelector("dialog").contains(document.activeElement) || document.activeElement === document.body`) {
+			t.Errorf("the focus left the dialog")
+		}
+	}
+	p.await("the button of the dialog", `(document.querySelector("dialog .primary").focus(), true)`)
+	p.do("enter", chromedp.KeyEvent(kb.Enter))
+	p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("api-1\u2069 leads now")`)
+	w.leads(first, "scheduler")
+	p.await("it is announced", `document.getElementById("announcements").innerText.includes("leads now")`)
+	p.do("close", chromedp.KeyEvent(kb.Enter))
+	p.await("the dialog is gone", `!document.querySelector("dialog")`)
+}
+
+// TestNodeNames: whatever nodes and roles are called is shown as text.
+func TestNodeNames(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Alerts: someAlerts}, nil)
+	emoji := ""
+	for range 60 {
+		emoji += "🦊"
+	}
+	names := []string{`<img src=x onerror=document.title='broken'>`, `<script>document.title='broken'</script>`, "\u202eright to left\u05d0", emoji, `"><b>x`, "a/b?c#d%2f"}
+	node := w.node(w.backend, names[0], tenure.Config{})
+	w.stand(node, names...)
+	for _, name := range names {
+		w.leads(node, name)
+	}
+	w.exec(`INSERT INTO {processors} (name, kind, role, last_error, errors) VALUES ($1, $1, $1, $1, 1)`, names[0])
+	p := w.open("")
+	p.await("all roles are shown", fmt.Sprintf(`document.querySelectorAll(".list .row a").length === %d`, len(names)))
+	for _, shown := range everyPage {
+		if shown.name == "role" {
+			continue // theirs follow
+		}
+		p.visit(shown.hash)
+		p.settle()
+		if value[bool](p, `document.title.includes("broken") || document.querySelector("main img, main script, main b b") !== null`) {
+			t.Errorf("a name became markup on %s", shown.hash)
+		}
+		if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s is %d pixels wider than the window", shown.hash, wide)
+		}
+	}
+	for _, name := range names {
+		p.visit("#/")
+		p.await("the link to "+name, `[...document.querySelectorAll(".list a")].some((a) => a.textContent === `+quote(name)+`)`)
+		value[bool](p, `[...document.querySelectorAll(".list a")].find((a) => a.textContent === `+quote(name)+`).click(), true`)
+		p.await("the page of "+name, `document.querySelector("h1").textContent === `+quote(name)+` && document.querySelector(".figures") !== null`)
+	}
+}

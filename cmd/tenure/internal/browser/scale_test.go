@@ -1,0 +1,101 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// manyRoles makes roles of which some are led by a node, each with a past.
+const manyRoles = `
+WITH made AS (
+    INSERT INTO {terms} (role, term, lock_key, node_id, node_name, incarnation, lease_ms, acquired_at, vacant_ms)
+    SELECT 'partition-' || to_char(i, 'FM00000'), 100001, 'key ' || i, n.id, n.name, n.incarnation, 10000, clock_timestamp() - i * interval '1 second', 5
+    FROM generate_series(1, 10000) i, {nodes} n
+)
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
+SELECT
+    'partition-' || to_char(CASE WHEN i <= 60000 THEN 1 ELSE i % 10000 + 1 END, 'FM00000'), i, ('00000000-0000-4000-8000-00000000000' || i % 5)::uuid, 'api-' || i % 5, 1,
+    clock_timestamp() - (100100 - i) * interval '10 seconds', clock_timestamp() - (100100 - i) * interval '10 seconds' + interval '9.99 seconds',
+    (ARRAY['resigned', 'crashed', 'shutdown'])[i % 3 + 1], 10
+FROM generate_series(1, 100000) i`
+
+// Bounds on what people wait for, as the project promises them.
+const (
+	firstPaint  = time.Second
+	interaction = 100 * time.Millisecond
+)
+
+// TestMuch: 10,000 roles and 100,000 rows of history stay smooth.
+func TestMuch(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, func(w *world) {
+		w.node(w.backend, "api-1", tenure.Config{Lease: time.Hour}) // it must not be found dead meanwhile
+		w.exec(manyRoles)
+		w.exec(`ANALYZE {terms}`)
+		w.exec(`ANALYZE {history}`)
+	})
+	p := w.open("")
+	p.shows("partition-00001")
+	p.do("load again, with everything there", chromedp.Reload())
+	p.shows("partition-00001")
+	painted := value[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+	shown := value[float64](p, `performance.now()`)
+	t.Logf("first paint after %.0f ms; the roles are there within %.0f ms", painted, shown)
+	if painted > float64(firstPaint.Milliseconds())*patienceFactor {
+		t.Errorf("the first paint took %.0f ms", painted)
+	}
+	p.await("all are counted", `document.querySelector(".figures").innerText.includes("10,000")`)
+
+	// The time from an input to what it shows, with the frame in which it does.
+	measure := func(what, act, done string) {
+		t.Helper()
+		took := value[float64](p, `new Promise((finish) => {
+			const began = performance.now();
+			`+act+`;
+			const look = () => (`+done+`) ? finish(performance.now() - began) : performance.now() - began > 20000 ? finish(-1) : requestAnimationFrame(look);
+			requestAnimationFrame(look);
+		})`)
+		t.Logf("%s: %.0f ms", what, took)
+		if took < 0 || took > float64(interaction.Milliseconds())*patienceFactor {
+			t.Errorf("%s took %.0f ms", what, took)
+		}
+	}
+	const list = `document.querySelector(".list")`
+	measure("scrolling to the end of the roles", list+`.scrollTop = `+list+`.scrollHeight`, list+`.innerText.includes("partition-09990")`)
+	measure("scrolling within what is there", list+`.scrollTop -= 300`, list+`.innerText.includes("partition-09980")`)
+	if rows := value[int](p, list+`.querySelectorAll(".row").length`); rows > 100 {
+		t.Errorf("%d rows exist at once", rows)
+	}
+	measure("opening the role with 60,000 terms", `location.hash = "#/role/partition-00001"`, `document.querySelector("h1").innerText === "partition-00001"`)
+	p.await("its terms are there", `document.querySelector(".list")?.innerText.includes("100,001")`)
+	p.shows("60,000")
+	const line = `document.querySelector(".timeline")`
+	key := func(name string) string {
+		return line + `.dispatchEvent(new KeyboardEvent("keydown", { key: "` + name + `", bubbles: true }))`
+	}
+	measure("showing the whole timeline", key("Home"), `true`)
+	measure("zooming into it", key("+"), `true`)
+	measure("moving it", key("ArrowLeft"), `true`)
+	measure("scrolling to the first term", list+`.scrollTop = `+list+`.scrollHeight`, list+`.innerText.includes("resigned")`)
+	measure("opening the failovers", `location.hash = "#/failovers"`, `document.querySelector("h1").innerText === "Failovers"`)
+	p.shows("Longest")
+	longest := value[float64](p, `new Promise((done) => {
+		let longest = 0, last = performance.now(), frames = 0;
+		const frame = () => {
+			const now = performance.now();
+			longest = Math.max(longest, now - last);
+			last = now;
+			document.querySelector(".list").scrollTop += 400;
+			++frames < 60 ? requestAnimationFrame(frame) : done(longest);
+		};
+		requestAnimationFrame(frame);
+	})`)
+	t.Logf("the longest frame while scrolling: %.0f ms", longest)
+	if longest > float64(interaction.Milliseconds())*patienceFactor {
+		t.Errorf("a frame took %.0f ms", longest)
+	}
+}

@@ -108,7 +108,7 @@ export function processorAction(processor) {
     title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
     action: { action: paused ? "resume_processor" : "pause_processor", name: processor.name },
     text: paused ? `${called(processor.name)} goes on where it stopped.` : `${called(processor.name)} takes no further batch until it is resumed. The batch in flight ends.`,
-  }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"} ${processor.name}` });
+  }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.name}` });
 }
 
 export function scheduleActions(schedule) {
@@ -117,11 +117,11 @@ export function scheduleActions(schedule) {
     button("Run now", () => confirm({
       title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.name },
       text: `The leader starts ${called(schedule.name)} once, besides its times.`,
-    }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run ${schedule.name} now` }), " ",
+    }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run now: ${schedule.name}` }), " ",
     button(paused ? "Resume" : "Pause", () => confirm({
       title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
       action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.name },
       text: paused ? `${called(schedule.name)} runs at its times again.` : `${called(schedule.name)} does not run until it is resumed. What runs goes on.`,
-    }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"} ${schedule.name}` }),
+    }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
   ];
 }

@@ -57,7 +57,7 @@ export function status(level, text, shape = level) {
 }
 
 export function panel(title, tools, ...body) {
-  return h("section", { class: "panel", "aria-label": title }, h("header", {}, h("h2", {}, title), tools), body);
+  return h("section", { class: "panel" }, h("header", {}, h("h2", {}, title), tools), body);
 }
 
 export function figures(pairs) {

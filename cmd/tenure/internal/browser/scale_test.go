@@ -1,9 +1,12 @@
 package browser
 
 import (
+	"os"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
 	"github.com/exactly-one/tenure"
@@ -30,6 +33,35 @@ const (
 	interaction = 100 * time.Millisecond
 )
 
+// quiet says that the machine has nothing else to do, so that times on the clock
+// say something about the page. Where it is not set they are told, and what is
+// held to its bound is the time for which the page itself worked.
+func quiet() bool { return os.Getenv("TENURE_TEST_QUIET") != "" }
+
+// slack is how much longer the clock may say that the first paint took.
+func slack() float64 {
+	if quiet() {
+		return 1
+	}
+	return 5
+}
+
+// busy is for how long the page's thread has worked.
+func (p *page) busy() time.Duration {
+	p.Helper()
+	found, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, metric := range found.Metrics {
+		if metric.Name == "TaskDuration" {
+			return time.Duration(metric.Value * float64(time.Second))
+		}
+	}
+	p.Fatal("the browser does not say how long it worked")
+	return 0
+}
+
 // TestMuch: 10,000 roles and 100,000 rows of history stay smooth.
 func TestMuch(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) {
@@ -40,12 +72,13 @@ func TestMuch(t *testing.T) {
 	})
 	p := w.open("")
 	p.shows("partition-00001")
+	p.do("measure", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
 	p.do("load again, with everything there", chromedp.Reload())
 	p.shows("partition-00001")
 	painted := value[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 	shown := value[float64](p, `performance.now()`)
 	t.Logf("first paint after %.0f ms; the roles are there within %.0f ms", painted, shown)
-	if painted > float64(firstPaint.Milliseconds())*patienceFactor {
+	if painted > float64(firstPaint.Milliseconds())*slack() {
 		t.Errorf("the first paint took %.0f ms", painted)
 	}
 	p.await("all are counted", `document.querySelector(".figures").innerText.includes("10,000")`)
@@ -53,15 +86,17 @@ func TestMuch(t *testing.T) {
 	// The time from an input to what it shows, with the frame in which it does.
 	measure := func(what, act, done string) {
 		t.Helper()
+		busy := p.busy()
 		took := value[float64](p, `new Promise((finish) => {
 			const began = performance.now();
 			`+act+`;
 			const look = () => (`+done+`) ? finish(performance.now() - began) : performance.now() - began > 20000 ? finish(-1) : requestAnimationFrame(look);
 			requestAnimationFrame(look);
 		})`)
-		t.Logf("%s: %.0f ms", what, took)
-		if took < 0 || took > float64(interaction.Milliseconds())*patienceFactor {
-			t.Errorf("%s took %.0f ms", what, took)
+		worked := p.busy() - busy
+		t.Logf("%s: %.0f ms, of which the page worked %.0f", what, took, worked.Seconds()*1000)
+		if took < 0 || worked > interaction || quiet() && took > float64(interaction.Milliseconds()) {
+			t.Errorf("%s took %.0f ms, of which the page worked %v", what, took, worked)
 		}
 	}
 	const list = `document.querySelector(".list")`
@@ -83,6 +118,7 @@ func TestMuch(t *testing.T) {
 	measure("scrolling to the first term", list+`.scrollTop = `+list+`.scrollHeight`, list+`.innerText.includes("resigned")`)
 	measure("opening the failovers", `location.hash = "#/failovers"`, `document.querySelector("h1").innerText === "Failovers"`)
 	p.shows("Longest")
+	busy := p.busy()
 	longest := value[float64](p, `new Promise((done) => {
 		let longest = 0, last = performance.now(), frames = 0;
 		const frame = () => {
@@ -94,8 +130,9 @@ func TestMuch(t *testing.T) {
 		};
 		requestAnimationFrame(frame);
 	})`)
-	t.Logf("the longest frame while scrolling: %.0f ms", longest)
-	if longest > float64(interaction.Milliseconds())*patienceFactor {
-		t.Errorf("a frame took %.0f ms", longest)
+	worked := (p.busy() - busy) / 60
+	t.Logf("the longest of 60 frames while scrolling: %.0f ms; the page worked %v for each", longest, worked)
+	if worked > 16*time.Millisecond || quiet() && longest > float64(interaction.Milliseconds()) {
+		t.Errorf("a frame took %.0f ms, and %v of work", longest, worked)
 	}
 }

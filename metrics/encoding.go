@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ const (
 
 func encodeSample(families []*dto.MetricFamily) ([]byte, error) {
 	var body bytes.Buffer
-	packed := gzip.NewWriter(&body)
+	packed, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // fails for unknown levels only
 	encoder := expfmt.NewEncoder(packed, expfmt.NewFormat(expfmt.TypeProtoDelim))
 	for _, family := range families {
 		// Others may hold the family: help is left out of another one.
@@ -53,20 +54,37 @@ func decodeSample(format int16, body []byte) ([]*dto.MetricFamily, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode a sample: %w", err)
 	}
-	limited := &io.LimitedReader{R: unpacked, N: maxDecoded}
-	decoder := expfmt.NewDecoder(limited, expfmt.NewFormat(expfmt.TypeProtoDelim))
+	raw, err := io.ReadAll(io.LimitReader(unpacked, maxDecoded+1))
+	if err == nil {
+		err = checkLengths(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode a sample: %w", err)
+	}
+	decoder := expfmt.NewDecoder(bytes.NewReader(raw), expfmt.NewFormat(expfmt.TypeProtoDelim))
 	var families []*dto.MetricFamily
 	for {
 		family := &dto.MetricFamily{}
-		err := decoder.Decode(family)
-		switch {
-		case errors.Is(err, io.EOF) && limited.N > 0:
+		if err := decoder.Decode(family); errors.Is(err, io.EOF) {
 			return families, nil
-		case limited.N <= 0:
-			return nil, fmt.Errorf("decode a sample: it takes more than %d bytes", maxDecoded)
-		case err != nil:
+		} else if err != nil {
 			return nil, fmt.Errorf("decode a sample: %w", err)
 		}
 		families = append(families, family)
 	}
+}
+
+// checkLengths refuses lengths of families that lie: the decoder believes them.
+func checkLengths(raw []byte) error {
+	if len(raw) > maxDecoded {
+		return fmt.Errorf("it takes more than %d bytes", maxDecoded)
+	}
+	for len(raw) > 0 {
+		size, n := binary.Uvarint(raw)
+		if n <= 0 || size > uint64(len(raw)-n) {
+			return io.ErrUnexpectedEOF
+		}
+		raw = raw[n+int(size):]
+	}
+	return nil
 }

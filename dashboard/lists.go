@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -122,10 +123,11 @@ func (d *Dashboard) getTimeline(w http.ResponseWriter, r *http.Request) {
 
 func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timeline, bool) {
 	line, err := d.readTimeline(r.Context(), r.URL.Query().Get("role"))
-	switch {
-	case err == nil:
+	if err == nil {
 		return line, true
-	case err == errUnknown:
+	}
+	switch {
+	case errors.Is(err, errUnknown):
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
 	default:
 		d.log.Warn("the dashboard cannot read the database", "error", err)

@@ -218,7 +218,7 @@ func TestFeed(t *testing.T) {
 	quick := slow
 	seen := 0
 	for i := range 3 * maxRetained {
-		f.publish(kindChange, i)
+		f.publish(i)
 		f.tell(kindNow, i)
 		b := f.after(quick)
 		quick = b.through
@@ -238,12 +238,12 @@ func TestFeed(t *testing.T) {
 	if missed || len(b.frames) != 6 { // five changes and a state
 		t.Errorf("missed %v, %d frames", missed, len(b.frames))
 	}
-	f.publish(kindChange, strings.Repeat("x", maxRetainedBytes))
+	f.publish(strings.Repeat("x", maxRetainedBytes))
 	if f.next-f.oldest != 1 {
 		t.Errorf("%d changes are kept beside one that is too large", f.next-f.oldest)
 	}
 	f.close()
-	f.publish(kindChange, 0)
+	f.publish(0)
 	at, _ = f.join("")
 	at.state = f.version
 	if !f.after(at).ended {

@@ -45,10 +45,10 @@ const stepDownOfNobody = `{"action":"step_down","name":"nobody's"}`
 func (w *world) logIn(token string) (cookie, forgery string) {
 	w.Helper()
 	response, text := w.request(http.MethodPost, "/api/login", object(map[string]any{"token": token}))
-	if response.StatusCode != http.StatusOK || len(response.Cookies()) != 1 {
+	if response.StatusCode != http.StatusOK || len(response.Cookies) != 1 {
 		w.Fatalf("log in: %s %s", response.Status, text)
 	}
-	cookie = response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
+	cookie = response.Cookies[0].Name + "=" + response.Cookies[0].Value
 	return cookie, get[sessionRecord](w, "/api/session", "Cookie", cookie).Token
 }
 
@@ -190,7 +190,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("logging in from another site: %s", response.Status)
 	}
 	response, _ = w.request(http.MethodPost, "/api/login", object(map[string]any{"token": annasToken}))
-	cookie := response.Cookies()[0]
+	cookie := response.Cookies[0]
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/ops/" || cookie.Secure || cookie.Domain != "" {
 		t.Errorf("the cookie: %v", cookie)
 	}
@@ -204,8 +204,8 @@ func TestLogin(t *testing.T) {
 		t.Errorf("a session of a token that is no longer known: %s", response.Status)
 	}
 	valid.Store(true)
-	if response, _ = w.request(http.MethodPost, "/api/logout", "{}", "Cookie", key); response.StatusCode != http.StatusOK || response.Cookies()[0].MaxAge >= 0 {
-		t.Errorf("logging out: %s %v", response.Status, response.Cookies())
+	if response, _ = w.request(http.MethodPost, "/api/logout", "{}", "Cookie", key); response.StatusCode != http.StatusOK || response.Cookies[0].MaxAge >= 0 {
+		t.Errorf("logging out: %s %v", response.Status, response.Cookies)
 	}
 	if response, _ := w.request(http.MethodGet, "/api/now", "", "Cookie", key); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a session that was ended: %s", response.Status)

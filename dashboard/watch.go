@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,7 +120,7 @@ func (w *watcher) look(ctx context.Context, news bool) {
 	}
 	if change := w.picture.update(reading); len(change.Roles)+len(change.Events) > 0 || change.More {
 		w.timelines.follow(reading.terms)
-		w.feed.publish(kindChange, change.bounded())
+		w.feed.publish(change.bounded())
 	}
 	w.feed.tell(kindNow, w.picture.now())
 }
@@ -190,6 +191,6 @@ func (w *watcher) readFirst(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	r.nodes, err = backend.NodeHistory(ctx, postgres.HistoryQuery{Limit: maxEvents / 2})
-	r.terms = append(last, recent...)
+	r.terms = slices.Concat(last, recent)
 	return r, err
 }

@@ -134,8 +134,16 @@ func (w *world) node(name string, roles ...string) (node *tenure.Node, stop func
 	return node, stop
 }
 
+// reply is an answer without its body.
+type reply struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
 // request sends a request and returns the answer with its body.
-func (w *world) request(method, path, body string, headers ...string) (*http.Response, string) {
+func (w *world) request(method, path, body string, headers ...string) (reply, string) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -154,7 +162,7 @@ func (w *world) request(method, path, body string, headers ...string) (*http.Res
 	return w.send(r)
 }
 
-func (w *world) send(r *http.Request) (*http.Response, string) {
+func (w *world) send(r *http.Request) (reply, string) {
 	w.Helper()
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
@@ -167,7 +175,7 @@ func (w *world) send(r *http.Request) (*http.Response, string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return response, string(text)
+	return reply{response.StatusCode, response.Status, response.Header, response.Cookies()}, string(text)
 }
 
 // get reads an answer of the API.

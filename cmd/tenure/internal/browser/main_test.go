@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,36 +32,45 @@ type withBrowser struct{ *testing.M }
 
 func (m *withBrowser) Run() int {
 	code := m.M.Run()
-	browserMu.Lock()
-	defer browserMu.Unlock()
-	if endBrowser != nil {
-		endBrowser()
+	if started.Load() {
+		running, _ := shared() // a test has reported the error
+		running.end()
 	}
 	return code
 }
 
+// chromium is the browser while it runs.
+type chromium struct {
+	ctx context.Context
+	end func()
+}
+
 // One browser serves all tests, each in windows of its own.
 var (
-	browserMu  sync.Mutex
-	browserCtx context.Context
-	endBrowser func()
+	shared  = sync.OnceValues(start)
+	started atomic.Bool
 )
 
-// browser starts Chromium at the first call.
+// browser returns the context of the browser, which starts at the first call.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	browserMu.Lock()
-	defer browserMu.Unlock()
-	if browserCtx != nil {
-		return browserCtx
+	started.Store(true)
+	running, err := shared()
+	if err != nil {
+		t.Fatalf("start Chromium: %v", err)
 	}
+	return running.ctx
+}
+
+func start() (chromium, error) {
+	nothing := chromium{end: func() {}}
 	program, err := findChromium()
 	if err != nil {
-		t.Fatal(err)
+		return nothing, err
 	}
 	folder, err := os.MkdirTemp("", "tenure-browser-")
 	if err != nil {
-		t.Fatal(err)
+		return nothing, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.UserDataDir(folder), chromedp.NoSandbox, chromedp.WindowSize(1360, 900),
@@ -68,7 +78,7 @@ func browser(t *testing.T) context.Context {
 	)
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	endBrowser = func() {
+	running := chromium{ctx, func() {
 		limited, stop := context.WithTimeout(ctx, 10*time.Second)
 		defer stop()
 		_ = chromedp.Cancel(limited) // it is ended below, if not by this
@@ -76,12 +86,8 @@ func browser(t *testing.T) context.Context {
 		endAllocator()
 		chromedp.FromContext(ctx).Allocator.Wait()
 		_ = os.RemoveAll(folder) // another run makes another one
-	}
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	browserCtx = ctx
-	return ctx
+	}}
+	return running, chromedp.Do(ctx)
 }
 
 // findChromium finds the browser under one of its names.

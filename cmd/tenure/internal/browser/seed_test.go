@@ -116,10 +116,12 @@ func seed(w *world) {
 			VALUES ($1, 'view', 'key:1', $2, $3, $4, 'api-1', $5, $6)`,
 			name, []string{"active", "paused", "failed"}[i], 184_220+i*911, i*420, i*4, []string{"", "", "the receiver answered 500"}[i])
 	}
+	w.exec(`UPDATE {processors} p SET role = t.role, term = t.term, node_id = t.node_id FROM {terms} t WHERE t.role = 'scheduler'`)
 	for i, name := range []string{"nightly-report", "rotate-keys"} {
 		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ($1, 'scheduler', $2, 'Europe/Berlin', $3)`,
 			name, []string{"30 2 * * *", "*/15 * * * *"}[i], i == 1)
 		w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, node_name, started_at, ended_at)
 			VALUES ($1, date_trunc('hour', now()), 'succeeded', 'api-1', now(), now())`, name)
 	}
+	w.exec(`UPDATE {schedules} s SET term = t.term FROM {terms} t WHERE t.role = s.role`)
 }

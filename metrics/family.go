@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,9 +16,8 @@ type family struct {
 
 // send sends one metric. The label values are in the order of the labels.
 func (f family) send(to chan<- prometheus.Metric, value float64, labels ...string) {
-	f.emit(to, func() (prometheus.Metric, error) {
-		return prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
-	})
+	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
+	f.emit(to, metric, err)
 }
 
 // sendDurations sends one histogram, in seconds.
@@ -28,13 +26,11 @@ func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Duration
 	for bound, count := range value.Within {
 		buckets[bound.Seconds()] = count
 	}
-	f.emit(to, func() (prometheus.Metric, error) {
-		return prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, labels...)
-	})
+	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, labels...)
+	f.emit(to, metric, err)
 }
 
-func (f family) emit(to chan<- prometheus.Metric, make func() (prometheus.Metric, error)) {
-	metric, err := make()
+func (f family) emit(to chan<- prometheus.Metric, metric prometheus.Metric, err error) {
 	if err != nil {
 		metric = prometheus.NewInvalidMetric(f.desc, err)
 	}
@@ -91,7 +87,7 @@ func (f *families) histogram(name, help string, labels ...string) family {
 func (f *families) define(kind SeriesType, name, help string, labels []string) *prometheus.Desc {
 	desc, name := prometheus.NewInvalidDesc(f.invalid), f.about+"_"+name
 	if f.invalid == nil {
-		desc = prometheus.NewDesc(strings.Join([]string{f.prefix, name}, "_"), help, labels, nil)
+		desc = prometheus.NewDesc(f.prefix+"_"+name, help, labels, nil)
 	}
 	f.descriptions = append(f.descriptions, desc)
 	f.made = append(f.made, Definition{name, kind, help, labels})

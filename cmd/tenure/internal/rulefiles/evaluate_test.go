@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -126,7 +127,7 @@ func firing(t *testing.T, file, series string) []string {
 				result := all.query(t, engine, rule.Expr, at)
 				if rule.Record != "" {
 					for _, one := range result {
-						all.add(labels.NewBuilder(one.Metric).Set(labels.MetricName, rule.Record).Labels(), at, one.F)
+						all.add(labels.NewBuilder(one.Metric).Set(model.MetricNameLabel, rule.Record).Labels(), at, one.F)
 					}
 				} else if pends(since, rule, result, at) {
 					names = append(names, rule.Alert)

@@ -122,6 +122,7 @@ func New(config Config) (*Dashboard, error) {
 }
 
 // Close ends the streams and the look at the database, and waits for the latter.
+// Call it before the HTTP server's Shutdown, which would wait for the streams.
 // Requests are answered with what was seen last. It may be called more than once.
 func (d *Dashboard) Close() { d.stop() }
 

@@ -55,7 +55,7 @@ type role struct {
 // nodeChange tells a change of a node from others.
 type nodeChange struct {
 	node   uuid.UUID
-	at     time.Time
+	at     int64 // in microseconds since 1970
 	status string
 }
 
@@ -123,7 +123,9 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) []
 			if t.Vacant >= 0 {
 				p.failovers = append(p.failovers, failoverOf(r.term, t))
 			}
-		case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended):
+		case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended) || t.Ended.IsZero():
+			// It was told before; also where the row of the node is gone that said
+			// when it died.
 			continue
 		}
 		if !t.Ended.IsZero() {
@@ -143,7 +145,7 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) []
 func (p *picture) putNodes(records []postgres.NodeRecord, events []eventRecord) []eventRecord {
 	now := make(map[nodeChange]bool, len(records))
 	for _, r := range records {
-		key := nodeChange{r.Node, r.At, r.Status}
+		key := nodeChange{r.Node, r.At.UnixMicro(), r.Status}
 		now[key] = true
 		if !p.nodeAt[key] {
 			events = append(events, eventRecord{

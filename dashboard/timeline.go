@@ -27,6 +27,7 @@ const (
 // nothing to look at it again. It is safe for concurrent use.
 type timelines struct {
 	backend *postgres.Backend
+	turn    chan struct{} // to read, one after another: the watch reads in between
 
 	mu      sync.Mutex
 	loaded  map[string]*timeline
@@ -63,7 +64,7 @@ type span struct {
 }
 
 func newTimelines(backend *postgres.Backend) *timelines {
-	return &timelines{backend: backend, loaded: map[string]*timeline{}}
+	return &timelines{backend: backend, turn: make(chan struct{}, 1), loaded: map[string]*timeline{}}
 }
 
 // of returns the history of a role, and reads it if need be.
@@ -78,8 +79,14 @@ func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
 	t.touch(role)
 	t.mu.Unlock()
 	if mine {
-		// Others wait for it too: it does not end with the one who asked first.
-		line.read(context.WithoutCancel(ctx), t.backend, role)
+		select {
+		case t.turn <- struct{}{}:
+			// Others wait for it too: it does not end with the one who asked first.
+			line.read(context.WithoutCancel(ctx), t.backend, role)
+			<-t.turn
+		case <-ctx.Done():
+			line.fail(context.Cause(ctx))
+		}
 		if line.err != nil {
 			t.forget(role)
 		}
@@ -143,6 +150,14 @@ func (l *timeline) read(ctx context.Context, backend *postgres.Backend, role str
 		l.add(term)
 	}
 	l.pending = nil
+}
+
+// fail ends the waiting of all who want the history of a role that is not read.
+func (l *timeline) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+	close(l.ready)
 }
 
 func (l *timeline) follow(term postgres.TermRecord) {

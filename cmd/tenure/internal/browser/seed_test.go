@@ -92,7 +92,7 @@ func (w *world) past(terms int, everySeconds func(role string) int, roles ...str
 	w.exec("DELETE FROM {node_history}")
 	for _, role := range roles {
 		every := everySeconds(role)
-		w.exec(insertTerms, role, min(terms, 604_800/every), every, 120)
+		w.exec(insertTerms, role, min(terms, 604_800/every), every, 2)
 		w.exec(moveLast, role)
 	}
 }

@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// longTimeline is one of many terms, ten seconds each, by three nodes in turn.
+func longTimeline(terms int) (line *timeline, began time.Time) {
+	nodes := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
+	line = &timeline{index: map[uuid.UUID]int16{}, textAt: map[string]int32{}}
+	began = time.UnixMilli(1_700_000_000_000)
+	for i := range terms {
+		t := postgres.TermRecord{
+			Term: int64(i + 1), Node: nodes[i%3], NodeName: fmt.Sprint(i % 3), Began: began.Add(time.Duration(i) * 10 * time.Second), Reason: tenure.EndResigned,
+			Vacant: 5 * time.Millisecond,
+		}
+		if i < terms-1 {
+			t.Ended = t.Began.Add(9 * time.Second)
+		}
+		line.add(t)
+	}
+	return line, began
+}
+
+// TestTimelineDetail: however much there is, there are few spans, which cover it
+// all; from near each term is told apart.
+func TestTimelineDetail(t *testing.T) {
+	t.Parallel()
+	const terms, most = 100_000, 500
+	line, began := longTimeline(terms)
+	end := began.Add(terms * 10 * time.Second)
+	whole := line.view(began.Add(-time.Hour), end, most)
+	covered := 0
+	for _, s := range whole.Spans {
+		covered += s[4].(int)
+	}
+	if len(whole.Spans) > most+2 || covered != terms || whole.Total != terms || whole.First != began.UnixMilli() || whole.Spans[len(whole.Spans)-1][1] != nil {
+		t.Errorf("the whole: %d spans of %d terms, from %d", len(whole.Spans), covered, whole.First)
+	}
+	near := line.view(began.Add(1000*time.Second), began.Add(1100*time.Second), most)
+	if len(near.Spans) != 11 || near.Spans[0][3] != int64(101) || near.Spans[0][4] != 1 || near.Spans[0][2] != int16(100%3) {
+		t.Errorf("from near: %v", near.Spans)
+	}
+	if before := line.view(began.Add(-time.Hour), began.Add(-time.Minute), most); len(before.Spans) != 0 {
+		t.Errorf("before the first term: %v", before.Spans)
+	}
+	rows, total := line.page(terms-2, 10)
+	if total != terms || len(rows) != 2 || rows[1].Term != 1 || rows[1].Ended == nil || *rows[1].Vacant != 0.005 {
+		t.Errorf("the last page: %+v of %d", rows, total)
+	}
+	if rows, _ := line.page(terms+5, 10); len(rows) != 0 {
+		t.Errorf("beyond the last page: %v", rows)
+	}
+}
+
+// TestTimelineFollows: news of terms comes in any order, more than once, and while
+// the history is still being read.
+func TestTimelineFollows(t *testing.T) {
+	t.Parallel()
+	line, began := longTimeline(3)
+	line.reading = true
+	ended := postgres.TermRecord{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: tenure.EndCrashed}
+	line.follow(ended)
+	if line.spans[2].ended != 0 || len(line.pending) != 1 {
+		t.Error("news was used before the history was read")
+	}
+	line.reading = false
+	next := postgres.TermRecord{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), Vacant: -1}
+	for _, term := range []postgres.TermRecord{next, ended, next} {
+		line.follow(term)
+	}
+	var terms []int64
+	for _, s := range line.spans {
+		terms = append(terms, s.term)
+	}
+	rows, _ := line.page(0, 2)
+	if !slices.Equal(terms, []int64{1, 2, 3, 4}) || rows[0].Vacant != nil || rows[1].Reason != string(tenure.EndCrashed) {
+		t.Errorf("%v: %+v", terms, rows)
+	}
+}
+
+// TestManyFailovers: what is plotted does not grow with what there is.
+func TestManyFailovers(t *testing.T) {
+	t.Parallel()
+	var all []failoverRecord
+	now := time.Now()
+	for i := range maxTerms {
+		all = append(all, failoverRecord{At: now.Add(-time.Duration(i) * time.Minute), Vacant: float64(i%1000+1) / 1000})
+	}
+	total := 0.0
+	plotted := points(all)
+	for _, p := range plotted {
+		total += p[2]
+	}
+	s := summary(all, now)
+	if total != maxTerms || len(plotted) > 6000 || s.Total != maxTerms || s.Day != 24*60 || s.Median != 0.5 || s.P99 != 0.99 || s.Max != 1 {
+		t.Errorf("%d points of %v; %+v", len(plotted), total, s)
+	}
+}

@@ -78,7 +78,8 @@ func TestAlertsTest(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		bodies <- string(body)
 		if r.URL.Path == "/refuse/key" {
-			http.Error(w, "no /refuse/key", http.StatusForbidden)
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "no /refuse/key")
 		}
 	}))
 	t.Cleanup(server.Close)

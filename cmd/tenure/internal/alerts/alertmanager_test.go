@@ -3,6 +3,8 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -123,4 +126,33 @@ func TestAlertmanager(t *testing.T) {
 	w.kill(a)
 	w.start("c", Config{Rules: []Rule{}})
 	w.await("that it is over", func() bool { return slices.Equal(heard(), []string{fires, over}) })
+}
+
+// TestRefresh: what fires is told again to a notifier that forgets, and only to
+// that.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	requests := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests <- string(body)
+	}))
+	t.Cleanup(server.Close)
+	set, err := notifiers.Open([]notifiers.Config{{Name: "am", Type: notifiers.Alertmanager, URL: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	present := map[alertKey]alert{}
+	for i, a := range []alert{
+		{State: Firing, Notified: []string{"other", "am"}}, {State: Firing, Notified: []string{"other"}}, {State: Pending, Notified: []string{"am"}},
+	} {
+		a.Rule, a.Labels = "r"+strconv.Itoa(i), map[string]string{"alertname": "r" + strconv.Itoa(i)}
+		present[a.key()] = a
+	}
+	s := &sender{leading: &leading{engine: &Engine{present: present}}, notifier: set["am"], log: slog.New(slog.DiscardHandler)}
+	s.refresh(t.Context())
+	if body := <-requests; !strings.Contains(body, `"alertname":"r0"`) || strings.Contains(body, "r1") || strings.Contains(body, "r2") {
+		t.Error(body)
+	}
 }

@@ -69,7 +69,10 @@ func New(config Config) (*Engine, error) {
 		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastInterval)
 	}
 	e := &Engine{config: config, wake: make(chan struct{}, 1), reloaded: make(chan struct{})}
-	return e, e.Reload(config.Rules, config.Notifiers)
+	if err := e.Reload(config.Rules, config.Notifiers); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Reload replaces rules, unless they are nil, and notifiers. Those that were

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func TestFireAndResolve(t *testing.T) {
 		t.Errorf("the list is %+v", s)
 	}
 	recorder := httptest.NewRecorder()
-	p.engine.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics/cluster", nil))
+	p.engine.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics/cluster", http.NoBody))
 	body, _ := io.ReadAll(recorder.Body)
 	for _, line := range []string{`tenure_leader_is_leader{role="scheduler"} 0`, "tenure_aggregator_is_leader 1", `tenure_aggregator_alerts{state="firing"} 1`} {
 		if !strings.Contains(string(body), line+"\n") {
@@ -114,12 +115,12 @@ func (w *world) kill(p *process) {
 func TestUnsentAtSuccession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.receiver.answer(500, nil)
+	w.receiver.answer(500)
 	a := w.start("a", Config{Rules: []Rule{vacant}})
 	w.await("an attempt", func() bool { _, refused := w.receiver.all(); return refused > 0 })
 	w.start("b", Config{})
 	w.kill(a)
-	w.receiver.answer(200, nil)
+	w.receiver.answer(200)
 	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
 	w.wantReceived("no_scheduler_leader firing")
 	w.await("that it is settled", func() bool {
@@ -135,7 +136,7 @@ func TestUnsentAtSuccession(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.receiver.answer(500, nil)
+	w.receiver.answer(500)
 	p := w.start("a", Config{Rules: []Rule{vacant}})
 	w.await("an attempt", func() bool { _, refused := w.receiver.all(); return refused > 0 })
 	w.await("that the list shows it", func() bool {
@@ -149,7 +150,7 @@ func TestOutage(t *testing.T) {
 	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '1 hour', next_attempt_at = clock_timestamp()`)
 	_, before := w.receiver.all()
 	w.await("another attempt", func() bool { _, refused := w.receiver.all(); return refused > before })
-	w.receiver.answer(200, nil)
+	w.receiver.answer(200)
 	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp()`)
 	w.wantReceived("no_scheduler_leader firing", "no_scheduler_leader resolved")
 }
@@ -158,7 +159,7 @@ func TestOutage(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.receiver.answer(500, nil)
+	w.receiver.answer(500)
 	w.start("a", Config{Rules: []Rule{vacant}})
 	w.await("an attempt", func() bool {
 		return value[int](w, `SELECT count(*) FROM {alert_notifications} WHERE last_error <> ''`) == 1
@@ -214,4 +215,27 @@ func TestRefused(t *testing.T) {
 
 func isInvalid(err error) bool {
 	return err != nil && strings.Contains(err.Error(), tenure.ErrInvalidConfig.Error())
+}
+
+// TestLostSamples: where a crash of the server took all samples, the next leader
+// does not take what it does not see for over.
+func TestLostSamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", Config{Rules: []Rule{{Name: "high", Condition: "max(tenure_queue) > 5", Severity: "warning", Notify: []string{"hook"}}}})
+	w.report(a.node, map[string]float64{"tenure_queue": 6})
+	w.wantReceived("high firing")
+	w.kill(a)
+	w.exec(`TRUNCATE {samples}`)
+	b := w.start("b", Config{Interval: 3 * time.Second})
+	w.await("a round of the next leader", func() bool {
+		b.engine.mu.Lock()
+		defer b.engine.mu.Unlock()
+		return b.engine.took > 0
+	})
+	if states := w.states(); !slices.Equal(states, []string{"high firing"}) {
+		t.Errorf("before the samples have come, the alerts are %q", states)
+	}
+	w.report(b.node, map[string]float64{"tenure_queue": 4})
+	w.wantReceived("high firing", "high resolved")
 }

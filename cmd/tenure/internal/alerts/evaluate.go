@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -104,7 +105,7 @@ func (e *evaluator) query(ctx context.Context, text string, at time.Time) (promq
 func labelMap(l labels.Labels) map[string]string {
 	all := map[string]string{}
 	l.Range(func(label labels.Label) {
-		if label.Name != labels.MetricName {
+		if label.Name != model.MetricNameLabel {
 			all[label.Name] = label.Value
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -32,7 +33,7 @@ func unknownMetrics(expression parser.Expr, prefix string) []string {
 	var traps, told []string
 	for _, matchers := range parser.ExtractSelectors(expression) {
 		for _, m := range matchers {
-			if m.Name != labels.MetricName || m.Type != labels.MatchEqual || slices.Contains(told, m.Value) {
+			if m.Name != model.MetricNameLabel || m.Type != labels.MatchEqual || slices.Contains(told, m.Value) {
 				continue
 			}
 			told = append(told, m.Value)

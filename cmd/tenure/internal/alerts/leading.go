@@ -88,11 +88,22 @@ func (l *leading) round(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // it would look like an error of the rules
 	}
-	if err := l.commit(ctx, step(now, l.present, outcomes)); err != nil {
+	if err := l.commit(ctx, step(now, l.present, outcomes, l.complete(now, nodes))); err != nil {
 		return err
 	}
 	l.engine.show(l.store, l.present, took)
 	return l.writeErrors(ctx, stored, outcomes)
+}
+
+// settleRounds is for how many rounds a new leader waits for the samples of nodes:
+// after a crash of the server none are left.
+const settleRounds = 3.5
+
+// complete tells whether samples of all nodes have come, or would have come if
+// these wrote any. Until then nothing is over, for its series may be on their way.
+func (l *leading) complete(now time.Time, nodes []series.Node) bool {
+	waited := now.Sub(l.term.AcquiredAt())
+	return waited > time.Duration(settleRounds*float64(l.engine.config.Interval)) || l.store.AllReport(nodes)
 }
 
 // take takes a sample of a node.

@@ -67,8 +67,9 @@ type outcome struct {
 }
 
 // step decides what becomes of the alerts at a time. It changes nothing. Alerts
-// of rules that are no longer there are over.
-func step(now time.Time, present map[alertKey]alert, outcomes []outcome) change {
+// that are not found, and those of rules that are no longer there, are over, if
+// what was found is complete.
+func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool) change {
 	var c change
 	kept := map[alertKey]bool{}
 	failed := map[string]bool{}
@@ -100,7 +101,7 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome) change 
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(present), compareKeys) {
-		if kept[key] || failed[key.rule] {
+		if kept[key] || failed[key.rule] || !complete {
 			continue
 		}
 		c.removed = append(c.removed, key)

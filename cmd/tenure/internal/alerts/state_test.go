@@ -51,7 +51,7 @@ func TestStep(t *testing.T) {
 			if fails {
 				o.err = errFailed
 			}
-			c := step(now, present, []outcome{o})
+			c := step(now, present, []outcome{o}, true)
 			var got []string
 			for _, n := range c.notify {
 				what := " ended "
@@ -84,9 +84,12 @@ func TestRemovedRule(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	rule := Rule{Name: "r", Notify: []string{"a"}}
-	began := step(now, nil, []outcome{{rule: rule, found: []found{{labels: map[string]string{"x": "y"}}}}})
+	began := step(now, nil, []outcome{{rule: rule, found: []found{{labels: map[string]string{"x": "y"}}}}}, true)
 	present := apply(map[alertKey]alert{}, began)
-	over := step(now.Add(time.Second), present, nil)
+	if early := step(now.Add(time.Second), present, nil, false); !early.empty() {
+		t.Errorf("before all samples have come: %+v", early)
+	}
+	over := step(now.Add(time.Second), present, nil, true)
 	if len(over.notify) != 1 || over.notify[0].address != "a" || over.notify[0].endedAt.IsZero() || len(apply(present, over)) != 0 {
 		t.Errorf("%+v", over)
 	}

@@ -30,7 +30,7 @@ func TestTraps(t *testing.T) {
 				"add \"or absent(tenure_leader_connected)\""}},
 		{"tenure_leader_connected == 0 or absent(tenure_leader_connected)", nil},
 		{"tenure_leader_trust_remaining_seconds < 1 or vector(1)", nil},
-		{"tenure_leader_conected > 0", []string{"there is no metric tenure_leader_conected; did you mean tenure_leader_connected?"}},
+		{"tenure_leader_connectd > 0", []string{"there is no metric tenure_leader_connectd; did you mean tenure_leader_connected?"}},
 		{"shop_something_else_entirely > 0", []string{"there is no metric shop_something_else_entirely"}},
 		{"up > 0", nil},
 		{"sum(", nil},

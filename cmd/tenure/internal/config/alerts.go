@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,7 +137,7 @@ func (r *reader) within(err error, node *unstable.Node, valueAt position) positi
 		return valueAt
 	}
 	raw := r.lines.data[node.Raw.Offset : node.Raw.Offset+node.Raw.Length]
-	begin := strings.Index(string(raw), text)
+	begin := bytes.Index(raw, []byte(text))
 	if begin < 0 {
 		return valueAt // it has escapes, or refers to the environment
 	}

@@ -67,8 +67,10 @@ func (a Alert) details() []string {
 	if text := a.Annotations["description"]; text != "" {
 		lines = append(lines, text)
 	}
-	lines = append(lines, "severity: "+a.Severity, "value: "+strconv.FormatFloat(a.Value, 'g', -1, 64))
-	lines = append(lines, "since: "+a.StartedAt.UTC().Format(time.RFC3339))
+	lines = append(lines,
+		"severity: "+a.Severity,
+		"value: "+strconv.FormatFloat(a.Value, 'g', -1, 64),
+		"since: "+a.StartedAt.UTC().Format(time.RFC3339))
 	if !a.Firing() {
 		lines = append(lines, "until: "+a.EndedAt.UTC().Format(time.RFC3339))
 	}

@@ -163,7 +163,7 @@ func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byt
 	for i, address := range to {
 		addresses[i] = address.String()
 	}
-	var mail bytes.Buffer
+	var written bytes.Buffer
 	for _, header := range [][2]string{
 		{"From", e.from.String()},
 		{"To", strings.Join(addresses, ",\r\n ")},
@@ -175,10 +175,10 @@ func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byt
 		{"Content-Type", "text/plain; charset=utf-8"},
 		{"Content-Transfer-Encoding", "quoted-printable"},
 	} {
-		fmt.Fprintf(&mail, "%s: %s\r\n", header[0], header[1])
+		fmt.Fprintf(&written, "%s: %s\r\n", header[0], header[1])
 	}
-	mail.WriteString("\r\n")
-	text := quotedprintable.NewWriter(&mail)
+	written.WriteString("\r\n")
+	text := quotedprintable.NewWriter(&written)
 	for _, a := range alerts {
 		fmt.Fprintf(text, "%s\r\n", a.title())
 		for _, line := range a.details() {
@@ -187,5 +187,5 @@ func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byt
 		fmt.Fprint(text, "\r\n")
 	}
 	_ = text.Close() // a buffer takes everything
-	return mail.Bytes()
+	return written.Bytes()
 }

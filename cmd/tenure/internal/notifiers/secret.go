@@ -21,8 +21,6 @@ func newSecret(text, file string) (secret, error) {
 	return secret{text, file}, nil
 }
 
-func (s secret) given() bool { return s.text != "" || s.file != "" }
-
 // String hides the secret.
 func (secret) String() string { return "********" }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -61,7 +62,7 @@ func (q *querier) Select(
 func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(*series, labels.Labels)) error {
 	var ofName, others []*labels.Matcher
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			ofName = append(ofName, m)
 		} else {
 			others = append(others, m)
@@ -81,7 +82,7 @@ func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, fn func(
 			}
 			named := s.labels
 			if asked != name {
-				named = labels.NewBuilder(named).Set(labels.MetricName, asked).Labels()
+				named = labels.NewBuilder(named).Set(model.MetricNameLabel, asked).Labels()
 			}
 			fn(s, named)
 		}

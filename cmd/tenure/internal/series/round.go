@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/exactly-one/tenure/metrics"
@@ -48,7 +49,7 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 		}
 	}
 	for _, role := range roles {
-		s.set(at, 0, labels.MetricName, isLeaderMetric, "role", role)
+		s.set(at, 0, model.MetricNameLabel, isLeaderMetric, "role", role)
 	}
 	for _, known := range nodes {
 		n := s.nodes[known.ID]
@@ -57,8 +58,8 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 			up = 1
 		}
 		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, known.Name}
-		s.set(at, up, append(who, labels.MetricName, nodeUpMetric)...)
-		s.setUnlessMeasured(at, n, append(who, labels.MetricName, isLeaderMetric)...)
+		s.set(at, up, append(who, model.MetricNameLabel, nodeUpMetric)...)
+		s.setUnlessMeasured(at, n, append(who, model.MetricNameLabel, isLeaderMetric)...)
 	}
 	s.forget(at)
 	left, s.left = s.left, 0
@@ -129,6 +130,16 @@ func (s *Store) forget(now int64) {
 			delete(s.nodes, id)
 		}
 	}
+}
+
+// AllReport tells whether each of some nodes that is alive sends samples.
+func (s *Store) AllReport(nodes []Node) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return !slices.ContainsFunc(nodes, func(known Node) bool {
+		n := s.nodes[known.ID]
+		return known.Alive && (n == nil || n.silent)
+	})
 }
 
 // Len is how many series are kept.

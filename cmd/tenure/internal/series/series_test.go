@@ -75,13 +75,22 @@ func TestNobodyLeads(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
 	const condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
+	reports := func(want bool, nodes []Node) {
+		t.Helper()
+		if s.AllReport(nodes) != want {
+			t.Errorf("that all nodes report is %v", !want)
+		}
+	}
 	known := []Node{{ID: id, Name: "a", Alive: true}}
+	reports(false, known)
+	reports(true, nil)
 	s.Complete(begin, []string{"scheduler"}, nil)
 	wantAnswer(t, s, condition, begin, "{} => 0")
 
 	at := begin.Add(10 * time.Second)
 	s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: at, Series: []metrics.Series{gauge("tenure_leader_is_leader", 1, "role", "scheduler")}})
 	s.Complete(at, []string{"scheduler"}, known)
+	reports(true, known)
 	wantAnswer(t, s, condition, at)
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader)", at, `{node_name="a"} => 1`, `{} => 0`)
 	wantAnswer(t, s, "tenure_node_up", at, `{__name__="tenure_node_up", node="`+id.String()+`", node_name="a"} => 1`)
@@ -91,6 +100,7 @@ func TestNobodyLeads(t *testing.T) {
 	wantAnswer(t, s, condition, later)
 	later = later.Add(time.Second)
 	s.Complete(later, []string{"scheduler"}, known) // it says nothing
+	reports(false, known)
 	wantAnswer(t, s, condition, later, "{} => 0")
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader)", later, `{node_name="a"} => 0`, `{} => 0`)
 

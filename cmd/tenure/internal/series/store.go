@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
@@ -96,7 +97,7 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 	builder := labels.NewScratchBuilder(8)
 	for _, measured := range snapshot.Series {
 		builder.Reset()
-		builder.Add(labels.MetricName, s.prefixes.canonical(measured.Name))
+		builder.Add(model.MetricNameLabel, s.prefixes.canonical(measured.Name))
 		for name, value := range measured.Labels {
 			if name == nodeLabel || name == nodeNameLabel {
 				name = "exported_" + name // as Prometheus does with labels of its own
@@ -126,8 +127,8 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 func (s *Store) find(l labels.Labels, kind metrics.SeriesType) (found *series, isNew bool) {
 	var buffer [512]byte
 	key := l.Bytes(buffer[:0])
-	if found = s.series[string(key)]; found != nil {
-		return found, false
+	if known := s.series[string(key)]; known != nil {
+		return known, false
 	}
 	if len(s.series) >= s.max {
 		s.left++
@@ -135,7 +136,7 @@ func (s *Store) find(l labels.Labels, kind metrics.SeriesType) (found *series, i
 	}
 	found = &series{labels: l.Copy(), kind: kind}
 	s.series[string(key)] = found
-	name := l.Get(labels.MetricName)
+	name := l.Get(model.MetricNameLabel)
 	s.named[name] = append(s.named[name], found)
 	return found, true
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/exactly-one/tenure/metrics"
@@ -78,7 +79,7 @@ func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 			continue
 		}
 		l := one.labels
-		if l.Get(labels.MetricName) != nodeUpMetric {
+		if l.Get(model.MetricNameLabel) != nodeUpMetric {
 			l = withoutNode(l)
 		}
 		s.family(families, l, one.kind).put(l, one.last.value)
@@ -102,7 +103,7 @@ type family struct {
 }
 
 func (s *Store) family(families map[string]*family, l labels.Labels, kind metrics.SeriesType) *family {
-	kept := l.Get(labels.MetricName)
+	kept := l.Get(model.MetricNameLabel)
 	name := s.prefixes.own(kept)
 	if families[name] == nil {
 		families[name] = &family{kind, combinationOf(kept), map[string]float64{}, map[string]labels.Labels{}}
@@ -130,7 +131,7 @@ func (f *family) encode(name string) *dto.MetricFamily {
 	for _, key := range slices.Sorted(maps.Keys(f.values)) {
 		value, metric := f.values[key], &dto.Metric{}
 		f.labels[key].Range(func(l labels.Label) {
-			if l.Name != labels.MetricName {
+			if l.Name != model.MetricNameLabel {
 				metric.Label = append(metric.Label, &dto.LabelPair{Name: &l.Name, Value: &l.Value})
 			}
 		})

@@ -191,7 +191,7 @@ func (r *reader) checkAddress(notify setting, address string) {
 }
 
 // DoubtfulAlerts tells of alerts that are right in themselves but probably do not
-// mean what they seem to.
+// mean what they seem to, and of secrets that anybody can read who reads the file.
 func (f *File) DoubtfulAlerts() []string {
 	var notices []string
 	prefix := f.text("metrics.prefix")
@@ -199,6 +199,11 @@ func (f *File) DoubtfulAlerts() []string {
 		condition := f.lookup(fmt.Sprintf("%s[%d].condition", alertList, i))
 		for _, trap := range alerts.Traps(rule.Condition, prefix) {
 			notices = append(notices, fmt.Sprintf("%s:%d: %s: %s", f.name, condition.at.line, condition.path, trap))
+		}
+	}
+	for _, s := range f.ordered() {
+		if strings.HasPrefix(s.path, notifications) && s.key.secret == whole && s.template == "" {
+			notices = append(notices, fmt.Sprintf("%s:%d: %s is written in the file; take it from the environment or from a file of its own", f.name, s.at.line, s.path))
 		}
 	}
 	return notices

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/metrics"
 )
 
 // vacant is the source's rule: it fires where nobody leads the scheduler.
@@ -238,4 +242,41 @@ func TestLostSamples(t *testing.T) {
 	}
 	w.report(b.node, map[string]float64{"tenure_queue": 4})
 	w.wantReceived("high firing", "high resolved")
+}
+
+// TestSchedulerLed: the source's rule with the metrics of real nodes: it fires
+// until a node leads the scheduler, and again when that has resigned.
+func TestSchedulerLed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("a", Config{Rules: []Rule{vacant}})
+	fires, over := "no_scheduler_leader firing", "no_scheduler_leader resolved"
+	w.wantReceived(fires)
+	b := w.start("b", Config{})
+	election, err := b.node.Election(tenure.NamedRole("scheduler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.NewElections(b.node, metrics.Config{Prefix: "forge"}))
+	reporter, err := metrics.NewReporter(b.node, w.pool, registry, metrics.ReporterConfig{Interval: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- reporter.Run(ctx) }()
+	w.wantReceived(fires, over)
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.wantReceived(fires, over, fires)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

@@ -14,9 +14,6 @@ func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
 	d.picture.mu.RLock()
 	work, alerts := d.picture.work, d.picture.alerts
 	d.picture.mu.RUnlock()
-	if alerts == nil {
-		alerts = []Alert{}
-	}
 	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil})
 }
 

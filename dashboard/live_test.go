@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // TestLeadership: who leads, since when and why it changed, in all that is served.
@@ -251,17 +255,52 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestUnreachable: while the database does not answer, the page says so and shows
-// what was seen.
-func TestUnreachable(t *testing.T) {
+// TestOutage: while the database does not answer, the page says so and shows what
+// was seen; afterwards nothing that happened meanwhile is missing.
+func TestOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
-	w.board.picture.failed(fmt.Errorf("no answer"))
-	now := get[struct{ Now nowRecord }](w, "/api/now").Now
-	if now.Health.Level != critical || !strings.Contains(now.Health.Sentence, "cannot be read") || now.Led != 1 {
+	server := pgtest.Shared(t)
+	wire, err := faultwire.Start(fmt.Sprintf("%s:%d", server.Host, server.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire.Close()
+	dsn, err := wire.DSN(server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := w.newBackend(dsn, postgres.Config{Schema: w.schema})
+	board, err := New(Config{Backend: backend, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer board.Close()
+	w.await("the role is shown", func() bool { r, _ := board.picture.role("scheduler"); return r.State == led })
+
+	wire.Stall()
+	w.await("it says so", func() bool { return strings.Contains(board.picture.now().Health.Sentence, "cannot be read") })
+	if now := board.picture.now(); now.Health.Level != critical || now.Led != 1 {
 		t.Errorf("%+v", now)
 	}
-	w.await("it can be read again", func() bool { return w.board.picture.now().Health.Level != critical })
+	w.node("api-2", "meanwhile")
+	w.led("meanwhile", "api-2")
+	wire.Resume()
+	w.await("what happened is shown", func() bool { r, _ := board.picture.role("meanwhile"); return r.State == led })
+	if now := board.picture.now(); now.Health.Level != good || now.Led != 2 {
+		t.Errorf("%+v", now)
+	}
+}
+
+// TestNoPrivilege: who may not read processors and schedules sees the rest.
+func TestNoPrivilege(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{}, func(w *world) { w.exec("ALTER TABLE {processors} RENAME TO elsewhere") })
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	if h := w.board.picture.now().Health; h.Level == critical {
+		t.Errorf("%+v", h)
+	}
 }

@@ -60,7 +60,8 @@ type nodeChange struct {
 }
 
 func newPicture() *picture {
-	return &picture{roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, news: make(chan struct{})}
+	return &picture{
+		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, news: make(chan struct{})}
 }
 
 // reading is one look at the database.

@@ -227,6 +227,12 @@ func TestLogin(t *testing.T) {
 	}
 	now = now.Add(attemptsPeriod)
 	w.logIn(annasToken)
+	for range maxAttempts {
+		w.request(http.MethodGet, "/api/now", "", "Authorization", "Bearer wrong")
+	}
+	if response, _ := w.request(http.MethodGet, "/api/now", "", "Authorization", "Bearer "+annasToken); response.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("after guesses by header: %s", response.Status)
+	}
 }
 
 // TestSecureCookie: over TLS the cookie does not go without, and behind a proxy

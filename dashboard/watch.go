@@ -96,6 +96,7 @@ type watcher struct {
 	workAt time.Time
 	mark   time.Time // the database's clock at the last reading of all
 	work   string    // as it was told last
+	failed bool      // to read processors and schedules, the last time
 	alerts string
 }
 
@@ -106,7 +107,7 @@ func (w *watcher) look(ctx context.Context, news bool) {
 	all := news || time.Since(w.allAt) >= allInterval
 	reading, err := w.read(limited, all)
 	if err == nil && time.Since(w.workAt) >= workInterval(news) {
-		err = w.readWork(limited)
+		w.readWork(limited)
 	}
 	if ctx.Err() != nil {
 		return

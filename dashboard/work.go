@@ -2,10 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/exactly-one/tenure"
 )
 
 // workRecord is what works off logs, and what runs when.
@@ -69,20 +66,28 @@ func workInterval(news bool) time.Duration {
 }
 
 // readWork reads processors, schedules and alerts, and tells of them if they have
-// changed.
-func (w *watcher) readWork(ctx context.Context) error {
+// changed. What cannot be read stays as it was: its user may have fewer
+// privileges than the backend's.
+func (w *watcher) readWork(ctx context.Context) {
+	w.workAt = time.Now()
 	work, err := w.readManagement(ctx)
 	if err != nil {
-		return err
+		if !w.failed {
+			w.log.Warn("the dashboard cannot read processors and schedules", "error", err)
+		}
+		work = w.picture.workNow()
 	}
+	w.failed = err != nil
 	alerts := []Alert{}
 	if w.config.Alerts != nil {
 		if alerts, err = w.config.Alerts(ctx); err != nil {
 			w.log.Warn("the dashboard cannot read the alerts", "error", err)
 			alerts = w.picture.alertsNow()
 		}
+		if alerts == nil {
+			alerts = []Alert{} // an empty list, not none, in JSON
+		}
 	}
-	w.workAt = time.Now()
 	w.picture.setWork(work, alerts)
 	if text := string(encode(work)); text != w.work {
 		w.work = text
@@ -92,7 +97,6 @@ func (w *watcher) readWork(ctx context.Context) error {
 		w.alerts = text
 		w.feed.tell(kindAlerts, alerts)
 	}
-	return nil
 }
 
 func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
@@ -103,7 +107,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	work.Shown = true
 	processors, err := w.processors.List(ctx)
 	if err != nil {
-		return work, unreadable(err)
+		return work, err
 	}
 	for _, s := range processors {
 		work.Processors = append(work.Processors, processorRecord{
@@ -114,7 +118,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	}
 	schedules, err := w.schedules.List(ctx)
 	if err != nil {
-		return work, unreadable(err)
+		return work, err
 	}
 	for _, s := range schedules {
 		r := scheduleRecord{
@@ -135,20 +139,18 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	return work, nil
 }
 
-// unreadable is the error of a reading through the database.
-func unreadable(err error) error {
-	if errors.Is(err, tenure.ErrTenure) {
-		return err
-	}
-	return errors.Join(tenure.ErrConnection, err)
-}
-
 func (p *picture) setWork(work workRecord, alerts []Alert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work, p.alerts = work, alerts
 	close(p.news)
 	p.news = make(chan struct{})
+}
+
+func (p *picture) workNow() workRecord {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.work
 }
 
 func (p *picture) alertsNow() []Alert {

@@ -35,6 +35,7 @@ type world struct {
 	nodes      *postgres.Backend // of the nodes, which are not counted
 	board      *Dashboard
 	url        string
+	schema     string
 	statements atomic.Int64
 }
 
@@ -51,7 +52,7 @@ func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 	t.Helper()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
-	w := &world{T: t}
+	w := &world{T: t, schema: schema}
 	connect := func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 		config.Tracer = w
 		return pgx.ConnectConfig(ctx, config)

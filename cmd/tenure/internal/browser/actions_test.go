@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -74,18 +76,28 @@ func TestStepDown(t *testing.T) {
 
 // TestNodeNames: whatever nodes and roles are called is shown as text.
 func TestNodeNames(t *testing.T) {
-	w := newWorld(t, dashboard.Config{Alerts: someAlerts}, nil)
-	emoji := ""
-	for range 60 {
-		emoji += "🦊"
-	}
-	names := []string{`<img src=x onerror=document.title='broken'>`, `<script>document.title='broken'</script>`, "\u202eright to left\u05d0", emoji, `"><b>x`, "a/b?c#d%2f"}
+	w := newWorld(t, dashboard.Config{Alerts: func(ctx context.Context) ([]dashboard.Alert, error) {
+		alerts, err := someAlerts(ctx)
+		alerts[0].Name, alerts[1].Name, alerts[1].Summary = strings.Repeat("🦊", 200), "<b>firing</b>", strings.Repeat("🦊", 200)
+		return append(alerts, dashboard.Alert{Name: "no_scheduler_leader", State: "pending"}), err
+	}}, nil)
+	names := []string{`<img src=x onerror=document.title='broken'>`, `<script>document.title='broken'</script>`, "\u202eright to left\u05d0", strings.Repeat("🦊", 60), `"><b>x`, "a/b?c#d%2f"}
 	node := w.node(w.backend, names[0], tenure.Config{})
 	w.stand(node, names...)
 	for _, name := range names {
 		w.leads(node, name)
 	}
-	w.exec(`INSERT INTO {processors} (name, kind, role, last_error, errors) VALUES ($1, $1, $1, $1, 1)`, names[0])
+	// Longer than a node may give a role: by somebody who writes the tables.
+	long := strings.Repeat("🦊", 200)
+	w.exec(`INSERT INTO {terms} (role, term, lock_key, node_id, node_name, incarnation, lease_ms, acquired_at, vacant_ms)
+		SELECT $1, 2, 'long', node_id, $1, incarnation, lease_ms, acquired_at, 7 FROM {terms} LIMIT 1`, long)
+	w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by)
+		SELECT role, 1, node_id, $1, incarnation, acquired_at - interval '1 minute', acquired_at - interval '7 ms', 'crashed', $1 FROM {terms} WHERE role = $1`, long)
+	for _, name := range []string{names[0], long} {
+		w.exec(`INSERT INTO {processors} (name, kind, role, last_error, errors) VALUES ($1, $1, $1, $1, 1)`, name)
+		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone) VALUES ($1, $1, $1, $1)`, name)
+	}
+	names = append(names, long)
 	p := w.open("")
 	p.await("all roles are shown", fmt.Sprintf(`document.querySelectorAll(".list .row a").length === %d`, len(names)))
 	for _, shown := range everyPage {
@@ -94,7 +106,7 @@ func TestNodeNames(t *testing.T) {
 		}
 		p.visit(shown.hash)
 		p.settle()
-		if value[bool](p, `document.title.includes("broken") || document.querySelector("main img, main script, main b b") !== null`) {
+		if value[bool](p, `document.title.includes("broken") || document.querySelector("main img, main script, main b b, main a b") !== null`) {
 			t.Errorf("a name became markup on %s", shown.hash)
 		}
 		if wide := value[int](p, `document.documentElement.scrollWidth - 1360`); wide > 0 {

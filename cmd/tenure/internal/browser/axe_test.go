@@ -109,7 +109,9 @@ func TestAccessibility(t *testing.T) {
 		p.visit(shown.hash)
 		p.shows(shown.shows)
 		p.settle()
-		check(shown.name + ", on a phone")
+		if shown.name == "overview" || shown.name == "role" { // they have every part that is laid out otherwise there
+			check(shown.name + ", on a phone")
+		}
 		if wide := value[int](p, `document.documentElement.scrollWidth`); wide > 390 {
 			t.Errorf("%s is %d pixels wide on a phone of 390", shown.name, wide)
 		}

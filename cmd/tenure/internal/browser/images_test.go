@@ -54,11 +54,11 @@ func TestImages(t *testing.T) {
 func (p *page) settle() {
 	p.Helper()
 	value[bool](p, `new Promise((done) => {
-		let timer = setTimeout(() => done(true), 400);
+		let timer = setTimeout(() => done(true), 250);
 		const observer = new MutationObserver((all) => {
 			if (all.every((m) => m.target.closest?.("[data-tick], .health, nav"))) return;
 			clearTimeout(timer);
-			timer = setTimeout(() => { observer.disconnect(); done(true); }, 400);
+			timer = setTimeout(() => { observer.disconnect(); done(true); }, 250);
 		});
 		observer.observe(document.getElementById("main"), { childList: true, subtree: true });
 		setTimeout(() => done(true), 2000);

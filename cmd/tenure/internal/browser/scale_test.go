@@ -132,7 +132,7 @@ func TestMuch(t *testing.T) {
 	})`)
 	worked := (p.busy() - busy) / 60
 	t.Logf("the longest of 60 frames while scrolling: %.0f ms; the page worked %v for each", longest, worked)
-	if worked > 16*time.Millisecond || quiet() && longest > float64(interaction.Milliseconds()) {
+	if worked > interaction/2 || quiet() && longest > float64(interaction.Milliseconds()) {
 		t.Errorf("a frame took %.0f ms, and %v of work", longest, worked)
 	}
 }

@@ -101,16 +101,19 @@ func (w *world) past(terms int, everySeconds func(role string) int, roles ...str
 func seed(w *world) {
 	every := map[string]int{"scheduler": 21_600, "metrics-aggregator": 40_000, "reports": 9_000}
 	w.past(1000, func(role string) int { return every[role] }, "scheduler", "metrics-aggregator", "reports")
-	first := w.node(w.backend, "api-1", tenure.Config{})
+	busy := func(percent float64) tenure.Config {
+		return tenure.Config{Load: func() tenure.Load { return tenure.Load{CPU: percent, Memory: 41, Connections: 12, InFlight: 3} }}
+	}
+	first := w.node(w.backend, "api-1", busy(37))
 	w.stand(first, "scheduler", "metrics-aggregator")
 	w.leads(first, "scheduler")
 	w.leads(first, "metrics-aggregator")
-	second := w.node(w.backend, "api-2", tenure.Config{})
+	second := w.node(w.backend, "api-2", busy(64))
 	w.stand(second, "reports", "log-compactor")
 	w.leads(second, "log-compactor")
 	w.leads(second, "reports")
-	w.stand(w.node(w.backend, "api-3", tenure.Config{}), "scheduler", "reports", "log-compactor", "metrics-aggregator")
-	w.exec(`UPDATE {nodes} SET cpu_usage = 20 + 13 * incarnation, memory_usage = 41, current_connections = 12, in_flight = 3, version = '1.8.2', labels = '{"zone": "b"}'`)
+	w.stand(w.node(w.backend, "api-3", busy(12)), "scheduler", "reports", "log-compactor", "metrics-aggregator")
+	w.exec(`UPDATE {nodes} SET version = '1.8.2', labels = '{"zone": "b"}'`)
 	for i, name := range []string{"invoices", "search-index", "webhooks"} {
 		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, node_name, errors, last_error)
 			VALUES ($1, 'view', 'key:1', $2, $3, $4, 'api-1', $5, $6)`,

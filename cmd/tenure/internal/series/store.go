@@ -24,11 +24,11 @@ type Config struct {
 	// Prefix begins the names of the nodes' metrics. Default "tenure".
 	Prefix string
 	// MaxSeries is how many series are kept; those that come beyond are left
-	// out. Default 100,000.
+	// out. Default 50,000.
 	MaxSeries int
 }
 
-const defaultMaxSeries = 100_000
+const defaultMaxSeries = 50_000
 
 // staleAfter is for how long a node may be silent before what it said last counts
 // no more: the time of three samples and a little.

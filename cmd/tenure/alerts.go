@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
@@ -138,7 +142,13 @@ func readAlertsOf(ctx context.Context, backend *postgres.Backend, pool *pgxpool.
 	if err != nil || version == 0 {
 		return nil, err // no schema, no alerts
 	}
-	return alerts.List(ctx, backend, pool)
+	list, err := alerts.List(ctx, backend, pool)
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == "42P01" { // undefined_table
+		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
+			tenure.ErrSchema, err)
+	}
+	return list, err
 }
 
 // pool opens connections for statements of a command's own.

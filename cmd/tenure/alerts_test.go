@@ -169,6 +169,12 @@ func TestAlertsList(t *testing.T) {
 	if !strings.Contains(exported, `- alert: "down"`) {
 		t.Errorf("%s", exported)
 	}
+	if err := backend.MigrateDown(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := invoke(t, place.with("alerts", "list")...).want(t, exitUsage).stderr; !strings.Contains(got, "tenure migrate") {
+		t.Errorf("%s", got)
+	}
 	invoke(t, place.with("alerts", "list", "--state", "on")...).want(t, exitUsage)
 	invoke(t, "alerts", "list", "--dsn", "sqlite:x").want(t, exitUsage)
 }

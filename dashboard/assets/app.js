@@ -21,7 +21,8 @@ function route() {
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
   current?.close();
   if (path === "login" || !session.current.may_look) {
-    current = login(main, () => {
+    current = login(main, async () => {
+      await readAll().catch(() => {});
       if (location.hash === "#/login") history.replaceState(null, "", "#/");
       drawWho();
       start();
@@ -128,17 +129,20 @@ function start() {
   open();
 }
 
+// readAll reads what every page builds on; from then on it is told.
+async function readAll() {
+  const seen = await get("now");
+  state.alertsShown = seen.alerts_shown;
+  state.work = seen.work;
+  state.alerts = seen.alerts;
+  live.dispatchEvent(new CustomEvent("now", { detail: (state.now = seen.now) }));
+}
+
 async function begin() {
   drawTheme();
   try {
     await readSession();
-    if (session.current.may_look) {
-      const seen = await get("now");
-      state.alertsShown = seen.alerts_shown;
-      state.work = seen.work;
-      state.alerts = seen.alerts;
-      live.dispatchEvent(new CustomEvent("now", { detail: (state.now = seen.now) }));
-    }
+    if (session.current.may_look) await readAll();
   } catch (error) {
     main.replaceChildren(h("p", { class: "loading" }, `${error.message} Trying again…`));
     setTimeout(begin, 2000);

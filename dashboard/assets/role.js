@@ -37,6 +37,7 @@ export default function role(page, called) {
     if (!current) return;
     const [level, text, shape] = statusOf(current.state);
     state.replaceChildren(status(level, text, shape));
+    line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
     facts.replaceChildren(figures([
       ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
       ["Term", grouped(current.term)],

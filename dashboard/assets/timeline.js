@@ -17,7 +17,7 @@ export function timeline(role) {
   tip.hidden = true;
   const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below has the same in words." }, canvas, tip);
   let span = 3_600_000, end = null; // end null: now
-  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], loading, loadedTo = 0, drawing = false, gutter = 120;
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
   const to = () => end ?? now() + span * 0.02;
   const from = () => to() - span;
@@ -108,6 +108,10 @@ export function timeline(role) {
     c.clip();
     const vacantY = 4 + (names.length - 1) * lane;
     for (const s of view.spans) drawSpan(c, s, x, palette, colour, names, vacantY);
+    if (vacantSince && vacantSince < to()) {
+      drawVacancy(c, x(vacantSince), x(now()), vacantY, colour);
+      boxes.push({ left: x(vacantSince), right: x(now()), top: vacantY, text: `Nobody leads since ${moment(vacantSince)}` });
+    }
     c.fillStyle = colour("--accent");
     c.fillRect(x(now()), 0, 1.5, height - axis);
     c.restore();
@@ -236,5 +240,9 @@ export function timeline(role) {
     preset("1 h", 3_600_000), preset("24 h", 86_400_000), preset("7 d", 604_800_000), preset("All"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom in", onclick: () => zoom(0.5, 0.95) }, "+"),
     h("button", { type: "button", class: "quiet compact", "aria-label": "Zoom out", onclick: () => zoom(2, 0.95) }, "−"));
-  return { element, tools, reload, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
+  const setVacant = (since) => {
+    vacantSince = since;
+    schedule();
+  };
+  return { element, tools, reload, setVacant, redraw: schedule, close: () => { clearInterval(tick); clearTimeout(loading); observer.disconnect(); } };
 }

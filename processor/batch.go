@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
@@ -16,21 +18,45 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
-			return err
-		}
 		failure = l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+		if status := tx.Conn().PgConn().TxStatus(); failure == nil && status != 'T' {
+			failure = errTransaction
+		}
 		if failure != nil {
 			return failure
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
 	switch {
-	case failure == nil || ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
+	case err == nil:
+		l.unsaved = unsaved{}
+		return nil
+	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
 		return err
-	default:
+	case failure != nil:
 		return l.failed(ctx, events, failure)
+	case refused(err):
+		return l.failed(ctx, events, err)
+	default:
+		return err
 	}
+}
+
+var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
+
+// refused reports whether the server has refused the transaction for what is in
+// it, as a deferred constraint does at the commit. Anything else may pass by
+// itself.
+func refused(err error) bool {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || len(answer.Code) != 5 {
+		return false
+	}
+	switch answer.Code[:2] {
+	case "08", "53", "57", "58", "XX": // connection, resources, an operator, the system, a fault of the server
+		return false
+	}
+	return true
 }
 
 // publish hands a batch over and notes how much of it was taken.
@@ -45,11 +71,7 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 		failure = fmt.Errorf("only %d of %d events were taken", taken, len(events))
 	}
 	if taken > 0 {
-		if l.events == 0 {
-			l.since = time.Now()
-		}
-		l.unsaved.cursor = events[taken-1].Cursor
-		l.events += taken
+		l.note(events[taken-1].Cursor, taken)
 	}
 	if failure == nil {
 		if time.Since(l.since) >= l.config.ProgressInterval {
@@ -79,19 +101,39 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 	return fn(limited)
 }
 
-// save tells the database of the progress so far.
+// note keeps progress that the database need not know of at once.
+func (l *loop) note(to Cursor, events int) {
+	if l.since.IsZero() {
+		l.since = time.Now()
+	}
+	l.unsaved.cursor = to
+	l.events += events
+}
+
+// save tells the database of the progress so far. What could not be told is
+// kept: it was made under this term, whatever the database knows of it.
 func (l *loop) save(ctx context.Context) error {
-	if l.events == 0 {
+	if l.since.IsZero() {
 		return nil
 	}
 	err := l.fenced(ctx, func(tx pgx.Tx) error { return l.move(ctx, tx, l.unsaved.cursor, l.events) })
-	l.unsaved = unsaved{}
+	if err == nil || errors.Is(err, errMoved) {
+		l.unsaved = unsaved{}
+	}
 	return err
 }
 
+// skipInterval is how long a processor may keep to itself that it has passed
+// events which were not selected: in a busy log they come all the time.
+const skipInterval = time.Second
+
 // skipTo moves the cursor behind events that were not selected.
 func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
-	return l.fenced(ctx, func(tx pgx.Tx) error { return l.move(ctx, tx, scanned, 0) })
+	l.note(scanned, 0)
+	if time.Since(l.since) < skipInterval {
+		return nil
+	}
+	return l.save(ctx)
 }
 
 // errMoved says that somebody moved the cursor while a batch was in flight.
@@ -125,8 +167,13 @@ func (l *loop) failed(ctx context.Context, events []Event, failure error) error 
 	if exhausted && l.config.Poison == DeadLetter && len(events) == 1 {
 		return l.bury(ctx, events[0], attempts, failure)
 	}
-	stop := exhausted && l.config.Poison == Stop
-	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: attempts, LastError: failure})
+	return l.record(ctx, failure, exhausted && l.config.Poison == Stop)
+}
+
+// record has the next attempt wait, or the processor stop.
+func (l *loop) record(ctx context.Context, failure error, stop bool) error {
+	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure})
+	delay = max(delay, pauseAfter(failure))
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
 			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation)
@@ -147,11 +194,11 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 	})
 }
 
-// clip shortens a text for a column that people read.
+// clip makes of any text one that fits a column that people read.
 func clip(text string) string {
 	const most = 2000
 	if len(text) > most {
-		return text[:most] + "…"
+		text = text[:most] + "…"
 	}
-	return text
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
 }

@@ -109,7 +109,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 		l := &loop{
 			config: config, node: g.node, database: g.database, backend: g.backend, term: term,
 			reader: newReader(g.database, config.Log, config.Selection),
-			log:    logger.With("processor", config.Name), wake: wake.channels[index],
+			log:    logger.With("processor", config.Name), wake: wake.loops[index],
 		}
 		index++
 		loops.Go(func() { l.run(ctx) })

@@ -69,7 +69,7 @@ RETURNING name`
 
 	rebuildProcessor = `
 UPDATE {processors}
-SET rebuild = true, updated_at = clock_timestamp()
+SET rebuild = true, next_attempt_at = NULL, updated_at = clock_timestamp()
 WHERE name = $1 AND can_rebuild
 RETURNING name`
 

@@ -44,21 +44,23 @@ SELECT
 FROM {processors}
 WHERE name = $1`
 
-	// Holds, for the length of the transaction, a mark that it belongs to a
-	// batch, and bounds how long its locks outlive a process that stops.
-	beginBatch = `
-SELECT
-    set_config('idle_in_transaction_session_timeout', $2, true),
-    set_config('lock_timeout', $2, true),
-    pg_advisory_xact_lock_shared($1)::text`
+	// Begins a transaction, in one round trip, that holds a mark by which the
+	// next leader can find and end it, and whose locks do not outlive a process
+	// that stops for longer than a term can be trusted.
+	beginFenced = `
+BEGIN;
+SET LOCAL statement_timeout = %[1]d;
+SET LOCAL lock_timeout = %[1]d;
+SET LOCAL idle_in_transaction_session_timeout = %[1]d;
+SELECT pg_advisory_xact_lock_shared(%[2]d)`
 
-	// The cursor moves only from where the batch began, and not if somebody has
-	// moved it meanwhile.
+	// The cursor does not move if somebody has moved it meanwhile. Progress may be
+	// told twice, when it is not known whether it was taken the first time.
 	moveCursor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
     cursor_position = $3,
-    processed = processed + $4,
+    processed = processed + CASE WHEN (cursor_transaction, cursor_position) < ($2::text::xid8, $3) THEN $4 ELSE 0 END,
     errors = CASE WHEN $4 > 0 THEN 0 ELSE errors END,
     next_attempt_at = CASE WHEN $4 > 0 THEN NULL ELSE next_attempt_at END,
     updated_at = clock_timestamp()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +15,9 @@ import (
 
 // fenced runs a transaction that commits only while the term stands.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
-	return postgres.InTx(ctx, l.database, l.term, fn)
+	window := max(1, l.window().Milliseconds())
+	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.key())}
+	return postgres.InTxOptions(ctx, l.database, options, l.term, fn)
 }
 
 // key marks the transactions of this processor's batches in the lock table.
@@ -32,8 +33,6 @@ func (l *loop) window() time.Duration {
 	timing := l.node.Timing()
 	return timing.Lease - timing.Margin
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
 // one reads one row.
 func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) error {
@@ -63,7 +62,7 @@ func (l *loop) readState(ctx context.Context) error {
 	}
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
-	l.state, l.known = s, true
+	l.state, l.known, l.readAt = s, true, time.Now()
 	return nil
 }
 
@@ -86,18 +85,23 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 func (l *loop) rebuild(ctx context.Context) error {
 	l.known, l.single = false, false
 	l.log.Info("rebuilding")
-	return l.fenced(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
-			return err
-		}
+	var failure error
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if l.config.Reset != nil {
-			if err := l.call(ctx, func(ctx context.Context) error { return l.config.Reset(ctx, tx) }); err != nil {
-				return fmt.Errorf("emptying before the rebuild: %w", err)
-			}
+			failure = l.call(ctx, func(ctx context.Context) error { return l.config.Reset(ctx, tx) })
+		}
+		if failure != nil {
+			return failure
 		}
 		_, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name)
 		return err
 	})
+	if failure == nil || ctx.Err() != nil {
+		return err
+	}
+	failure = fmt.Errorf("emptying before the rebuild: %w", failure)
+	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
+	return l.record(ctx, failure, l.state.errors+1 >= l.config.MaxAttempts)
 }
 
 // ErrForeignLog says that the log, or the processor's cursor, comes from

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"."},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
-	{"eventstore", "outbox", "view"},
+	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},
 	{"cmd/tenure", "deploy", "bench", "examples"},

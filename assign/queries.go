@@ -1,0 +1,125 @@
+package assign
+
+// The statements on the user's table. They are planned anew with their values
+// each time, so that partial indexes serve them.
+const (
+	// How many unfinished rows each node has, and for which capabilities rows
+	// wait. The recursion goes from one capability to the next by the index,
+	// whatever the number of rows.
+	overview = `
+WITH RECURSIVE waiting AS (
+    (
+        SELECT t.{capability} AS capability
+        FROM {table} t
+        WHERE t.{state} = $1::{state:type}
+        ORDER BY t.{capability}
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT t.{capability}
+        FROM {table} t
+        WHERE t.{state} = $1::{state:type} AND t.{capability} > w.capability
+        ORDER BY t.{capability}
+        LIMIT 1
+    )
+    FROM waiting w
+    WHERE w.capability IS NOT NULL
+)
+(
+    SELECT
+        coalesce(t.{node}::text, ''),
+        count(*) FILTER (WHERE t.{state} = $2::{state:type}),
+        count(*) FILTER (WHERE t.{state} = $3::{state:type}),
+        NULL::text
+    FROM {table} t
+    WHERE t.{state} IN ($2::{state:type}, $3::{state:type})
+    GROUP BY t.{node}
+)
+UNION ALL
+(
+    SELECT '', 0, 0, w.capability::text
+    FROM waiting w
+    WHERE w.capability IS NOT NULL
+    LIMIT $4
+)`
+
+	// Bounds how long the locks of a transaction outlive a leader that stops.
+	boundTransaction = `
+SELECT
+    set_config('idle_in_transaction_session_timeout', $1, true),
+    set_config('lock_timeout', $1, true),
+    set_config('statement_timeout', $1, true)`
+
+	// Takes rows from nodes that are gone, and from those that leave what they
+	// have not begun. A row that somebody has locked may be about to be finished.
+	takeBack = `
+WITH lost AS MATERIALIZED (
+    SELECT t.{id}
+    FROM {table} t
+    WHERE t.{state} IN ($2::{state:type}, $3::{state:type})
+        AND (t.{node} IS NULL OR t.{node} = ANY ($5::text[]::{node:type}[]))
+        AND (t.{state} = $2::{state:type} OR t.{node} IS NULL OR t.{node} <> ALL ($6::text[]::{node:type}[]))
+    LIMIT $8
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE {table} t
+SET {state} = CASE WHEN t.{state} = $3::{state:type} AND t.{attempts} >= $7 THEN $4::{state:type} ELSE $1::{state:type} END,
+    {node} = NULL,
+    {attempts} = CASE WHEN t.{state} = $2::{state:type} THEN greatest(t.{attempts} - 1, 0) ELSE t.{attempts} END
+FROM lost
+WHERE t.{id} = lost.{id}`
+
+	// The first pending rows of each capability, locked, in the order in which
+	// they are to be given out.
+	choosePending = `
+SELECT chosen.{id}::text, chosen.{capability}::text, chosen.{attempts}::bigint
+FROM unnest($2::text[], $3::bigint[]) AS served(capability, places)
+CROSS JOIN LATERAL (
+    SELECT {chosen_columns}
+    FROM {table} t
+    WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability
+    ORDER BY {order}
+    LIMIT served.places
+    FOR UPDATE OF t SKIP LOCKED
+) AS chosen
+ORDER BY {chosen_order}
+LIMIT $4`
+
+	// A row without a node is dead.
+	assignRows = `
+UPDATE {table} t
+SET {state} = CASE WHEN a.node IS NULL THEN $4::{state:type} ELSE $3::{state:type} END,
+    {node} = a.node::{node:type},
+    {attempts} = t.{attempts} + CASE WHEN a.node IS NULL THEN 0 ELSE 1 END,
+    {assignment} = t.{assignment} + CASE WHEN a.node IS NULL THEN 0 ELSE 1 END
+FROM unnest($1::text[]::{id:type}[], $2::text[]) AS a(id, node)
+WHERE t.{id} = a.id`
+
+	countWaiting = `
+SELECT
+    served.capability,
+    (SELECT count(*) FROM (SELECT FROM {table} t WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability LIMIT $3) counted)
+FROM unnest($2::text[]) AS served(capability)`
+
+	// Numbers of assignments stay: what a worker had before cannot finish the
+	// row.
+	replayRows = `
+WITH dead AS MATERIALIZED (
+    SELECT t.{id}
+    FROM {table} t
+    WHERE t.{state} = $1::{state:type} AND ($3::text[] IS NULL OR t.{id} = ANY ($3::text[]::{id:type}[]))
+    ORDER BY {order}
+    LIMIT $4
+    FOR UPDATE SKIP LOCKED
+), replayed AS (
+    UPDATE {table} t
+    SET {state} = $2::{state:type}, {node} = NULL, {attempts} = 0
+    FROM dead
+    WHERE t.{id} = dead.{id}
+    RETURNING t.{id}
+)
+SELECT count(*) FROM replayed`
+
+	tell = `SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel`
+)

@@ -1,0 +1,166 @@
+package assign
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Querier takes single statements: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// table is the user's table as the database has it: it names its objects, with
+// their types, in the SQL of this package.
+type table struct {
+	replacer *strings.Replacer
+}
+
+func (t table) sql(template string) string { return t.replacer.Replace(template) }
+
+// column is what the catalog says of one.
+type column struct {
+	name, typed        string
+	kind               string // of the type: "e" is an enumeration
+	notNull            bool
+	readable, writable bool
+	unique             bool // by itself
+}
+
+const readColumns = `
+SELECT
+    a.attname::text,
+    format_type(a.atttypid, NULL),
+    type.typtype::text,
+    a.attnotnull,
+    has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+    has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
+    EXISTS (
+        SELECT
+        FROM pg_index i
+        WHERE i.indrelid = a.attrelid
+            AND i.indisunique
+            AND i.indisvalid
+            AND i.indpred IS NULL
+            AND i.indnkeyatts = 1
+            AND i.indkey[0] = a.attnum
+    )
+FROM pg_attribute a
+JOIN pg_type type ON type.oid = a.atttypid
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
+
+// readTable reads what the database has. The error matches
+// tenure.ErrInvalidConfig if that cannot be used, and tenure.ErrPrivilege if the
+// user may not use it.
+func readTable(ctx context.Context, database Querier, config Config) (table, error) {
+	name := config.Table.Sanitize()
+	rows, err := database.Query(ctx, readColumns, name)
+	if err != nil {
+		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
+	}
+	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
+		err = row.Scan(&c.name, &c.typed, &c.kind, &c.notNull, &c.readable, &c.writable, &c.unique)
+		return c, err
+	})
+	if err != nil {
+		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
+	}
+	if len(columns) == 0 {
+		return table{}, invalid("there is no table %s, or it has no columns", name)
+	}
+	byName := map[string]column{}
+	for _, c := range columns {
+		byName[c.name] = c
+	}
+	if err := config.checkColumns(byName); err != nil {
+		return table{}, err
+	}
+	return config.table(byName), nil
+}
+
+// checkColumns compares the columns with what is needed.
+func (c Config) checkColumns(found map[string]column) error {
+	name := c.Table.Sanitize()
+	integers := []string{"bigint", "integer", "smallint"}
+	texts := []string{"text", "character varying"}
+	for _, need := range []struct {
+		column  string
+		types   []string // nil for any
+		enum    bool     // enumerations also
+		notNull bool
+		update  bool
+	}{
+		{column: c.Columns.ID, notNull: true},
+		{column: c.Columns.State, types: texts, enum: true, notNull: true, update: true},
+		{column: c.Columns.Node, types: append([]string{"uuid"}, texts...), update: true},
+		{column: c.Columns.Capability, types: texts, notNull: true},
+		{column: c.Columns.Attempts, types: integers, notNull: true, update: true},
+		{column: c.Columns.Assignment, types: integers, notNull: true, update: true},
+		{column: c.Columns.Priority},
+		{column: c.Columns.CreatedAt},
+	} {
+		if need.column == "" {
+			continue
+		}
+		is, there := found[need.column]
+		quoted := pgx.Identifier{need.column}.Sanitize()
+		switch {
+		case !there:
+			return invalid("the table %s has no column %s", name, quoted)
+		case need.types != nil && !slices.Contains(need.types, is.typed) && (!need.enum || is.kind != "e"):
+			return invalid("the column %s of %s is %s; it must be one of %s", quoted, name, is.typed, strings.Join(need.types, ", "))
+		case need.notNull && !is.notNull:
+			return invalid("the column %s may be null; run: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quoted, name, quoted)
+		case need.column == c.Columns.Node && is.notNull:
+			return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
+		case need.column == c.Columns.ID && !is.unique:
+			return invalid("the column %s of %s has no unique index of its own", quoted, name)
+		case !is.readable || need.update && !is.writable:
+			return fmt.Errorf("%w: the database user may not use the column %s of %s as needed; see assign.Grants", tenure.ErrPrivilege, quoted, name)
+		}
+	}
+	return nil
+}
+
+// table names the objects in the SQL of this package.
+func (c Config) table(columns map[string]column) table {
+	chosen := []string{c.Columns.ID, c.Columns.Capability, c.Columns.Attempts, c.Columns.Priority, c.Columns.CreatedAt}
+	chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "" })
+	for i, name := range chosen {
+		chosen[i] = "t." + pgx.Identifier{name}.Sanitize()
+	}
+	pairs := []string{
+		"{table}", c.Table.Sanitize(),
+		"{order}", c.order("t."),
+		"{chosen_order}", c.order("chosen."),
+		"{chosen_columns}", strings.Join(chosen, ", "),
+	}
+	for placeholder, name := range map[string]string{
+		"id": c.Columns.ID, "state": c.Columns.State, "node": c.Columns.Node, "capability": c.Columns.Capability,
+		"attempts": c.Columns.Attempts, "assignment": c.Columns.Assignment,
+	} {
+		pairs = append(pairs,
+			"{"+placeholder+"}", pgx.Identifier{name}.Sanitize(),
+			"{"+placeholder+":type}", columns[name].typed,
+		)
+	}
+	return table{strings.NewReplacer(pairs...)}
+}
+
+// order is that in which rows are assigned, by columns with a prefix.
+func (c Config) order(prefix string) string {
+	var terms []string
+	if c.Columns.Priority != "" {
+		terms = append(terms, prefix+pgx.Identifier{c.Columns.Priority}.Sanitize()+" DESC NULLS LAST")
+	}
+	if c.Columns.CreatedAt != "" {
+		terms = append(terms, prefix+pgx.Identifier{c.Columns.CreatedAt}.Sanitize())
+	}
+	return strings.Join(append(terms, prefix+pgx.Identifier{c.Columns.ID}.Sanitize()), ", ")
+}

@@ -125,7 +125,7 @@ func (c Config) columns() []string {
 
 // validate checks a configuration that has its defaults.
 func (c Config) validate() error {
-	const mostRows = 100_000
+	const mostRows, mostAttempts = 100_000, 1_000_000
 	states := []string{c.States.Pending, c.States.Assigned, c.States.Running, c.States.Dead}
 	switch {
 	case len(c.Table) < 1 || len(c.Table) > 2 || slices.Contains(c.Table, ""):
@@ -138,8 +138,8 @@ func (c Config) validate() error {
 		return invalid("two of the states %q are the same", states)
 	case c.MaxPerNode < 1:
 		return invalid("the most rows of a node are %d; the least is 1", c.MaxPerNode)
-	case c.MaxAttempts < 1:
-		return invalid("the most attempts of a row are %d; the least is 1", c.MaxAttempts)
+	case c.MaxAttempts < 1 || c.MaxAttempts > mostAttempts:
+		return invalid("the most attempts of a row are %d; it must be between 1 and %d", c.MaxAttempts, mostAttempts)
 	case c.BatchSize < 1 || c.BatchSize > mostRows:
 		return invalid("the batch size is %d; it must be between 1 and %d", c.BatchSize, mostRows)
 	case c.PollInterval < time.Millisecond:

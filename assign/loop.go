@@ -2,6 +2,7 @@ package assign
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,12 +79,27 @@ func (l *loop) wakeUp() {
 	}
 }
 
-// listenToNodes wakes the loop at every change of the nodes.
+// listenToNodes wakes the loop at changes of the nodes, but for those of their
+// load, which count when there is something to assign.
 func (l *loop) listenToNodes(ctx context.Context) {
 	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
-	for range l.member.Watch(ctx, every) {
-		l.wakeUp()
+	seen := map[cluster.NodeID]cluster.NodeInfo{}
+	for change := range l.member.Watch(ctx, every) {
+		before, known := seen[change.Node.ID]
+		if !known || change.Kind != cluster.Updated || !sameOffer(before, change.Node) {
+			l.wakeUp()
+		}
+		seen[change.Node.ID] = change.Node
+		if change.Kind == cluster.Left {
+			delete(seen, change.Node.ID)
+		}
 	}
+}
+
+// sameOffer reports whether a node can be given the same rows as before.
+func sameOffer(before, now cluster.NodeInfo) bool {
+	return before.Status == now.Status && before.Drained == now.Drained &&
+		slices.Equal(before.Roles, now.Roles) && slices.Equal(before.Capabilities, now.Capabilities)
 }
 
 // listenToRows wakes the loop at news of rows.

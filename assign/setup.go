@@ -46,7 +46,7 @@ func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 }
 
 const setup = `CREATE INDEX IF NOT EXISTS {pending_index} ON {table} ({pending_columns}) WHERE {state} = {pending};
-CREATE INDEX IF NOT EXISTS {unfinished_index} ON {table} ({node}) WHERE {state} IN ({assigned}, {running});
+CREATE INDEX IF NOT EXISTS {unfinished_index} ON {table} ({node}, {state}) WHERE {state} IN ({assigned}, {running});
 CREATE INDEX IF NOT EXISTS {dead_index} ON {table} ({order}) WHERE {state} = {dead};
 
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $assign$

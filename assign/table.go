@@ -87,7 +87,6 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 // checkColumns compares the columns with what is needed.
 func (c Config) checkColumns(found map[string]column) error {
 	name := c.Table.Sanitize()
-	integers := []string{"bigint", "integer", "smallint"}
 	texts := []string{"text", "character varying"}
 	for _, need := range []struct {
 		column  string
@@ -100,8 +99,8 @@ func (c Config) checkColumns(found map[string]column) error {
 		{column: c.Columns.State, types: texts, enum: true, notNull: true, update: true},
 		{column: c.Columns.Node, types: append([]string{"uuid"}, texts...), update: true},
 		{column: c.Columns.Capability, types: texts, notNull: true},
-		{column: c.Columns.Attempts, types: integers, notNull: true, update: true},
-		{column: c.Columns.Assignment, types: integers, notNull: true, update: true},
+		{column: c.Columns.Attempts, types: []string{"integer", "bigint"}, notNull: true, update: true},
+		{column: c.Columns.Assignment, types: []string{"bigint"}, notNull: true, update: true},
 		{column: c.Columns.Priority},
 		{column: c.Columns.CreatedAt},
 	} {

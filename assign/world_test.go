@@ -116,11 +116,19 @@ func one[T any](w *world, sql string, args ...any) T {
 // await waits for a condition on the database.
 func (w *world) await(what string, condition func() bool) {
 	w.Helper()
+	await(w, what, condition)
+}
+
+func await(t testing.TB, what string, condition func() bool) {
+	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
 		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v\n%s", what, patience, w.dump())
+			if w, ok := t.(*world); ok {
+				t.Log(w.dump())
+			}
+			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 }

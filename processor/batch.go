@@ -18,11 +18,7 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		failure = l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
-		if status := tx.Conn().PgConn().TxStatus(); failure == nil && status != 'T' {
-			failure = errTransaction
-		}
-		if failure != nil {
+		if failure = l.handleIn(ctx, tx, events); failure != nil {
 			return failure
 		}
 		return l.move(ctx, tx, last, len(events))
@@ -40,6 +36,15 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	default:
 		return err
 	}
+}
+
+// handleIn calls the handler within a transaction, which must be open after it.
+func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
+	err := l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+	if status := tx.Conn().PgConn().TxStatus(); err == nil && status != 'T' {
+		err = errTransaction
+	}
+	return err
 }
 
 var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
@@ -83,22 +88,6 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 		return err
 	}
 	return l.failed(ctx, events[taken:], failure)
-}
-
-// call calls a handler within its time and makes an error of a panic.
-func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err error) {
-	limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout)
-	defer cancel()
-	begun := time.Now()
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("the handler panicked: %v", reason)
-		}
-		if took := time.Since(begun); took > l.config.HandleTimeout+time.Second {
-			l.log.Error("the handler ignored the end of its context", "took", took, "handle_timeout", l.config.HandleTimeout)
-		}
-	}()
-	return fn(limited)
 }
 
 // note keeps progress that the database need not know of at once.
@@ -167,16 +156,26 @@ func (l *loop) failed(ctx context.Context, events []Event, failure error) error 
 	if exhausted && l.config.Poison == DeadLetter && len(events) == 1 {
 		return l.bury(ctx, events[0], attempts, failure)
 	}
-	return l.record(ctx, failure, exhausted && l.config.Poison == Stop)
+	return l.record(ctx, events, failure, exhausted && l.config.Poison == Stop)
 }
 
-// record has the next attempt wait, or the processor stop.
-func (l *loop) record(ctx context.Context, failure error, stop bool) error {
+// record has the next attempt wait, or the processor stop. The events are those
+// of the attempt; a single one is known to fail.
+func (l *loop) record(ctx context.Context, events []Event, failure error, stop bool) error {
+	var transaction *string
+	var position *int64
+	if len(events) == 1 {
+		text := fmt.Sprint(events[0].Transaction)
+		transaction, position = &text, &events[0].Position
+	}
 	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure})
 	delay = max(delay, pauseAfter(failure))
 	return l.fenced(ctx, func(tx pgx.Tx) error {
+		if err := l.countPanic(ctx, tx, failure); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
-			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation)
+			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position)
 		return err
 	})
 }
@@ -187,6 +186,9 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.backend.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
 			clip(failure.Error()), attempts, l.term.Number())
+		if err == nil {
+			err = l.countPanic(ctx, tx, failure)
+		}
 		if err != nil {
 			return err
 		}

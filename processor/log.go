@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -20,9 +21,19 @@ type Database = postgres.Database
 type Log struct {
 	// Name is what people call the log.
 	Name string
+	// Table is the table behind the query, as it stands in SQL, and the columns
+	// are those for transaction_id and position, by default of these names. Only
+	// [Management.Repair] needs to know, after a restore from another database
+	// cluster, and can be told then.
+	Table, TransactionColumn, PositionColumn string
 
 	query string
 	args  []any
+}
+
+// columns are those of the table.
+func (l Log) columns() []string {
+	return []string{cmp.Or(l.TransactionColumn, "transaction_id"), cmp.Or(l.PositionColumn, "position")}
 }
 
 // Query makes a log of a query over a table of yours. It must return the columns
@@ -113,6 +124,7 @@ const stride = 10_000
 type reader struct {
 	database         Database
 	log              Log
+	selection        Selection
 	selected         []any // the selection's arguments; nil if it selects all
 	read, reach, any string
 	settled          Cursor // the end of what the selection is looked for in
@@ -121,7 +133,7 @@ type reader struct {
 func newReader(database Database, log Log, selection Selection) *reader {
 	n := len(log.args)
 	r := &reader{
-		database: database, log: log,
+		database: database, log: log, selection: selection,
 		reach: fmt.Sprintf(readReach, log.query, n+1, n+2, n+3),
 		any:   fmt.Sprintf(readMore, log.query, n+1, n+2),
 	}

@@ -32,6 +32,7 @@ type loop struct {
 	single bool      // one event at a time, to find the one that fails
 	until  Cursor    // the end of the batch that failed
 	blamed int       // attempts that failed in a row by the fault of an event
+	gauge  gauge
 	unsaved
 }
 
@@ -48,6 +49,7 @@ type state struct {
 	cursor     Cursor
 	generation int64
 	rebuild    bool
+	replay     bool // dead letters wait to be replayed
 	errors     int
 	pause      time.Duration // until the next attempt
 }
@@ -155,8 +157,9 @@ func (l *loop) begin(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, l.backend.SQL(endForerunners), l.key()); err != nil {
 			return fmt.Errorf("ending transactions of earlier terms: %w", err)
 		}
+		log := l.config.Log
 		_, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
-			l.config.Reset != nil || l.config.Publish != nil)
+			l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns())
 		return err
 	})
 	if err != nil {
@@ -187,12 +190,15 @@ func (l *loop) step(term, ctx context.Context) (rest, error) {
 	case l.state.rebuild && l.state.pause <= 0:
 		return rest{}, l.rebuild(ctx)
 	case l.state.status != Active:
-		return rest{suspended, l.state.pause}, l.setBusy(ctx, false)
-	case l.state.pause > 0:
-		return rest{delayed, l.state.pause}, nil
+		return rest{suspended, l.state.pause}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
+	case l.state.pause > 0 && !l.state.replay:
+		return rest{delayed, l.state.pause}, l.measure(ctx)
 	}
 	if err := l.setBusy(ctx, true); err != nil {
 		return rest{}, err
+	}
+	if l.state.replay {
+		return rest{}, l.replay(ctx)
 	}
 	limit := l.config.BatchSize
 	if l.state.errors > 0 {
@@ -207,6 +213,11 @@ func (l *loop) step(term, ctx context.Context) (rest, error) {
 	}
 	if len(events) == 0 {
 		return l.nothing(ctx, scanned)
+	}
+	if len(events) == limit {
+		if err := l.measure(ctx); err != nil {
+			return rest{}, err
+		}
 	}
 	if len(events) == limit && limit > 1 {
 		l.ahead = readAhead(term, l.reader, scanned, limit, l.window())
@@ -242,10 +253,14 @@ func (l *loop) nothing(ctx context.Context, scanned Cursor) (rest, error) {
 		return rest{}, l.skipTo(ctx, scanned)
 	}
 	more, err := l.reader.more(ctx, scanned)
-	if err == nil && more {
-		return rest{why: horizon}, nil
+	switch {
+	case err != nil:
+		return rest{}, err
+	case more:
+		return rest{why: horizon}, l.measure(ctx)
+	default:
+		return rest{why: nothingNew}, l.caughtUp(ctx)
 	}
-	return rest{why: nothingNew}, err
 }
 
 // at is the place up to which events were handled.

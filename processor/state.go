@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -56,7 +55,7 @@ func (l *loop) readState(ctx context.Context) error {
 	var transaction int64
 	var pause float64
 	err := l.one(ctx, readState, []any{l.config.Name},
-		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.errors, &pause)
+		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &pause)
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
 	}
@@ -93,6 +92,9 @@ func (l *loop) rebuild(ctx context.Context) error {
 		if failure != nil {
 			return failure
 		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(forgetAllDeadLetters), l.config.Name); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name)
 		return err
 	})
@@ -101,23 +103,5 @@ func (l *loop) rebuild(ctx context.Context) error {
 	}
 	failure = fmt.Errorf("emptying before the rebuild: %w", failure)
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
-	return l.record(ctx, failure, l.state.errors+1 >= l.config.MaxAttempts)
-}
-
-// ErrForeignLog says that the log, or the processor's cursor, comes from
-// another database cluster, whose transactions cannot be compared with this one's.
-var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
-
-// checkLog refuses a cursor that means nothing in this database cluster.
-func (l *loop) checkLog(ctx context.Context) error {
-	var here, there int64
-	var ahead bool
-	if err := l.one(ctx, checkLog, []any{l.config.Name}, &here, &there, &ahead); err != nil {
-		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
-	}
-	if there != 0 && there != here || ahead {
-		return fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
-			"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
-	}
-	return nil
+	return l.record(ctx, nil, failure, l.state.errors+1 >= l.config.MaxAttempts)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type hold struct {
 	*pgxpool.Pool
 	held, goOn chan struct{}
 	once       sync.Once
+	committed  atomic.Bool
 }
 
 func (h *hold) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
@@ -55,7 +57,11 @@ func (tx heldTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	return tx.Tx.Query(context.WithoutCancel(ctx), sql, args...)
 }
 
-func (tx heldTx) Commit(ctx context.Context) error { return tx.Tx.Commit(context.WithoutCancel(ctx)) }
+func (tx heldTx) Commit(ctx context.Context) error {
+	err := tx.Tx.Commit(context.WithoutCancel(ctx))
+	tx.hold.committed.Store(err == nil)
+	return err
+}
 
 // What a leader has assigned does not land when its successor has begun.
 func TestStaleLeader(t *testing.T) {
@@ -92,6 +98,9 @@ func TestStaleLeader(t *testing.T) {
 	w.await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 10 })
 	if n := w.count(`assignment <> 1`); n > 0 {
 		t.Errorf("%d rows were assigned by both: %s", n, w.dump())
+	}
+	if pool.committed.Load() {
+		t.Error("what the first has assigned has landed")
 	}
 	if term() != before {
 		t.Error("the second has lost the role")

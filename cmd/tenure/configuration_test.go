@@ -64,6 +64,12 @@ var withoutKey = map[string]string{
 	"sqlite":          "as for",
 	"no-descriptions": "of completion, which takes no configuration",
 	"url":             "what health asks, which takes no configuration",
+	"expr":            "what cron next is asked, at each call",
+	"tz":              "as expr",
+	"from":            "as expr",
+	"count":           "how many rows a command prints, at each call",
+	"by":              "who makes a change, at each call",
+	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }
 
 // TestEveryFlagHasAKey: what a command line can say a file can say, or there is a

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// workVersion is the first version of the schema that has the tables of
+// schedules and processors.
+const workVersion = 3
+
+// workDatabase is what commands on leader-only work need of a database.
+type workDatabase struct {
+	*postgres.Backend
+
+	pool *pgxpool.Pool
+}
+
+// Close closes all connections.
+func (d *workDatabase) Close() {
+	d.pool.Close()
+	d.Backend.Close()
+}
+
+// work opens the database for a command on leader-only work.
+func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
+	if err := f.requireSessions("this command"); err != nil {
+		return nil, err
+	}
+	target, err := f.target()
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.sessions(target, false)
+	if err != nil {
+		return nil, err
+	}
+	version, err := opened.SchemaVersion(ctx)
+	if err == nil && version < workVersion {
+		err = fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, f.schema, f.prefix)
+	}
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	pool, err := target.Pool(ctx, "status")
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return &workDatabase{opened, pool}, nil
+}
+
+// requireSessions refuses a database on which leaders hold leases, for something
+// that needs sessions.
+func (f *databaseFlags) requireSessions(what string) error {
+	target, err := f.target()
+	if err == nil && target.Leases() {
+		err = usage("%s needs PostgreSQL without tenure_mode=lease; here are leases", what)
+	}
+	return err
+}
+
+// completeWork offers names from the tables of leader-only work as the one
+// argument of a command.
+func completeWork(read func(context.Context, *workDatabase) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return ask(cmd, begun, func(ctx context.Context, _ backend) ([]cobra.Completion, error) {
+			database, err := databaseFlagsOf(cmd.Flags()).work(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer database.Close()
+			return read(ctx, database)
+		})
+	}
+}

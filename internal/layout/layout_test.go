@@ -37,7 +37,7 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/layout",
+	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/layout",
 	"lease/leasetest",
 }
 

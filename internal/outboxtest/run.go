@@ -1,0 +1,241 @@
+package outboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// patience is how long a test waits for what must happen sometime.
+const patience = 30 * time.Second
+
+// Options say where the publisher of [Main] sends to and what has come there.
+type Options struct {
+	Target     string            // for [Open]
+	Deliveries func() []Delivery // all so far, in the order of arrival
+	// Keyed says that order is kept among events with the same tag "stream"
+	// only, whose value is the key of a delivery.
+	Keyed bool
+}
+
+// rounds is how many leaders fall; TENURE_TEST_OUTBOX_ROUNDS sets another number.
+func rounds() int {
+	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_OUTBOX_ROUNDS")); err == nil {
+		return n
+	}
+	return 2
+}
+
+// Run appends events from several writers while leaders are killed and stopped in
+// the middle of their batches, and checks that everything arrived as promised.
+func Run(t *testing.T, options Options) {
+	t.Helper()
+	r := newRunner(t, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	for writer := range 4 {
+		writing.Go(func() { r.write(ctx, writer) })
+	}
+	stopWriting := func() {
+		cancel()
+		writing.Wait()
+	}
+	defer stopWriting()
+	interrupted := 0
+	for round := range rounds() {
+		if r.fell(round) {
+			interrupted++
+		}
+	}
+	stopWriting()
+	log := r.log()
+	r.awaitAll(log)
+	for _, p := range r.children {
+		_ = p.stdin.Close() // it may have been killed
+	}
+	for _, p := range r.children {
+		<-p.ended
+	}
+	result, faults := Check(log, options.Deliveries())
+	t.Logf("%d events in %d terms, %d leaders interrupted in a batch, %d deliveries repeated, %d stale",
+		len(log), result.Terms, interrupted, result.Repeated, result.Stale)
+	for _, fault := range faults[:min(len(faults), 20)] {
+		t.Error(fault)
+	}
+	if interrupted == 0 {
+		t.Error("no leader was interrupted in the middle of a batch")
+	}
+}
+
+// runner is a run of [Run].
+type runner struct {
+	*testing.T
+	options  Options
+	order    order
+	pool     *pgxpool.Pool
+	backend  *postgres.Backend
+	store    *eventstore.Store
+	news     chan *process
+	children []*process
+	term     int64 // the last one that was seen
+}
+
+func newRunner(t *testing.T, options Options) *runner {
+	t.Helper()
+	server := pgtest.Shared(t)
+	r := &runner{
+		T: t, options: options, pool: server.Pool(t), news: make(chan *process),
+		order: order{DSN: server.DSN(), Schema: server.Schema(t), Target: options.Target},
+	}
+	var err error
+	if r.backend, err = postgres.New(r.order.DSN, postgres.Config{Schema: r.order.Schema}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.backend.Close)
+	if err := r.backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.store = eventstore.New(r.backend, eventstore.Config{})
+	r.add()
+	r.add()
+	return r
+}
+
+func (r *runner) add() {
+	r.Helper()
+	o := r.order
+	o.Name = fmt.Sprint("child", len(r.children))
+	r.children = append(r.children, spawn(r.T, o, r.news))
+}
+
+var errChange = errors.New("the writer has changed its mind")
+
+// write appends events in transactions that take their time and may be rolled
+// back.
+func (r *runner) write(ctx context.Context, writer int) {
+	for ctx.Err() == nil {
+		err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+			events := make([]eventstore.NewEvent, 1+rand.IntN(6))
+			for i := range events {
+				events[i] = eventstore.NewEvent{Type: "ordered", Tags: []string{fmt.Sprint("stream=", writer)}, Data: i}
+			}
+			if err := r.store.Append(ctx, tx, events...); err != nil {
+				return err
+			}
+			pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
+			if rand.IntN(10) == 0 {
+				return errChange
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errChange) && ctx.Err() == nil {
+			r.Errorf("writer %d: %v", writer, err)
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// publishing waits until a child begins a batch in a term from one on.
+func (r *runner) publishing(from int64) *process {
+	r.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case p := <-r.news:
+			if told := p.reported(); told.Kind == "publishing" && told.Term >= from {
+				r.term = told.Term
+				return p
+			}
+		case <-limit:
+			r.Fatalf("nobody has published in a term from %d on", from)
+		}
+	}
+}
+
+// fell interrupts the leader at the beginning of a batch, and returns whether it
+// was before the batch's end, when another has taken over.
+func (r *runner) fell(round int) (within bool) {
+	r.Helper()
+	leader := r.publishing(r.term)
+	fallen := r.term
+	if round%2 == 1 {
+		pause(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+		leader.kill()
+		within = leader.reported().Kind == "publishing"
+		r.add()
+		r.publishing(fallen + 1)
+		return within
+	}
+	leader.signal(syscall.SIGSTOP)
+	r.publishing(fallen + 1)
+	within = leader.reported() == report{"publishing", fallen}
+	leader.signal(syscall.SIGCONT)
+	return within
+}
+
+// log is what was committed, in its order.
+func (r *runner) log() []Entry {
+	r.Helper()
+	rows, err := r.pool.Query(r.Context(), r.backend.SQL(`
+		SELECT transaction_id::text::numeric::bigint, position, coalesce(substr(tags[1], length('stream=') + 1), '')
+		FROM {events}
+		ORDER BY transaction_id, position`))
+	if err != nil {
+		r.Fatal(err)
+	}
+	log, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (entry Entry, err error) {
+		var transaction int64
+		err = row.Scan(&transaction, &entry.Position.Position, &entry.Key)
+		entry.Position.Transaction = uint64(transaction)
+		if !r.options.Keyed {
+			entry.Key = ""
+		}
+		return entry, err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return log
+}
+
+// awaitAll waits until every event has arrived.
+func (r *runner) awaitAll(log []Entry) {
+	r.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		arrived := map[processor.Cursor]bool{}
+		for _, d := range r.options.Deliveries() {
+			arrived[d.Position] = true
+		}
+		if !slices.ContainsFunc(log, func(entry Entry) bool { return !arrived[entry.Position] }) {
+			return
+		}
+	}
+	r.Error("some events have not arrived")
+}

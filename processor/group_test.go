@@ -33,7 +33,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
+	return newWorldOn(t, pgtest.Shared(t))
+}
+
+func newWorldOn(t *testing.T, server *pgtest.Server) *world {
+	t.Helper()
 	schema := server.Schema(t)
 	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
 	if err != nil {
@@ -76,15 +80,22 @@ func (w *world) node(name string, config tenure.Config) *tenure.Node {
 	return node
 }
 
-// group makes a group of one processor and runs it until the test ends, or the
-// returned function is called.
+// group makes a group of one processor, on the log unless it says another, and
+// runs it until the test ends, or the returned function is called.
 func (w *world) group(node *tenure.Node, config processor.Config) (stop func()) {
 	w.Helper()
-	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), w.pool, processor.GroupConfig{})
+	return w.groupIn(w.pool, node, config)
+}
+
+func (w *world) groupIn(database processor.Database, node *tenure.Node, config processor.Config) (stop func()) {
+	w.Helper()
+	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), database, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.Log = w.store.Log()
+	if config.Log.Name == "" {
+		config.Log = w.store.Log()
+	}
 	if err := group.Add(config); err != nil {
 		w.Fatal(err)
 	}

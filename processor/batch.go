@@ -18,7 +18,8 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		if failure = l.handleIn(ctx, tx, events); failure != nil {
+		failure = l.handleIn(ctx, tx, events)
+		if failure != nil {
 			return failure
 		}
 		return l.move(ctx, tx, last, len(events))

@@ -6,54 +6,22 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// decode reads the events of a result. In PostgreSQL's binary format, the usual
-// one, it does so itself: half of the time of a busy processor went into the
-// general way.
+// decode reads the events of a result in PostgreSQL's binary format. It does so
+// itself: half of the time of a busy processor went into the general way.
 func decode(rows pgx.Rows, limit int) ([]Event, error) {
 	defer rows.Close()
 	events := make([]Event, 0, min(limit, 1024))
-	binaries := true
-	for _, field := range rows.FieldDescriptions() {
-		binaries = binaries && field.Format == pgtype.BinaryFormatCode
-	}
 	types := map[string]string{}
 	for rows.Next() {
 		events = append(events, Event{})
-		e := &events[len(events)-1]
-		var err error
-		if binaries {
-			err = decodeBinary(rows.RawValues(), types, e)
-		} else {
-			err = scanEvent(rows, e)
-		}
-		if err != nil {
+		if err := decodeEvent(rows.RawValues(), types, &events[len(events)-1]); err != nil {
 			return nil, err
 		}
 	}
 	return events, rows.Err()
-}
-
-// scanEvent reads an event in any format.
-func scanEvent(rows pgx.Rows, e *Event) error {
-	var kind *string
-	var occurred *time.Time
-	var correlation, causation *uuid.UUID
-	err := rows.Scan(&e.Transaction, &e.Position, &kind, &e.Tags, &e.Data, &occurred, &correlation, &causation)
-	e.Type, e.OccurredAt = value(kind), value(occurred)
-	e.Correlation, e.Causation = value(correlation), value(causation)
-	return err
-}
-
-func value[T any](pointer *T) (v T) {
-	if pointer != nil {
-		v = *pointer
-	}
-	return v
 }
 
 // errFormat says that a row is not as the protocol has it.
@@ -62,9 +30,9 @@ var errFormat = errors.New("a row of the log has an unknown format")
 // epoch is the start of PostgreSQL's count of microseconds.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// decodeBinary reads an event from its columns. The few types that there are
+// decodeEvent reads an event from its columns. The few types that there are
 // share their texts.
-func decodeBinary(columns [][]byte, types map[string]string, e *Event) error {
+func decodeEvent(columns [][]byte, types map[string]string, e *Event) error {
 	const number = 8
 	if len(columns) != 8 || len(columns[0]) != number || len(columns[1]) != number {
 		return errFormat
@@ -81,7 +49,7 @@ func decodeBinary(columns [][]byte, types map[string]string, e *Event) error {
 	if e.Tags, err = decodeTexts(columns[3]); err != nil {
 		return err
 	}
-	if document := columns[4]; len(document) > 0 { // a version, then the text
+	if document := columns[4]; len(document) > 0 { // the version of the format, then the text
 		e.Data = append(json.RawMessage(nil), document[1:]...)
 	}
 	if occurred := columns[5]; len(occurred) == number {

@@ -189,10 +189,11 @@ func (r *reader) more(ctx context.Context, after Cursor) (more bool, err error) 
 	return more, err
 }
 
-// query runs one of the statements. It is planned anew each time: a plan that
-// was made when the log was short would be used for long afterwards.
+// query runs one of the statements, with results in the binary format. It is
+// planned anew each time: a plan that was made when the log was short would be
+// used for long afterwards.
 func (r *reader) query(ctx context.Context, sql string, after Cursor, args ...any) (pgx.Rows, error) {
-	all := append([]any{pgx.QueryExecModeCacheDescribe}, r.log.args...)
+	all := append([]any{pgx.QueryExecModeCacheDescribe, pgx.QueryResultFormats{pgx.BinaryFormatCode}}, r.log.args...)
 	all = append(all, fmt.Sprint(after.Transaction), after.Position)
 	rows, err := r.database.Query(ctx, sql, append(all, args...)...)
 	if err != nil {

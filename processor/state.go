@@ -105,3 +105,11 @@ func (l *loop) rebuild(ctx context.Context) error {
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
 	return l.record(ctx, nil, failure, l.state.errors+1 >= l.config.MaxAttempts)
 }
+
+// value is that of a column, or the zero value for NULL.
+func value[T any](column *T) (v T) {
+	if column != nil {
+		v = *column
+	}
+	return v
+}

@@ -145,5 +145,6 @@ func newViews(node *tenure.Node, pool *pgxpool.Pool, schema string, last func(co
 	if err := group.Add(batch); err != nil {
 		return nil, err
 	}
-	return group, group.Add(single)
+	err = group.Add(single)
+	return group, err
 }

@@ -79,6 +79,8 @@ type projection struct {
 	born    int
 	strikes []string
 	longest time.Duration
+	sum     int       // of what was applied
+	moved   time.Time // when that was seen to change
 }
 
 type projecting struct {
@@ -168,16 +170,20 @@ func (p *projection) strike() string {
 	return kind
 }
 
-// done reports whether everything that was written is applied.
+// done reports whether everything that was written is applied, or will never be.
 func (p *projection) done(w *writers) bool {
 	p.t.Helper()
 	committed, over := w.progress()
-	return over && p.applied(viewSingle) >= committed && p.applied(viewBatch) >= committed
+	single, batch := p.applied(viewSingle), p.applied(viewBatch)
+	if sum := single + batch; sum != p.sum {
+		p.sum, p.moved = sum, time.Now()
+	}
+	return over && (single >= committed && batch >= committed || time.Since(p.moved) > patience)
 }
 
-func (p *projection) applied(view string) int {
+func (p *projection) applied(name string) int {
 	p.t.Helper()
-	return value[int](p.t, p.admin, "SELECT count(*) FROM "+pgx.Identifier{p.schema, view}.Sanitize())
+	return value[int](p.t, p.admin, "SELECT count(*) FROM "+pgx.Identifier{p.schema, name}.Sanitize())
 }
 
 // examine compares what was applied with what was committed.

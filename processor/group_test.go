@@ -25,6 +25,7 @@ const patience = 20 * time.Second
 // world is a schema with a log, a table that a processor fills, and nodes.
 type world struct {
 	*testing.T
+	schema  string
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
 	store   *eventstore.Store
@@ -38,21 +39,26 @@ func newWorld(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 	t.Helper()
-	schema := server.Schema(t)
+	w := openWorld(t, server, server.Schema(t))
+	if err := w.backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
+	return w
+}
+
+// openWorld opens a world that is there, or will be.
+func openWorld(t *testing.T, server *pgtest.Server, schema string) *world {
+	t.Helper()
 	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w := &world{
-		T: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{}),
+	return &world{
+		T: t, schema: schema, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{}),
 		filled: pgx.Identifier{schema, "filled"}.Sanitize(),
 	}
-	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
-	return w
 }
 
 func (w *world) exec(sql string, args ...any) {
@@ -127,11 +133,15 @@ func (w *world) append(numbers ...int) {
 	w.Helper()
 	events := make([]eventstore.NewEvent, len(numbers))
 	for i, number := range numbers {
-		events[i] = eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a", fmt.Sprintf("number=%d", number)}, Data: number}
+		events[i] = newEvent(number)
 	}
 	if err := w.store.Append(w.Context(), w.pool, events...); err != nil {
 		w.Fatal(err)
 	}
+}
+
+func newEvent(number int) eventstore.NewEvent {
+	return eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a", fmt.Sprintf("number=%d", number)}, Data: number}
 }
 
 // numbers are those that the handler wrote, in their order.

@@ -103,7 +103,7 @@ func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	var p plan
-	err = tx.QueryRow(ctx, planRepair).Scan(&p.horizon, &p.keep, &p.base, &p.missing)
+	err = tx.QueryRow(ctx, planRepair).Scan(&p.next, &p.keep, &p.base, &p.missing)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 
 // plan says how events get their transaction ids.
 type plan struct {
-	horizon int64 // no transaction below it still runs
+	next    int64 // the id of the next transaction
 	keep    bool  // the ids are fit for use as they are
 	base    int64 // otherwise, the number of an event's run is added to this
 	missing int64 // so many more ids must have been given out first
@@ -209,7 +209,7 @@ func (r *repair) renumber(ctx context.Context, tx pgx.Tx, p plan) error {
 			}
 		}
 	}
-	if _, err := tx.Exec(ctx, backend.SQL(moveCursors), r.on, p.keep, p.base, p.horizon); err != nil {
+	if _, err := tx.Exec(ctx, backend.SQL(moveCursors), r.on, p.keep, p.base, p.next); err != nil {
 		return err
 	}
 	detail := fmt.Sprintf("table %s, events renumbered: %d", r.done.Table, r.done.Events)

@@ -13,7 +13,10 @@ const (
 SELECT
     p.name,
     p.log,
-    coalesce(to_regclass(format('%I.%I', p.log_table[1], p.log_table[2])) = to_regclass($1), false),
+    CASE
+        WHEN cardinality(p.log_table) = 2 THEN to_regclass(format('%I.%I', p.log_table[1], p.log_table[2])) IS NOT DISTINCT FROM to_regclass($1)
+        ELSE false
+    END,
     cardinality(p.log_table) = 0,
     p.system_identifier NOT IN (0, control.system_identifier)
         OR p.cursor_transaction >= pg_snapshot_xmax(pg_current_snapshot())
@@ -62,13 +65,14 @@ FROM compared`
 	// have ended, and 3 is the first one of a cluster.
 	planRepair = `
 SELECT
-    horizon,
+    next,
     coalesce(last_was < horizon AND NOT mixed, true),
     horizon - 1 - runs,
     greatest(CASE WHEN coalesce(last_was < horizon AND NOT mixed, true) THEN 0 ELSE runs + 4 - horizon END, 0)
 FROM (
     SELECT
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
         max(was) AS last_was,
         coalesce(max(was) FILTER (WHERE NOT later) >= min(was) FILTER (WHERE later), false) AS mixed,
         coalesce(max(run), 0) AS runs
@@ -109,12 +113,12 @@ FROM tenure_repair r
 WHERE d.processor = ANY ($1::text[]) AND d.transaction_id = r.was::text::xid8 AND d.position = r.position`
 
 	shiftEvents = `
-UPDATE %[1]s SET %[2]s = (%[2]s::text::bigint - $1::bigint)::text::xid8 WHERE %[2]s >= $1::text::xid8`
+UPDATE %[1]s SET %[2]s = (%[2]s::text::bigint - $1::bigint)::text::xid8 WHERE %[2]s >= $1::bigint::text::xid8`
 
 	shiftDeadLetters = `
 UPDATE {dead_letters}
 SET transaction_id = (transaction_id::text::bigint - $2::bigint)::text::xid8
-WHERE processor = ANY ($1::text[]) AND transaction_id >= $2::text::xid8`
+WHERE processor = ANY ($1::text[]) AND transaction_id >= $2::bigint::text::xid8`
 
 	// A cursor goes to the end of what was handled without a gap. A cursor from
 	// another cluster says nothing of events that were appended in this one.

@@ -79,6 +79,10 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 	if taken > 0 {
 		l.note(events[taken-1].Cursor, taken)
 	}
+	if failure != nil && taken == len(events) {
+		l.log.Warn("a publisher has taken all events and failed all the same", "error", failure)
+		failure = nil
+	}
 	if failure == nil {
 		if time.Since(l.since) >= l.config.ProgressInterval {
 			return l.save(ctx)
@@ -139,7 +143,7 @@ func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error
 	if err == nil {
 		l.state.cursor = to
 		if events > 0 {
-			l.state.errors = 0
+			l.state.errors, l.state.blamed = 0, 0
 		}
 	}
 	return err
@@ -176,7 +180,7 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 			return err
 		}
 		_, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
-			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position)
+			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed)
 		return err
 	})
 }

@@ -70,8 +70,8 @@ type Config struct {
 	// Retry says how long to wait after an attempt that failed; the time is kept
 	// in the database. Default 1 s doubling to 1 min, jittered by half.
 	Retry tenure.RetryStrategy
-	// MaxAttempts is how many attempts in a row may fail in a term before Poison
-	// decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
+	// MaxAttempts is how many attempts in a row may fail, in whatever terms, before
+	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
 	MaxAttempts int
 	// Poison is Stop by default.
 	Poison Poison

@@ -43,12 +43,9 @@ func pauseAfter(failure error) time.Duration {
 // blame counts an attempt that failed, and reports whether that of a single
 // event, or one in which it could not be found, was the last.
 func (l *loop) blame(events int, failure error) (last bool) {
-	if l.state.errors == 0 {
-		l.blamed = 0 // it was handled, or somebody has forgiven it
-	}
 	if errors.Is(failure, ErrUnavailable) {
 		return false
 	}
-	l.blamed++
-	return l.blamed >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
+	l.state.blamed++
+	return l.state.blamed >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
 }

@@ -116,7 +116,7 @@ SELECT EXISTS (
 )`
 )
 
-// stride is how many rows one statement looks at to find those that are
+// stride is how many rows one statement looks at, to find those that are
 // selected.
 const stride = 10_000
 
@@ -127,13 +127,14 @@ type reader struct {
 	selection        Selection
 	selected         []any // the selection's arguments; nil if it selects all
 	read, reach, any string
+	stride           int    // how many rows one statement looks at
 	settled          Cursor // the end of what the selection is looked for in
 }
 
 func newReader(database Database, log Log, selection Selection) *reader {
 	n := len(log.args)
 	r := &reader{
-		database: database, log: log, selection: selection,
+		database: database, log: log, selection: selection, stride: stride,
 		reach: fmt.Sprintf(readReach, log.query, n+1, n+2, n+3),
 		any:   fmt.Sprintf(readMore, log.query, n+1, n+2),
 	}
@@ -180,7 +181,7 @@ func (r *reader) settle(ctx context.Context, after Cursor) error {
 		return nil
 	}
 	r.settled = after
-	return r.one(ctx, r.reach, after, []any{stride}, &r.settled.Transaction, &r.settled.Position)
+	return r.one(ctx, r.reach, after, []any{r.stride}, &r.settled.Transaction, &r.settled.Position)
 }
 
 // more reports whether anything was committed after a cursor.

@@ -31,7 +31,6 @@ type loop struct {
 	busy   bool      // the database knows that a batch may be in flight
 	single bool      // one event at a time, to find the one that fails
 	until  Cursor    // the end of the batch that failed
-	blamed int       // attempts that failed in a row by the fault of an event
 	gauge  gauge
 	unsaved
 }
@@ -51,6 +50,7 @@ type state struct {
 	rebuild    bool
 	replay     bool // dead letters wait to be replayed
 	errors     int
+	blamed     int           // how many of them count as attempts at an event
 	pause      time.Duration // until the next attempt
 }
 

@@ -53,6 +53,7 @@ SELECT
     rebuild,
     EXISTS (SELECT FROM {dead_letters} d WHERE d.processor = $1 AND d.replay),
     errors,
+    CASE WHEN errors > 0 THEN blamed ELSE 0 END,
     coalesce(1000 * extract(epoch FROM next_attempt_at - clock_timestamp()), 0)::double precision
 FROM {processors}
 WHERE name = $1`
@@ -83,6 +84,7 @@ RETURNING status, rebuild`
 	recordFailure = `
 UPDATE {processors}
 SET errors = errors + 1,
+    blamed = $8,
     last_error = $2,
     last_error_at = clock_timestamp(),
     failing_transaction = $6::text::xid8,

@@ -53,12 +53,12 @@ func (s Selection) conditions(next int) (sql string, args []any) {
 		next++
 	}
 	if len(s.Types) > 0 {
-		add("log.type = ANY ($%d::text[])", s.Types)
+		add("log.type::text = ANY ($%d::text[])", s.Types)
 	}
 	if len(s.ExactTags) > 0 {
-		add("log.tags @> $%d::text[]", s.ExactTags)
+		add("log.tags::text[] @> $%d::text[]", s.ExactTags)
 	}
-	const keys = "SELECT split_part(tag, '=', 1) FROM unnest(log.tags) tag"
+	const keys = "SELECT split_part(tag, '=', 1) FROM unnest(log.tags::text[]) tag"
 	if len(s.RequiredTags) > 0 {
 		add("ARRAY("+keys+") @> $%d::text[]", s.RequiredTags)
 	}

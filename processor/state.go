@@ -55,7 +55,7 @@ func (l *loop) readState(ctx context.Context) error {
 	var transaction int64
 	var pause float64
 	err := l.one(ctx, readState, []any{l.config.Name},
-		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &pause)
+		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
 	}

@@ -42,6 +42,7 @@ CREATE TABLE {processors} (
     waiting_since timestamptz,
     measured_at timestamptz,
     errors integer NOT NULL DEFAULT 0,
+    blamed integer NOT NULL DEFAULT 0,
     panics bigint NOT NULL DEFAULT 0,
     failing_transaction xid8,
     failing_position bigint,
@@ -58,6 +59,7 @@ COMMENT ON COLUMN {processors}.behind IS 'How many events wait, counted up to a 
 COMMENT ON COLUMN {processors}.behind_more IS 'Whether the limit was reached.';
 COMMENT ON COLUMN {processors}.held IS 'How many of them wait for the end of older transactions.';
 COMMENT ON COLUMN {processors}.waiting_since IS 'When the first of them occurred.';
+COMMENT ON COLUMN {processors}.blamed IS 'How many of the errors in a row count as attempts at an event; without meaning where there are none.';
 COMMENT ON COLUMN {processors}.failing_transaction IS 'With the position, the one event that the errors are of, if that is known.';
 COMMENT ON COLUMN {processors}.busy IS 'Whether the leader may have a batch in flight.';
 

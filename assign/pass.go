@@ -42,9 +42,12 @@ type share struct{ assigned, running int }
 
 func (s share) total() int { return s.assigned + s.running }
 
-// situation is what the table has to do.
+// nobody is the node of rows that have none, although their state says so.
+const nobody = ""
+
+// situation is what is to be done with the table.
 type situation struct {
-	shares  map[string]share // by node; that of rows without a node under ""
+	shares  map[string]share // by node
 	waiting []string         // capabilities that pending rows need, at most mostCapabilities
 }
 
@@ -121,6 +124,7 @@ func (p *pass) due(now situation, nodes []cluster.NodeInfo) bool {
 // lost are the nodes whose rows go to others: all rows of those that are gone,
 // and of those that leave what they have not begun.
 func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
+	gone, leaving = []string{}, []string{} // nil would be null
 	here := map[string]cluster.NodeInfo{}
 	for _, node := range nodes {
 		here[node.ID.String()] = node
@@ -137,20 +141,36 @@ func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
 	return gone, leaving
 }
 
-// work takes rows back and gives rows out, in one transaction.
+// stride is for how long rows are given out, one transaction after the other,
+// before the table and the nodes are looked at again.
+const stride = 100 * time.Millisecond
+
+// work takes rows back and gives rows out.
 func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo) (more bool, err error) {
+	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
+	gone, leaving := now.lost(nodes)
+	for begun := time.Now(); ; {
+		more, err = p.transaction(ctx, places, gone, leaving)
+		if !more || err != nil || len(gone)+len(leaving) > 0 || time.Since(begun) > stride {
+			return more, err
+		}
+	}
+}
+
+// transaction does both once, for a batch of rows.
+func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving []string) (more bool, err error) {
 	var back int
 	var given assignment
 	err = postgres.InTxOptions(ctx, p.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, p.term, func(tx pgx.Tx) error {
 		bound := strconv.FormatInt(max(1, window(p.member.Node()).Milliseconds()), 10)
-		if _, err := tx.Exec(ctx, boundTransaction, bound); err != nil {
+		if _, err := tx.Exec(ctx, prepareTransaction, bound); err != nil {
 			return err
 		}
 		var err error
-		if back, err = p.takeBack(ctx, tx, now, nodes); err != nil {
+		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
 			return fmt.Errorf("taking rows back: %w", err)
 		}
-		if given, err = p.giveOut(ctx, tx, now, nodes); err != nil {
+		if given, err = p.giveOut(ctx, tx, places); err != nil {
 			return fmt.Errorf("giving rows out: %w", err)
 		}
 		return nil
@@ -165,15 +185,15 @@ func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo
 	return back == p.config.BatchSize || given.chosen == p.config.BatchSize, nil
 }
 
-func (p *pass) takeBack(ctx context.Context, tx pgx.Tx, now situation, nodes []cluster.NodeInfo) (rows int, err error) {
-	gone, leaving := now.lost(nodes)
-	if len(gone) == 0 && len(leaving) == 0 {
+func (p *pass) takeBack(ctx context.Context, tx pgx.Tx, gone, leaving []string) (rows int, err error) {
+	if len(gone)+len(leaving) == 0 {
 		return 0, nil
 	}
-	from := slices.DeleteFunc(append(gone, leaving...), func(id string) bool { return id == "" })
+	from := slices.Concat(gone, leaving)
+	from = slices.DeleteFunc(from, func(id string) bool { return id == nobody })
 	s := p.config.States
 	tag, err := tx.Exec(ctx, p.table.sql(takeBack), fresh, s.Pending, s.Assigned, s.Running, s.Dead,
-		from, append([]string{}, leaving...), p.config.MaxAttempts, p.config.BatchSize)
+		from, leaving, p.config.MaxAttempts, p.config.BatchSize)
 	return int(tag.RowsAffected()), err
 }
 
@@ -185,9 +205,8 @@ type assignment struct {
 	chosen int // rows that were looked at
 }
 
-func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, now situation, nodes []cluster.NodeInfo) (assignment, error) {
+func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, places *placement) (assignment, error) {
 	var given assignment
-	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
 	served, limits := p.served(places)
 	if len(served) == 0 {
 		return given, nil

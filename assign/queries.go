@@ -45,11 +45,14 @@ UNION ALL
 )`
 
 	// Bounds how long the locks of a transaction outlive a leader that stops.
-	boundTransaction = `
+	// Statistics of a table whose rows come and go are seldom true: the indexes
+	// are used whatever they say.
+	prepareTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true),
-    set_config('statement_timeout', $1, true)`
+    set_config('statement_timeout', $1, true),
+    set_config('enable_seqscan', 'off', true)`
 
 	// Takes rows from nodes that are gone, and from those that leave what they
 	// have not begun. A row that somebody has locked may be about to be finished.
@@ -58,7 +61,7 @@ WITH lost AS MATERIALIZED (
     SELECT t.{id}
     FROM {table} t
     WHERE t.{state} IN ($2::{state:type}, $3::{state:type})
-        AND (t.{node} IS NULL OR t.{node} = ANY ($5::text[]::{node:type}[]))
+        AND (coalesce(t.{node}::text, '') = '' OR t.{node} = ANY ($5::text[]::{node:type}[]))
         AND (t.{state} = $2::{state:type} OR t.{node} IS NULL OR t.{node} <> ALL ($6::text[]::{node:type}[]))
     LIMIT $8
     FOR UPDATE SKIP LOCKED

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -26,7 +27,8 @@ const childVariable = "TENURE_ASSIGN_TEST_NODE"
 // childLease is short, so that a node that is stopped is soon replaced.
 const childLease = 2 * time.Second
 
-// child is what such a node is told: it may lead, and works on jobs.
+// child is what such a node is told: it may lead, works on jobs, and replays dead
+// ones on a schedule.
 type child struct {
 	DSN, Schema, Name string
 }
@@ -44,7 +46,7 @@ func runChild(told string) int {
 func (c child) config() assign.Config {
 	return assign.Config{
 		Table: pgx.Identifier{c.Schema, "jobs"}, Role: tenure.NamedRole("assigner"), MaxPerNode: 200,
-		PollInterval: 100 * time.Millisecond,
+		MaxAttempts: 3, PollInterval: 100 * time.Millisecond,
 	}
 }
 
@@ -68,8 +70,16 @@ func (c child) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	scheduler, err := cron.New(member.Node(), pool, cron.Config{Role: tenure.NamedRole("scheduler")})
+	if err != nil {
+		return err
+	}
+	if err := scheduler.Add(cron.Schedule{Name: "replay", Expression: "@every 1s", Job: c.replay}); err != nil {
+		return err
+	}
 	var group sync.WaitGroup
-	failures := make(chan error, 3)
+	failures := make(chan error, 4)
+	group.Go(func() { failures <- scheduler.Run(ctx) })
 	news := make(chan struct{}, 1)
 	group.Go(func() { failures <- assigner.Run(ctx) })
 	group.Go(func() {
@@ -83,6 +93,14 @@ func (c child) run(ctx context.Context) error {
 	w := childWorker{pool: pool, backend: backend, id: member.ID()}
 	group.Go(func() { failures <- w.run(ctx, news) })
 	return <-failures
+}
+
+// replay is the job of a schedule.
+func (c child) replay(ctx context.Context, run cron.Run) error {
+	return run.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := assign.Replay(ctx, tx, c.config(), 0)
+		return err
+	})
 }
 
 // childWorker works on the jobs of its node, some of which fail.
@@ -121,7 +139,7 @@ func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 		var failed []bool
 		var id, assignment int64
 		if _, err := pgx.ForEachRow(rows, []any{&id, &assignment}, func() error {
-			ids, assignments, failed = append(ids, id), append(assignments, assignment), append(failed, rand.IntN(20) == 0)
+			ids, assignments, failed = append(ids, id), append(assignments, assignment), append(failed, rand.IntN(5) == 0)
 			return nil
 		}); err != nil {
 			return err

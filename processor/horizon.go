@@ -30,9 +30,8 @@ func (h Horizon) Age() time.Duration {
 	return h.Holders[0].Age
 }
 
-// Holder is an open transaction that has an id. Of other users' sessions one
-// sees only the first three fields without the privileges of the role
-// pg_read_all_stats.
+// Holder is an open transaction that has an id. State, Age and Query of other
+// users' sessions are shown only to members of the role pg_read_all_stats.
 type Holder struct {
 	Transaction uint64
 	PID         int    // of its session, to give to pg_terminate_backend; 0 if it is a prepared one
@@ -49,6 +48,9 @@ type Holder struct {
 func (h Holder) String() string {
 	if h.Prepared != "" {
 		return fmt.Sprintf("the prepared transaction %q of %s in the database %s, for %v", h.Prepared, h.User, h.Database, h.Age.Round(time.Second))
+	}
+	if h.State == "" {
+		return fmt.Sprintf("PID %d (%q, user %s, database %s; only members of pg_read_all_stats may see more)", h.PID, h.Application, h.User, h.Database)
 	}
 	return fmt.Sprintf("PID %d (%q, user %s, database %s, %s), for %v", h.PID, h.Application, h.User, h.Database, h.State, h.Age.Round(time.Second))
 }
@@ -67,7 +69,7 @@ WITH open AS (
         coalesce(application_name, '') AS application,
         coalesce(state, '') AS state,
         xact_start AS since,
-        left(coalesce(query, ''), 200) AS query
+        CASE WHEN state IS NULL THEN '' ELSE left(query, 200) END AS query
     FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
     UNION ALL

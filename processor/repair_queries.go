@@ -5,7 +5,7 @@ package processor
 const (
 	findLog = `SELECT log, log_table, log_columns FROM {processors} WHERE name = $1`
 
-	boundLock = `SET LOCAL lock_timeout = '10s'`
+	boundLock = `SET LOCAL lock_timeout = '5s'`
 
 	lockLog = `LOCK TABLE %[1]s IN EXCLUSIVE MODE`
 

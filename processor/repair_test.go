@@ -90,16 +90,24 @@ func TestRepairWithFewTransactionIDs(t *testing.T) {
 	handled := rows[len(rows)-4] // the first event of a transaction with two
 	w.addProcessor("own", "own", 42, handled)
 
-	old, err := w.pool.Begin(t.Context())
+	writer, err := w.pool.Begin(t.Context())
 	w.must(err)
-	defer old.Rollback(t.Context())
-	_, err = old.Exec(t.Context(), "SELECT pg_current_xact_id()")
-	w.must(err)
+	defer writer.Rollback(t.Context())
+	run := func(sql string) {
+		t.Helper()
+		_, err := writer.Exec(t.Context(), sql)
+		w.must(err)
+	}
+	run("SELECT pg_current_xact_id()")
 	_, err = w.management().Repair(t.Context(), "own", "ann")
-	if pid := fmt.Sprint(old.Conn().PgConn().PID()); !errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), pid) {
+	if pid := fmt.Sprint(writer.Conn().PgConn().PID()); !errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), pid) {
 		t.Errorf("beside an old transaction, PID %s: %v", pid, err)
 	}
-	w.must(old.Rollback(t.Context()))
+	run("INSERT INTO " + table + " (id) VALUES (1000)")
+	if _, err = w.management().Repair(t.Context(), "own", "ann"); !errors.Is(err, tenure.ErrBusy) {
+		t.Errorf("beside a writer: %v", err)
+	}
+	w.must(writer.Rollback(t.Context()))
 
 	repaired := w.repair("own")
 	if repaired.Events != int64(len(rows)) {
@@ -183,34 +191,16 @@ func TestRepairOfAnUnknownTable(t *testing.T) {
 	}
 }
 
-// Writers that go on are in the way, and so is a user without the privilege.
-func TestRepairThatIsRefused(t *testing.T) {
+func TestRepairWithoutPrivileges(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	w := newWorld(t)
 	table := w.newTable("own")
 	w.restore(table, row{1 << 40, 1})
 	w.addProcessor("own", "own", 42, row{})
-	user := strings.ToLower(w.schema) + "_u"
-	w.exec("CREATE ROLE " + pgx.Identifier{user}.Sanitize() + " LOGIN")
-	t.Cleanup(func() {
-		drop := "DROP OWNED BY " + pgx.Identifier{user}.Sanitize() + "; DROP ROLE " + pgx.Identifier{user}.Sanitize()
-		if _, err := server.Conn(t).Exec(t.Context(), drop); err != nil && t.Context().Err() == nil {
-			t.Error(err)
-		}
-	})
-	w.exec(w.backend.WorkGrants(user))
-	little := processor.NewManagement(w.backend, pgtest.Pool(t, server.DSNFor(user, "postgres")))
+	little := processor.NewManagement(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
 	if _, err := little.Repair(t.Context(), "own", "ann"); !errors.Is(err, tenure.ErrPrivilege) {
 		t.Errorf("without privileges: %v", err)
-	}
-	writer, err := w.pool.Begin(t.Context())
-	w.must(err)
-	defer writer.Rollback(t.Context())
-	_, err = writer.Exec(t.Context(), "INSERT INTO "+table+" (id) VALUES (2)")
-	w.must(err)
-	if _, err := w.management().Repair(t.Context(), "own", "ann"); !errors.Is(err, tenure.ErrBusy) {
-		t.Errorf("beside a writer: %v", err)
 	}
 }
 

@@ -47,7 +47,8 @@ func (l *loop) replay(ctx context.Context) error {
 	}
 	var failure error
 	err = l.fenced(ctx, func(tx pgx.Tx) error {
-		if failure = l.handleIn(ctx, tx, []Event{event}); failure != nil {
+		failure = l.handleIn(ctx, tx, []Event{event})
+		if failure != nil {
 			return failure
 		}
 		return l.replayed(ctx, tx, id)

@@ -15,7 +15,7 @@ import (
 
 // handle handles a batch in one transaction with the cursor, fenced.
 func (l *loop) handle(ctx context.Context, events []Event) error {
-	last := events[len(events)-1].Cursor
+	last, before := events[len(events)-1].Cursor, l.state
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		failure = l.handleIn(ctx, tx, events)
@@ -28,6 +28,9 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	case err == nil:
 		l.unsaved = unsaved{}
 		return nil
+	}
+	l.state = before
+	switch {
 	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
 		return err
 	case failure != nil:

@@ -45,7 +45,7 @@ var withoutKey = map[string]string{
 	"key2":            "as key",
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
-	"to":              "what step-down, node drain and migrate do, at each call",
+	"to":              "what step-down, node drain, migrate and processor rewind do, at each call",
 	"own":             "what step-down does, at each call",
 	"timeout":         "how long a command waits, at each call",
 	"watch":           "what cluster status does, at each call",
@@ -68,6 +68,7 @@ var withoutKey = map[string]string{
 	"tz":              "as expr",
 	"from":            "as expr",
 	"count":           "how many rows a command prints, at each call",
+	"all":             "which dead letters processor replay is about, at each call",
 	"by":              "who makes a change, at each call",
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }

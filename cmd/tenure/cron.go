@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/cron"
 )
 
@@ -30,16 +29,10 @@ func withSchedules(ctx context.Context, database *databaseFlags, fn func(*cron.M
 		return err
 	}
 	defer opened.Close()
-	return likeSchedule(fn(cron.NewManagement(opened.Backend, opened.pool)))
-}
-
-// likeSchedule adds to the error for an unknown schedule which one may be meant.
-func likeSchedule(err error) error {
+	err = fn(cron.NewManagement(opened.Backend, opened.pool))
 	var unknown *cron.UnknownError
 	if errors.As(err, &unknown) {
-		if meant := nearest.Of(unknown.Name, unknown.Known); meant != "" {
-			return usage("no schedule is called %q; did you mean %q?", unknown.Name, meant)
-		}
+		return unknownName(err, "schedule", unknown.Name, unknown.Known)
 	}
 	return err
 }
@@ -65,10 +58,10 @@ var completeSchedule = completeWork(func(ctx context.Context, database *workData
 	return names, err
 })
 
-// atLeastOne checks a flag that says how many.
-func atLeastOne(name string, n int) error {
+// checkCount checks how many are asked for.
+func checkCount(n int) error {
 	if n < 1 {
-		return usage("--%s is %d; the least is 1", name, n)
+		return usage("--count is %d; the least is 1", n)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/cron"
 )
@@ -23,24 +22,6 @@ const cronRemoveLong = `Forget a schedule that no program has any more, with all
 leader of its role knows is refused, exit code 2: take it out of the program, or
 out of the file of tenure cron run, first. A terminal is asked; without one, give
 --yes.`
-
-// byFlag is the flag that says who makes a change.
-type byFlag struct{ name string }
-
-func (f *byFlag) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.name, "by", "", "who makes the change, for the record; default the user and the host")
-}
-
-// who returns the name for the record.
-func (f *byFlag) who(flags *pflag.FlagSet) (string, error) {
-	switch {
-	case !flags.Changed("by"):
-		return whoAsks(), nil
-	case f.name == "":
-		return "", usage("--by is empty")
-	}
-	return f.name, nil
-}
 
 // scheduleChange is a command that changes one schedule.
 type scheduleChange struct {

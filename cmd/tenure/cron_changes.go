@@ -12,38 +12,20 @@ named, too.`
 
 func newCronChanges(out *output) *cobra.Command {
 	var database databaseFlags
-	count := number{value: 20, most: mostRows}
-	cmd := &cobra.Command{
+	return changesCommand(&database, &cobra.Command{
 		Use: "changes [SCHEDULE]", Short: "Print who changed schedules, and when", Long: cronChangesLong,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return oneSchedule(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := atLeastOne("count", count.value); err != nil {
+		Args: oneSchedule, ValidArgsFunction: completeSchedule,
+	}, func(cmd *cobra.Command, name string, most int) error {
+		return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {
+			changes, err := schedules.Changes(cmd.Context(), name, most)
+			if err != nil {
 				return err
 			}
-			name := ""
-			if len(args) > 0 {
-				name = args[0]
+			var records []handChangeRecord
+			for _, c := range changes {
+				records = append(records, handChangeRecord{timestamp(c.At), c.By, c.Schedule, c.Action, c.Detail})
 			}
-			return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {
-				changes, err := schedules.Changes(cmd.Context(), name, count.value)
-				if err != nil {
-					return err
-				}
-				var records []handChangeRecord
-				for _, c := range changes {
-					records = append(records, handChangeRecord{timestamp(c.At), c.By, c.Schedule, c.Action, c.Detail})
-				}
-				return printChanges(out, "SCHEDULE", records)
-			})
-		},
-		ValidArgsFunction: completeSchedule,
-	}
-	database.register(cmd.Flags())
-	cmd.Flags().VarP(&count, "count", "n", "how many")
-	return cmd
+			return printChanges(out, "SCHEDULE", records)
+		})
+	})
 }

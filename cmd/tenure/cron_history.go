@@ -22,7 +22,7 @@ func newCronHistory(out *output) *cobra.Command {
 		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Args: oneSchedule,
 		Example: "  tenure cron history backup -n 100",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := atLeastOne("count", count.value); err != nil {
+			if err := checkCount(count.value); err != nil {
 				return err
 			}
 			return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {

@@ -45,7 +45,7 @@ func newCronNext(out *output) *cobra.Command {
 			if len(args) > 0 {
 				return usage("name a schedule or give --expr, not both")
 			}
-			return atLeastOne("count", c.count.value)
+			return checkCount(c.count.value)
 		}
 		for _, name := range []string{"tz", "from"} {
 			if flags.Changed(name) {
@@ -55,7 +55,7 @@ func newCronNext(out *output) *cobra.Command {
 		if err := oneSchedule(cmd, args); err != nil {
 			return err
 		}
-		return atLeastOne("count", c.count.value)
+		return checkCount(c.count.value)
 	}
 	c.database.register(flags)
 	flags.StringVar(&c.expression, "expr", "", "a cron expression, instead of a schedule")

@@ -91,22 +91,23 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	commands := &scheduledCommands{
+	file := configurationOf(cmd.Flags())
+	schedules := &liveSchedules{commands: &scheduledCommands{
 		timing: times, stopTimeout: config.StopTimeout, environment: environment, errors: cmd.ErrOrStderr(), log: config.Logger,
-	}
-	schedules, err := commands.schedules(configurationOf(cmd.Flags()).file.Schedules())
-	if err != nil {
+	}}
+	if err := schedules.set(file.file.Schedules()); err != nil {
 		return err
 	}
-	if len(schedules) == 0 {
+	if len(schedules.current) == 0 {
 		return usage("there is nothing to run: write [[cron]] tables into the file of --%s", configFlag)
 	}
+	as := cronMembership{&c.member, func(string) error { return schedules.set(file.file.Schedules()) }}
 	server, err := c.listen.open(ctx, config.Logger)
 	if err != nil {
 		return err
 	}
 	defer server.close()
-	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
+	err = c.node.with(ctx, config, as, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
 		defer c.member.report(ctx, p, config.Logger)()
 		target, err := c.node.database.target()
@@ -125,12 +126,9 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		for _, schedule := range schedules {
-			if err := scheduler.Add(schedule); err != nil {
-				return err
-			}
+		if err := schedules.attach(scheduler, p.node); err != nil {
+			return err
 		}
-		commands.node = p.node
 		return c.serve(ctx, scheduler, p, server)
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {

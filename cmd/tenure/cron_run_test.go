@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -268,4 +269,50 @@ func TestCronRunRefused(t *testing.T) {
 			t.Errorf("%q: %q", test.args, got.stderr)
 		}
 	}
+}
+
+// TestSchedulesAreReloaded: SIGHUP changes what runs without a new term; a file with
+// a fault changes nothing.
+func TestSchedulesAreReloaded(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	folder := t.TempDir()
+	writes := func(name, schedule string) string {
+		return fmt.Sprintf("name = %q\nschedule = %q\ncommand = \"echo $TENURE_TERM >> %s/%s\"", name, schedule, folder, name)
+	}
+	path := place.schedules(t, writes("old", "0 0 29 2 *"), writes("both", "0 0 29 2 *"))
+	node := cronNode(t, path, "api-1")
+	node.awaitLog("msg=acquired")
+	eventually(t, "the schedules", func() bool { return len(place.schedulesOf(t)) == 2 })
+	reload := func(tables ...string) {
+		t.Helper()
+		text, err := os.ReadFile(place.schedules(t, tables...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rewrite(t, path, string(text))
+		node.signal(syscall.SIGHUP)
+	}
+	reload(writes("both", "@every 1s"), writes("new", "* * * * * *"))
+	node.awaitLog("the configuration was reloaded")
+	terms := map[int]bool{numberIn(t, folder+"/new"): true, numberIn(t, folder+"/both"): true}
+	if !terms[1] || len(terms) != 1 {
+		t.Errorf("terms %v", terms)
+	}
+	statuses := map[string]string{}
+	for _, s := range place.schedulesOf(t) {
+		statuses[s.Schedule] = s.Status
+	}
+	if want := map[string]string{"old": "unled", "both": "active", "new": "active"}; !maps.Equal(statuses, want) {
+		t.Errorf("%v", statuses)
+	}
+	for _, change := range []string{`cron \"old\" is removed`, `cron \"both\" changes`, `cron \"new\" is new`} {
+		node.awaitLog(`msg="a change was applied" change="` + change)
+	}
+	reload(writes("both", "0 0 30 2 *"))
+	node.awaitLog("it never ticks")
+	reload("name = \"new\"\n" + never + "\ncommand = [\"/no/such/program\"]")
+	node.awaitLog("a change could not be applied")
+	n := len(place.history(t, "both"))
+	eventually(t, "further ticks", func() bool { return len(place.history(t, "both")) > n })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -64,6 +65,15 @@ func (f *databaseFlags) requireSessions(what string) error {
 	target, err := f.target()
 	if err == nil && target.Leases() {
 		err = usage("%s needs PostgreSQL without tenure_mode=lease; here are leases", what)
+	}
+	return err
+}
+
+// unknownName says which one may be meant where none has a name; err says so
+// otherwise.
+func unknownName(err error, what, name string, known []string) error {
+	if meant := nearest.Of(name, known); meant != "" {
+		return usage("no %s is called %q; did you mean %q?", what, name, meant)
 	}
 	return err
 }

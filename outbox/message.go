@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -56,5 +55,9 @@ var space = uuid.MustParse("8f3c6a52-0f4e-5d0a-9a53-6b1f0d0c7e11")
 
 // messageID derives the id of a message from the topic and the event's place.
 func messageID(topic string, event processor.Event) uuid.UUID {
-	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%v", topic, event.Cursor))
+	place := append([]byte(topic), 0)
+	place = strconv.AppendUint(place, event.Transaction, 10)
+	place = append(place, ':')
+	place = strconv.AppendInt(place, event.Position, 10)
+	return uuid.NewSHA1(space, place)
 }

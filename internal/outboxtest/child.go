@@ -86,7 +86,7 @@ func live(o order, open Open) error {
 		return err
 	}
 	defer backend.Close()
-	pool, err := pgxpool.New(ctx, o.DSN)
+	pool, err := openPool(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -108,6 +108,18 @@ func live(o order, open Open) error {
 		return err
 	}
 	return node.Close(context.WithoutCancel(ctx))
+}
+
+// poolName is what the server calls the connections of a child's pool.
+func poolName(child string) string { return "pool of " + child }
+
+func openPool(ctx context.Context, o order) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(o.DSN)
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = poolName(o.Name)
+	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func newGroup(node *tenure.Node, database processor.Database, topic outbox.Topic) (*processor.Group, error) {

@@ -14,6 +14,7 @@ import (
 // process is a child, as its parent sees it.
 type process struct {
 	t       *testing.T
+	name    string
 	command *exec.Cmd
 	stdin   io.Closer
 	ended   chan struct{} // closed at the end of its output
@@ -34,7 +35,7 @@ func spawn(t *testing.T, o order, news chan<- *process) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, command: exec.Command(self), ended: make(chan struct{})}
+	p := &process{t: t, name: o.Name, command: exec.Command(self), ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), variable+"="+string(told))
 	p.command.Stderr = os.Stderr
 	stdout, err := p.command.StdoutPipe()

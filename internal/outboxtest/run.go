@@ -34,16 +34,18 @@ type Options struct {
 	Keyed bool
 }
 
-// rounds is how many leaders fall; TENURE_TEST_OUTBOX_ROUNDS sets another number.
+// rounds is how many leaders meet with a fault; TENURE_TEST_OUTBOX_ROUNDS sets
+// another number.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_OUTBOX_ROUNDS")); err == nil {
 		return n
 	}
-	return 2
+	return 3
 }
 
-// Run appends events from several writers while leaders are killed and stopped in
-// the middle of their batches, and checks that everything arrived as promised.
+// Run appends events from several writers while leaders are stopped, killed, and
+// cut off from the database in the middle of their batches, and checks that
+// everything arrived as promised.
 func Run(t *testing.T, options Options) {
 	t.Helper()
 	r := newRunner(t, options)
@@ -59,8 +61,13 @@ func Run(t *testing.T, options Options) {
 	defer stopWriting()
 	interrupted := 0
 	for round := range rounds() {
-		if r.fell(round) {
-			interrupted++
+		switch round % 3 {
+		case 0:
+			r.stop(&interrupted)
+		case 1:
+			r.cut()
+		default:
+			r.kill(&interrupted)
 		}
 	}
 	stopWriting()
@@ -177,25 +184,44 @@ func (r *runner) publishing(from int64) *process {
 	}
 }
 
-// fell interrupts the leader at the beginning of a batch, and returns whether it
-// was before the batch's end, when another has taken over.
-func (r *runner) fell(round int) (within bool) {
+// stop stops the leader at the beginning of a batch until another has taken over,
+// and counts it if that was before the batch's end.
+func (r *runner) stop(interrupted *int) {
 	r.Helper()
 	leader := r.publishing(r.term)
 	fallen := r.term
-	if round%2 == 1 {
-		pause(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
-		leader.kill()
-		within = leader.reported().Kind == "publishing"
-		r.add()
-		r.publishing(fallen + 1)
-		return within
-	}
 	leader.signal(syscall.SIGSTOP)
 	r.publishing(fallen + 1)
-	within = leader.reported() == report{"publishing", fallen}
+	if leader.reported() == (report{"publishing", fallen}) {
+		*interrupted++
+	}
 	leader.signal(syscall.SIGCONT)
-	return within
+}
+
+// kill kills the leader within a batch, puts another candidate in its place, and
+// counts it if the batch had not ended.
+func (r *runner) kill(interrupted *int) {
+	r.Helper()
+	leader := r.publishing(r.term)
+	pause(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+	leader.kill()
+	if leader.reported().Kind == "publishing" {
+		*interrupted++
+	}
+	r.add()
+	r.publishing(r.term + 1)
+}
+
+// cut cuts the leader off from the database for a moment, but for its session, so
+// that its term goes on.
+func (r *runner) cut() {
+	r.Helper()
+	leader := r.publishing(r.term)
+	_, err := r.pool.Exec(r.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", poolName(leader.name))
+	if err != nil {
+		r.Error(err)
+	}
+	r.publishing(r.term)
 }
 
 // log is what was committed, in its order.

@@ -43,6 +43,7 @@ func TestDeath(t *testing.T) {
 	w.add(40, "x")
 	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 40 })
 	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID().UUID())
+	w.settle(a.Member)
 	begun := time.Now()
 	a.kill()
 	w.await("all at the other node", func() bool { return w.has(b) == 40 })

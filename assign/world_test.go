@@ -208,14 +208,35 @@ func (w *world) join(store cluster.Store, name string, config cluster.Config) *c
 // node is a member that can die.
 type node struct {
 	*cluster.Member
-	kill func()
+	kill func() // once others watch it
 }
 
 // worker makes a node that is given jobs.
 func (w *world) worker(name string, capabilities ...string) node {
 	w.Helper()
 	store := &mortal{Backend: w.store()}
-	return node{w.join(store, name, cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}, Capabilities: capabilities}), store.kill}
+	member := w.join(store, name, cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}, Capabilities: capabilities})
+	return node{member, func() {
+		w.Helper()
+		w.settle(member)
+		store.kill()
+	}}
+}
+
+// settle waits until another node waits for the end of this one, as it does some
+// time after it has joined.
+func (w *world) settle(member *cluster.Member) {
+	w.Helper()
+	w.await("somebody who watches "+member.Node().Name(), func() bool {
+		return one[bool](w, `
+			SELECT EXISTS (
+				SELECT
+				FROM {nodes} n
+				JOIN pg_locks held ON held.pid = n.pid AND held.objid = n.incarnation::oid
+				JOIN pg_locks other USING (locktype, database, classid, objid, objsubid)
+				WHERE n.id = $1 AND held.locktype = 'advisory' AND held.objsubid = 2 AND held.granted AND NOT other.granted
+			)`, member.ID().UUID())
+	})
 }
 
 // scheduler makes a node that is given no jobs.

@@ -216,10 +216,14 @@ func (r *runner) kill(interrupted *int) {
 // that its term goes on.
 func (r *runner) cut() {
 	r.Helper()
+	const statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1"
 	leader := r.publishing(r.term)
-	_, err := r.pool.Exec(r.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", poolName(leader.name))
-	if err != nil {
-		r.Error(err)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(lease / 5); time.Now().Before(end); <-tick.C {
+		if _, err := r.pool.Exec(r.Context(), statement, poolName(leader.name)); err != nil {
+			r.Fatal(err)
+		}
 	}
 	r.publishing(r.term)
 }

@@ -173,7 +173,7 @@ func TestReplayDeadLetters(t *testing.T) {
 			if n != 2 {
 				t.Errorf("%d are replayed", n)
 			}
-			w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3}) })
+			w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3}) && len(w.letters("counts")) == 1 })
 			left := w.letters("counts")
 			if len(left) != 1 || left[0].Error != "second" || left[0].Attempts != 3 || left[0].Replay || left[0].ID != letters[0].ID {
 				t.Errorf("the dead letters are %+v", left)

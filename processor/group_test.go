@@ -95,7 +95,8 @@ func (w *world) group(node *tenure.Node, config processor.Config) (stop func()) 
 
 func (w *world) groupIn(database processor.Database, node *tenure.Node, config processor.Config) (stop func()) {
 	w.Helper()
-	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), database, processor.GroupConfig{})
+	// Not a role by its key: that is one for all installations of the database.
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), database, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
 )
@@ -104,6 +105,65 @@ func TestStaleLeader(t *testing.T) {
 	}
 	if term() != before {
 		t.Error("the second has lost the role")
+	}
+}
+
+// A leader that stops in a transaction keeps its rows no longer than its term may
+// be trusted.
+func TestStoppedLeader(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	w.add(10, "")
+	a := w.worker("a")
+	leader := w.join(w.store(), tenure.Config{Name: "leader", Lease: time.Second}, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
+	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
+	config := w.config()
+	config.PollInterval = 20 * time.Millisecond
+	assigner, err := assign.New(leader, pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := sync.OnceFunc(func() { close(pool.goOn) })
+	defer release()
+	w.run(assigner)
+	<-pool.held
+	free := func() int {
+		return one[int](w, `SELECT count(*) FROM (SELECT FROM {schema}.jobs FOR UPDATE SKIP LOCKED) free`)
+	}
+	if n := free(); n > 0 {
+		t.Fatalf("%d rows are not locked: the test proves nothing", n)
+	}
+	w.await("the rows free", func() bool { return free() == 10 })
+	release()
+	w.await("all assigned", func() bool { return w.has(a) == 10 })
+	if n := w.count(`assignment <> 1`); n > 0 {
+		t.Errorf("%d rows were assigned twice", n)
+	}
+}
+
+// A node that is dead is given nothing, although the leader has not been told.
+func TestDeathThatIsNotTold(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	slow := tenure.Config{Name: "a", Lease: time.Minute, CheckInterval: 20 * time.Second}
+	a := node{Member: w.join(&mortal{Backend: w.store()}, slow, cluster.Config{
+		Roles: []cluster.NodeRole{cluster.Worker}, Heartbeat: cluster.HeartbeatConfig{Interval: 20 * time.Second},
+	})}
+	slow.Name = "leader"
+	leader := w.join(w.store(), slow, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
+	w.sees(leader, cluster.Active, a)
+	config := w.config()
+	config.PollInterval = 10 * time.Millisecond
+	w.run(w.assigner(leader, config))
+	w.add(1, "")
+	w.await("a row at the node", func() bool { return w.has(a) == 1 })
+
+	w.exec(`UPDATE {nodes} SET status = 'dead' WHERE id = $1`, a.ID().UUID())
+	w.add(5, "")
+	b := w.worker("b")
+	w.await("all at the other node", func() bool { return w.has(b) == 6 })
+	if n := w.count(`assignment > 1 AND id > 1`); n > 0 {
+		t.Errorf("%d rows were given to a dead node before", n)
 	}
 }
 

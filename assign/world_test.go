@@ -188,9 +188,9 @@ func (m *mortal) kill() {
 	}
 }
 
-func (w *world) join(store cluster.Store, name string, config cluster.Config) *cluster.Member {
+func (w *world) join(store cluster.Store, nodeConfig tenure.Config, config cluster.Config) *cluster.Member {
 	w.Helper()
-	nodeConfig := tenure.Config{Name: name, Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
+	nodeConfig.Logger = slog.New(slog.NewTextHandler(w.Output(), nil))
 	member, err := cluster.Join(w.Context(), store, nodeConfig, config)
 	if err != nil {
 		w.Fatal(err)
@@ -215,7 +215,7 @@ type node struct {
 func (w *world) worker(name string, capabilities ...string) node {
 	w.Helper()
 	store := &mortal{Backend: w.store()}
-	member := w.join(store, name, cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}, Capabilities: capabilities})
+	member := w.join(store, tenure.Config{Name: name}, cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}, Capabilities: capabilities})
 	return node{member, func() {
 		w.Helper()
 		w.settle(member)
@@ -242,7 +242,7 @@ func (w *world) settle(member *cluster.Member) {
 // scheduler makes a node that is given no jobs.
 func (w *world) scheduler(name string) *cluster.Member {
 	w.Helper()
-	return w.join(w.store(), name, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
+	return w.join(w.store(), tenure.Config{Name: name}, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
 }
 
 // assigner makes an assigner.

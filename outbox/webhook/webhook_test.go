@@ -44,7 +44,7 @@ func messages(count int) []outbox.Message {
 }
 
 // serve starts a receiver, and a publisher that sends to it.
-func serve(t *testing.T, config webhook.Config, handler http.HandlerFunc) (*webhook.Publisher, *httptest.Server) {
+func serve(t testing.TB, config webhook.Config, handler http.HandlerFunc) (*webhook.Publisher, *httptest.Server) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

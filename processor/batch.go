@@ -168,11 +168,11 @@ func (l *loop) failed(ctx context.Context, events []Event, failure error) error 
 }
 
 // record has the next attempt wait, or the processor stop. The events are those
-// of the attempt; a single one is known to fail.
+// of the attempt; a single one is known to fail, if an event is to blame.
 func (l *loop) record(ctx context.Context, events []Event, failure error, stop bool) error {
 	var transaction *string
 	var position *int64
-	if len(events) == 1 {
+	if len(events) == 1 && !errors.Is(failure, ErrUnavailable) {
 		text := fmt.Sprint(events[0].Transaction)
 		transaction, position = &text, &events[0].Position
 	}

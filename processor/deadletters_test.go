@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -102,6 +103,23 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	}
 }
 
+// An outage is no event's fault.
+func TestSkipDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", BatchSize: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
+			return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
+		},
+	})
+	w.await("failures", func() bool { return w.show("sent").Errors > 2 })
+	if _, err := w.management().Skip(t.Context(), "sent", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "closed for today") {
+		t.Errorf("skipping returned %v", err)
+	}
+}
+
 // Which event of a batch fails is not known at first.
 func TestSkipBeforeTheEventIsKnown(t *testing.T) {
 	t.Parallel()
@@ -112,7 +130,7 @@ func TestSkipBeforeTheEventIsKnown(t *testing.T) {
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
 	})
 	w.await("the failure", func() bool { return w.show("counts").Errors == 1 })
-	if _, err := w.management().Skip(t.Context(), "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "not known yet") {
+	if _, err := w.management().Skip(t.Context(), "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "one at a time") {
 		t.Errorf("skipping returned %v", err)
 	}
 }

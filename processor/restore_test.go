@@ -186,6 +186,21 @@ func TestRestoreIntoAnotherCluster(t *testing.T) {
 	}
 }
 
+// A log of another cluster is refused by processors that have no cursor yet, too.
+func TestRestoreOfTheLogAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(w.backend.SQL("INSERT INTO {events} (transaction_id, type, data) VALUES ('1000000000000', 'counted', '1'), ('1000000000001', 'counted', '2')"))
+	w.append(3)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 100 * time.Millisecond,
+	})
+	w.awaitRefusal("counts")
+	_, err := w.management().Repair(t.Context(), "counts", "ann")
+	w.must(err)
+	w.await("all", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
+}
+
 // Failover to a replica that lags: what the old primary had done after it is
 // lost from the log and from the cursor alike. A cursor that knows more than the
 // log fails loudly.

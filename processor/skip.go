@@ -12,8 +12,9 @@ import (
 // event.
 //
 // It is refused with an error that matches tenure.ErrInvalidConfig if nothing
-// fails, or if it is not known yet which event of a batch does: the leader then
-// tries them one at a time.
+// fails, if it is not known yet which event of a batch does, since the leader
+// then tries them one at a time, or if no event is to blame; see
+// [ErrUnavailable].
 func (m *Management) Skip(ctx context.Context, name, by string) (Cursor, error) {
 	place, err := m.changeRow(ctx, name, by, "skip", skipEvent, name, by)
 	if err == nil {
@@ -29,7 +30,7 @@ func (m *Management) Skip(ctx context.Context, name, by string) (Cursor, error) 
 	case s.Errors == 0:
 		return Cursor{}, invalid("no event of %s fails: there is nothing to skip", name)
 	default:
-		return Cursor{}, invalid("it is not known yet which event of %s fails: its leader tries those of the batch one at a time; "+
-			"retry the processor, and skip again when the event is shown", name)
+		return Cursor{}, invalid("no event of %s is known to be at fault: either what its handler needs is not available, "+
+			"or its leader still tries the events of a batch one at a time, which retrying hastens; its last error: %s", name, s.LastError)
 	}
 }

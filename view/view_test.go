@@ -164,6 +164,16 @@ func (w *world) await(what string, condition func() bool) {
 	}
 }
 
+// show is how the view is doing.
+func (w *world) show() processor.Status {
+	w.Helper()
+	status, err := w.management.Show(w.Context(), "totals")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return status
+}
+
 func TestProjections(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*world) view.Config{
@@ -185,11 +195,11 @@ func TestProjections(t *testing.T) {
 			if err := w.management.Rebuild(t.Context(), "totals", "ann"); err != nil {
 				t.Fatal(err)
 			}
+			w.await("the rebuild", func() bool { return !w.show().Rebuilding })
 			w.append(6)
 			w.wait("odd 1 3 5, even 2 4 6")
-			status, err := w.management.Show(t.Context(), "totals")
-			if err != nil || status.Processed != 6 {
-				t.Errorf("%d events were handled since the rebuild: %v", status.Processed, err)
+			if n := w.show().Processed; n != 6 {
+				t.Errorf("%d events were handled since the rebuild", n)
 			}
 			if err := w.management.Rewind(t.Context(), "totals", processor.Cursor{}, "ann"); err != nil {
 				t.Fatal(err)
@@ -224,9 +234,8 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		return err
 	}})
 	w.wait("odd 1 3, even 2")
-	status, err := w.management.Show(t.Context(), "totals")
-	if err != nil || !strings.Contains(status.LastError, "at the second call") {
-		t.Errorf("the last error is %q: %v", status.LastError, err)
+	if text := w.show().LastError; !strings.Contains(text, "at the second call") {
+		t.Errorf("the last error is %q", text)
 	}
 }
 

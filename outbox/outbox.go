@@ -9,6 +9,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -88,6 +89,9 @@ func (s sender) send(ctx context.Context, term *tenure.Term, events []processor.
 	}
 	messages := make([]Message, len(events))
 	for i, event := range events {
+		if len(event.Data) == 0 {
+			event.Data = json.RawMessage("null") // to brokers, nothing at all can mean a deletion
+		}
 		messages[i] = Message{ID: messageID(s.topic, event), Topic: s.topic, Role: term.Role().Name(), Term: term.Number(), Event: event}
 	}
 	size := len(messages)

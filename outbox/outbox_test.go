@@ -48,6 +48,19 @@ func TestPublishersAndTheirModes(t *testing.T) {
 	}
 }
 
+// An event without data has null for it, not nothing.
+func TestNoData(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	r := &recorder{name: "queue", mode: outbox.Batch}
+	log := processor.Query("without data", w.backend.SQL(`
+		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
+		FROM {events}`))
+	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})
+	w.await("the event", func() bool { _, text, _ := r.taken(); return text == "null " })
+}
+
 // What was sent is sent again, with the same ids, when somebody wants that.
 func TestRewind(t *testing.T) {
 	t.Parallel()

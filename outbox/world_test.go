@@ -43,8 +43,8 @@ func newWorld(t testing.TB) *world {
 	return &world{TB: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{})}
 }
 
-// run publishes a topic on a node of its own until the test ends, or the returned
-// function is called.
+// run publishes a topic, of the log unless it names another, on a node of its own
+// until the test ends, or the returned function is called.
 func (w *world) run(topic outbox.Topic) (stop func()) {
 	w.Helper()
 	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
@@ -55,7 +55,9 @@ func (w *world) run(topic outbox.Topic) (stop func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	topic.Log = w.store.Log()
+	if topic.Log.Name == "" {
+		topic.Log = w.store.Log()
+	}
 	processors, err := outbox.Processors(topic)
 	if err != nil {
 		w.Fatal(err)

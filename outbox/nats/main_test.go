@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -12,12 +13,14 @@ import (
 
 func TestMain(m *testing.M) { outboxtest.Main(m, open) }
 
-// open opens a publisher for the URL of a server.
+// open opens a publisher for the URL of a server, after "shared " for a stream that
+// others publish to.
 func open(target string) (outbox.Publisher, func(), error) {
-	conn, err := nats.Connect(target)
+	url, shared := strings.CutPrefix(target, "shared ")
+	conn, err := nats.Connect(url)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := outboxnats.New(conn, outboxnats.Config{})
+	p, err := outboxnats.New(conn, outboxnats.Config{SharedStream: shared})
 	return p, conn.Close, err
 }

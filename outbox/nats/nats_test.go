@@ -121,8 +121,13 @@ func messages(term int64, from, to int) []outbox.Message {
 }
 
 func TestFaults(t *testing.T) {
-	w := newWorld(t)
-	outboxtest.Run(t, outboxtest.Options{Target: w.server.ClientURL(), Deliveries: w.stored})
+	for name, prefix := range map[string]string{"own stream": "", "shared stream": "shared "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			outboxtest.Run(t, outboxtest.Options{Target: prefix + w.server.ClientURL(), Deliveries: w.stored})
+		})
+	}
 }
 
 func TestMessagesAreStoredInOrder(t *testing.T) {

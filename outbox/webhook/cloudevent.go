@@ -32,15 +32,11 @@ type Event struct {
 }
 
 func newEvent(source string, m outbox.Message) Event {
-	data := m.Event.Data
-	if len(data) == 0 {
-		data = json.RawMessage("null")
-	}
 	return Event{
 		SpecVersion: "1.0", ID: m.ID.String(), Source: source, Type: m.Event.Type,
 		Time: m.Event.OccurredAt.UTC(), DataContentType: "application/json",
 		Topic: m.Topic, Role: m.Role, Term: strconv.FormatInt(m.Term, 10), Position: m.Event.Cursor.String(),
-		Correlation: textOf(m.Event.Correlation), Causation: textOf(m.Event.Causation), Data: data,
+		Correlation: textOf(m.Event.Correlation), Causation: textOf(m.Event.Causation), Data: m.Event.Data,
 	}
 }
 

@@ -3,10 +3,13 @@ package webhook_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -173,6 +176,35 @@ func TestRedirects(t *testing.T) {
 		n, err := p.Publish(t.Context(), messages(1))
 		if n != test.want || arrived != test.want || test.want == 0 && (!errors.Is(err, processor.ErrUnavailable) || !strings.Contains(err.Error(), "/new")) {
 			t.Errorf("%+v: %d acknowledged, %d arrived, %v", test, n, arrived, err)
+		}
+	}
+}
+
+// A receiver is authenticated by its certificate, and is not left for one that is
+// not.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	t.Cleanup(plain.Close)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, plain.URL, http.StatusTemporaryRedirect)
+		}
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the handshake that fails
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	trusting := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	trusting.RootCAs.AddCert(server.Certificate())
+	for _, test := range []struct {
+		config *tls.Config
+		path   string
+		want   int
+	}{{trusting, "", 1}, {nil, "", 0}, {trusting, "/away", 0}} {
+		p, _ := serve(t, webhook.Config{URL: server.URL + test.path, TLS: test.config, MaxRedirects: 3}, nil)
+		n, err := p.Publish(t.Context(), messages(1))
+		if n != test.want || test.want == 0 && !errors.Is(err, processor.ErrUnavailable) {
+			t.Errorf("%+v: %d acknowledged, %v", test, n, err)
 		}
 	}
 }

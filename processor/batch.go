@@ -24,8 +24,7 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		l.unsaved = unsaved{}
 		return nil
 	}

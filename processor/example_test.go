@@ -87,11 +87,14 @@ func ExampleQuery() {
 			NULL::uuid AS causation_id
 		FROM orders_log`)
 	orders.Table, orders.TransactionColumn, orders.PositionColumn = "public.orders_log", "xid", "id" // for a repair
+	config := processor.Config{Name: "shipping", Log: orders}
+	fmt.Println("-- What", config.Name, "needs:")
 
 	fmt.Println("ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();")
 	fmt.Println("CREATE UNIQUE INDEX ON orders_log (xid, id);")
 	fmt.Print(processor.TriggerSQL(backend, pgx.Identifier{"public", "orders_log"}))
 	// Output:
+	// -- What shipping needs:
 	// ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
 	// CREATE UNIQUE INDEX ON orders_log (xid, id);
 	// CREATE OR REPLACE FUNCTION "public"."tenure_tell_inserts"() RETURNS trigger

@@ -60,6 +60,26 @@ func TestLag(t *testing.T) {
 	}
 }
 
+// Counting is bounded, and goes on while a processor is paused.
+func TestLagOfALongLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond}
+	stop := w.group(w.node("a", tenure.Config{}), config)
+	w.await("the processor", func() bool { return w.show("counts").Led })
+	w.must(w.management().Pause(t.Context(), "counts", "ann"))
+	stop()
+	w.exec(w.backend.SQL("INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
+	w.group(w.node("b", tenure.Config{}), config)
+	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
+	if lag := w.lag("counts"); lag.Behind != 10_000 || !lag.More || lag.Waiting <= 0 {
+		t.Errorf("the lag is %+v", lag)
+	}
+	if got := w.numbers(); len(got) != 0 {
+		t.Errorf("handled %d while paused", len(got))
+	}
+}
+
 // At rest, a leader writes nothing.
 func TestLagAtRest(t *testing.T) {
 	t.Parallel()

@@ -34,10 +34,11 @@ BEGIN
 END $$;
 CREATE TRIGGER note_given AFTER UPDATE ON {schema}.jobs
 	FOR EACH ROW WHEN (NEW.state = 'assigned') EXECUTE FUNCTION {schema}.note_given();
-CREATE TABLE {schema}.replayed (job bigint NOT NULL, attempts integer NOT NULL);
+CREATE TABLE {schema}.replayed (job bigint NOT NULL, attempts integer NOT NULL, term bigint NOT NULL);
 CREATE FUNCTION {schema}.note_replayed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO {schema}.replayed (job, attempts) VALUES (OLD.id, OLD.attempts);
+	INSERT INTO {schema}.replayed (job, attempts, term)
+	SELECT OLD.id, OLD.attempts, t.term FROM {terms} t WHERE t.role = 'scheduler';
 	RETURN NULL;
 END $$;
 CREATE TRIGGER note_replayed AFTER UPDATE ON {schema}.jobs
@@ -50,7 +51,7 @@ END $$;
 CREATE TRIGGER note_status AFTER INSERT OR UPDATE OF status ON {nodes}
 	FOR EACH ROW EXECUTE FUNCTION {schema}.note_status();`
 
-// Rows are worked off while the nodes that lead and work are killed and stopped:
+// Rows are worked off while nodes that lead and work are killed and stopped:
 // none is lost, and none is finished but by the node that has it. Those that fail
 // too often are replayed by a schedule, whoever leads it.
 func TestFaults(t *testing.T) {
@@ -74,62 +75,52 @@ func TestFaults(t *testing.T) {
 		name := fmt.Sprintf("node %d", i)
 		nodes[name] = w.start(name)
 	}
-	const leaders = `
-		SELECT coalesce(max(n.name), '')
-		FROM {leaders} l JOIN {nodes} n ON n.id = l.node_id
-		WHERE l.role = 'assigner' AND l.lease_until > clock_timestamp()`
-	leader := func() string {
+	leader := func(role string) string {
 		var name string
-		w.await("a leader", func() bool {
-			name = one[string](w, leaders)
+		w.await("a leader of "+role, func() bool {
+			name = one[string](w, `
+				SELECT coalesce(max(n.name), '')
+				FROM {leaders} l JOIN {nodes} n ON n.id = l.node_id
+				WHERE l.role = $1 AND l.lease_until > clock_timestamp()`, role)
 			return name != ""
 		})
 		return name
 	}
 	finished := func() int { return one[int](w, `SELECT count(*) FROM {schema}.finished`) }
-	var killed, stopped int
-	for added := 0; added < rows; {
-		leader()
+	for added, fault := 0, 0; added < rows; fault++ {
+		leader("assigner")
 		n := min(rowsPerFault, rows-added)
 		w.add(n, "")
 		added += n
 		enough := finished() + rand.IntN(n/4+1)
 		w.await("work in the middle", func() bool { return finished() >= enough })
-		victim := leader()
-		if rand.IntN(3) == 0 { // somebody else, who works only
-			for victim = range nodes {
-				break
-			}
-		}
-		process := nodes[victim]
-		if killed <= stopped {
-			kill(process)
+		victim := leader([]string{"assigner", "assigner", "scheduler", "scheduler"}[fault%4])
+		if fault%2 == 0 {
+			kill(nodes[victim])
 			nodes[victim] = w.start(victim)
-			killed++
 			continue
 		}
-		if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := nodes[victim].Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		stopped++
 		// It wakes up when its rows were taken from it, and others begin them.
 		w.await("its rows taken", func() bool {
 			return one[bool](w, `
 				SELECT n.status = 'dead' AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.node_id = n.id)
 				FROM {nodes} n WHERE n.name = $1 ORDER BY n.started_at DESC LIMIT 1`, victim)
 		})
-		if err := process.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := nodes[victim].Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.await("all done", func() bool { return finished() == rows && w.count(`state <> 'done'`) == 0 })
-	replayed := one[int](w, `SELECT count(*) FROM {schema}.replayed`)
-	t.Logf("killed %d, stopped %d; %d terms, %d assignments of %d rows, %d replayed", killed, stopped,
-		one[int](w, `SELECT count(DISTINCT term) FROM {schema}.given`), one[int](w, `SELECT count(*) FROM {schema}.given`), rows, replayed)
-	if replayed == 0 {
-		t.Error("no dead row was replayed")
+	replays := one[int](w, `SELECT count(DISTINCT term) FROM {schema}.replayed`)
+	t.Logf("%d assignments of %d rows in %d terms, %d rows replayed in %d terms of the schedule",
+		one[int](w, `SELECT count(*) FROM {schema}.given`), rows, one[int](w, `SELECT count(DISTINCT term) FROM {schema}.given`),
+		one[int](w, `SELECT count(*) FROM {schema}.replayed`), replays)
+	if replays < 2 {
+		t.Error("no dead row was replayed after another node had taken the schedule over")
 	}
-
 	for what, count := range map[string]string{
 		"rows finished by a node that did not have them": `
 			SELECT count(*)

@@ -65,3 +65,50 @@ func TestPromotionWithoutNotifications(t *testing.T) {
 		t.Errorf("%s led at last", s.NodeName)
 	}
 }
+
+// What a leader that is lost has left open, wherever it was, does not hold up the
+// next one.
+func TestTransactionsOfForerunnersAreEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var mark int64
+	work := processor.Config{Name: "counts", Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+		if mark == 0 {
+			err := tx.QueryRow(ctx, `
+				SELECT (classid::bigint << 32) | objid::bigint
+				FROM pg_locks
+				WHERE locktype = 'advisory' AND mode = 'ShareLock' AND pid = pg_backend_pid()`).Scan(&mark)
+			if err != nil {
+				return err
+			}
+		}
+		return w.fill(ctx, tx, batch)
+	}}
+	w.append(1)
+	stop := w.group(w.node("first", tenure.Config{}), work)
+	w.await("the first event", func() bool { return len(w.numbers()) == 1 })
+	stop()
+
+	left, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = left.Rollback(t.Context()) }() // it was ended
+	_, err = left.Exec(t.Context(), "SELECT pg_advisory_xact_lock_shared($1)", mark)
+	if err == nil {
+		_, err = left.Exec(t.Context(), "UPDATE "+pgx.Identifier{w.schema, "tenure_processors"}.Sanitize()+" SET processed = 7")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.append(2)
+	begun := time.Now()
+	w.group(w.node("second", tenure.Config{}), work)
+	w.await("the second event", func() bool { return len(w.numbers()) == 2 })
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := w.show("counts").Processed; n != 2 {
+		t.Errorf("%d events were counted", n)
+	}
+}

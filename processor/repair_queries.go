@@ -121,7 +121,8 @@ SET transaction_id = (transaction_id::text::bigint - $2::bigint)::text::xid8
 WHERE processor = ANY ($1::text[]) AND transaction_id >= $2::bigint::text::xid8`
 
 	// A cursor goes to the end of what was handled without a gap. A cursor from
-	// another cluster says nothing of events that were appended in this one.
+	// another cluster says nothing of events that were appended in this one, unless
+	// it stands at one of them: pg_upgrade has made this cluster of that one.
 	moveCursors = `
 UPDATE {processors} p
 SET cursor_transaction = coalesce(moved.transaction, 0)::text::xid8,
@@ -144,7 +145,12 @@ FROM (
             m.cursor_transaction::text::bigint AS transaction,
             m.cursor_position AS position,
             m.cursor_transaction::text::bigint >= $4::bigint AS ahead,
-            m.system_identifier = control.system_identifier AND m.cursor_transaction::text::bigint < $4::bigint AS trusted
+            m.system_identifier = control.system_identifier AND m.cursor_transaction::text::bigint < $4::bigint
+                OR EXISTS (
+                    SELECT
+                    FROM tenure_repair r
+                    WHERE r.later AND (r.was, r.position) = (m.cursor_transaction::text::bigint, m.cursor_position)
+                ) AS trusted
         FROM {processors} m, pg_control_system() control
         WHERE m.name = ANY ($1::text[])
     ) cursors

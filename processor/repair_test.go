@@ -55,6 +55,18 @@ func (w *world) left(name, table string) []int64 {
 	return positions
 }
 
+// handle moves the cursor of a processor behind its next events.
+func (w *world) handle(name, table string, events int) {
+	w.Helper()
+	cursor := w.show(name).Cursor
+	w.exec(w.backend.SQL(`
+		UPDATE {processors} p SET cursor_transaction = next.xid, cursor_position = next.id
+		FROM (
+			SELECT xid, id FROM `+table+` WHERE (xid, id) > ($2::text::xid8, $3) ORDER BY xid, id OFFSET greatest($4::bigint - 1, 0) LIMIT least(1, $4::bigint)
+		) next
+		WHERE p.name = $1`), name, fmt.Sprint(cursor.Transaction), cursor.Position, events)
+}
+
 // newTable makes a log of one's own, as small as can be.
 func (w *world) newTable(name string) (quoted string) {
 	w.Helper()
@@ -253,6 +265,20 @@ func TestRepairOfAnyLog(t *testing.T) {
 		w.repair(name)
 		if left := w.left(name, table); !slices.Equal(left, want) {
 			t.Fatalf("log %d, %v, of which %d were handled: left are %v; want %v", i, ordered, handled, left, want)
+		}
+
+		// Work goes on, and later the cluster is upgraded with pg_upgrade.
+		for range random.IntN(4) {
+			position++
+			w.exec("INSERT INTO "+table+" (id) VALUES ($1)", position)
+			want = append(want, position)
+		}
+		more := random.IntN(len(want) + 1)
+		w.handle(name, table, more)
+		w.exec(w.backend.SQL("UPDATE {processors} SET system_identifier = 43 WHERE name = $1"), name)
+		w.repair(name)
+		if left := w.left(name, table); !slices.Equal(left, want[more:]) {
+			t.Fatalf("log %d, %v, after an upgrade, when %d of %v were handled: left are %v", i, ordered, more, want, left)
 		}
 	}
 }

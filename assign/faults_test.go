@@ -94,7 +94,11 @@ func TestFaults(t *testing.T) {
 		added += n
 		enough := finished() + rand.IntN(n/4+1)
 		w.await("work in the middle", func() bool { return finished() >= enough })
-		victim := leader([]string{"assigner", "assigner", "scheduler", "scheduler"}[fault%4])
+		role := []string{"assigner", "assigner", "scheduler", "scheduler"}[fault%4]
+		if role == "scheduler" {
+			w.await("a replay", func() bool { return one[int](w, `SELECT count(*) FROM {schema}.replayed`) > 0 })
+		}
+		victim := leader(role)
 		if fault%2 == 0 {
 			kill(nodes[victim])
 			nodes[victim] = w.start(victim)

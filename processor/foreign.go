@@ -25,14 +25,18 @@ SELECT
 FROM {processors} p, pg_control_system() control
 WHERE p.name = $1`
 
-// checkAhead looks for events of transactions that this cluster has yet to see.
+// checkAhead looks whether the last event is of a transaction that this cluster
+// has yet to see. It reads that event alone: looking for any such event could
+// mean all of the log.
 const checkAhead = `
-SELECT EXISTS (
-    SELECT
+SELECT last.transaction_id >= pg_snapshot_xmax(pg_current_snapshot())
+FROM (
+    SELECT log.transaction_id
     FROM (%[1]s) log
     WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
-        AND log.transaction_id >= pg_snapshot_xmax(pg_current_snapshot())
-)`
+    ORDER BY log.transaction_id DESC, log.position DESC
+    LIMIT 1
+) last`
 
 // checkLog refuses a cursor, or a log, that means nothing in this database
 // cluster. That is shown in the processor's row.

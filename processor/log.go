@@ -107,13 +107,14 @@ WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
 ORDER BY log.transaction_id, log.position
 LIMIT $%[4]d`
 
-	// Whether anything was committed after a cursor, also above the horizon.
+	// Whether anything was committed after a cursor, also above the horizon: the
+	// last row was. Looking for any such row could mean all of the log.
 	readMore = `
-SELECT EXISTS (
-    SELECT
-    FROM (%[1]s) log
-    WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
-)`
+SELECT true
+FROM (%[1]s) log
+WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
+ORDER BY log.transaction_id DESC, log.position DESC
+LIMIT 1`
 )
 
 // stride is how many rows one statement looks at, to find those that are

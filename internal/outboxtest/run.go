@@ -46,7 +46,7 @@ func rounds() int {
 // Run appends events from several writers while leaders are stopped, killed, and
 // cut off from the database in the middle of their batches, and checks that
 // everything arrived as promised.
-func Run(t *testing.T, options Options) {
+func Run(t *testing.T, options Options) Result {
 	t.Helper()
 	r := newRunner(t, options)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,6 +88,7 @@ func Run(t *testing.T, options Options) {
 	if interrupted == 0 {
 		t.Error("no leader was interrupted in the middle of a batch")
 	}
+	return result
 }
 
 // runner is a run of [Run].

@@ -1,14 +1,14 @@
 // Package nats publishes the messages of an outbox to a stream of NATS JetStream,
 // in order and without gaps, many at a time.
 //
-// Three things make that so. Every message names the one before it as that which
-// must be the last in the stream, so that the server takes none after one that it
-// refused. The id for the server's own detection of duplicates is that of the
-// message with its term: it drops what an attempt within a term sends again, and
-// never drops what the next leader sends because a stale one sent it before. And
-// together they keep a stale leader out: as soon as the next leader has published
-// anything, what the stale one still sends follows nothing in the stream, and is
-// refused.
+// Three things make that so. Every message says what must be the last in the
+// stream: the one before it, or at the beginning what was there before. So the
+// server takes none after one that it refused. The id for the server's own
+// detection of duplicates is that of the message with its term: it drops what an
+// attempt within a term sends again, and never drops what the next leader sends
+// because a stale one sent it before. And together they keep a stale leader out:
+// as soon as the next leader has published anything, what the stale one still
+// sends follows nothing in the stream, and is refused.
 //
 // So a stream holds a message twice only around a change of term; consumers know
 // it by the header [outbox.HeaderID].
@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,7 +149,11 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	if messages[0].Term != p.term {
 		p.term, p.last = messages[0].Term, ""
 	}
-	futures, failure := p.send(ctx, messages)
+	var futures []jetstream.PubAckFuture
+	position, failure := p.position(ctx, messages[0])
+	if failure == nil {
+		futures, failure = p.send(ctx, messages, position)
+	}
 	acknowledged := 0
 	for _, future := range futures {
 		if err := p.wait(ctx, future); err != nil {
@@ -164,8 +169,33 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	return acknowledged, nil
 }
 
-// send sends messages until one cannot be.
-func (p *Publisher) send(ctx context.Context, messages []outbox.Message) ([]jetstream.PubAckFuture, error) {
+// position returns what must be the stream's last message when the first message
+// arrives.
+func (p *Publisher) position(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case p.config.SharedStream:
+		return nil, nil
+	case p.last != "":
+		return []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(p.last)}, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, p.config.Timeout)
+	defer cancel()
+	subject := p.config.Subject(first)
+	name, err := p.stream.StreamNameBySubject(limited, subject)
+	if err != nil {
+		return nil, blame(fmt.Errorf("looking for the stream that listens to %s: %w", subject, err))
+	}
+	stream, err := p.stream.Stream(limited, name)
+	if err != nil {
+		return nil, blame(fmt.Errorf("looking at the stream %s: %w", name, err))
+	}
+	return []jetstream.PublishOpt{jetstream.WithExpectLastSequence(stream.CachedInfo().State.LastSeq)}, nil
+}
+
+// send sends messages behind a position until one cannot be sent.
+func (p *Publisher) send(ctx context.Context, messages []outbox.Message, position []jetstream.PublishOpt) ([]jetstream.PubAckFuture, error) {
 	futures := make([]jetstream.PubAckFuture, 0, len(messages))
 	for _, m := range messages {
 		if ctx.Err() != nil {
@@ -173,15 +203,15 @@ func (p *Publisher) send(ctx context.Context, messages []outbox.Message) ([]jets
 		}
 		id := fmt.Sprintf("%v/%d", m.ID, m.Term)
 		// The client's own attempts would let later messages overtake.
-		options := []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0)}
-		if p.last != "" && !p.config.SharedStream {
-			options = append(options, jetstream.WithExpectLastMsgID(p.last))
-		}
+		options := slices.Concat(position, []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0)})
 		future, err := p.stream.PublishMsgAsync(&nats.Msg{Subject: p.config.Subject(m), Header: header(m), Data: m.Event.Data}, options...)
 		if err != nil {
 			return futures, blame(err)
 		}
-		futures, p.last = append(futures, future), id
+		futures = append(futures, future)
+		if !p.config.SharedStream {
+			p.last, position = id, []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(id)}
+		}
 	}
 	return futures, nil
 }
@@ -211,9 +241,11 @@ func (p *Publisher) wait(ctx context.Context, future jetstream.PubAckFuture) err
 // SharedStream.
 var ErrForeignWriter = errors.New("others publish to the stream, or have deleted from it")
 
-// wrongLastID is the server's code for a message that does not follow the one it
-// names.
-const wrongLastID jetstream.ErrorCode = 10070
+// The server's codes for a message that does not follow what it names.
+const (
+	wrongLastID       jetstream.ErrorCode = 10070
+	wrongLastSequence jetstream.ErrorCode = 10071
+)
 
 // blame says what an error means for the outbox. But for messages that are too
 // large, none is the message's fault.
@@ -222,7 +254,7 @@ func blame(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject):
 		return fmt.Errorf("%w: %w", processor.ErrPoison, err)
-	case errors.As(err, &answer) && answer.ErrorCode == wrongLastID:
+	case errors.As(err, &answer) && (answer.ErrorCode == wrongLastID || answer.ErrorCode == wrongLastSequence):
 		return fmt.Errorf("%w: %w: %w", processor.ErrUnavailable, ErrForeignWriter, err)
 	default:
 		return fmt.Errorf("%w: %w", processor.ErrUnavailable, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ type world struct {
 	conn   *nats.Conn
 	stream jetstream.Stream
 	js     jetstream.JetStream
+
+	known []outboxtest.Delivery
+	read  uint64 // the sequence up to which the stream was read
 }
 
 func newWorld(t testing.TB) *world {
@@ -68,8 +72,8 @@ func (w *world) publisher(config outboxnats.Config) *outboxnats.Publisher {
 	return p
 }
 
-// stored is what the stream holds.
-func (w *world) stored() (all []outboxtest.Delivery) {
+// stored is what the stream holds of outboxes. What was read once is kept.
+func (w *world) stored() []outboxtest.Delivery {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -77,8 +81,9 @@ func (w *world) stored() (all []outboxtest.Delivery) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for sequence := max(1, info.State.FirstSeq); sequence <= info.State.LastSeq; sequence++ {
-		message, err := w.stream.GetMsg(ctx, sequence)
+	for w.read < info.State.LastSeq {
+		w.read++
+		message, err := w.stream.GetMsg(ctx, w.read)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -89,9 +94,9 @@ func (w *world) stored() (all []outboxtest.Delivery) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		all = append(all, d)
+		w.known = append(w.known, d)
 	}
-	return all
+	return slices.Clone(w.known)
 }
 
 // expect compares the stream with positions, each as "term:position".
@@ -125,7 +130,10 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			outboxtest.Run(t, outboxtest.Options{Target: prefix + w.server.ClientURL(), Deliveries: w.stored})
+			result := outboxtest.Run(t, outboxtest.Options{Target: prefix + w.server.ClientURL(), Deliveries: w.stored})
+			if prefix == "" && result.Stale > 0 {
+				t.Errorf("the stream has taken %d messages of stale leaders", result.Stale)
+			}
 		})
 	}
 }
@@ -190,6 +198,27 @@ func TestStaleLeader(t *testing.T) {
 		t.Errorf("the stale leader was not refused: %v", err)
 	}
 	w.expect("1:1 1:2 1:3 2:3 2:4")
+}
+
+// A stale leader is refused also if it was stopped before the first message of its
+// term.
+func TestStaleLeaderAtItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := w.publisher(outboxnats.Config{})
+	calls := 0
+	stale := w.publisher(outboxnats.Config{Subject: func(outbox.Message) string {
+		if calls++; calls == 2 { // it has looked at the stream and is about to send
+			if n, err := next.Publish(t.Context(), messages(2, 1, 2)); n != 2 || err != nil {
+				t.Errorf("%d acknowledged, %v", n, err)
+			}
+		}
+		return "orders.x"
+	}})
+	if n, err := stale.Publish(t.Context(), messages(1, 1, 3)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
+		t.Errorf("%d acknowledged, %v", n, err)
+	}
+	w.expect("2:1 2:2")
 }
 
 // Nothing is stored behind a message that was refused.

@@ -59,6 +59,7 @@ var withoutKey = map[string]string{
 	"yes":             "as dry-run",
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",
+	"work":            "as user",
 	"for":             "of the demonstration, which takes no configuration",
 	"kill-every":      "as for",
 	"sqlite":          "as for",

@@ -34,7 +34,7 @@ func withSchedules(ctx context.Context, database *databaseFlags, fn func(*cron.M
 	if errors.As(err, &unknown) {
 		return unknownName(err, "schedule", unknown.Name, unknown.Known)
 	}
-	return err
+	return database.explain(err)
 }
 
 // oneSchedule demands one argument: a schedule.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -10,13 +11,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // schedules writes a configuration file with the place's database and [[cron]]
 // tables, each given as its lines.
 func (p place) schedules(t *testing.T, tables ...string) (path string) {
 	t.Helper()
-	lines := []string{"[database]", `dsn = "` + p.server.DSN() + `"`, `schema = "` + p.schema + `"`}
+	lines := []string{"[database]", `dsn = "` + p.server.DSN() + `"`, `schema = "` + p.schema + `"`,
+		"[run] # is for another command", `grace = "1h"`, `roles = ["other"]`}
 	for _, table := range tables {
 		lines = append(lines, "[[cron]]", table)
 	}
@@ -157,11 +161,21 @@ func numberIn(t *testing.T, path string) (number int) {
 	return number
 }
 
-// TestLeaderKilledWithinACommand: what the leader's commands have started is dead
-// before the next leader begins, which repeats what is to run at least once and
+// TestLeaderKilledWithinACommand: what the commands of a leader have started that is
+// killed, or stopped, is dead before the next leader begins, which repeats what is to run at least once and
 // abandons what is to run at most once.
 func TestLeaderKilledWithinACommand(t *testing.T) {
 	t.Parallel()
+	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			testLeaderSignalledWithinACommand(t, signal)
+		})
+	}
+}
+
+func testLeaderSignalledWithinACommand(t *testing.T, signal syscall.Signal) {
+	t.Helper()
 	place := newPlace(t)
 	folder := t.TempDir()
 	// A command that stays takes a lock that one at a time can have, with a child
@@ -174,15 +188,15 @@ func TestLeaderKilledWithinACommand(t *testing.T) {
 		`name = "once"`+"\n"+never+"\n"+stay("once"),
 		`name = "again"`+"\n"+never+"\npolicy = \"at-least-once\"\n"+stay("again"),
 	)
-	leader := cronNode(t, path, "first")
+	leader := cronNode(t, path, "first", "--lease", "5s")
 	leader.awaitLog("msg=acquired")
 	eventually(t, "the schedules", func() bool { return len(place.schedulesOf(t)) == 2 })
-	successor := cronNode(t, path, "second")
+	successor := cronNode(t, path, "second", "--lease", "5s")
 	once, again := place.trigger(t, "once"), place.trigger(t, "again")
 	for _, name := range []string{"once", "again"} {
 		eventually(t, name, func() bool { text, _ := os.ReadFile(filepath.Join(folder, name)); return string(text) == "1 first\n" })
 	}
-	leader.signal(syscall.SIGKILL)
+	leader.signal(signal)
 	successor.awaitLog("msg=acquired")
 	if r := place.awaitRun(t, "once", once); r.State != "abandoned" || r.Attempt != 1 {
 		t.Errorf("%+v", r)
@@ -241,6 +255,52 @@ func TestCommandsWhenTheNodeLeaves(t *testing.T) {
 	cronNode(t, path, "second").awaitLog("msg=acquired")
 	if r := place.awaitRun(t, "long", long); r.State != "succeeded" || r.Attempt != 2 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestPrivilegesOfSchedules: a user with the privileges that are printed can run
+// commands on schedules; who lacks one is told how to get it.
+func TestPrivilegesOfSchedules(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	user := "u_" + place.schema
+	run := func(sql string) {
+		t.Helper()
+		if _, err := place.server.Conn(t).Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%v in\n%s", err, sql)
+		}
+	}
+	run("CREATE ROLE " + user + " LOGIN")
+	t.Cleanup(func() {
+		_, _ = place.server.Conn(t).Exec(context.Background(), "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
+	})
+	asUser := []string{"--dsn", place.server.DSNFor(user, "postgres")}
+	grants := func(flags ...string) {
+		t.Helper()
+		run(invoke(t, append([]string{"migrate", "grants", "--user", user, "--schema", place.schema}, flags...)...).want(t, exitDone).stdout)
+	}
+	grants()
+	for _, args := range [][]string{{"cron", "list"}, {"processor", "list"}} {
+		got := invoke(t, slices.Concat(args, asUser, []string{"--schema", place.schema})...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, "tenure migrate grants --work") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%q: %q", args, got.stderr)
+		}
+	}
+	grants("--work")
+	path := place.schedules(t, `name = "a"`+"\n"+never+"\n"+`command = "true"`)
+	node := cronNode(t, path, "api-1", asUser...)
+	node.awaitLog("msg=acquired")
+	eventually(t, "the schedule", func() bool { return len(place.schedulesOf(t)) == 1 })
+	if r := place.awaitRun(t, "a", place.trigger(t, "a")); r.State != "succeeded" {
+		t.Errorf("%+v", r)
+	}
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if got := invoke(t, "migrate", "grants", "--user", user, "--work", "--application").want(t, exitUsage); !strings.Contains(got.stderr, "give one of them") {
+		t.Errorf("%q", got.stderr)
 	}
 }
 

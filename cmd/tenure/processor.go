@@ -32,7 +32,7 @@ func withProcessors(ctx context.Context, database *databaseFlags, fn func(*proce
 	if errors.As(err, &unknown) {
 		return unknownName(err, "processor", unknown.Name, unknown.Known)
 	}
-	return err
+	return database.explain(err)
 }
 
 // oneProcessor demands one argument: a processor.

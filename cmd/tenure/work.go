@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
@@ -11,10 +13,6 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/postgres"
 )
-
-// workVersion is the first version of the schema that has the tables of
-// schedules and processors.
-const workVersion = 3
 
 // workDatabase is what commands on leader-only work need of a database.
 type workDatabase struct {
@@ -42,21 +40,29 @@ func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := opened.SchemaVersion(ctx)
-	if err == nil && version < workVersion {
-		err = fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate",
-			tenure.ErrSchema, f.schema, f.prefix)
-	}
-	if err != nil {
-		opened.Close()
-		return nil, err
-	}
 	pool, err := target.Pool(ctx, "status")
 	if err != nil {
 		opened.Close()
 		return nil, err
 	}
 	return &workDatabase{opened, pool}, nil
+}
+
+// explain says of an error of the database what to do about it, if the user must
+// do something.
+func (f *databaseFlags) explain(err error) error {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.Code {
+	case "42P01", "3F000": // undefined_table, invalid_schema_name
+		return fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
+			tenure.ErrSchema, f.schema, f.prefix, err)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", tenure.ErrPrivilege, err)
+	}
+	return err
 }
 
 // requireSessions refuses a database on which leaders hold leases, for something

@@ -73,21 +73,38 @@ SET {state} = CASE WHEN t.{state} = $3::{state:type} AND t.{attempts} >= $7 THEN
 FROM lost
 WHERE t.{id} = lost.{id}`
 
-	// The first pending rows of each capability, locked, in the order in which
-	// they are to be given out.
+	// The first pending rows that nodes have places for, locked, in the order in
+	// which they are to be given out. How many of each capability are among them
+	// is found without locks; rows that somebody has locked are passed over.
 	choosePending = `
+WITH first AS MATERIALIZED (
+    SELECT chosen.{capability} AS capability
+    FROM unnest($2::text[], $3::bigint[]) AS served(capability, places)
+    CROSS JOIN LATERAL (
+        SELECT {chosen_columns}
+        FROM {table} t
+        WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability
+        ORDER BY {order}
+        LIMIT served.places
+    ) AS chosen
+    ORDER BY {chosen_order}
+    LIMIT $4
+), wanted AS MATERIALIZED (
+    SELECT capability, count(*) AS places
+    FROM first
+    GROUP BY capability
+)
 SELECT chosen.{id}::text, chosen.{capability}::text, chosen.{attempts}::bigint
-FROM unnest($2::text[], $3::bigint[]) AS served(capability, places)
+FROM wanted
 CROSS JOIN LATERAL (
     SELECT {chosen_columns}
     FROM {table} t
-    WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability
+    WHERE t.{state} = $1::{state:type} AND t.{capability} = wanted.capability
     ORDER BY {order}
-    LIMIT served.places
+    LIMIT wanted.places
     FOR UPDATE OF t SKIP LOCKED
 ) AS chosen
-ORDER BY {chosen_order}
-LIMIT $4`
+ORDER BY {chosen_order}`
 
 	// A row without a node is dead.
 	assignRows = `

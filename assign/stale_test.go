@@ -141,6 +141,32 @@ func TestStoppedLeader(t *testing.T) {
 	}
 }
 
+// Of many rows that wait, no more are locked than a transaction gives out.
+func TestFewRowsAreLocked(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	for _, capability := range []string{"", "x", "y"} {
+		w.add(10, capability)
+	}
+	w.worker("a", "x", "y")
+	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
+	config := w.config()
+	config.BatchSize = 10
+	assigner, err := assign.New(w.scheduler("leader"), pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := sync.OnceFunc(func() { close(pool.goOn) })
+	defer release()
+	w.run(assigner)
+	<-pool.held
+	if n := one[int](w, `SELECT count(*) FROM (SELECT FROM {schema}.jobs FOR UPDATE SKIP LOCKED) free`); n != 20 {
+		t.Errorf("%d of 30 rows are free while 10 are given out", n)
+	}
+	release()
+	w.await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
+}
+
 // A node that is dead is given nothing, although the leader has not been told.
 func TestDeathThatIsNotTold(t *testing.T) {
 	t.Parallel()

@@ -232,7 +232,7 @@ func TestCommandsWhenTheNodeLeaves(t *testing.T) {
 		`name = "short"`+"\n"+never+"\n"+`command = "echo > `+folder+`/short; until [ -e `+folder+`/end ]; do sleep 0.01; done"`,
 		`name = "long"`+"\n"+never+"\n"+`policy = "at-least-once"`+"\n"+`command = "echo > `+folder+`/long; [ $TENURE_ATTEMPT = 2 ] || sleep 100"`,
 	)
-	node := cronNode(t, path, "first", "--stop-timeout", "2s", "--grace", "200ms")
+	node := cronNode(t, path, "first", "--stop-timeout", "3s", "--grace", "200ms")
 	node.awaitLog("msg=acquired")
 	eventually(t, "the schedules", func() bool { return len(place.schedulesOf(t)) == 2 })
 	short, long := place.trigger(t, "short"), place.trigger(t, "long")

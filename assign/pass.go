@@ -243,7 +243,7 @@ func (p *pass) served(places *placement) (capabilities []string, limits []int64)
 			all[capability] = true
 		}
 	}
-	for _, capability := range slices.Sorted(maps.Keys(all)) {
+	for _, capability := range sortedKeys(all) {
 		if free := places.free(capability); free > 0 {
 			capabilities = append(capabilities, capability)
 			limits = append(limits, int64(min(free, p.config.BatchSize)))
@@ -267,7 +267,9 @@ func (p *pass) hint(ctx context.Context, given assignment) {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := p.database.Exec(ctx, tell, slices.Collect(maps.Keys(channels))); err != nil && ctx.Err() == nil {
+	if _, err := p.database.Exec(ctx, tell, sortedKeys(channels)); err != nil && ctx.Err() == nil {
 		p.log.Warn("telling nodes of their rows failed; they will look by themselves", "error", err)
 	}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,5 +1,28 @@
 package assign
 
+// What the catalog says of the user's table.
+const readColumns = `
+SELECT
+    a.attname::text,
+    format_type(a.atttypid, NULL),
+    type.typtype::text,
+    a.attnotnull,
+    has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+    has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
+    EXISTS (
+        SELECT
+        FROM pg_index i
+        WHERE i.indrelid = a.attrelid
+            AND i.indisunique
+            AND i.indisvalid
+            AND i.indpred IS NULL
+            AND i.indnkeyatts = 1
+            AND i.indkey[0] = a.attnum
+    )
+FROM pg_attribute a
+JOIN pg_type type ON type.oid = a.atttypid
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
+
 // The statements on the user's table. They are planned anew with their values
 // each time, so that partial indexes serve them.
 const (

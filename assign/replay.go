@@ -2,13 +2,9 @@ package assign
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Replay makes dead rows pending again, with no attempts counted, and returns how
@@ -41,7 +37,7 @@ func Replay(ctx context.Context, database Querier, config Config, limit int, ids
 	if err == nil {
 		replayed, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 	}
-	if badText(err) {
+	if inClass(err, classBadValue) {
 		return 0, invalid("one of the ids %q is none of %s: %v", ids, config.Table.Sanitize(), err)
 	}
 	if err != nil {
@@ -49,12 +45,3 @@ func Replay(ctx context.Context, database Querier, config Config, limit int, ids
 	}
 	return replayed, nil
 }
-
-// badText reports whether a text is no value of the type that it should have
-// (the class 22 of SQLSTATEs).
-func badText(err error) bool {
-	var failure *pgconn.PgError
-	return errors.As(err, &failure) && failure.Code[:2] == "22"
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

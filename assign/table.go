@@ -2,11 +2,13 @@ package assign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
@@ -33,45 +35,25 @@ type column struct {
 	unique             bool // by itself
 }
 
-const readColumns = `
-SELECT
-    a.attname::text,
-    format_type(a.atttypid, NULL),
-    type.typtype::text,
-    a.attnotnull,
-    has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
-    has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
-    EXISTS (
-        SELECT
-        FROM pg_index i
-        WHERE i.indrelid = a.attrelid
-            AND i.indisunique
-            AND i.indisvalid
-            AND i.indpred IS NULL
-            AND i.indnkeyatts = 1
-            AND i.indkey[0] = a.attnum
-    )
-FROM pg_attribute a
-JOIN pg_type type ON type.oid = a.atttypid
-WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
-
 // readTable reads what the database has. The error matches
 // tenure.ErrInvalidConfig if that cannot be used, and tenure.ErrPrivilege if the
 // user may not use it.
 func readTable(ctx context.Context, database Querier, config Config) (table, error) {
 	name := config.Table.Sanitize()
+	var columns []column
 	rows, err := database.Query(ctx, readColumns, name)
-	if err != nil {
-		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
+	if err == nil {
+		columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
+			err = row.Scan(&c.name, &c.typed, &c.kind, &c.notNull, &c.readable, &c.writable, &c.unique)
+			return c, err
+		})
 	}
-	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
-		err = row.Scan(&c.name, &c.typed, &c.kind, &c.notNull, &c.readable, &c.writable, &c.unique)
-		return c, err
-	})
-	if err != nil {
+	switch {
+	case inClass(err, codeInsufficientPrivilege):
+		return table{}, fmt.Errorf("%w: the database user may not look for %s; see assign.Grants: %w", tenure.ErrPrivilege, name, err)
+	case err != nil:
 		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
-	}
-	if len(columns) == 0 {
+	case len(columns) == 0:
 		return table{}, invalid("there is no table %s, or it has no columns", name)
 	}
 	byName := map[string]column{}
@@ -82,6 +64,19 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 		return table{}, err
 	}
 	return config.table(byName), nil
+}
+
+// The SQLSTATEs that are told apart: a code, or a class by its first characters.
+const (
+	codeInsufficientPrivilege = "42501"
+	classBadValue             = "22"
+)
+
+// inClass reports whether an error is one of the database's with a code that
+// begins so.
+func inClass(err error, code string) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && strings.HasPrefix(failure.Code, code)
 }
 
 // checkColumns compares the columns with what is needed.

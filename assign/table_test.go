@@ -142,10 +142,16 @@ func TestPrivileges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`GRANT USAGE ON SCHEMA {schema} TO "` + user + `"`) // else the table cannot be found
-	if err := assigner.Run(t.Context()); !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), "assign.Grants") {
-		t.Errorf("without privileges: got %v", err)
+	for _, grant := range []string{`GRANT USAGE ON SCHEMA {schema} TO`, `GRANT SELECT ON {schema}.jobs TO`} {
+		if err := assigner.Run(t.Context()); !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), "assign.Grants") {
+			t.Errorf("before %s: got %v", grant, err)
+		}
+		w.exec(grant + ` "` + user + `"`)
 	}
+	if err := assigner.Run(t.Context()); !errors.Is(err, tenure.ErrPrivilege) {
+		t.Errorf("without the right to write: got %v", err)
+	}
+	w.exec(`REVOKE SELECT ON {schema}.jobs FROM "` + user + `"`)
 	grants, err := assign.Grants(w.backend, w.config(), user)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func refused(err error) bool {
 		return false
 	}
 	switch answer.Code[:2] {
-	case "08", "53", "57", "58", "XX": // connection, resources, an operator, the system, a fault of the server
+	case "08", "53", "55", "57", "58", "XX": // connection, resources, locks, an operator, the system, a fault of the server
 		return false
 	}
 	return true

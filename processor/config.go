@@ -36,9 +36,10 @@ type Config struct {
 	// Handle handles a batch within a transaction, in which the processor also
 	// moves its cursor and, last, checks its term: what it does through the
 	// transaction happens exactly once. Its context ends with the term. It must
-	// not end the transaction. A statement that takes longer than a term may be
-	// trusted without a heartbeat, nine tenths of the node's lease by default, is
-	// ended by the server: nothing of a leader that is lost may last longer.
+	// not end the transaction. If a statement, or a pause between two of them,
+	// takes longer than a term may be trusted without a heartbeat, nine tenths of
+	// the node's lease by default, the server ends it: nothing that a lost leader
+	// has begun may last longer.
 	Handle func(ctx context.Context, tx pgx.Tx, batch []Event) error
 	// Publish handles a batch outside of any transaction and returns how many
 	// events, from the first on, were taken. The others are tried again, so each

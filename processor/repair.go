@@ -103,7 +103,10 @@ func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	var p plan
-	err = tx.QueryRow(ctx, planRepair).Scan(&p.next, &p.keep, &p.base, &p.missing)
+	if _, err := tx.Exec(ctx, analyzeEvents); err != nil {
+		return err
+	}
+	err = tx.QueryRow(ctx, planRepair, repairShift).Scan(&p.next, &p.keep, &p.base, &p.missing, &p.shift)
 	if err != nil {
 		return err
 	}
@@ -119,6 +122,7 @@ type plan struct {
 	keep    bool  // the ids are fit for use as they are
 	base    int64 // otherwise, the number of an event's run is added to this
 	missing int64 // so many more ids must have been given out first
+	shift   int64 // ids are set off by this while events pass each other
 }
 
 // lock finds the table of the log and keeps writers out.
@@ -188,23 +192,19 @@ func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error)
 func (r *repair) renumber(ctx context.Context, tx pgx.Tx, p plan) error {
 	backend := r.management.backend
 	if !p.keep {
-		var shift int64
-		if err := tx.QueryRow(ctx, findCollision, p.base, collisionShift).Scan(&shift); err != nil {
-			return err
-		}
-		events, err := tx.Exec(ctx, r.sql(renumberEvents), p.base, shift)
+		events, err := tx.Exec(ctx, r.sql(renumberEvents), p.base, p.shift)
 		if err != nil {
 			return err
 		}
 		r.done.Events = events.RowsAffected()
-		if _, err := tx.Exec(ctx, backend.SQL(renumberDeadLetters), r.on, p.base, shift); err != nil {
+		if _, err := tx.Exec(ctx, backend.SQL(renumberDeadLetters), r.on, p.base, p.shift); err != nil {
 			return err
 		}
-		if shift > 0 {
-			if _, err := tx.Exec(ctx, r.sql(shiftEvents), shift); err != nil {
+		if p.shift > 0 {
+			if _, err := tx.Exec(ctx, r.sql(shiftEvents), p.shift); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, backend.SQL(shiftDeadLetters), r.on, shift); err != nil {
+			if _, err := tx.Exec(ctx, backend.SQL(shiftDeadLetters), r.on, p.shift); err != nil {
 				return err
 			}
 		}

@@ -60,6 +60,8 @@ WITH counter AS (
 SELECT was, position, later, number, count(*) FILTER (WHERE begins) OVER (ORDER BY number) AS run
 FROM compared`
 
+	analyzeEvents = `ANALYZE tenure_repair`
+
 	// Ids that are fit for use as they are have all been given out, and events
 	// that came later have the higher ones. New ids must be of transactions that
 	// have ended, and 3 is the first one of a cluster.
@@ -68,14 +70,17 @@ SELECT
     next,
     coalesce(last_was < horizon AND NOT mixed, true),
     horizon - 1 - runs,
-    greatest(CASE WHEN coalesce(last_was < horizon AND NOT mixed, true) THEN 0 ELSE runs + 4 - horizon END, 0)
+    greatest(CASE WHEN coalesce(last_was < horizon AND NOT mixed, true) THEN 0 ELSE runs + 4 - horizon END, 0),
+    CASE WHEN positions < events THEN $1::bigint ELSE 0 END
 FROM (
     SELECT
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
         pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
         max(was) AS last_was,
         coalesce(max(was) FILTER (WHERE NOT later) >= min(was) FILTER (WHERE later), false) AS mixed,
-        coalesce(max(run), 0) AS runs
+        coalesce(max(run), 0) AS runs,
+        count(*) AS events,
+        count(DISTINCT position) AS positions
     FROM tenure_repair
 ) seen`
 
@@ -89,16 +94,9 @@ BEGIN
 END
 $consume$`
 
-	// An event must not pass through the place of another one. That happens only
-	// where positions are not unique: a shift out of the way, then, and back.
-	collisionShift = int64(1) << 62
-
-	findCollision = `
-SELECT CASE WHEN EXISTS (
-    SELECT
-    FROM tenure_repair a
-    JOIN tenure_repair b ON b.was = $1::bigint + a.run AND b.position = a.position AND b.number <> a.number
-) THEN $2::bigint ELSE 0 END`
+	// An event must not pass through the place of another one. That can happen only
+	// where positions repeat: a shift out of the way, then, and back.
+	repairShift = int64(1) << 62
 
 	renumberEvents = `
 UPDATE %[1]s log

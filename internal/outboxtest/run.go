@@ -254,11 +254,12 @@ func (r *runner) log() []Entry {
 	return log
 }
 
-// awaitAll waits until every event has arrived.
+// awaitAll waits until every event has arrived, for as long as more and more do.
 func (r *runner) awaitAll(log []Entry) {
 	r.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	most := 0
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
 		arrived := map[processor.Cursor]bool{}
 		for _, d := range r.options.Deliveries() {
@@ -266,6 +267,9 @@ func (r *runner) awaitAll(log []Entry) {
 		}
 		if !slices.ContainsFunc(log, func(entry Entry) bool { return !arrived[entry.Position] }) {
 			return
+		}
+		if len(arrived) > most {
+			most, deadline = len(arrived), time.Now().Add(patience)
 		}
 	}
 	r.Error("some events have not arrived")

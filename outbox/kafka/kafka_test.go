@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/outboxtest"
-	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/outbox/kafka"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -115,21 +113,6 @@ func (w *world) deliveries() (all []outboxtest.Delivery) {
 	return all
 }
 
-// messages are those from one position to another, of two customers.
-func messages(from, to int) []outbox.Message {
-	var all []outbox.Message
-	for i := from; i <= to; i++ {
-		all = append(all, outbox.Message{
-			ID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i)), Topic: "orders", Role: "outbox", Term: 3,
-			Event: processor.Event{
-				Cursor: processor.Cursor{Transaction: 7, Position: int64(i)}, Type: "placed",
-				Tags: []string{fmt.Sprint("customer=", i%2)}, Data: json.RawMessage(fmt.Sprint(i)), OccurredAt: time.Unix(1_763_700_000, 0),
-			},
-		})
-	}
-	return all
-}
-
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	outboxtest.Run(t, outboxtest.Options{Target: w.broker, Deliveries: w.deliveries, Keyed: true})
@@ -140,7 +123,7 @@ func TestRecords(t *testing.T) {
 	for tag, keys := range map[string][2]string{"customer": {"0", "1"}, "region": {"orders", "orders"}, "": {"orders", "orders"}} {
 		w := newWorld(t)
 		p := w.publisher(kafka.Config{KeyTag: tag})
-		if n, err := p.Publish(t.Context(), messages(1, 50)); n != 50 || err != nil {
+		if n, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 50)); n != 50 || err != nil {
 			t.Fatalf("%d acknowledged, %v", n, err)
 		}
 		partitions := map[string]int32{}
@@ -159,7 +142,7 @@ func TestRecords(t *testing.T) {
 			if _, err := fmt.Sscan(number, &i); err != nil {
 				t.Fatal(err)
 			}
-			want := messages(i, i)[0]
+			want := outboxtest.Messages(3, i, i)[0]
 			if string(record.Key) != keys[i%2] || !record.Timestamp.Equal(want.Event.OccurredAt) {
 				t.Errorf("%d is stored as %+v", i, record)
 			}
@@ -176,7 +159,7 @@ func TestRecords(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	all := messages(1, 4)
+	all := outboxtest.Messages(3, 1, 4)
 	all[2].Event.Data = json.RawMessage(`"` + strings.Repeat("x", 4000) + `"`)
 	n, err := w.publisher(kafka.Config{MaxRecord: 4000}).Publish(t.Context(), all)
 	if n != 2 || !errors.Is(err, processor.ErrPoison) {
@@ -193,11 +176,11 @@ func TestRefusals(t *testing.T) {
 	} {
 		w := newWorld(t)
 		refuse(w.cluster, code.Code)
-		n, err := w.publisher(kafka.Config{}).Publish(t.Context(), messages(1, 3))
+		n, err := w.publisher(kafka.Config{}).Publish(t.Context(), outboxtest.Messages(3, 1, 3))
 		if n != 0 || !errors.Is(err, want) || !errors.Is(err, code) {
 			t.Errorf("%v: %d acknowledged, %v", code, n, err)
 		}
-		if n, err := w.publisher(kafka.Config{}).Publish(t.Context(), messages(1, 3)); n != 3 || err != nil {
+		if n, err := w.publisher(kafka.Config{}).Publish(t.Context(), outboxtest.Messages(3, 1, 3)); n != 3 || err != nil {
 			t.Errorf("after %v: %d acknowledged, %v", code, n, err)
 		}
 	}
@@ -234,7 +217,7 @@ func TestSilentBroker(t *testing.T) {
 	})
 	p := w.publisher(kafka.Config{Timeout: 200 * time.Millisecond})
 	begun := time.Now()
-	n, err := p.Publish(t.Context(), messages(1, 3))
+	n, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 3))
 	if n != 0 || !errors.Is(err, processor.ErrUnavailable) || time.Since(begun) > 5*time.Second {
 		t.Errorf("%d acknowledged after %v, %v", n, time.Since(begun), err)
 	}

@@ -235,11 +235,12 @@ func (p *Publisher) wait(ctx context.Context, future jetstream.PubAckFuture) err
 	}
 }
 
-// ErrForeignWriter means that the stream's last message is not this publisher's:
+// ErrForeignWriter means that the stream's last message is not what it must be:
 // another one publishes to the stream, or messages were deleted. What was
-// published is in order; the next attempt goes on behind it. If it comes back, set
-// SharedStream.
-var ErrForeignWriter = errors.New("others publish to the stream, or have deleted from it")
+// published is in order, and the next attempt goes on behind it. It can come once
+// at the beginning of a term, when the last leader was still at work; if it comes
+// back, set SharedStream.
+var ErrForeignWriter = errors.New("others publish to the stream, and SharedStream is not set, or they have deleted from it")
 
 // The server's codes for a message that does not follow what it names.
 const (

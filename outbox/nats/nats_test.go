@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -111,20 +110,6 @@ func (w *world) expect(want string) {
 	}
 }
 
-// messages are those from one position to another, under a term.
-func messages(term int64, from, to int) []outbox.Message {
-	var all []outbox.Message
-	for i := from; i <= to; i++ {
-		all = append(all, outbox.Message{
-			ID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i)), Topic: "orders", Role: "outbox", Term: term,
-			Event: processor.Event{
-				Cursor: processor.Cursor{Transaction: 7, Position: int64(i)}, Type: "order placed", Data: json.RawMessage(fmt.Sprint(i)),
-			},
-		})
-	}
-	return all
-}
-
 func TestFaults(t *testing.T) {
 	for name, prefix := range map[string]string{"own stream": "", "shared stream": "shared "} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +129,7 @@ func TestMessagesAreStoredInOrder(t *testing.T) {
 		w := newWorld(t)
 		p := w.publisher(outboxnats.Config{SharedStream: shared})
 		for from := 1; from < 6; from += 3 {
-			if n, err := p.Publish(t.Context(), messages(1, from, from+2)); n != 3 || err != nil {
+			if n, err := p.Publish(t.Context(), outboxtest.Messages(1, from, from+2)); n != 3 || err != nil {
 				t.Fatalf("%d acknowledged, %v", n, err)
 			}
 		}
@@ -153,7 +138,7 @@ func TestMessagesAreStoredInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := messages(1, 2, 2)[0]
+		want := outboxtest.Messages(1, 2, 2)[0]
 		if got.Subject != "orders.order_placed" || string(got.Data) != "2" || got.Header.Get(outbox.HeaderID) != want.ID.String() ||
 			got.Header.Get(outbox.HeaderRole) != "outbox" || got.Header.Get(nats.MsgIdHdr) != want.ID.String()+"/1" {
 			t.Errorf("stored as %+v", got)
@@ -167,7 +152,7 @@ func TestSentAgain(t *testing.T) {
 	w := newWorld(t)
 	for _, to := range []int{3, 5, 5} {
 		p := w.publisher(outboxnats.Config{}) // knows nothing of the others
-		if n, err := p.Publish(t.Context(), messages(1, 1, to)); n != to || err != nil {
+		if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 1, to)); n != to || err != nil {
 			t.Fatalf("%d acknowledged, %v", n, err)
 		}
 	}
@@ -188,13 +173,13 @@ func TestStaleLeader(t *testing.T) {
 		}
 		return err
 	}
-	if err := publish(stale, messages(1, 1, 3), 3); err != nil {
+	if err := publish(stale, outboxtest.Messages(1, 1, 3), 3); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish(next, messages(2, 3, 4), 2); err != nil {
+	if err := publish(next, outboxtest.Messages(2, 3, 4), 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish(stale, messages(1, 4, 6), 0); !errors.Is(err, outboxnats.ErrForeignWriter) || !errors.Is(err, processor.ErrUnavailable) {
+	if err := publish(stale, outboxtest.Messages(1, 4, 6), 0); !errors.Is(err, outboxnats.ErrForeignWriter) || !errors.Is(err, processor.ErrUnavailable) {
 		t.Errorf("the stale leader was not refused: %v", err)
 	}
 	w.expect("1:1 1:2 1:3 2:3 2:4")
@@ -209,13 +194,13 @@ func TestStaleLeaderAtItsBeginning(t *testing.T) {
 	calls := 0
 	stale := w.publisher(outboxnats.Config{Subject: func(outbox.Message) string {
 		if calls++; calls == 2 { // it has looked at the stream and is about to send
-			if n, err := next.Publish(t.Context(), messages(2, 1, 2)); n != 2 || err != nil {
+			if n, err := next.Publish(t.Context(), outboxtest.Messages(2, 1, 2)); n != 2 || err != nil {
 				t.Errorf("%d acknowledged, %v", n, err)
 			}
 		}
 		return "orders.x"
 	}})
-	if n, err := stale.Publish(t.Context(), messages(1, 1, 3)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
+	if n, err := stale.Publish(t.Context(), outboxtest.Messages(1, 1, 3)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
 		t.Errorf("%d acknowledged, %v", n, err)
 	}
 	w.expect("2:1 2:2")
@@ -226,7 +211,7 @@ func TestNothingOvertakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{})
-	if _, err := p.Publish(t.Context(), messages(1, 1, 2)); err != nil {
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(1, 1, 2)); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := w.publisher(outboxnats.Config{Timeout: time.Second, Subject: func(m outbox.Message) string {
@@ -235,15 +220,15 @@ func TestNothingOvertakes(t *testing.T) {
 		}
 		return "orders.x"
 	}})
-	n, err := elsewhere.Publish(t.Context(), messages(1, 3, 6))
+	n, err := elsewhere.Publish(t.Context(), outboxtest.Messages(1, 3, 6))
 	if n != 1 || !errors.Is(err, processor.ErrUnavailable) {
 		t.Errorf("%d acknowledged, %v", n, err)
 	}
 	w.expect("1:1 1:2 1:3")
-	if n, err := p.Publish(t.Context(), messages(1, 4, 6)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
+	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
 		t.Errorf("behind another writer: %d acknowledged, %v", n, err)
 	}
-	if n, err := p.Publish(t.Context(), messages(1, 4, 6)); n != 3 || err != nil {
+	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 3 || err != nil {
 		t.Errorf("the next attempt: %d acknowledged, %v", n, err)
 	}
 	w.expect("1:1 1:2 1:3 1:4 1:5 1:6")
@@ -257,7 +242,7 @@ func TestOtherWriters(t *testing.T) {
 		if _, err := w.js.Publish(t.Context(), "orders.foreign", nil); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := p.Publish(t.Context(), messages(1, i, i)); n != 1 || err != nil {
+		if n, err := p.Publish(t.Context(), outboxtest.Messages(1, i, i)); n != 1 || err != nil {
 			t.Fatalf("%d acknowledged, %v", n, err)
 		}
 	}
@@ -267,7 +252,7 @@ func TestOtherWriters(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	all := messages(1, 1, 3)
+	all := outboxtest.Messages(1, 1, 3)
 	all[1].Event.Data = json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)
 	n, err := w.publisher(outboxnats.Config{}).Publish(t.Context(), all)
 	if n != 1 || !errors.Is(err, processor.ErrPoison) {
@@ -302,7 +287,7 @@ func TestEndOfContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the term has ended")
 	cancel(cause)
-	if n, err := w.publisher(outboxnats.Config{}).Publish(ctx, messages(1, 1, 3)); n != 0 || !errors.Is(err, cause) {
+	if n, err := w.publisher(outboxnats.Config{}).Publish(ctx, outboxtest.Messages(1, 1, 3)); n != 0 || !errors.Is(err, cause) {
 		t.Errorf("%d acknowledged, %v", n, err)
 	}
 	w.expect("")
@@ -312,7 +297,7 @@ func TestSubjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{})
-	odd := messages(1, 1, 3)
+	odd := outboxtest.Messages(1, 1, 3)
 	odd[0].Event.Type, odd[1].Event.Type, odd[2].Event.Type = "a b*c>", "order.placed", ".x..y."
 	if n, err := p.Publish(t.Context(), odd); n != 3 || err != nil {
 		t.Fatalf("%d acknowledged, %v", n, err)
@@ -330,7 +315,7 @@ func BenchmarkPublish(b *testing.B) {
 	const batch = 100
 	sent := 0
 	for b.Loop() {
-		if n, err := p.Publish(b.Context(), messages(1, sent+1, sent+batch)); n != batch || err != nil {
+		if n, err := p.Publish(b.Context(), outboxtest.Messages(1, sent+1, sent+batch)); n != batch || err != nil {
 			b.Fatal(n, err)
 		}
 		sent += batch

@@ -2,7 +2,6 @@ package watermill_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/outboxtest"
@@ -71,20 +68,6 @@ func (r *recorder) Publish(topic string, messages ...*message.Message) error {
 
 func (*recorder) Close() error { return nil }
 
-func messages(count int) []outbox.Message {
-	all := make([]outbox.Message, count)
-	for i := range all {
-		all[i] = outbox.Message{
-			ID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i)), Topic: "orders", Role: "outbox", Term: 3,
-			Event: processor.Event{
-				Cursor: processor.Cursor{Transaction: 7, Position: int64(i)}, Type: "placed",
-				Data: json.RawMessage(fmt.Sprint(i)), OccurredAt: time.Unix(1_763_700_000, 0), Causation: uuid.NewSHA1(uuid.Nil, nil),
-			},
-		}
-	}
-	return all
-}
-
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	split := func(m outbox.Message) string { return fmt.Sprint("part", m.Event.Position/2) }
@@ -108,7 +91,7 @@ func TestPublish(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken, err := p.Publish(t.Context(), messages(3))
+		taken, err := p.Publish(t.Context(), outboxtest.Messages(3, 0, 2))
 		failed := errors.Is(err, errRefused) && errors.Is(err, processor.ErrUnavailable)
 		if taken != test.taken || !slices.Equal(r.calls, test.calls) || failed != (test.refuse != "") {
 			t.Errorf("%s: %d taken, %q, %v", name, taken, r.calls, err)
@@ -123,10 +106,10 @@ func TestMessagesCarryTheirHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Publish(t.Context(), messages(1)); err != nil {
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 1)); err != nil {
 		t.Fatal(err)
 	}
-	m := messages(1)[0]
+	m := outboxtest.Messages(3, 1, 1)[0]
 	if r.last.UUID != m.ID.String() || len(r.last.Metadata) != len(m.Headers()) {
 		t.Errorf("published %s with %v", r.last.UUID, r.last.Metadata)
 	}
@@ -146,7 +129,7 @@ func TestNothingIsPublishedAfterTheTerm(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(tenure.ErrTermEnded)
-	if taken, err := p.Publish(ctx, messages(3)); taken != 0 || !errors.Is(err, tenure.ErrTermEnded) || len(r.calls) > 0 {
+	if taken, err := p.Publish(ctx, outboxtest.Messages(3, 0, 2)); taken != 0 || !errors.Is(err, tenure.ErrTermEnded) || len(r.calls) > 0 {
 		t.Errorf("%d taken, %v, %q", taken, err, r.calls)
 	}
 }
@@ -162,7 +145,7 @@ func TestPoisonIsPassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Publish(t.Context(), messages(1)); !errors.Is(err, processor.ErrPoison) || errors.Is(err, processor.ErrUnavailable) {
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 1)); !errors.Is(err, processor.ErrPoison) || errors.Is(err, processor.ErrUnavailable) {
 		t.Error(err)
 	}
 }

@@ -19,23 +19,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/outboxtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/outbox/webhook"
 	"github.com/exactly-one/tenure/processor"
 )
 
+// message is one whose type is not easily sent in a header.
 func message(number int) outbox.Message {
-	return outbox.Message{
-		ID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, number)), Topic: "orders", Role: "outbox", Term: 1_763_700_000_000,
-		Event: processor.Event{
-			Cursor: processor.Cursor{Transaction: 7, Position: int64(number)}, Type: "order placed: 100%\u00a0\"é\"",
-			Data: json.RawMessage(fmt.Sprintf(`{"number":%d}`, number)), OccurredAt: time.Unix(1_763_700_000, 5).UTC(),
-			Correlation: uuid.NewSHA1(uuid.Nil, []byte("correlation")),
-		},
-	}
+	m := outboxtest.Messages(1_763_700_000_000, number, number)[0]
+	m.Event.Type = "order placed: 100%\u00a0\"é\""
+	return m
 }
 
 func messages(count int) []outbox.Message {

@@ -34,7 +34,9 @@ type Config struct {
 	// MaxAttempts is how many times a row may be begun; a pending row that was
 	// begun as often becomes dead. Default 10.
 	MaxAttempts int
-	// BatchSize is the most rows that one transaction assigns. Default 1000.
+	// BatchSize is the most rows that one transaction assigns, up to 10,000; it
+	// must be done with them while a term can be trusted without a heartbeat.
+	// Default 1000.
 	BatchSize int
 	// PollInterval is the time between two looks at the table while no news
 	// comes. Default 1 s.
@@ -125,7 +127,7 @@ func (c Config) columns() []string {
 
 // validate checks a configuration that has its defaults.
 func (c Config) validate() error {
-	const mostRows, mostAttempts = 100_000, 1_000_000
+	const mostRows, mostAttempts = 10_000, 1_000_000
 	states := []string{c.States.Pending, c.States.Assigned, c.States.Running, c.States.Dead}
 	switch {
 	case len(c.Table) < 1 || len(c.Table) > 2 || slices.Contains(c.Table, ""):

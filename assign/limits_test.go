@@ -202,7 +202,7 @@ func TestConfigurationsRefused(t *testing.T) {
 		"no attempts":            func(c *assign.Config) { c.MaxAttempts = -1 },
 		"too many attempts":      func(c *assign.Config) { c.MaxAttempts = 1_000_001 },
 		"no batch":               func(c *assign.Config) { c.BatchSize = -1 },
-		"too large a batch":      func(c *assign.Config) { c.BatchSize = 100_001 },
+		"too large a batch":      func(c *assign.Config) { c.BatchSize = 10_001 },
 		"a busy poll":            func(c *assign.Config) { c.PollInterval = time.Microsecond },
 	} {
 		config := w.config()

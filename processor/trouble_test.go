@@ -153,25 +153,33 @@ func TestAttemptsOfSeveralTerms(t *testing.T) {
 	}
 }
 
-// faulty is a database whose commits can be answered by an error although they
-// have happened.
+// faulty is a database in which every third commit is answered by an error, in
+// turns one that has happened and one that has not.
 type faulty struct {
 	*pgxpool.Pool
-	answers func() error
+	commits atomic.Int64
 }
 
 type faultyTx struct {
 	pgx.Tx
-	answers func() error
+	database *faulty
 }
 
 func (f *faulty) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
 	tx, err := f.Pool.BeginTx(ctx, options)
-	return &faultyTx{tx, f.answers}, err
+	return &faultyTx{tx, f}, err
 }
 
+var errLost = errors.New("the connection was lost")
+
 func (f *faultyTx) Commit(ctx context.Context) error {
-	return errors.Join(f.Tx.Commit(ctx), f.answers())
+	switch f.database.commits.Add(1) % 6 {
+	case 3:
+		return errors.Join(f.Tx.Commit(ctx), errLost)
+	case 0:
+		return errors.Join(f.Tx.Rollback(ctx), errLost)
+	}
+	return f.Tx.Commit(ctx)
 }
 
 // After a commit of which nobody knows whether it happened, no event is handled
@@ -179,14 +187,7 @@ func (f *faultyTx) Commit(ctx context.Context) error {
 func TestUnknownCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var commits atomic.Int64
-	database := &faulty{w.pool, func() error {
-		if commits.Add(1)%3 == 0 {
-			return errors.New("the connection was lost")
-		}
-		return nil
-	}}
-	w.groupIn(database, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, BatchSize: 2, PollInterval: time.Millisecond,
 	})
 	const events = 30
@@ -206,16 +207,9 @@ func TestUnknownCommits(t *testing.T) {
 func TestPublishedOnceInATerm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var commits atomic.Int64
-	database := &faulty{w.pool, func() error {
-		if commits.Add(1)%3 == 0 {
-			return errors.New("the connection was lost")
-		}
-		return nil
-	}}
 	var mu sync.Mutex
 	var published []string
-	w.groupIn(database, w.node("a", tenure.Config{}), processor.Config{
+	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
 		Name: "sends", BatchSize: 3, PollInterval: time.Millisecond, ProgressInterval: time.Millisecond,
 		Retry: tenure.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {

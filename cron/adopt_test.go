@@ -78,6 +78,15 @@ func TestReplace(t *testing.T) {
 	close(release)
 	w.await("the next run", func() bool { return w.states("long")[cron.Succeeded] >= 2 })
 
+	// One changes where it is, and ticks by what it says now.
+	replace(schedule("long", "@every 1s"), schedule("changes", never))
+	w.await("the schedule", func() bool { return loaded("changes") })
+	replace(schedule("long", "@every 1s"), schedule("changes", "* * * * * *"))
+	w.await("a tick", func() bool { return w.states("changes")[cron.Succeeded] > 0 })
+	if got := one[string](w, `SELECT expression FROM {schedules} WHERE name = 'changes'`); got != "* * * * * *" {
+		t.Errorf("the row says %q", got)
+	}
+
 	for reason, schedules := range map[string][]cron.Schedule{
 		"two schedules are called": {schedule("a", never), schedule("a", never)},
 		"never ticks":              {schedule("a", "0 0 30 2 *")},

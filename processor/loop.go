@@ -103,10 +103,11 @@ func (l *loop) run(ctx context.Context) {
 			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
 		case suspended:
 			l.known = false
-			l.wait(ctx, max(next.pause, idle.next(l.config.PollInterval, l.config.MaxPollInterval)), l.wake.changed, nil)
+			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, nil)
 		case delayed:
 			l.known = false
-			l.wait(ctx, next.pause, l.wake.changed, nil)
+			// Somebody may end the pause, and news of that can be lost.
+			l.wait(ctx, min(next.pause, l.config.MaxPollInterval), l.wake.changed, nil)
 		}
 	}
 	if ctx.Err() == nil {
@@ -190,7 +191,7 @@ func (l *loop) step(term, ctx context.Context) (rest, error) {
 	case l.state.rebuild && l.state.pause <= 0:
 		return rest{}, l.rebuild(ctx)
 	case l.state.status != Active:
-		return rest{suspended, l.state.pause}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
+		return rest{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
 	case l.state.pause > 0 && !l.state.replay:
 		return rest{delayed, l.state.pause}, l.measure(ctx)
 	}

@@ -5,7 +5,7 @@ import "time"
 // rest is what a loop does after a step.
 type rest struct {
 	why   reason
-	pause time.Duration // for as long as that, if it is set
+	pause time.Duration // until the next attempt, if one failed
 }
 
 // reason says why a loop has nothing to do for now.

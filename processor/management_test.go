@@ -116,9 +116,13 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 		},
 	})
 	<-entered
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := w.management().Pause(ctx, "counts", "ann"); !errors.Is(err, context.DeadlineExceeded) {
+	paused := make(chan error, 1)
+	go func() { paused <- w.management().Pause(ctx, "counts", "ann") }()
+	w.await("the pause to be asked for", func() bool { return w.show("counts").Status == processor.Paused })
+	cancel()
+	if err := <-paused; !errors.Is(err, context.Canceled) {
 		t.Errorf("the pause returned %v", err)
 	}
 	close(release)

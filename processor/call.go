@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// patience is how long a handler may take to return after its context has ended
-// before that is reported, again and again.
-const patience = time.Second
+// A handler that does not return after its context has ended is reported after
+// the first time, then after double that, and so on up to the second.
+const (
+	patience     = time.Second
+	mostPatience = time.Minute
+)
 
 // panicError is what a panic of a handler becomes.
 type panicError struct{ reason any }
@@ -24,17 +26,18 @@ func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: 
 func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err error) {
 	limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout)
 	defer cancel()
-	returned, watched := make(chan struct{}), make(chan struct{})
+	running, returned := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
 	unwatch := context.AfterFunc(limited, func() {
 		defer close(watched)
-		watch(limited, returned, l.log)
+		l.watch(running, context.Cause(limited))
 	})
 	defer func() {
 		if reason := recover(); reason != nil {
 			l.log.Error("the handler panicked", "panic", reason, "stack", string(debug.Stack()))
 			err = &panicError{reason}
 		}
-		close(returned)
+		returned()
 		if !unwatch() {
 			<-watched
 		}
@@ -42,19 +45,25 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 	return fn(limited)
 }
 
-// watch reports a handler that goes on although its context has ended: the
-// processor, and the end of the term, wait for it.
-func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
+// watch reports a handler that goes on although its context has ended, as long
+// as it is running: the processor, and the end of the term, wait for it. The
+// goroutine of the loop is in the handler meanwhile.
+func (l *loop) watch(running context.Context, cause error) {
 	ended := time.Now()
-	for pause := patience; ; pause *= 2 {
-		timer := time.NewTimer(pause)
-		select {
-		case <-returned:
-			timer.Stop()
+	for pause := patience; ; pause = min(2*pause, mostPatience) {
+		sleep(running, pause)
+		if running.Err() != nil {
 			return
-		case <-timer.C:
-			log.Error("the handler ignores the end of its context", "cause", context.Cause(ctx), "since", time.Since(ended))
 		}
+		since := time.Since(ended).Round(time.Second)
+		l.log.Error("the handler ignores the end of its context", "cause", cause, "since", since)
+		limited, cancel := context.WithTimeout(running, l.window())
+		text := fmt.Sprintf("the handler has ignored the end of its context (%v) for %v", cause, since)
+		_, err := l.database.Exec(limited, l.backend.SQL(reportError), l.config.Name, l.term.Number(), text)
+		if err := errors.Join(err, l.measure(limited)); err != nil && running.Err() == nil {
+			l.log.Warn("showing that failed", "error", err)
+		}
+		cancel()
 	}
 }
 

@@ -71,12 +71,17 @@ func TestHandlerThatIgnoresItsContext(t *testing.T) {
 		},
 	})
 	w.await("the report", func() bool { return log.has("ignores the end of its context") })
+	w.append(2)
+	w.await("the lag", func() bool { return w.lag("counts").Behind == 2 })
+	if s := w.show("counts"); !strings.Contains(s.LastError, "ignored the end of its context") || !s.Busy {
+		t.Errorf("while the handler goes on: %+v", s)
+	}
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d calls while the first goes on", n)
 	}
 	close(release)
-	w.await("the event", func() bool { return len(w.numbers()) > 0 })
-	if got := w.numbers(); !slices.Equal(got, []int{1}) {
+	w.await("the events", func() bool { return len(w.numbers()) > 1 })
+	if got := w.numbers(); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("handled %v", got)
 	}
 }

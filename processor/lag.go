@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lag is how far a processor is behind its log, as its leader saw it within the
-// last 5 s. Nobody counts while nobody leads: the events are then those that the
+// Lag is how far a processor is behind its log, as its leader saw it when it
+// looked last: every 5 s, between batches, and while a handler ignores the end of
+// its context. Nobody counts while nobody leads: the events are then those that the
 // last leader saw.
 type Lag struct {
 	Name string

@@ -107,6 +107,12 @@ SET error = excluded.error,
     replay = false,
     replayed_at = NULL`
 
+	reportError = `
+UPDATE {processors}
+SET last_error = $3,
+    last_error_at = clock_timestamp()
+WHERE name = $1 AND term = $2`
+
 	countPanic = `UPDATE {processors} SET panics = panics + 1 WHERE name = $1`
 
 	nextReplay = `

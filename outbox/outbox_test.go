@@ -38,7 +38,7 @@ func TestPublishersAndTheirModes(t *testing.T) {
 		if m.ID == uuid.Nil || m.ID != alone[i].ID || i > 0 && m.ID == together[i-1].ID {
 			t.Errorf("message %d has the ids %v and %v", i, m.ID, alone[i].ID)
 		}
-		if m.Topic != "orders" || m.Role != outbox.Role().Name() || m.Term < 1 {
+		if m.Topic != "orders" || m.Role != role.Name() || m.Term < 1 {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}

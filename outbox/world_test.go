@@ -18,10 +18,14 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
+// role is led by one node of each test: that of outbox.Role has a lock key of its
+// own, and would be led by one node of all tests on a server.
+var role = tenure.NamedRole("outbox")
+
 // patience is how long a test waits for something that should happen.
 const patience = 20 * time.Second
 
-// world is a schema with a log, and a node.
+// world is a schema with a log.
 type world struct {
 	testing.TB
 	pool    *pgxpool.Pool
@@ -51,7 +55,7 @@ func (w *world) run(topic outbox.Topic) (stop func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	group, err := processor.NewGroup(node, outbox.Role(), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, role, w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -222,7 +222,7 @@ func (r *runner) cut() {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(lease / 5); time.Now().Before(end); <-tick.C {
-		if _, err := r.pool.Exec(r.Context(), statement, poolName(leader.name)); err != nil {
+		if _, err := r.pool.Exec(r.Context(), statement, poolName(r.order.Schema, leader.name)); err != nil {
 			r.Fatal(err)
 		}
 	}

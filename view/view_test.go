@@ -73,7 +73,8 @@ func (w *world) run(config view.Config) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	group, err := processor.NewGroup(node, view.Role(), w.pool, processor.GroupConfig{})
+	// Not view.Role: by its key, that is one for all installations of the database.
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -134,16 +134,17 @@ func (r *runner) add() {
 
 var errChange = errors.New("the writer has changed its mind")
 
-// write appends events in transactions that take their time and may be rolled
-// back.
+// write appends events until the context ends, in transactions that take their
+// time and may be rolled back. None is cut off in its commit, which could be done
+// after the log was read.
 func (r *runner) write(ctx context.Context, writer int) {
 	for ctx.Err() == nil {
-		err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(r.Context(), r.pool, func(tx pgx.Tx) error {
 			events := make([]eventstore.NewEvent, 1+rand.IntN(6))
 			for i := range events {
 				events[i] = eventstore.NewEvent{Type: "ordered", Tags: []string{fmt.Sprint("stream=", writer)}, Data: i}
 			}
-			if err := r.store.Append(ctx, tx, events...); err != nil {
+			if err := r.store.Append(r.Context(), tx, events...); err != nil {
 				return err
 			}
 			pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
@@ -152,7 +153,7 @@ func (r *runner) write(ctx context.Context, writer int) {
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errChange) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, errChange) {
 			r.Errorf("writer %d: %v", writer, err)
 			return
 		}

@@ -1,23 +1,18 @@
 package acceptance_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/view"
 )
 
@@ -26,7 +21,7 @@ func processedEvents() int {
 	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_EVENTS")); err == nil {
 		return n
 	}
-	return 10_000
+	return 6_000
 }
 
 // Many write at once, wait at random and roll back, while the leaders of two
@@ -212,150 +207,5 @@ func (p *projection) examine(committed int) {
 		if n := value[int](p.t, p.admin, fmt.Sprintf(disorder, table)); n != 0 {
 			p.t.Errorf("%s: %d events were applied out of the order of their stream, or twice", name, n)
 		}
-	}
-}
-
-// writers append events, each to streams of its own.
-type writers struct {
-	group     sync.WaitGroup
-	over      chan struct{} // closed when all have ended
-	mu        sync.Mutex
-	committed int
-}
-
-// startWriters has 16 writers commit so many events.
-func startWriters(t *testing.T, c *cluster, wanted int) *writers {
-	const many = 16
-	w := &writers{over: make(chan struct{})}
-	backend, err := postgres.New(c.dsn, c.db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := eventstore.New(backend, eventstore.Config{})
-	pool := pgtest.Pool(t, fmt.Sprintf("%s&pool_max_conns=%d", c.dsn, many))
-	for i := range many {
-		random := rand.New(rand.NewPCG(*seed, uint64(i)))
-		w.group.Go(func() { w.write(t, pool, store, i, (wanted+many-1)/many, random) })
-	}
-	go func() {
-		w.group.Wait()
-		backend.Close()
-		close(w.over)
-	}()
-	return w
-}
-
-// write commits so many events, numbered in each stream.
-func (w *writers) write(t *testing.T, pool *pgxpool.Pool, store *eventstore.Store, writer, wanted int, random *rand.Rand) {
-	const streams, transactions = 4, 250
-	var numbers [streams]int
-	for wanted > 0 {
-		next := numbers
-		size := min(wanted, 1+random.IntN(max(2*wanted/transactions, 10)))
-		tx, err := pool.Begin(t.Context())
-		for appended := 0; err == nil && appended < size; {
-			part := min(size-appended, 1+random.IntN(size))
-			events := make([]eventstore.NewEvent, part)
-			for i := range events {
-				stream := random.IntN(streams)
-				next[stream]++
-				events[i] = eventstore.NewEvent{
-					Type: "counted", Tags: []string{fmt.Sprintf("stream=%d-%d", writer, stream)}, Data: next[stream],
-				}
-			}
-			err = store.Append(t.Context(), tx, events...)
-			appended += part
-			<-time.After(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
-		}
-		if err == nil && random.IntN(8) == 0 {
-			err = tx.Rollback(t.Context())
-			next, size = numbers, 0
-		} else if err == nil {
-			err = tx.Commit(t.Context())
-		}
-		if err != nil {
-			if t.Context().Err() == nil {
-				t.Errorf("writer %d: %v", writer, err)
-			}
-			return
-		}
-		numbers = next
-		wanted -= size
-		w.mu.Lock()
-		w.committed += size
-		w.mu.Unlock()
-	}
-}
-
-// progress returns how many events were committed so far, and whether these are
-// all.
-func (w *writers) progress() (committed int, over bool) {
-	select {
-	case <-w.over:
-		over = true
-	default:
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.committed, over
-}
-
-func (w *writers) wait() int {
-	<-w.over
-	committed, _ := w.progress()
-	return committed
-}
-
-// A leader's process is stopped inside a handler, which holds locks. The next
-// leader does not wait for them, and nothing of the stopped handler lands.
-func TestStoppedInAHandler(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	c.migrate()
-	admin := pgtest.Conn(t, c.dsn)
-	createViews(c, admin)
-	backend, err := postgres.New(c.dsn, c.db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := eventstore.New(backend, eventstore.Config{}).Append(t.Context(), pgtest.Pool(t, c.dsn),
-		eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a"}, Data: 1}); err != nil {
-		t.Fatal(err)
-	}
-	// Whoever applies the event needs this lock.
-	table := pgx.Identifier{c.schema, viewBatch}.Sanitize()
-	execute(t, admin, "CREATE UNIQUE INDEX ON "+table+" (stream, in_stream)")
-	old := spawn(t, childProjecting, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease})
-	old.await("writing", time.Time{})
-	next := spawn(t, childProjects, order{DSN: c.dsn, Schema: c.schema, Name: "next", Lease: lease})
-
-	stopped := time.Now()
-	old.signal(syscall.SIGSTOP)
-	eventually(t, admin, "SELECT count(*) = 1 FROM "+table)
-	if took := time.Since(stopped); took > lease+margin+slack {
-		t.Errorf("the event was applied after %v", took)
-	}
-	old.say("go on")
-	old.signal(syscall.SIGCONT)
-	written := old.await("written", stopped)
-	if written.Error == fmt.Sprint(error(nil)) {
-		t.Error("the transaction of the stopped handler was still open")
-	}
-	// It has led and lost; then it stands for the role again.
-	next.kill()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := eventstore.New(backend, eventstore.Config{}).Append(ctx, pgtest.Pool(t, c.dsn),
-		eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a"}, Data: 2}); err != nil {
-		t.Fatal(err)
-	}
-	again := old.await("writing", time.Unix(0, written.At))
-	old.say("go on")
-	old.await("written", time.Unix(0, again.At))
-	eventually(t, admin, "SELECT count(*) = 3 FROM "+table)
-	const applied = "SELECT string_agg(concat(node, ' ', stream, ' ', in_stream), ', ' ORDER BY number) FROM "
-	if got := value[string](t, admin, applied+table); got != "next a 1, old a 2,  late " {
-		t.Errorf("applied: %q", got)
 	}
 }

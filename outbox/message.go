@@ -12,6 +12,7 @@ import (
 // Message is an event on its way.
 type Message struct {
 	// ID is the same whenever the event is sent to the topic, and no other's.
+	// Only a repair after a restore into another database cluster changes it.
 	ID    uuid.UUID
 	Topic string
 	Role  string // the role under which it is sent
@@ -53,11 +54,17 @@ func (m Message) Headers() map[string]string {
 // space is where the ids of messages come from.
 var space = uuid.MustParse("8f3c6a52-0f4e-5d0a-9a53-6b1f0d0c7e11")
 
-// messageID derives the id of a message from the topic and the event's place.
+// messageID derives the id of a message from the topic and the event's place,
+// and from what it is and when: a server that took over without the last commits
+// may give their places to other events.
 func messageID(topic string, event processor.Event) uuid.UUID {
-	place := append([]byte(topic), 0)
-	place = strconv.AppendUint(place, event.Transaction, 10)
-	place = append(place, ':')
-	place = strconv.AppendInt(place, event.Position, 10)
-	return uuid.NewSHA1(space, place)
+	name := append([]byte(topic), 0)
+	name = strconv.AppendUint(name, event.Transaction, 10)
+	name = append(name, ':')
+	name = strconv.AppendInt(name, event.Position, 10)
+	name = append(name, ':')
+	name = strconv.AppendInt(name, event.OccurredAt.UnixMicro(), 10)
+	name = append(name, ':')
+	name = append(name, event.Type...)
+	return uuid.NewSHA1(space, name)
 }

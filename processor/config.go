@@ -46,6 +46,11 @@ type Config struct {
 	// event is handled at least once, in order. An error can come with any
 	// number.
 	Publish func(ctx context.Context, term *tenure.Term, batch []Event) (taken int, err error)
+	// PlacesOnly has Handle given the events' places and types alone, which is
+	// faster where Handle has the server read the rest: from the place of the
+	// first event to that of the last. What lies between them and is not
+	// selected, it must leave out by itself.
+	PlacesOnly bool
 	// Reset empties what Handle fills, when the processor is rebuilt, in the
 	// transaction that moves the cursor to the start. Without it a rebuild is
 	// refused.
@@ -112,6 +117,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// columns are what is read of events besides their places and types.
+func (c Config) columns() string {
+	if c.PlacesOnly {
+		return noContents
+	}
+	return contents
+}
+
 // validate checks a configuration that has its defaults.
 func (c Config) validate() error {
 	const mostEvents = 100_000
@@ -122,6 +135,8 @@ func (c Config) validate() error {
 		return invalid("the processor %s has no log: give one of package eventstore, or of Query", c.Name)
 	case (c.Handle == nil) == (c.Publish == nil):
 		return invalid("the processor %s needs one of Handle and Publish", c.Name)
+	case c.PlacesOnly && c.Handle == nil:
+		return invalid("the processor %s publishes events: it needs all of them, not only their places", c.Name)
 	case c.BatchSize < 1 || c.BatchSize > mostEvents:
 		return invalid("the batch size of %s is %d; it must be between 1 and %d", c.Name, c.BatchSize, mostEvents)
 	case c.MaxAttempts < 1:

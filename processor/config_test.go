@@ -48,7 +48,11 @@ func TestConfigurationsRefused(t *testing.T) {
 		"busy polling":       func(c *processor.Config) { c.PollInterval = time.Nanosecond },
 		"shorter than polls": func(c *processor.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
 		"no time":            func(c *processor.Config) { c.HandleTimeout = -1 },
-		"tags without =":     func(c *processor.Config) { c.Selection.ExactTags = []string{"customer"} },
+		"publishing places": func(c *processor.Config) {
+			c.Handle, c.PlacesOnly = nil, true
+			c.Publish = func(context.Context, *tenure.Term, []processor.Event) (int, error) { return 0, nil }
+		},
+		"tags without =": func(c *processor.Config) { c.Selection.ExactTags = []string{"customer"} },
 	} {
 		config := usable
 		change(&config)

@@ -115,7 +115,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	for _, config := range g.processors {
 		l := &loop{
 			config: config, node: g.node, database: g.database, backend: g.backend, term: term,
-			reader: newReader(g.database, config.Log, config.Selection),
+			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
 			log:    logger.With("processor", config.Name), wake: wake.loops[index],
 		}
 		index++

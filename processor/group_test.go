@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,6 +183,35 @@ func TestEventsAreHandledInOrder(t *testing.T) {
 		if number != i+1 {
 			t.Fatalf("handled %v", w.numbers())
 		}
+	}
+}
+
+// A handler that is given places alone has the server read the rest.
+func TestPlacesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	copied := w.backend.SQL("INSERT INTO " + w.filled + ` (number)
+		SELECT data::bigint FROM {events}
+		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)
+			AND tags @> ARRAY['stream=a']`)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "copies", BatchSize: 2, PlacesOnly: true, Selection: processor.Selection{Types: []string{"counted"}},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			for _, e := range batch {
+				if e.Type != "counted" || e.Tags != nil || e.Data != nil || !e.OccurredAt.IsZero() {
+					t.Errorf("given %+v", e)
+				}
+			}
+			first, last := batch[0].Cursor, batch[len(batch)-1].Cursor
+			_, err := tx.Exec(ctx, copied, fmt.Sprint(first.Transaction), first.Position, fmt.Sprint(last.Transaction), last.Position)
+			return err
+		},
+	})
+	w.append(1, 2, 3)
+	w.append(4, 5)
+	w.await("all events", func() bool { return len(w.numbers()) >= 5 })
+	if numbers := w.numbers(); !slices.Equal(numbers, []int{1, 2, 3, 4, 5}) {
+		t.Errorf("copied %v", numbers)
 	}
 }
 

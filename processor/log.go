@@ -57,6 +57,19 @@ func Query(name, query string, args ...any) Log {
 // rows after a cursor. What is not below the horizon, the oldest transaction
 // that still runs, may get predecessors, and is left alone.
 const (
+	// What an event has besides its place and type, and the same for a processor
+	// that does not want it.
+	contents = `log.tags::text[],
+    log.data::jsonb,
+    log.occurred_at::timestamptz,
+    log.correlation_id::uuid,
+    log.causation_id::uuid`
+	noContents = `NULL::text[],
+    NULL::jsonb,
+    NULL::timestamptz,
+    NULL::uuid,
+    NULL::uuid`
+
 	// No row below the horizon can ever get a predecessor: the next ones are
 	// final.
 	readAll = `
@@ -64,11 +77,7 @@ SELECT
     log.transaction_id,
     log.position::bigint,
     log.type::text,
-    log.tags::text[],
-    log.data::jsonb,
-    log.occurred_at::timestamptz,
-    log.correlation_id::uuid,
-    log.causation_id::uuid
+    %[5]s
 FROM (%[1]s) log
 WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
     AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())
@@ -96,11 +105,7 @@ SELECT
     log.transaction_id,
     log.position::bigint,
     log.type::text,
-    log.tags::text[],
-    log.data::jsonb,
-    log.occurred_at::timestamptz,
-    log.correlation_id::uuid,
-    log.causation_id::uuid
+    %[8]s
 FROM (%[1]s) log
 WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
     AND (log.transaction_id, log.position) <= ($%[5]d::text::xid8, $%[6]d::bigint)%[7]s
@@ -132,7 +137,7 @@ type reader struct {
 	settled          Cursor // the end of what the selection is looked for in
 }
 
-func newReader(database Database, log Log, selection Selection) *reader {
+func newReader(database Database, log Log, selection Selection, columns string) *reader {
 	n := len(log.args)
 	r := &reader{
 		database: database, log: log, selection: selection, stride: stride,
@@ -141,9 +146,9 @@ func newReader(database Database, log Log, selection Selection) *reader {
 	}
 	conditions, args := selection.conditions(n + 6)
 	if len(args) == 0 {
-		r.read = fmt.Sprintf(readAll, log.query, n+1, n+2, n+3)
+		r.read = fmt.Sprintf(readAll, log.query, n+1, n+2, n+3, columns)
 	} else {
-		r.read = fmt.Sprintf(readSelected, log.query, n+1, n+2, n+3, n+4, n+5, conditions)
+		r.read = fmt.Sprintf(readSelected, log.query, n+1, n+2, n+3, n+4, n+5, conditions, columns)
 		r.selected = args
 	}
 	return r

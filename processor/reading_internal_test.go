@@ -122,7 +122,7 @@ func testSelection(t *testing.T, pool *pgxpool.Pool, table string) {
 				want = append(want, fmt.Sprintf("%q %q", e.Type, e.Tags))
 			}
 		}
-		r := newReader(pool, tableLog(table), s)
+		r := newReader(pool, tableLog(table), s, contents)
 		r.stride = rapid.IntRange(1, 5).Draw(t, "stride")
 		read, err := readAllOf(ctx, r, rapid.IntRange(1, 4).Draw(t, "limit"))
 		if err != nil {
@@ -148,7 +148,7 @@ func testNullColumns(t *testing.T, pool *pgxpool.Pool, table string) {
 			t.Fatal(err)
 		}
 	}
-	events, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}), 10)
+	events, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}, contents), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func testTagsOfTwoDimensions(t *testing.T, pool *pgxpool.Pool, table string) {
 	if _, err := pool.Exec(t.Context(), "INSERT INTO "+table+" (kind, labels) VALUES ('kind', '{{a=1},{b=2}}')"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}), 10); err == nil {
+	if _, err := readAllOf(t.Context(), newReader(pool, tableLog(table), Selection{}, contents), 10); err == nil {
 		t.Error("it was read")
 	}
 }
@@ -199,7 +199,7 @@ func testHorizon(t *testing.T, pool *pgxpool.Pool, table string) {
 	}
 	insert(pool, "second")
 	for _, s := range []Selection{{}, {AnyTags: []string{"a"}}} {
-		r := newReader(pool, tableLog(table), s)
+		r := newReader(pool, tableLog(table), s, contents)
 		if events, scanned, err := r.next(ctx, Cursor{}, 10); err != nil || len(events) > 0 || scanned != (Cursor{}) {
 			t.Errorf("with %+v, %d events were read up to %v before the first transaction has ended: %v", s, len(events), scanned, err)
 		}
@@ -212,7 +212,7 @@ func testHorizon(t *testing.T, pool *pgxpool.Pool, table string) {
 		t.Fatal(err)
 	}
 	for _, s := range []Selection{{}, {AnyTags: []string{"a"}}} {
-		events, err := readAllOf(ctx, newReader(pool, tableLog(table), s), 10)
+		events, err := readAllOf(ctx, newReader(pool, tableLog(table), s, contents), 10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . cmd/tenure deploy/validate metrics/tracing
+MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure deploy/validate
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)

@@ -68,7 +68,7 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	}
 	fields := strings.Fields(e.text)
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
-		return bad("it has %d fields; give minute, hour, day of the month, month and day of the week, with seconds before them if you like", n)
+		return bad("the number of its fields is %d; give minute, hour, day of the month, month and day of the week, with seconds before them if you like", n)
 	}
 	parsed, err := fieldsParser.Parse(e.text)
 	if err != nil {

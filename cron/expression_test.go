@@ -12,9 +12,9 @@ import (
 func TestExpressionsRefused(t *testing.T) {
 	t.Parallel()
 	for text, reason := range map[string]string{
-		"":                          "it has 0 fields",
-		"* * * *":                   "it has 4 fields",
-		"* * * * * * *":             "it has 7 fields",
+		"":                          "its fields is 0",
+		"* * * *":                   "its fields is 4",
+		"* * * * * * *":             "its fields is 7",
 		"60 * * * *":                "60",
 		"* 24 * * *":                "24",
 		"x * * * *":                 "x",

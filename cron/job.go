@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // patience is how long a job may take to return after its context has ended
@@ -94,10 +96,16 @@ func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 	}
 }
 
-// clip shortens a text for a column that people read.
+// clip makes a text fit for a column: short, and in what PostgreSQL takes for
+// text.
 func clip(text string) string {
-	if len(text) > mostError {
-		return text[:mostError] + "…"
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= mostError {
+		return text
 	}
-	return text
+	end := mostError
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }

@@ -38,8 +38,11 @@ type loop struct {
 	config    Config
 	log       *slog.Logger
 	news      <-chan struct{} // something may have changed
+	replaced  <-chan struct{} // the schedules are others
+	source    func() []timetable
 	schedules []*schedule
 	byName    map[string]*schedule
+	dropped   []string // were left out, and their rows do not say so yet
 
 	begun  bool // earlier terms have left nothing open
 	known  bool // the schedules are as their rows
@@ -88,6 +91,9 @@ func (l *loop) stopping() bool {
 // step does everything that is to be done now.
 func (l *loop) step(ctx context.Context, stopping bool) error {
 	if !stopping && (!l.known || time.Since(l.readAt) >= l.config.PollInterval) {
+		if err := l.release(ctx); err != nil {
+			return err
+		}
 		if err := l.load(ctx); err != nil {
 			return err
 		}
@@ -104,10 +110,10 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 
 // wait waits until there may be something to do.
 func (l *loop) wait(ctx context.Context, stopping bool) {
-	stop, news := l.term.Stopping(), l.news
+	stop, news, replaced := l.term.Stopping(), l.news, l.replaced
 	var timer <-chan time.Time
 	if stopping {
-		stop, news = nil, nil
+		stop, news, replaced = nil, nil, nil
 	} else {
 		t := time.NewTimer(l.pause())
 		defer t.Stop()
@@ -118,6 +124,8 @@ func (l *loop) wait(ctx context.Context, stopping bool) {
 	case <-stop:
 	case <-timer:
 	case <-l.finished:
+	case <-replaced:
+		l.adopt()
 	case <-news:
 		l.known = false
 		sleep(ctx, newsPause-time.Since(l.readAt))

@@ -49,6 +49,7 @@ type Status struct {
 	Running  int64   // runs in progress, or left by a leader that ended
 	Failures int64   // runs that failed, timed out or panicked, since the schedule is known
 	Panics   int64   // those of them that panicked
+	Missed   int64   // ticks that nobody led for, in the rows of runs that are kept
 	// Problem says why the next tick cannot be told, as where this machine does
 	// not know the time zone.
 	Problem error
@@ -210,7 +211,7 @@ func (m *Management) statuses(ctx context.Context, name *string) ([]Status, time
 		var settings string
 		var last nullableRecord
 		err = row.Scan(append([]any{&s.Name, &s.Role, &s.Expression, &s.Zone, &settings, &s.Paused, &s.HandledUntil, &s.Term, &s.Loaded,
-			&s.Failures, &s.Panics, &s.Waiting, &s.Running, &now}, last.targets()...)...)
+			&s.Failures, &s.Panics, &s.Waiting, &s.Running, &s.Missed, &now}, last.targets()...)...)
 		if err == nil {
 			err = s.decodeSettings(settings)
 		}

@@ -22,6 +22,7 @@ SELECT
     s.panics,
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'waiting'),
     (SELECT count(*) FROM {runs} w WHERE w.schedule = s.name AND w.state = 'running'),
+    (SELECT coalesce(sum(w.ticks), 0)::bigint FROM {runs} w WHERE w.schedule = s.name AND w.state = 'missed'),
     clock_timestamp(),` + recordColumns + `
 FROM {schedules} s
 LEFT JOIN LATERAL (
@@ -79,4 +80,34 @@ WITH changed AS (
 )
 SELECT count(*), (SELECT pg_notify($5, '')::text)
 FROM changed`
+
+	readChanges = `
+SELECT at, changed_by, name, action, detail
+FROM {changes}
+WHERE kind = 'schedule' AND ($1 = '' OR name = $1)
+ORDER BY id DESC
+LIMIT $2`
+
+	removeSchedule = `
+WITH removed AS (
+    DELETE FROM {schedules} s
+    WHERE s.name = $1
+        AND NOT EXISTS (
+            SELECT
+            FROM {leaders} l
+            WHERE l.role = s.role AND l.term = s.term AND l.lease_until > clock_timestamp()
+        )
+    RETURNING name
+), forgotten AS (
+    DELETE FROM {runs} r
+    USING removed
+    WHERE r.schedule = removed.name
+    RETURNING r.id
+), change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail)
+    SELECT $2, 'schedule', name, 'remove', 'with runs: ' || (SELECT count(*) FROM forgotten)
+    FROM removed
+)
+SELECT count(*)
+FROM removed`
 )

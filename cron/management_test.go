@@ -3,6 +3,7 @@ package cron_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -72,19 +73,8 @@ func TestChangesByHand(t *testing.T) {
 	if run := <-runs; run.Manual || !run.ScheduledFor.After(until) {
 		t.Errorf("after the pause the tick of %v ran; want one after %v", run.ScheduledFor, until)
 	}
-	rows, err := w.pool.Query(t.Context(), w.backend.SQL(
-		`SELECT concat_ws(' ', changed_by, kind, name, action) FROM {changes} WHERE at <= clock_timestamp() ORDER BY id`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"ann schedule often pause", "test schedule rare trigger", "test schedule often trigger", "bob schedule often resume"}
-	if !slices.Equal(changes, want) {
-		t.Errorf("the changes are %q; want %q", changes, want)
-	}
+	w.wantChanges("", "bob often resume ", fmt.Sprintf("test often trigger run %d", paused), fmt.Sprintf("test rare trigger run %d", id), "ann often pause ")
+	w.wantChanges("rare", fmt.Sprintf("test rare trigger run %d", id))
 }
 
 func TestNextOfASchedule(t *testing.T) {
@@ -120,6 +110,8 @@ func TestUnknownSchedules(t *testing.T) {
 			"trigger": func() error { _, err := m.Trigger(ctx, "invoice", "test"); return err },
 			"pause":   func() error { return m.Pause(ctx, "invoice", "test") },
 			"resume":  func() error { return m.Resume(ctx, "invoice", "test") },
+			"remove":  func() error { return m.Remove(ctx, "invoice", "test") },
+			"changes": func() error { _, err := m.Changes(ctx, "invoice", 1); return err },
 		} {
 			var unknown *cron.UnknownError
 			err := ask()
@@ -135,8 +127,10 @@ func TestUnknownSchedules(t *testing.T) {
 		t.Errorf("the history of a schedule that never ran is %v, %v", records, err)
 	}
 	for what, err := range map[string]error{
-		"nobody pauses": m.Pause(ctx, "invoices", ""),
-		"no history":    func() error { _, err := m.History(ctx, "invoices", 0); return err }(),
+		"nobody pauses":  m.Pause(ctx, "invoices", ""),
+		"nobody removes": m.Remove(ctx, "invoices", ""),
+		"no history":     func() error { _, err := m.History(ctx, "invoices", 0); return err }(),
+		"no changes":     func() error { _, err := m.Changes(ctx, "invoices", 0); return err }(),
 	} {
 		if !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s: %v", what, err)

@@ -44,6 +44,11 @@ WHERE s.role = excluded.role
     OR NOT EXISTS (SELECT FROM {leaders} l WHERE l.role = s.role AND l.lease_until > clock_timestamp())
 RETURNING s.name`
 
+	releaseSchedules = `
+UPDATE {schedules}
+SET term = 0, updated_at = clock_timestamp()
+WHERE name = ANY ($1) AND role = $2 AND term = $3`
+
 	// What earlier terms left running: whether its job began is not known.
 	takeOver = `
 UPDATE {runs} r

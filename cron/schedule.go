@@ -170,10 +170,12 @@ type settings struct {
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 }
 
+func (s Schedule) settings() settings {
+	return settings{s.CatchUp, s.CatchUpLimit, s.Overlap, s.Policy, s.Jitter.Seconds(), s.Timeout.Seconds()}
+}
+
 func (s Schedule) encodeSettings() (string, error) {
-	text, err := json.Marshal(settings{
-		s.CatchUp, s.CatchUpLimit, s.Overlap, s.Policy, s.Jitter.Seconds(), s.Timeout.Seconds(),
-	})
+	text, err := json.Marshal(s.settings())
 	return string(text), err
 }
 

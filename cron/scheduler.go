@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Scheduler struct {
 	database postgres.Database
 	config   Config
 
+	replaced chan struct{} // the schedules are others
+
 	mu        sync.Mutex
 	schedules []timetable
 	running   bool
@@ -74,7 +77,9 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 	if err != nil {
 		return nil, err
 	}
-	return &Scheduler{node: node, election: election, backend: backend, database: database, config: config}, nil
+	return &Scheduler{
+		node: node, election: election, backend: backend, database: database, config: config, replaced: make(chan struct{}, 1),
+	}, nil
 }
 
 // Election returns the election of the scheduler's role.
@@ -103,6 +108,42 @@ func (s *Scheduler) Add(schedule Schedule) error {
 	return nil
 }
 
+// Replace has the scheduler run these schedules instead of those it has, also
+// while it leads: one that is there and has the same settings goes on as before,
+// a changed one as after a new term, and of one that is left out no run begins any
+// more. It returns an error that matches tenure.ErrInvalidConfig if a schedule
+// cannot be used, or two have one name; then nothing changes.
+func (s *Scheduler) Replace(schedules ...Schedule) error {
+	var all []timetable
+	taken := map[string]bool{}
+	for _, schedule := range schedules {
+		parsed, err := schedule.withDefaults().parse()
+		if err != nil {
+			return err
+		}
+		if taken[schedule.Name] {
+			return invalid("two schedules are called %s", schedule.Name)
+		}
+		taken[schedule.Name] = true
+		all = append(all, parsed)
+	}
+	s.mu.Lock()
+	s.schedules = all
+	s.mu.Unlock()
+	select {
+	case s.replaced <- struct{}{}:
+	default: // nobody has looked since the last time
+	}
+	return nil
+}
+
+// timetables are the schedules to be run.
+func (s *Scheduler) timetables() []timetable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.schedules)
+}
+
 // Run stands for the role and, in each term, runs the schedules, until the
 // context ends. Then, and whenever the term is asked to end, no job starts any
 // more, and those that run may finish within the node's StopTimeout. Errors are
@@ -128,15 +169,12 @@ func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
 		config:   s.config,
 		log:      s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
 		news:     news,
-		byName:   map[string]*schedule{},
+		replaced: s.replaced,
+		source:   s.timetables,
 		active:   map[int64]*schedule{},
 		finished: make(chan struct{}, 1),
 	}
-	for _, t := range s.schedules {
-		one := &schedule{timetable: t}
-		l.schedules = append(l.schedules, one)
-		l.byName[t.Name] = one
-	}
+	l.adopt()
 	l.run(ctx)
 	return nil
 }

@@ -137,5 +137,7 @@ SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, 
 
 // Log returns the log for a processor to read.
 func (s *Store) Log() processor.Log {
-	return processor.Query("events", s.backend.SQL(readEvents))
+	log := processor.Query("events", s.backend.SQL(readEvents))
+	log.Table = s.backend.SQL("{events}")
+	return log
 }

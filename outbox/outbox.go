@@ -2,15 +2,16 @@
 // once, in order within a term, by the leader of a role. Every message says its
 // id and its term, so that those who receive it can drop duplicates and what a
 // stale leader sent.
+//
+// The publishers for webhooks, NATS JetStream, Kafka and Watermill are packages
+// below this one; those that need a broker's client are modules of their own.
 package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
@@ -18,77 +19,6 @@ import (
 
 // Role is the role that outboxes have by default, by its lock key.
 func Role() tenure.Role { return tenure.KeyRole(processor.OutboxKey) }
-
-// Message is an event on its way.
-type Message struct {
-	// ID is the same whenever the event is sent to the topic, and no other's.
-	ID    uuid.UUID
-	Topic string
-	Role  string // the role under which it is sent
-	Term  int64  // of that role: only ever grows
-	Event processor.Event
-}
-
-// The names of what a message carries beside its data, for publishers that have
-// headers.
-const (
-	HeaderID          = "Tenure-Message-Id"
-	HeaderTopic       = "Tenure-Topic"
-	HeaderRole        = "Tenure-Role"
-	HeaderTerm        = "Tenure-Term"
-	HeaderType        = "Tenure-Event-Type"
-	HeaderPosition    = "Tenure-Position"
-	HeaderOccurredAt  = "Tenure-Occurred-At"
-	HeaderCorrelation = "Tenure-Correlation-Id"
-	HeaderCausation   = "Tenure-Causation-Id"
-)
-
-// Headers returns what the message carries beside its data.
-func (m Message) Headers() map[string]string {
-	headers := map[string]string{
-		HeaderID: m.ID.String(), HeaderTopic: m.Topic, HeaderRole: m.Role, HeaderTerm: fmt.Sprint(m.Term),
-		HeaderType: m.Event.Type, HeaderPosition: m.Event.Cursor.String(),
-		HeaderOccurredAt: m.Event.OccurredAt.UTC().Format(time.RFC3339Nano),
-	}
-	for name, id := range map[string]uuid.UUID{HeaderCorrelation: m.Event.Correlation, HeaderCausation: m.Event.Causation} {
-		if id != uuid.Nil {
-			headers[name] = id.String()
-		}
-	}
-	return headers
-}
-
-// Publisher sends messages to another system.
-type Publisher interface {
-	// Name is what the publisher is called in the names of processors: it must
-	// not change, since the progress is kept under it.
-	Name() string
-	// Publish sends messages in their order and returns how many were
-	// acknowledged, from the first on. The others are sent again later. It
-	// returns when nothing is under way any more; its context ends with the
-	// term.
-	Publish(ctx context.Context, messages []Message) (acknowledged int, err error)
-}
-
-// HealthChecker is implemented by publishers that know whether they can send. An
-// unhealthy one is not asked to.
-type HealthChecker interface {
-	Healthy(ctx context.Context) error
-}
-
-// Mode says how many messages a publisher is given at once.
-type Mode string
-
-// The modes.
-const (
-	Batch      Mode = "batch"
-	Individual Mode = "individual" // one at a time
-)
-
-// ModePreferrer is implemented by publishers that prefer a mode to Batch.
-type ModePreferrer interface {
-	PreferredMode() Mode
-}
 
 // Topic is what is published, and by whom.
 type Topic struct {
@@ -109,60 +39,84 @@ func Processors(topic Topic) ([]processor.Config, error) {
 	if topic.Name == "" || len(topic.Publishers) == 0 {
 		return nil, fmt.Errorf("%w: the topic %q needs a name and a publisher", tenure.ErrInvalidConfig, topic.Name)
 	}
+	named := map[string]bool{}
 	var all []processor.Config
 	for _, publisher := range topic.Publishers {
-		if publisher.Name() == "" {
-			return nil, fmt.Errorf("%w: a publisher of the topic %s has no name", tenure.ErrInvalidConfig, topic.Name)
+		name := publisher.Name()
+		if name == "" || named[name] {
+			return nil, fmt.Errorf("%w: each publisher of the topic %s needs a name of its own, and one is called %q",
+				tenure.ErrInvalidConfig, topic.Name, name)
+		}
+		named[name] = true
+		mode := modeOf(publisher)
+		if mode != Batch && mode != Individual {
+			return nil, fmt.Errorf("%w: the publisher %s prefers the mode %q; there are %q and %q",
+				tenure.ErrInvalidConfig, name, mode, Batch, Individual)
 		}
 		config := topic.Processing
-		config.Name, config.Kind = topic.Name+"/"+publisher.Name(), "outbox"
+		config.Name, config.Kind = topic.Name+"/"+name, "outbox"
 		config.Log, config.Selection = topic.Log, topic.Selection
 		config.Handle, config.Reset = nil, nil
-		config.Publish = topic.publish(publisher)
+		config.Publish = sender{topic.Name, publisher, mode}.send
 		all = append(all, config)
 	}
 	return all, nil
 }
 
-// ErrUnhealthy means that the publisher says that it cannot send at present.
-var ErrUnhealthy = errors.New("the publisher is not healthy")
-
-// publish returns what hands a batch to a publisher.
-func (t Topic) publish(publisher Publisher) func(context.Context, *tenure.Term, []processor.Event) (int, error) {
-	checker, _ := publisher.(HealthChecker)
-	mode := Batch
+func modeOf(publisher Publisher) Mode {
 	if p, ok := publisher.(ModePreferrer); ok {
-		mode = p.PreferredMode()
+		return p.PreferredMode()
 	}
-	return func(ctx context.Context, term *tenure.Term, events []processor.Event) (int, error) {
-		if checker != nil {
-			if err := checker.Healthy(ctx); err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrUnhealthy, err)
-			}
-		}
-		messages := make([]Message, len(events))
-		for i, event := range events {
-			messages[i] = Message{ID: messageID(t.Name, event), Topic: t.Name, Role: term.Role().Name(), Term: term.Number(), Event: event}
-		}
-		if mode == Batch {
-			return publisher.Publish(ctx, messages)
-		}
-		for i := range messages {
-			if !term.Valid() {
-				return i, tenure.ErrNotLeader
-			}
-			if n, err := publisher.Publish(ctx, messages[i:i+1]); n < 1 || err != nil {
-				return i + max(0, min(n, 1)), err
-			}
-		}
-		return len(messages), nil
-	}
+	return Batch
 }
 
-// space is where the ids of messages come from.
-var space = uuid.MustParse("8f3c6a52-0f4e-5d0a-9a53-6b1f0d0c7e11")
+// ErrUnhealthy means that the publisher says that it cannot send at present. It
+// counts as an outage.
+var ErrUnhealthy = errors.New("the publisher is not healthy")
 
-// messageID derives the id of a message from the topic and the event's place.
-func messageID(topic string, event processor.Event) uuid.UUID {
-	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%v", topic, event.Cursor))
+// sender hands the batches of a topic to a publisher.
+type sender struct {
+	topic     string
+	publisher Publisher
+	mode      Mode
+}
+
+func (s sender) send(ctx context.Context, term *tenure.Term, events []processor.Event) (int, error) {
+	if checker, ok := s.publisher.(HealthChecker); ok {
+		if err := checker.Healthy(ctx); err != nil {
+			return 0, fmt.Errorf("%w: %w: %w", ErrUnhealthy, processor.ErrUnavailable, err)
+		}
+	}
+	messages := make([]Message, len(events))
+	for i, event := range events {
+		if len(event.Data) == 0 {
+			event.Data = json.RawMessage("null") // to brokers, nothing at all can mean a deletion
+		}
+		messages[i] = Message{ID: messageID(s.topic, event), Topic: s.topic, Role: term.Role().Name(), Term: term.Number(), Event: event}
+	}
+	size := len(messages)
+	if s.mode == Individual {
+		size = 1
+	}
+	return s.inParts(ctx, term, messages, size)
+}
+
+// inParts publishes messages, some at a time. Each part is begun only under a
+// term that is trusted: the timer that ends the context of one that is not can be
+// late in a process that was stopped.
+func (s sender) inParts(ctx context.Context, term *tenure.Term, messages []Message, size int) (int, error) {
+	for begin := 0; begin < len(messages); begin += size {
+		if !term.Valid() {
+			return begin, tenure.ErrNotLeader
+		}
+		if ctx.Err() != nil {
+			return begin, context.Cause(ctx)
+		}
+		n, err := s.publisher.Publish(ctx, messages[begin:begin+size])
+		n = max(0, min(n, size))
+		if n < size || err != nil {
+			return begin + n, err
+		}
+	}
+	return len(messages), nil
 }

@@ -4,33 +4,67 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
 
 // handle handles a batch in one transaction with the cursor, fenced.
 func (l *loop) handle(ctx context.Context, events []Event) error {
-	last := events[len(events)-1].Cursor
+	last, before := events[len(events)-1].Cursor, l.state
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
-			return err
-		}
-		failure = l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+		failure = l.handleIn(ctx, tx, events)
 		if failure != nil {
 			return failure
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
-	switch {
-	case failure == nil || ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
-		return err
-	default:
-		return l.failed(ctx, events, failure)
+	if err == nil {
+		l.unsaved = unsaved{}
+		return nil
 	}
+	l.state = before
+	switch {
+	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
+		return err
+	case failure != nil:
+		return l.failed(ctx, events, failure)
+	case refused(err):
+		return l.failed(ctx, events, err)
+	default:
+		return err
+	}
+}
+
+// handleIn calls the handler within a transaction, which must be open after it.
+func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
+	err := l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+	if status := tx.Conn().PgConn().TxStatus(); err == nil && status != 'T' {
+		err = errTransaction
+	}
+	return err
+}
+
+var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
+
+// refused reports whether the server has refused the transaction for what is in
+// it, as a deferred constraint does at the commit. Anything else may pass by
+// itself.
+func refused(err error) bool {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || len(answer.Code) != 5 {
+		return false
+	}
+	switch answer.Code[:2] {
+	case "08", "53", "55", "57", "58", "XX": // connection, resources, locks, an operator, the system, a fault of the server
+		return false
+	}
+	return true
 }
 
 // publish hands a batch over and notes how much of it was taken.
@@ -45,11 +79,11 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 		failure = fmt.Errorf("only %d of %d events were taken", taken, len(events))
 	}
 	if taken > 0 {
-		if l.events == 0 {
-			l.since = time.Now()
-		}
-		l.unsaved.cursor = events[taken-1].Cursor
-		l.events += taken
+		l.note(events[taken-1].Cursor, taken)
+	}
+	if failure != nil && taken == len(events) {
+		l.log.Warn("a publisher has taken all events and failed all the same", "error", failure)
+		failure = nil
 	}
 	if failure == nil {
 		if time.Since(l.since) >= l.config.ProgressInterval {
@@ -63,35 +97,39 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 	return l.failed(ctx, events[taken:], failure)
 }
 
-// call calls a handler within its time and makes an error of a panic.
-func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err error) {
-	limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout)
-	defer cancel()
-	begun := time.Now()
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("the handler panicked: %v", reason)
-		}
-		if took := time.Since(begun); took > l.config.HandleTimeout+time.Second {
-			l.log.Error("the handler ignored the end of its context", "took", took, "handle_timeout", l.config.HandleTimeout)
-		}
-	}()
-	return fn(limited)
+// note keeps progress that the database need not know of at once.
+func (l *loop) note(to Cursor, events int) {
+	if l.since.IsZero() {
+		l.since = time.Now()
+	}
+	l.unsaved.cursor = to
+	l.events += events
 }
 
-// save tells the database of the progress so far.
+// save tells the database of the progress so far. What could not be told is
+// kept: it was made under this term, whatever the database knows of it.
 func (l *loop) save(ctx context.Context) error {
-	if l.events == 0 {
+	if l.since.IsZero() {
 		return nil
 	}
 	err := l.fenced(ctx, func(tx pgx.Tx) error { return l.move(ctx, tx, l.unsaved.cursor, l.events) })
-	l.unsaved = unsaved{}
+	if err == nil || errors.Is(err, errMoved) {
+		l.unsaved = unsaved{}
+	}
 	return err
 }
 
+// skipInterval is how long a processor may keep to itself that it has passed
+// events which were not selected: in a busy log they come all the time.
+const skipInterval = time.Second
+
 // skipTo moves the cursor behind events that were not selected.
 func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
-	return l.fenced(ctx, func(tx pgx.Tx) error { return l.move(ctx, tx, scanned, 0) })
+	l.note(scanned, 0)
+	if time.Since(l.since) < skipInterval {
+		return nil
+	}
+	return l.save(ctx)
 }
 
 // errMoved says that somebody moved the cursor while a batch was in flight.
@@ -107,7 +145,7 @@ func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error
 	if err == nil {
 		l.state.cursor = to
 		if events > 0 {
-			l.state.errors = 0
+			l.state.errors, l.state.blamed = 0, 0
 		}
 	}
 	return err
@@ -125,11 +163,26 @@ func (l *loop) failed(ctx context.Context, events []Event, failure error) error 
 	if exhausted && l.config.Poison == DeadLetter && len(events) == 1 {
 		return l.bury(ctx, events[0], attempts, failure)
 	}
-	stop := exhausted && l.config.Poison == Stop
-	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: attempts, LastError: failure})
+	return l.record(ctx, events, failure, exhausted && l.config.Poison == Stop)
+}
+
+// record has the next attempt wait, or the processor stop. The events are those
+// of the attempt; a single one is known to fail, if an event is to blame.
+func (l *loop) record(ctx context.Context, events []Event, failure error, stop bool) error {
+	var transaction *string
+	var position *int64
+	if len(events) == 1 && !errors.Is(failure, ErrUnavailable) {
+		text := fmt.Sprint(events[0].Transaction)
+		transaction, position = &text, &events[0].Position
+	}
+	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure})
+	delay = max(delay, pauseAfter(failure))
 	return l.fenced(ctx, func(tx pgx.Tx) error {
+		if err := l.countPanic(ctx, tx, failure); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
-			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation)
+			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed)
 		return err
 	})
 }
@@ -140,6 +193,9 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.backend.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
 			clip(failure.Error()), attempts, l.term.Number())
+		if err == nil {
+			err = l.countPanic(ctx, tx, failure)
+		}
 		if err != nil {
 			return err
 		}
@@ -147,11 +203,11 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 	})
 }
 
-// clip shortens a text for a column that people read.
+// clip makes of any text one that fits a column that people read.
 func clip(text string) string {
 	const most = 2000
 	if len(text) > most {
-		return text[:most] + "…"
+		text = text[:most] + "…"
 	}
-	return text
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
 }

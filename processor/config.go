@@ -36,13 +36,21 @@ type Config struct {
 	// Handle handles a batch within a transaction, in which the processor also
 	// moves its cursor and, last, checks its term: what it does through the
 	// transaction happens exactly once. Its context ends with the term. It must
-	// not end the transaction.
+	// not end the transaction. If a statement, or a pause between two of them,
+	// takes longer than a term may be trusted without a heartbeat, nine tenths of
+	// the node's lease by default, the server ends it: nothing that a lost leader
+	// has begun may last longer.
 	Handle func(ctx context.Context, tx pgx.Tx, batch []Event) error
 	// Publish handles a batch outside of any transaction and returns how many
 	// events, from the first on, were taken. The others are tried again, so each
 	// event is handled at least once, in order. An error can come with any
 	// number.
 	Publish func(ctx context.Context, term *tenure.Term, batch []Event) (taken int, err error)
+	// PlacesOnly has Handle given the events' places and types alone, which is
+	// faster where Handle has the server read the rest: from the place of the
+	// first event to that of the last. What lies between them and is not
+	// selected, it must leave out by itself.
+	PlacesOnly bool
 	// Reset empties what Handle fills, when the processor is rebuilt, in the
 	// transaction that moves the cursor to the start. Without it a rebuild is
 	// refused.
@@ -68,8 +76,8 @@ type Config struct {
 	// Retry says how long to wait after an attempt that failed; the time is kept
 	// in the database. Default 1 s doubling to 1 min, jittered by half.
 	Retry tenure.RetryStrategy
-	// MaxAttempts is how many attempts in a row may fail in a term before Poison
-	// decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
+	// MaxAttempts is how many attempts in a row may fail, in whatever terms, before
+	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
 	MaxAttempts int
 	// Poison is Stop by default.
 	Poison Poison
@@ -109,6 +117,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// columns are what is read of events besides their places and types.
+func (c Config) columns() string {
+	if c.PlacesOnly {
+		return noContents
+	}
+	return contents
+}
+
 // validate checks a configuration that has its defaults.
 func (c Config) validate() error {
 	const mostEvents = 100_000
@@ -119,6 +135,8 @@ func (c Config) validate() error {
 		return invalid("the processor %s has no log: give one of package eventstore, or of Query", c.Name)
 	case (c.Handle == nil) == (c.Publish == nil):
 		return invalid("the processor %s needs one of Handle and Publish", c.Name)
+	case c.PlacesOnly && c.Handle == nil:
+		return invalid("the processor %s publishes events: it needs all of them, not only their places", c.Name)
 	case c.BatchSize < 1 || c.BatchSize > mostEvents:
 		return invalid("the batch size of %s is %d; it must be between 1 and %d", c.Name, c.BatchSize, mostEvents)
 	case c.MaxAttempts < 1:

@@ -1,6 +1,9 @@
 package processor
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // What a handler's error can say about who is to blame. Any other error counts
 // as an attempt that failed, and Poison decides after MaxAttempts of them.
@@ -15,15 +18,34 @@ var (
 	ErrUnavailable = errors.New("not available at present")
 )
 
+// RetryAfterError is an error of a handler that says how long to leave alone what
+// it works with. It matches [ErrUnavailable].
+type RetryAfterError struct {
+	Delay time.Duration // at least; that of Retry if it is longer
+	Err   error         // what happened
+}
+
+func (e *RetryAfterError) Error() string {
+	return e.Err.Error() + "; asked to wait for " + e.Delay.String()
+}
+
+func (e *RetryAfterError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
+
+// pauseAfter is how long to wait after a failure, at least.
+func pauseAfter(failure error) time.Duration {
+	var asked *RetryAfterError
+	if errors.As(failure, &asked) {
+		return asked.Delay
+	}
+	return 0
+}
+
 // blame counts an attempt that failed, and reports whether that of a single
 // event, or one in which it could not be found, was the last.
 func (l *loop) blame(events int, failure error) (last bool) {
-	if l.state.errors == 0 {
-		l.blamed = 0 // it was handled, or somebody has forgiven it
-	}
 	if errors.Is(failure, ErrUnavailable) {
 		return false
 	}
-	l.blamed++
-	return l.blamed >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
+	l.state.blamed++
+	return l.state.blamed >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
 }

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -57,5 +58,28 @@ func TestPoisonIsGivenUpAtOnce(t *testing.T) {
 	w.await("the others", func() bool { return taken.Load() == "13" })
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("%d attempts, want one in its batch and one alone", n)
+	}
+}
+
+// A handler can ask for a longer pause than that of Retry.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	const asked = 300 * time.Millisecond
+	times := make(chan time.Time, 10)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", MaxAttempts: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			times <- time.Now()
+			if len(times) == 1 {
+				return 0, &processor.RetryAfterError{Delay: asked, Err: errors.New("busy")}
+			}
+			return len(batch), nil
+		},
+	})
+	w.await("the second attempt", func() bool { return len(times) == 2 })
+	if first, second := <-times, <-times; second.Sub(first) < asked {
+		t.Errorf("tried again after %v, asked for %v", second.Sub(first), asked)
 	}
 }

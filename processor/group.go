@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -19,8 +20,13 @@ const (
 
 // GroupConfig configures a group. The zero value is ready to use.
 type GroupConfig struct {
-	// RetryInterval is the time between attempts to lead while another does, in
-	// case all news of the vacancy is lost. Default the node's CheckInterval.
+	// RetryCooldown and RetryInterval say when to try again to lead while another
+	// does, in case all news of the vacancy is lost: RetryCooldown after the
+	// first attempt, the time doubling up to RetryInterval. A vacancy that the
+	// node hears of, as it usually does within milliseconds, is taken at once. If
+	// one is not set it is the other; if neither is, the node's CheckInterval
+	// holds.
+	RetryCooldown time.Duration
 	RetryInterval time.Duration
 	// Election configures the election further.
 	Election tenure.ElectionConfig
@@ -48,11 +54,12 @@ func NewGroup(node *tenure.Node, role tenure.Role, database Database, config Gro
 	if !ok {
 		return nil, fmt.Errorf("%w: processors need sessions on PostgreSQL", tenure.ErrUnsupported)
 	}
-	if config.RetryInterval < 0 {
-		return nil, invalid("the retry interval is %v; the least is 0", config.RetryInterval)
+	if config.RetryCooldown < 0 || config.RetryInterval < 0 || config.RetryInterval > 0 && config.RetryInterval < config.RetryCooldown {
+		return nil, invalid("the retry cooldown is %v and the interval %v; neither may be negative, nor the interval the shorter one",
+			config.RetryCooldown, config.RetryInterval)
 	}
-	if config.RetryInterval > 0 && config.Election.Retry == nil {
-		config.Election.Retry = tenure.FixedInterval{Interval: config.RetryInterval}
+	if cooldown := cmp.Or(config.RetryCooldown, config.RetryInterval); cooldown > 0 && config.Election.Retry == nil {
+		config.Election.Retry = tenure.ExponentialBackoff{Base: cooldown, Max: cmp.Or(config.RetryInterval, cooldown)}
 	}
 	election, err := node.ElectionWith(role, config.Election)
 	if err != nil {
@@ -108,8 +115,8 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	for _, config := range g.processors {
 		l := &loop{
 			config: config, node: g.node, database: g.database, backend: g.backend, term: term,
-			reader: newReader(g.database, config.Log, config.Selection),
-			log:    logger.With("processor", config.Name), wake: wake.channels[index],
+			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
+			log:    logger.With("processor", config.Name), wake: wake.loops[index],
 		}
 		index++
 		loops.Go(func() { l.run(ctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ const patience = 20 * time.Second
 // world is a schema with a log, a table that a processor fills, and nodes.
 type world struct {
 	*testing.T
+	schema  string
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
 	store   *eventstore.Store
@@ -33,22 +35,31 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
+	return newWorldOn(t, pgtest.Shared(t))
+}
+
+func newWorldOn(t *testing.T, server *pgtest.Server) *world {
+	t.Helper()
+	w := openWorld(t, server, server.Schema(t))
+	if err := w.backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
+	return w
+}
+
+// openWorld opens a world that is there, or will be.
+func openWorld(t *testing.T, server *pgtest.Server, schema string) *world {
+	t.Helper()
 	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w := &world{
-		T: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{}),
+	return &world{
+		T: t, schema: schema, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{}),
 		filled: pgx.Identifier{schema, "filled"}.Sanitize(),
 	}
-	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
-	return w
 }
 
 func (w *world) exec(sql string, args ...any) {
@@ -76,15 +87,23 @@ func (w *world) node(name string, config tenure.Config) *tenure.Node {
 	return node
 }
 
-// group makes a group of one processor and runs it until the test ends, or the
-// returned function is called.
+// group makes a group of one processor, on the log unless it says another, and
+// runs it until the test ends, or the returned function is called.
 func (w *world) group(node *tenure.Node, config processor.Config) (stop func()) {
 	w.Helper()
-	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), w.pool, processor.GroupConfig{})
+	return w.groupIn(w.pool, node, config)
+}
+
+func (w *world) groupIn(database processor.Database, node *tenure.Node, config processor.Config) (stop func()) {
+	w.Helper()
+	// Not a role by its key: that is one for all installations of the database.
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), database, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.Log = w.store.Log()
+	if config.Log.Name == "" {
+		config.Log = w.store.Log()
+	}
 	if err := group.Add(config); err != nil {
 		w.Fatal(err)
 	}
@@ -116,11 +135,15 @@ func (w *world) append(numbers ...int) {
 	w.Helper()
 	events := make([]eventstore.NewEvent, len(numbers))
 	for i, number := range numbers {
-		events[i] = eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a", fmt.Sprintf("number=%d", number)}, Data: number}
+		events[i] = newEvent(number)
 	}
 	if err := w.store.Append(w.Context(), w.pool, events...); err != nil {
 		w.Fatal(err)
 	}
+}
+
+func newEvent(number int) eventstore.NewEvent {
+	return eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a", fmt.Sprintf("number=%d", number)}, Data: number}
 }
 
 // numbers are those that the handler wrote, in their order.
@@ -160,6 +183,35 @@ func TestEventsAreHandledInOrder(t *testing.T) {
 		if number != i+1 {
 			t.Fatalf("handled %v", w.numbers())
 		}
+	}
+}
+
+// A handler that is given places alone has the server read the rest.
+func TestPlacesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	copied := w.backend.SQL("INSERT INTO " + w.filled + ` (number)
+		SELECT data::bigint FROM {events}
+		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)
+			AND tags @> ARRAY['stream=a']`)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "copies", BatchSize: 2, PlacesOnly: true, Selection: processor.Selection{Types: []string{"counted"}},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			for _, e := range batch {
+				if e.Type != "counted" || e.Tags != nil || e.Data != nil || !e.OccurredAt.IsZero() {
+					t.Errorf("given %+v", e)
+				}
+			}
+			first, last := batch[0].Cursor, batch[len(batch)-1].Cursor
+			_, err := tx.Exec(ctx, copied, fmt.Sprint(first.Transaction), first.Position, fmt.Sprint(last.Transaction), last.Position)
+			return err
+		},
+	})
+	w.append(1, 2, 3)
+	w.append(4, 5)
+	w.await("all events", func() bool { return len(w.numbers()) >= 5 })
+	if numbers := w.numbers(); !slices.Equal(numbers, []int{1, 2, 3, 4, 5}) {
+		t.Errorf("copied %v", numbers)
 	}
 }
 

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,16 +20,18 @@ type loop struct {
 	database Database
 	backend  *postgres.Backend
 	term     *tenure.Term
-	reader   reader
+	reader   *reader
 	log      *slog.Logger
-	wake     <-chan struct{} // something may have changed
+	wake     signals
 
 	state  state
-	known  bool   // state is that of the database, but for the own progress
-	busy   bool   // the database knows that a batch may be in flight
-	single bool   // one event at a time, to find the one that fails
-	until  Cursor // the end of the batch that failed
-	blamed int    // attempts that failed in a row by the fault of an event
+	known  bool      // state is that of the database, but for the own progress
+	readAt time.Time // when it was read
+	ahead  *ahead    // nil, or the reading of the next batch
+	busy   bool      // the database knows that a batch may be in flight
+	single bool      // one event at a time, to find the one that fails
+	until  Cursor    // the end of the batch that failed
+	gauge  gauge
 	unsaved
 }
 
@@ -36,7 +39,7 @@ type loop struct {
 type unsaved struct {
 	cursor Cursor
 	events int
-	since  time.Time
+	since  time.Time // zero if there is none
 }
 
 // state is the row of the processor as it was read last.
@@ -45,7 +48,9 @@ type state struct {
 	cursor     Cursor
 	generation int64
 	rebuild    bool
+	replay     bool // dead letters wait to be replayed
 	errors     int
+	blamed     int           // how many of them count as attempts at an event
 	pause      time.Duration // until the next attempt
 }
 
@@ -59,35 +64,50 @@ const (
 // run works until the term ends or is asked to. Errors of the database are
 // logged and tried again: what else could a leader do.
 func (l *loop) run(ctx context.Context) {
-	pause := l.config.PollInterval
+	defer func() { l.ahead.take(Cursor{}, 0) }()
+	var idle, stalled, trouble pause
 	for begun := false; !l.over(ctx); {
-		var next time.Duration
-		var err error
 		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.window())
+		var next rest
+		var err error
 		if !begun {
 			err = l.begin(limited)
 			begun = err == nil
 		}
 		if begun {
-			next, err = l.step(limited)
+			next, err = l.step(ctx, limited)
 		}
 		cancel()
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			l.log.Warn("processing failed", "error", err)
-			l.unsaved = unsaved{} // the database says where to go on
+		if errors.Is(err, errMoved) {
+			l.log.Info("going on elsewhere", "reason", err)
 			l.known = false
-			l.wait(ctx, l.config.PollInterval)
-		case next == idle:
+			continue
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				l.log.Warn("processing failed", "error", err)
+			}
+			l.known = false // the database says where to go on
+			l.wait(ctx, trouble.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
+			continue
+		}
+		trouble = 0
+		switch next.why {
+		case none:
+			idle, stalled = 0, 0
+		case nothingNew:
+			// What was inserted is handled without asking whether somebody has
+			// changed the processor: handling it shows that.
+			l.known = l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
+		case horizon:
+			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
+		case suspended:
 			l.known = false
-			l.wait(ctx, pause)
-			pause = min(2*pause, l.config.MaxPollInterval)
-		case next > 0:
+			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, nil)
+		case delayed:
 			l.known = false
-			l.wait(ctx, next)
-		default:
-			pause = l.config.PollInterval
+			// Somebody may end the pause, and news of that can be lost.
+			l.wait(ctx, min(next.pause, l.config.MaxPollInterval), l.wake.changed, nil)
 		}
 	}
 	if ctx.Err() == nil {
@@ -115,29 +135,35 @@ func (l *loop) over(ctx context.Context) bool {
 	}
 }
 
-// wait waits for d, or until something may have changed.
-func (l *loop) wait(ctx context.Context, d time.Duration) {
+// wait waits for d, or until one of the channels tells that something may have
+// changed or was inserted, and reports whether it was the latter.
+func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.wake:
+	case <-changed:
+	case <-inserted:
+		return true
 	case <-l.term.Stopping():
 	case <-ctx.Done():
 	}
+	return false
 }
-
-// idle is the pause of a loop that has nothing to do.
-const idle = time.Duration(-1)
-
-// horizonPause is how soon to look again for events that wait for older
-// transactions to end.
-const horizonPause = 5 * time.Millisecond
 
 // begin takes the processor over.
 func (l *loop) begin(ctx context.Context) error {
-	if _, err := l.database.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
-		l.config.Reset != nil || l.config.Publish != nil); err != nil {
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
+		// First of all: what follows could wait for their locks.
+		if _, err := tx.Exec(ctx, l.backend.SQL(endForerunners), l.key()); err != nil {
+			return fmt.Errorf("ending transactions of earlier terms: %w", err)
+		}
+		log := l.config.Log
+		_, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
+			l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns())
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("adding the processor: %w", err)
 	}
 	if err := l.checkLog(ctx); err != nil {
@@ -145,35 +171,35 @@ func (l *loop) begin(ctx context.Context) error {
 	}
 	l.busy = true
 	return l.fenced(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, l.backend.SQL(endForerunners), l.key()); err != nil {
-			return fmt.Errorf("ending transactions of earlier terms: %w", err)
-		}
 		_, err := tx.Exec(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.term.Number(), l.node.ID(), l.node.Name())
 		return err
 	})
 }
 
 // step does one batch, or what somebody has asked for, and returns how long to
-// wait after it.
-func (l *loop) step(ctx context.Context) (time.Duration, error) {
-	if !l.known {
+// wait after it. The context of the term goes on after the step's.
+func (l *loop) step(term, ctx context.Context) (rest, error) {
+	if !l.known || time.Since(l.readAt) > l.config.MaxPollInterval {
 		if err := l.save(ctx); err != nil {
-			return 0, err
+			return rest{}, err
 		}
 		if err := l.readState(ctx); err != nil {
-			return 0, err
+			return rest{}, err
 		}
 	}
 	switch {
-	case l.state.rebuild:
-		return 0, l.rebuild(ctx)
+	case l.state.rebuild && l.state.pause <= 0:
+		return rest{}, l.rebuild(ctx)
 	case l.state.status != Active:
-		return idle, l.setBusy(ctx, false)
-	case l.state.pause > 0:
-		return l.state.pause, nil
+		return rest{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
+	case l.state.pause > 0 && !l.state.replay:
+		return rest{delayed, l.state.pause}, l.measure(ctx)
 	}
 	if err := l.setBusy(ctx, true); err != nil {
-		return 0, err
+		return rest{}, err
+	}
+	if l.state.replay {
+		return rest{}, l.replay(ctx)
 	}
 	limit := l.config.BatchSize
 	if l.state.errors > 0 {
@@ -182,33 +208,65 @@ func (l *loop) step(ctx context.Context) (time.Duration, error) {
 	if l.single = l.single && l.at().Before(l.until); l.single {
 		limit = 1
 	}
-	found, err := l.reader.read(ctx, l.at(), limit)
+	events, scanned, err := l.read(ctx, limit)
 	if err != nil {
-		return 0, err
+		return rest{}, err
 	}
-	if len(found.events) == 0 {
-		err = l.save(ctx)
-		if err == nil && l.state.cursor.Before(found.scanned) {
-			err = l.skipTo(ctx, found.scanned)
+	if len(events) == 0 {
+		return l.nothing(ctx, scanned)
+	}
+	if len(events) == limit {
+		if err := l.measure(ctx); err != nil {
+			return rest{}, err
 		}
-		if found.waiting {
-			return horizonPause, err
-		}
-		return idle, err
+	}
+	if len(events) == limit && limit > 1 {
+		l.ahead = readAhead(term, l.reader, scanned, limit, l.window())
 	}
 	if l.config.Handle != nil {
-		return 0, l.handle(ctx, found.events)
+		return rest{}, l.handle(ctx, events)
 	}
-	err = l.publish(ctx, found.events)
-	if err == nil && len(found.events) < limit {
+	err = l.publish(ctx, events)
+	if err == nil && len(events) < limit {
 		err = l.save(ctx)
 	}
-	return 0, err
+	return rest{}, err
+}
+
+// read returns the next events and up to where everything was looked at.
+func (l *loop) read(ctx context.Context, limit int) ([]Event, Cursor, error) {
+	events, scanned, fits := l.ahead.take(l.at(), limit)
+	l.ahead = nil
+	if fits {
+		return events, scanned, nil
+	}
+	return l.reader.next(ctx, l.at(), limit)
+}
+
+// nothing goes on behind rows of which none was selected.
+func (l *loop) nothing(ctx context.Context, scanned Cursor) (rest, error) {
+	if l.events > 0 {
+		if err := l.save(ctx); err != nil {
+			return rest{}, err
+		}
+	}
+	if l.at().Before(scanned) {
+		return rest{}, l.skipTo(ctx, scanned)
+	}
+	more, err := l.reader.more(ctx, scanned)
+	switch {
+	case err != nil:
+		return rest{}, err
+	case more:
+		return rest{why: horizon}, l.measure(ctx)
+	default:
+		return rest{why: nothingNew}, l.caughtUp(ctx)
+	}
 }
 
 // at is the place up to which events were handled.
 func (l *loop) at() Cursor {
-	if l.events > 0 {
+	if !l.since.IsZero() {
 		return l.unsaved.cursor
 	}
 	return l.state.cursor

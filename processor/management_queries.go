@@ -1,15 +1,16 @@
 package processor
 
 // The statements of people. Each change is recorded in the transaction that
-// makes it.
+// makes it, and returns what is worth recording.
 const (
 	listProcessors = `
 SELECT
     p.name,
     p.kind,
     p.role,
+    p.log,
     p.status,
-    p.cursor_transaction::text::numeric::bigint,
+    p.cursor_transaction,
     p.cursor_position,
     p.term,
     p.node_id,
@@ -25,6 +26,9 @@ SELECT
     p.behind,
     p.waiting_since,
     p.errors,
+    p.panics,
+    CASE WHEN p.errors > 0 THEN p.failing_transaction END,
+    CASE WHEN p.errors > 0 THEN p.failing_position END,
     p.last_error,
     p.last_error_at,
     p.next_attempt_at,
@@ -35,16 +39,26 @@ WHERE cardinality($1::text[]) = 0 OR p.name = ANY ($1)
 ORDER BY p.name COLLATE "C"`
 
 	recordChange = `
-INSERT INTO {changes} (changed_by, kind, name, action, detail) VALUES ($1, 'processor', $2, $3, $4)`
+WITH change AS (
+    INSERT INTO {changes} (changed_by, kind, name, action, detail) VALUES ($1, 'processor', $2, $3, $4)
+)
+SELECT pg_notify($5, '')`
+
+	listChanges = `
+SELECT at, changed_by, name, action, detail
+FROM {changes}
+WHERE kind = 'processor' AND ($1 = '' OR name = $1)
+ORDER BY id DESC
+LIMIT $2`
 
 	pauseProcessor = `
-UPDATE {processors} SET status = 'paused', updated_at = clock_timestamp() WHERE name = $1 RETURNING name`
+UPDATE {processors} SET status = 'paused', updated_at = clock_timestamp() WHERE name = $1 RETURNING ''`
 
 	resumeProcessor = `
 UPDATE {processors}
 SET status = 'active', updated_at = clock_timestamp()
 WHERE name = $1 AND status = 'paused'
-RETURNING name`
+RETURNING ''`
 
 	// A pause stays one.
 	retryProcessor = `
@@ -54,8 +68,9 @@ SET status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
     next_attempt_at = NULL,
     updated_at = clock_timestamp()
 WHERE name = $1
-RETURNING name`
+RETURNING ''`
 
+	// A transaction that is still to come has no place in the log.
 	rewindProcessor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
@@ -64,14 +79,86 @@ SET cursor_transaction = $2::text::xid8,
     errors = 0,
     next_attempt_at = NULL,
     updated_at = clock_timestamp()
-WHERE name = $1
-RETURNING name`
+WHERE name = $1 AND $2::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+RETURNING $2::text || ':' || $3::bigint`
+
+	forgetDeadLetters = `
+DELETE FROM {dead_letters}
+WHERE processor = $1 AND (transaction_id, position) > ($2::text::xid8, $3::bigint)`
 
 	rebuildProcessor = `
 UPDATE {processors}
 SET rebuild = true, updated_at = clock_timestamp()
 WHERE name = $1 AND can_rebuild
-RETURNING name`
+RETURNING ''`
 
-	notifyAll = `SELECT pg_notify($1, '')`
+	// One row with an empty text if no event, or none that is known, fails.
+	skipEvent = `
+WITH failing AS (
+    SELECT name, failing_transaction, failing_position, last_error, errors, term
+    FROM {processors}
+    WHERE name = $1
+        AND errors > 0
+        AND (failing_transaction, failing_position) > (cursor_transaction, cursor_position)
+    FOR UPDATE
+), skipped AS (
+    INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, skipped_by)
+    SELECT name, failing_transaction, failing_position, last_error, errors, term, $2
+    FROM failing
+    ON CONFLICT (processor, transaction_id, position) DO UPDATE
+    SET error = excluded.error,
+        attempts = excluded.attempts,
+        term = excluded.term,
+        failed_at = clock_timestamp(),
+        skipped_by = excluded.skipped_by,
+        replay = false,
+        replayed_at = NULL
+)
+UPDATE {processors} p
+SET cursor_transaction = failing.failing_transaction,
+    cursor_position = failing.failing_position,
+    generation = generation + 1,
+    status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
+    errors = 0,
+    next_attempt_at = NULL,
+    updated_at = clock_timestamp()
+FROM failing
+WHERE p.name = failing.name
+RETURNING p.cursor_transaction || ':' || p.cursor_position`
+
+	listDeadLetters = `
+SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay
+FROM {dead_letters}
+WHERE processor = $1 AND replayed_at IS NULL
+ORDER BY transaction_id, position
+LIMIT $2`
+
+	replayDeadLetters = `
+UPDATE {dead_letters}
+SET replay = true
+WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL OR id = ANY ($2))
+RETURNING id`
+
+	// The seconds are those of now where nothing has happened since the leader
+	// looked, and those of then where it goes on: what waited then may be done.
+	readLag = `
+SELECT
+    p.name,
+    led.led,
+    p.behind,
+    p.behind_more,
+    p.held,
+    coalesce(1000 * extract(epoch FROM
+        CASE WHEN led.led AND p.updated_at > p.measured_at THEN p.measured_at ELSE clock_timestamp() END - p.waiting_since
+    ), 0)::double precision
+FROM {processors} p
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT
+        FROM {leaders} l
+        WHERE l.role = p.role AND l.term = p.term AND l.lease_until > clock_timestamp()
+    ) AS led
+) led
+WHERE cardinality($1::text[]) = 0 OR p.name = ANY ($1)
+ORDER BY p.name COLLATE "C"`
 )

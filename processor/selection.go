@@ -3,6 +3,7 @@ package processor
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/exactly-one/tenure"
 )
@@ -22,8 +23,13 @@ type Selection struct {
 
 func (s Selection) validate() error {
 	for _, key := range append(append([]string{}, s.RequiredTags...), s.AnyTags...) {
-		if key == "" || strings.Contains(key, "=") {
+		if key == "" || strings.Contains(key, "=") || !isText(key) {
 			return invalid("%q is no key of a tag: give what stands before the =", key)
+		}
+	}
+	for _, kind := range s.Types {
+		if !isText(kind) {
+			return invalid("the type %q is not UTF-8, or has a zero", kind)
 		}
 	}
 	for _, tag := range s.ExactTags {
@@ -35,13 +41,19 @@ func (s Selection) validate() error {
 }
 
 // CheckTag returns an error that matches tenure.ErrInvalidConfig unless a tag
-// has the form "key=value" with a key.
+// has the form "key=value" with a key, and is a text that PostgreSQL can hold.
 func CheckTag(tag string) error {
+	if !isText(tag) {
+		return invalid("the tag %q is not UTF-8, or has a zero", tag)
+	}
 	if at := strings.Index(tag, "="); at < 1 {
 		return invalid("the tag %q has not the form key=value", tag)
 	}
 	return nil
 }
+
+// isText reports whether PostgreSQL can hold a text.
+func isText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // conditions are the selection as SQL on a row called log, with its arguments
 // bound as parameters from number next on.
@@ -53,12 +65,12 @@ func (s Selection) conditions(next int) (sql string, args []any) {
 		next++
 	}
 	if len(s.Types) > 0 {
-		add("log.type = ANY ($%d::text[])", s.Types)
+		add("log.type::text = ANY ($%d::text[])", s.Types)
 	}
 	if len(s.ExactTags) > 0 {
-		add("log.tags @> $%d::text[]", s.ExactTags)
+		add("log.tags::text[] @> $%d::text[]", s.ExactTags)
 	}
-	const keys = "SELECT split_part(tag, '=', 1) FROM unnest(log.tags) tag"
+	const keys = "SELECT split_part(tag, '=', 1) FROM unnest(log.tags::text[]) tag"
 	if len(s.RequiredTags) > 0 {
 		add("ARRAY("+keys+") @> $%d::text[]", s.RequiredTags)
 	}

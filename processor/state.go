@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // fenced runs a transaction that commits only while the term stands.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
-	return postgres.InTx(ctx, l.database, l.term, fn)
+	window := max(1, l.window().Milliseconds())
+	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.key())}
+	return postgres.InTxOptions(ctx, l.database, options, l.term, fn)
 }
 
 // key marks the transactions of this processor's batches in the lock table.
@@ -32,8 +32,6 @@ func (l *loop) window() time.Duration {
 	timing := l.node.Timing()
 	return timing.Lease - timing.Margin
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
 // one reads one row.
 func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) error {
@@ -57,13 +55,13 @@ func (l *loop) readState(ctx context.Context) error {
 	var transaction int64
 	var pause float64
 	err := l.one(ctx, readState, []any{l.config.Name},
-		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.errors, &pause)
+		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
 	}
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
-	l.state, l.known = s, true
+	l.state, l.known, l.readAt = s, true, time.Now()
 	return nil
 }
 
@@ -86,34 +84,32 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 func (l *loop) rebuild(ctx context.Context) error {
 	l.known, l.single = false, false
 	l.log.Info("rebuilding")
-	return l.fenced(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, beginBatch, l.key(), milliseconds(l.window())); err != nil {
-			return err
-		}
+	var failure error
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if l.config.Reset != nil {
-			if err := l.call(ctx, func(ctx context.Context) error { return l.config.Reset(ctx, tx) }); err != nil {
-				return fmt.Errorf("emptying before the rebuild: %w", err)
-			}
+			failure = l.call(ctx, func(ctx context.Context) error { return l.config.Reset(ctx, tx) })
+		}
+		if failure != nil {
+			return failure
+		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(forgetAllDeadLetters), l.config.Name); err != nil {
+			return err
 		}
 		_, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name)
 		return err
 	})
+	if failure == nil || ctx.Err() != nil {
+		return err
+	}
+	failure = fmt.Errorf("emptying before the rebuild: %w", failure)
+	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
+	return l.record(ctx, nil, failure, l.state.errors+1 >= l.config.MaxAttempts)
 }
 
-// ErrForeignLog says that the log, or the processor's cursor, comes from
-// another database cluster, whose transactions cannot be compared with this one's.
-var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
-
-// checkLog refuses a cursor that means nothing in this database cluster.
-func (l *loop) checkLog(ctx context.Context) error {
-	var here, there int64
-	var ahead bool
-	if err := l.one(ctx, checkLog, []any{l.config.Name}, &here, &there, &ahead); err != nil {
-		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
+// value is that of a column, or the zero value for NULL.
+func value[T any](column *T) (v T) {
+	if column != nil {
+		v = *column
 	}
-	if there != 0 && there != here || ahead {
-		return fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
-			"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
-	}
-	return nil
+	return v
 }

@@ -10,9 +10,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// debounce is the least time between two wakings by inserts: under load a batch
-// then holds what came meanwhile.
-const debounce = 20 * time.Millisecond
+// An insert wakes at once, and the next one only after a while: what was
+// committed meanwhile is read together. So much at least, and so much more for
+// each processor that would read, but not more than makes a difference to
+// people.
+const (
+	leastDebounce = 2 * time.Millisecond
+	debounceEach  = time.Millisecond
+	mostDebounce  = 20 * time.Millisecond
+)
 
 // listenPause is the time between attempts to listen for inserts. Until one
 // succeeds, polling has to do.
@@ -22,25 +28,41 @@ const listenPause = 5 * time.Second
 // told.
 const Topic = "events"
 
+// signals wake one loop.
+type signals struct {
+	changed  chan struct{} // somebody may have changed something
+	inserted chan struct{} // something may have been inserted
+}
+
 // wake wakes the loops of a group.
 type wake struct {
-	channels []chan struct{}
+	loops []signals
 }
 
 func newWake(loops int) *wake {
-	w := &wake{channels: make([]chan struct{}, loops)}
-	for i := range w.channels {
-		w.channels[i] = make(chan struct{}, 1)
+	w := &wake{loops: make([]signals, loops)}
+	for i := range w.loops {
+		w.loops[i] = signals{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	return w
 }
 
-func (w *wake) all() {
-	for _, channel := range w.channels {
-		select {
-		case channel <- struct{}{}:
-		default:
-		}
+func (w *wake) changed() {
+	for _, l := range w.loops {
+		signal(l.changed)
+	}
+}
+
+func (w *wake) inserted() {
+	for _, l := range w.loops {
+		signal(l.inserted)
+	}
+}
+
+func signal(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
 	}
 }
 
@@ -50,16 +72,12 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 	news, stop := node.News()
 	defer stop()
 	inserts := make(chan struct{}, 1)
+	debounce := min(max(leastDebounce, time.Duration(len(w.loops))*debounceEach), mostDebounce)
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() {
 		for ctx.Err() == nil {
-			err := backend.ListenTo(ctx, Topic, func() {
-				select {
-				case inserts <- struct{}{}:
-				default:
-				}
-			})
+			err := backend.ListenTo(ctx, Topic, func() { signal(inserts) })
 			if err != nil {
 				log.Warn("listening for events failed; polling goes on", "error", err)
 			}
@@ -71,9 +89,9 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 		case <-ctx.Done():
 			return
 		case <-news:
-			w.all()
+			w.changed()
 		case <-inserts:
-			w.all()
+			w.inserted()
 			sleep(ctx, debounce)
 		}
 	}

@@ -46,6 +46,11 @@ func New(config Config) (processor.Config, error) {
 	if (config.Project == nil) == (config.ProjectBatch == nil) {
 		return processor.Config{}, fmt.Errorf("%w: the view %s needs one of Project and ProjectBatch", tenure.ErrInvalidConfig, config.Name)
 	}
+	for _, table := range config.Tables {
+		if len(table) == 0 {
+			return processor.Config{}, fmt.Errorf("%w: a table of the view %s has no name", tenure.ErrInvalidConfig, config.Name)
+		}
+	}
 	result := config.Processing
 	result.Name, result.Kind, result.Log, result.Selection = config.Name, "view", config.Log, config.Selection
 	result.Publish = nil

@@ -24,13 +24,18 @@ type commandFlags struct {
 }
 
 func (f *commandFlags) register(flags *pflag.FlagSet) {
-	f.flags = flags
-	f.grace.allowZero = true
+	f.registerCommon(flags)
 	f.restart = restartOnFailure
-	flags.Var(&f.grace, "grace", "how long the command has to end when asked to; default 1s, or less with a short lease")
 	flags.Var(&f.restart, "restart", "start the command again, within a term, when it has ended by itself: never, on-failure or always")
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
 	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code if somebody else leads already, instead of waiting")
+}
+
+// registerCommon adds the flags that commands on schedules have, too.
+func (f *commandFlags) registerCommon(flags *pflag.FlagSet) {
+	f.flags = flags
+	f.grace.allowZero = true
+	flags.Var(&f.grace, "grace", "how long a command has to end when asked to; default 1s, or less with a short lease")
 	flags.BoolVar(&f.passDSN, "pass-dsn", false, "give the command the connection string, in TENURE_DSN")
 }
 
@@ -73,12 +78,19 @@ func (p restartPolicy) again(code int) bool {
 	return p == restartAlways || p == restartOnFailure && code != 0
 }
 
+// timing are the times that a command keeps.
+type timing struct {
+	grace   time.Duration // from the request to end until the kill
+	lead    time.Duration // from the kill until trust ends
+	refresh time.Duration // between heartbeats
+}
+
 // plan is what the flags say about a command, checked.
 type plan struct {
+	timing
+
 	path         string // of the command's file
 	args         []string
-	grace, lead  time.Duration
-	refresh      time.Duration
 	restart      restartPolicy
 	once         bool
 	noLeaderExit *int
@@ -94,7 +106,29 @@ const (
 // plan checks the flags and the command against the configuration of the node,
 // whose lease must be set.
 func (f *commandFlags) plan(config tenure.Config, args []string) (plan, error) {
-	p := plan{args: args, restart: f.restart, once: f.once, refresh: config.RefreshInterval}
+	times, err := f.timing(config)
+	p := plan{timing: times, args: args, restart: f.restart, once: f.once}
+	switch {
+	case err != nil:
+		return p, err
+	case p.once && f.flags.Changed("restart") && p.restart != restartNever:
+		return p, usage("--once and --restart %s contradict each other", p.restart)
+	}
+	if f.flags.Changed("no-leader-exit") {
+		code, err := strconv.ParseUint(f.noLeaderExit, 10, 8)
+		if err != nil {
+			return p, usage("--no-leader-exit is %q; it must be an exit code from 0 to 255", f.noLeaderExit)
+		}
+		number := int(code)
+		p.noLeaderExit = &number
+	}
+	p.path, err = findCommand(args[0])
+	return p, err
+}
+
+// timing are the times that commands keep under a node, whose lease must be set.
+func (f *commandFlags) timing(config tenure.Config) (timing, error) {
+	p := timing{refresh: config.RefreshInterval}
 	margin := config.Margin
 	if p.refresh == 0 {
 		p.refresh = config.Lease / 3
@@ -114,20 +148,17 @@ func (f *commandFlags) plan(config tenure.Config, args []string) (plan, error) {
 			p.grace, config.Lease, margin, p.refresh, most)
 	case config.StopTimeout > 0 && p.grace > config.StopTimeout:
 		return p, usage("--grace (%v) is longer than --stop-timeout (%v)", p.grace, config.StopTimeout)
-	case p.once && f.flags.Changed("restart") && p.restart != restartNever:
-		return p, usage("--once and --restart %s contradict each other", p.restart)
 	}
-	if f.flags.Changed("no-leader-exit") {
-		code, err := strconv.ParseUint(f.noLeaderExit, 10, 8)
-		if err != nil {
-			return p, usage("--no-leader-exit is %q; it must be an exit code from 0 to 255", f.noLeaderExit)
-		}
-		number := int(code)
-		p.noLeaderExit = &number
+	return p, nil
+}
+
+// stopTimeout is that of the node: time enough for a command to end.
+func (t timing) stopTimeout(config tenure.Config) time.Duration {
+	if config.StopTimeout > 0 {
+		return config.StopTimeout
 	}
-	var err error
-	p.path, err = findCommand(args[0])
-	return p, err
+	const usual = 10 * time.Second
+	return max(usual, t.grace+time.Second)
 }
 
 // findCommand returns the file of a command, found as a shell finds it.

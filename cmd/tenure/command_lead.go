@@ -30,7 +30,7 @@ type leading struct {
 func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 	log := l.log.With("role", l.role.Name(), "term", term.Number(), "command", filepath.Base(l.plan.path))
 	pause := restartPause{}
-	for l.awaitTrust(term) {
+	for l.plan.awaitTrust(term) {
 		l.dropSignals()
 		start := time.Now()
 		end, err := guardian.Run(term, l.guarded(term, log))
@@ -102,10 +102,10 @@ func (l *leading) dropSignals() {
 }
 
 // awaitTrust waits until a command would not be asked to end as soon as it has
-// started. It returns false if the term ends instead.
-func (l *leading) awaitTrust(term *tenure.Term) bool {
-	for term.Remaining() <= l.plan.grace+l.plan.lead {
-		if !sleep(term, l.plan.refresh/4) {
+// started. It returns false if the seat ends instead.
+func (t timing) awaitTrust(term guardian.Seat) bool {
+	for term.Remaining() <= t.grace+t.lead {
+		if !sleep(term, t.refresh/4) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (l *leading) awaitTrust(term *tenure.Term) bool {
 }
 
 // ending reports whether a term has ended or was asked to end.
-func ending(term *tenure.Term) bool {
+func ending(term guardian.Seat) bool {
 	select {
 	case <-term.Stopping():
 	case <-term.Context().Done():
@@ -124,7 +124,7 @@ func ending(term *tenure.Term) bool {
 }
 
 // sleep pauses; it returns false at once when the term ends or was asked to.
-func sleep(term *tenure.Term, pause time.Duration) bool {
+func sleep(term guardian.Seat, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -32,29 +32,15 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	case len(roles) > 1:
 		return usage("a command runs for one role; %d are given", len(roles))
 	}
-	if !c.node.flags.Changed("log-level") {
-		c.node.log.level = "info"
-	}
-	config, err := c.config(cmd)
+	config, err := c.guardedConfig(cmd)
 	if err != nil {
 		return err
-	}
-	if config.Lease == 0 {
-		if config.Lease, err = c.defaultLease(); err != nil {
-			return err
-		}
 	}
 	plan, err := c.command.plan(config, args)
 	if err != nil {
 		return err
 	}
-	if config.StopTimeout == 0 {
-		const usual = 10 * time.Second
-		config.StopTimeout = max(usual, plan.grace+time.Second)
-	}
-	if !c.node.flags.Changed("settle") {
-		config.Settle = commandSettle
-	}
+	config.StopTimeout = plan.stopTimeout(config)
 	environment, err := c.environment()
 	if err != nil {
 		return err
@@ -90,6 +76,26 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	return err
 }
 
+// guardedConfig is the configuration of a node that runs commands.
+func (c *runCommand) guardedConfig(cmd *cobra.Command) (tenure.Config, error) {
+	if !c.node.flags.Changed("log-level") {
+		c.node.log.level = "info"
+	}
+	config, err := c.config(cmd)
+	if err != nil {
+		return config, err
+	}
+	if config.Lease == 0 {
+		if config.Lease, err = c.defaultLease(); err != nil {
+			return config, err
+		}
+	}
+	if !c.node.flags.Changed("settle") {
+		config.Settle = commandSettle
+	}
+	return config, nil
+}
+
 // defaultLease is the lease of a node that is not told one.
 func (c *runCommand) defaultLease() (time.Duration, error) {
 	if _, err := c.node.database.target(); err != nil {
@@ -115,17 +121,17 @@ const (
 	dsnVariable      = "TENURE_DSN"
 )
 
+// commandVariables are all that commands find, on schedules too.
+var commandVariables = append([]string{roleVariable, termVariable, nodeVariable, nodeNameVariable, dsnVariable}, scheduleVariables...)
+
 // environment is that of every run of the command: this program's, with the
 // connection string only if it is wanted.
 func (c *runCommand) environment() ([]string, error) {
 	var kept []string
 	for _, entry := range os.Environ() {
-		switch name, _, _ := strings.Cut(entry, "="); name {
-		case roleVariable, termVariable, nodeVariable, nodeNameVariable, dsnVariable:
-		default:
-			if !slices.Contains(notify.Variables, name) {
-				kept = append(kept, entry)
-			}
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.Contains(commandVariables, name) && !slices.Contains(notify.Variables, name) {
+			kept = append(kept, entry)
 		}
 	}
 	if c.command.passDSN {
@@ -162,7 +168,7 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 	var decided bool // callbacks come one at a time
 	var failure error
 	election.OnEvent(func(event tenure.Event) {
-		l.tell(event)
+		logEvent(l.log, event)
 		l.server.tell(newEventRecord(node, event))
 		switch event.Kind {
 		case tenure.EventAcquired:
@@ -194,8 +200,8 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 	return err
 }
 
-// tell logs an event. The attempts of a standby are no news.
-func (l *leading) tell(event tenure.Event) {
+// logEvent logs an event. The attempts of a standby are no news.
+func logEvent(log *slog.Logger, event tenure.Event) {
 	level, details := slog.LevelInfo, []any{"role", event.Role.Name()}
 	switch event.Kind {
 	case tenure.EventStateChange, tenure.EventAcquireFailed:
@@ -212,7 +218,7 @@ func (l *leading) tell(event tenure.Event) {
 	if event.Err != nil {
 		details = append(details, "error", oneLine(event.Err))
 	}
-	l.log.Log(context.Background(), level, string(event.Kind), details...)
+	log.Log(context.Background(), level, string(event.Kind), details...)
 }
 
 // stopSignal is what the command is asked with to end: what this program was

@@ -29,10 +29,10 @@ var completions = map[string]cobra.CompletionFunc{
 }
 
 // complete gives the flags of a command, and of those below it, their completions.
-// The number that migrate down goes to is no node.
+// What migrate down and processor rewind go to is no node.
 func complete(cmd *cobra.Command) {
 	register := func(flag *pflag.Flag) {
-		if completion := completions[flag.Name]; completion != nil && flag.Value.Type() != "int" {
+		if completion := completions[flag.Name]; completion != nil && (flag.Name != "to" || flag.Value.Type() == "string") {
 			if err := cmd.RegisterFlagCompletionFunc(flag.Name, completion); err != nil {
 				panic(err) // the flag is there, and each has one completion
 			}

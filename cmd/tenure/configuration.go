@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,7 +22,7 @@ const configFlag = "config"
 // its line says.
 type configuration struct {
 	path    string
-	command string       // the name of the command that it was applied to
+	command string       // the command that it was applied to: "run", "cron run"
 	file    *config.File // nil if none is named
 }
 
@@ -82,7 +83,7 @@ func configure(cmd *cobra.Command) error {
 		return nil
 	}
 	c := configurationOf(cmd.Flags())
-	c.command = cmd.Name()
+	c.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	if err := c.load(); err != nil {
 		return err
 	}

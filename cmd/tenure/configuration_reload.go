@@ -14,8 +14,12 @@ import (
 )
 
 // live are the flags whose values a running command can change, each with what
-// makes a new value take effect.
+// makes a new value take effect; and, by names in double brackets, lists of tables
+// of the file, which are read from the file again.
 type live map[string]func(value string) error
+
+// liveList is how a list of tables is called in [live].
+func liveList(name string) string { return "[[" + name + "]]" }
 
 // reloader reads the configuration file again.
 type reloader struct {
@@ -77,14 +81,20 @@ func (r *reloader) apply(change config.Change) {
 	if change.Flag != "" && flag == nil {
 		return // of another command
 	}
-	apply := r.live[change.Flag]
+	apply, value := r.live[change.Flag], ""
+	if change.List != "" {
+		apply = r.live[liveList(change.List)]
+	}
 	switch {
 	case flag != nil && r.outranked(change.Flag) != "":
 		r.log.Warn("a change has no effect", "change", change.Key, "outranked_by", r.outranked(change.Flag))
 	case apply == nil:
 		r.log.Warn("a change takes effect when the program is started again", "change", change.What())
 	default:
-		if err := apply(r.value(change.Flag)); err != nil {
+		if flag != nil {
+			value = r.value(change.Flag)
+		}
+		if err := apply(value); err != nil {
 			r.log.Error("a change could not be applied", "change", change.What(), "error", err)
 			return
 		}

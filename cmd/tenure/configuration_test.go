@@ -45,7 +45,7 @@ var withoutKey = map[string]string{
 	"key2":            "as key",
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
-	"to":              "what step-down, node drain and migrate do, at each call",
+	"to":              "what step-down, node drain, migrate and processor rewind do, at each call",
 	"own":             "what step-down does, at each call",
 	"timeout":         "how long a command waits, at each call",
 	"watch":           "what cluster status does, at each call",
@@ -59,11 +59,19 @@ var withoutKey = map[string]string{
 	"yes":             "as dry-run",
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",
+	"work":            "as user",
 	"for":             "of the demonstration, which takes no configuration",
 	"kill-every":      "as for",
 	"sqlite":          "as for",
 	"no-descriptions": "of completion, which takes no configuration",
 	"url":             "what health asks, which takes no configuration",
+	"expr":            "what cron next is asked, at each call",
+	"tz":              "as expr",
+	"from":            "as expr",
+	"count":           "how many rows a command prints, at each call",
+	"all":             "which dead letters processor replay is about, at each call",
+	"by":              "who makes a change, at each call",
+	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }
 
 // TestEveryFlagHasAKey: what a command line can say a file can say, or there is a

@@ -52,8 +52,8 @@ func newHistory(out *output) *cobra.Command {
 	return cmd
 }
 
-// historyRecord is the answer as it is printed.
-type historyRecord struct {
+// termHistoryRecord is the answer as it is printed.
+type termHistoryRecord struct {
 	Terms []termRecord `json:"terms"`
 }
 
@@ -129,7 +129,7 @@ func (c *historyCommand) printTerms(ctx context.Context, backend *postgres.Backe
 	if err != nil {
 		return err
 	}
-	record := historyRecord{Terms: make([]termRecord, len(terms))}
+	record := termHistoryRecord{Terms: make([]termRecord, len(terms))}
 	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
 	now := time.Now()
 	for i, t := range terms {

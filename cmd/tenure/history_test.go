@@ -22,7 +22,7 @@ func TestHistory(t *testing.T) {
 	two.signal(syscall.SIGKILL)
 	one.await("acquired")
 
-	var seen historyRecord
+	var seen termHistoryRecord
 	invoke(t, place.with("history", "-o", "json", "--since", "1h")...).want(t, exitDone).decode(t, &seen)
 	if len(seen.Terms) != 3 {
 		t.Fatalf("%+v; want three terms", seen.Terms)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 )

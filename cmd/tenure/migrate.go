@@ -53,13 +53,14 @@ func newMigrate(out *output) *cobra.Command {
 	down.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
 
 	var user string
-	var application bool
+	var application, work bool
 	grants := &cobra.Command{
 		Use: "grants --user NAME", Short: "Print the privileges that a database user needs", Long: migrateGrantsLong, Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return c.printGrants(user, application) },
+		RunE: func(*cobra.Command, []string) error { return c.printGrants(user, application, work) },
 	}
 	grants.Flags().StringVar(&user, "user", "", "the database user")
 	grants.Flags().BoolVar(&application, "application", false, "for an application that fences its transactions and runs no node")
+	grants.Flags().BoolVar(&work, "work", false, "for schedules and processors: what they need beside a node's privileges, and what managing them needs")
 
 	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up}
 	c.database.register(cmd.PersistentFlags())
@@ -126,20 +127,29 @@ func (c *migrateCommand) printSQL() error {
 }
 
 // printGrants prints what a database user needs.
-func (c *migrateCommand) printGrants(user string, application bool) error {
-	if user == "" {
+func (c *migrateCommand) printGrants(user string, application, work bool) error {
+	switch {
+	case user == "":
 		return usage("say with --user which database user the privileges are for")
+	case application && work:
+		return usage("--work includes --application: give one of them")
 	}
 	return c.printScript(func(b backend) (string, error) {
 		switch b := b.(type) {
 		case *postgres.Backend:
-			if application {
+			switch {
+			case application:
 				return b.ApplicationGrants(user), nil
+			case work:
+				return b.WorkGrants(user), nil
 			}
 			return b.Grants(user), nil
 		case leases:
-			if application {
+			switch {
+			case application:
 				return b.ApplicationGrants(user)
+			case work:
+				return "", usage("schedules and processors need PostgreSQL without tenure_mode=lease")
 			}
 			return b.Grants(user)
 		default:

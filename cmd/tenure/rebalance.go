@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
@@ -102,11 +99,10 @@ func newPlanRecord(plan cluster.RebalancePlan) planRecord {
 }
 
 func (c *rebalanceCommand) run(cmd *cobra.Command) error {
-	person := !c.out.json() && isTerminal(cmd.InOrStdin())
 	switch {
 	case c.dryRun && c.yes:
 		return usage("--dry-run and --yes contradict each other")
-	case !c.dryRun && !c.yes && !person:
+	case !c.dryRun && !c.yes && !confirmable(cmd, c.out):
 		return usage("there is nobody to ask: give --yes to carry the plan out, or --dry-run to see it only")
 	}
 	backend, err := c.database.registry(cmd.Context())
@@ -128,29 +124,11 @@ func (c *rebalanceCommand) run(cmd *cobra.Command) error {
 		return nil
 	}
 	if !c.yes {
-		if agreed, err := c.ask(cmd, len(plan.Moves)); err != nil || !agreed {
+		if agreed, err := confirm(cmd, c.out, fmt.Sprintf("Move %d roles?", len(plan.Moves))); err != nil || !agreed {
 			return err
 		}
 	}
 	return c.apply(cmd.Context(), backend, plan)
-}
-
-// ask asks the person at the terminal. Only yes is an agreement.
-func (c *rebalanceCommand) ask(cmd *cobra.Command, moves int) (bool, error) {
-	if err := c.out.write(fmt.Sprintf("Move %d roles? [y/N] ", moves)); err != nil {
-		return false, err
-	}
-	answer := make(chan string, 1)
-	go func() { // reading a terminal cannot be interrupted; the program ends with it
-		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case line := <-answer:
-		return line == "y" || line == "yes", nil
-	case <-cmd.Context().Done():
-		return false, cmd.Context().Err()
-	}
 }
 
 // apply carries the plan out.
@@ -239,9 +217,4 @@ func unplacedText(unplaced []record.Unplaced, width int) string {
 		text += fmt.Sprintf("and %d more\n", more)
 	}
 	return text
-}
-
-func isTerminal(r any) bool {
-	file, ok := r.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

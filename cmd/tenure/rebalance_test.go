@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
@@ -191,21 +190,5 @@ func TestRebalanceBadInput(t *testing.T) {
 	}
 	if text := invoke(t, place.with("rebalance", "--yes")...).want(t, exitDone).stdout; text != "no node shares roles\n" {
 		t.Errorf("%q", text)
-	}
-}
-
-// TestRebalanceAsks: only yes is an agreement.
-func TestRebalanceAsks(t *testing.T) {
-	t.Parallel()
-	for answer, want := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
-		var shown strings.Builder
-		c := &rebalanceCommand{out: &output{format: formatText, w: &shown}}
-		cmd := &cobra.Command{}
-		cmd.SetContext(t.Context())
-		cmd.SetIn(strings.NewReader(answer))
-		agreed, err := c.ask(cmd, 3)
-		if agreed != want || err != nil || shown.String() != "Move 3 roles? [y/N] " {
-			t.Errorf("%q: %v, %v, %q", answer, agreed, err, shown.String())
-		}
 	}
 }

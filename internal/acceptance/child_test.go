@@ -74,6 +74,8 @@ func runChild(kind string) int {
 		err = shareRoles(o)
 	case kind == childMember:
 		err = joinCluster(o)
+	case kind == childProjects || kind == childProjecting:
+		err = project(kind, o)
 	default:
 		err = lead(kind, o)
 	}

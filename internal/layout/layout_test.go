@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"."},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
-	{"eventstore", "outbox", "view", "retention"},
+	{"eventstore", "outbox", "view", "assign", "retention"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},
 	{"cmd/tenure", "deploy", "bench", "examples"},
@@ -37,7 +37,7 @@ var layers = [][]string{
 
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
-	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/layout",
+	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/layout",
 	"lease/leasetest",
 }
 

@@ -21,6 +21,9 @@ CREATE TABLE {processors} (
     name text PRIMARY KEY,
     kind text NOT NULL,
     role text NOT NULL,
+    log text NOT NULL DEFAULT '',
+    log_table text[] NOT NULL DEFAULT '{}',
+    log_columns text[] NOT NULL DEFAULT '{}',
     status text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'paused', 'failed')),
     cursor_transaction xid8 NOT NULL DEFAULT '0',
     cursor_position bigint NOT NULL DEFAULT 0,
@@ -34,8 +37,15 @@ CREATE TABLE {processors} (
     busy boolean NOT NULL DEFAULT false,
     processed bigint NOT NULL DEFAULT 0,
     behind bigint NOT NULL DEFAULT 0,
+    behind_more boolean NOT NULL DEFAULT false,
+    held bigint NOT NULL DEFAULT 0,
     waiting_since timestamptz,
+    measured_at timestamptz,
     errors integer NOT NULL DEFAULT 0,
+    blamed integer NOT NULL DEFAULT 0,
+    panics bigint NOT NULL DEFAULT 0,
+    failing_transaction xid8,
+    failing_position bigint,
     last_error text NOT NULL DEFAULT '',
     last_error_at timestamptz,
     next_attempt_at timestamptz,
@@ -43,8 +53,14 @@ CREATE TABLE {processors} (
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 COMMENT ON COLUMN {processors}.generation IS 'Grows whenever somebody moves the cursor by hand: a batch that began before does not count.';
+COMMENT ON COLUMN {processors}.log_table IS 'Schema and name of the table behind the log, if it is known.';
+COMMENT ON COLUMN {processors}.log_columns IS 'Its columns with the transaction id and the position.';
 COMMENT ON COLUMN {processors}.behind IS 'How many events wait, counted up to a limit, when the leader looked last.';
+COMMENT ON COLUMN {processors}.behind_more IS 'Whether the limit was reached.';
+COMMENT ON COLUMN {processors}.held IS 'How many of them wait for the end of older transactions.';
 COMMENT ON COLUMN {processors}.waiting_since IS 'When the first of them occurred.';
+COMMENT ON COLUMN {processors}.blamed IS 'How many of the errors in a row count as attempts at an event; without meaning where there are none.';
+COMMENT ON COLUMN {processors}.failing_transaction IS 'With the position, the one event that the errors are of, if that is known.';
 COMMENT ON COLUMN {processors}.busy IS 'Whether the leader may have a batch in flight.';
 
 -- Events that were given up, to be looked at and replayed.
@@ -57,10 +73,16 @@ CREATE TABLE {dead_letters} (
     attempts integer NOT NULL,
     term bigint NOT NULL,
     failed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    skipped_by text NOT NULL DEFAULT '',
     replay boolean NOT NULL DEFAULT false,
     replayed_at timestamptz,
     UNIQUE (processor, transaction_id, position)
 );
+
+CREATE INDEX "{prefix}dead_letters_replay" ON {dead_letters} (processor) WHERE replay;
+
+COMMENT ON COLUMN {dead_letters}.skipped_by IS 'Who skipped the event; empty if the processor gave it up.';
+COMMENT ON COLUMN {dead_letters}.replay IS 'Whether the leader is to hand the event to the handler again.';
 
 -- Who changed what by hand, of processors and schedules.
 CREATE TABLE {changes} (

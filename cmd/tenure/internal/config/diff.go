@@ -14,6 +14,8 @@ type Change struct {
 	Key string
 	// Flag is the flag that takes the key's value; empty if there is none.
 	Flag string
+	// List is the list of tables that an entry is of; empty for a key.
+	List string
 	// Live says that the change can be applied at once. Every other one takes
 	// effect when the program starts again.
 	Live bool
@@ -119,7 +121,7 @@ func diffEntries(list string, before, after map[string]string) []Change {
 		case was == is:
 			continue
 		}
-		changes = append(changes, Change{Key: list + " " + quoted(name), Live: true, what: what})
+		changes = append(changes, Change{Key: list + " " + quoted(name), List: list, Live: true, what: what})
 	}
 	return changes
 }

@@ -187,17 +187,20 @@ var alertKeys = []key{
 	{path: "alerts.notifications.*.per_minute", kind: integer, check: between(int64(1), 6000), fallback: int64(60), live: true},
 }
 
+// cronEvidence is a flag that only the command has which runs schedules.
+const cronEvidence = "missed-after"
+
 var cronKeys = []key{
-	{path: "cron[].name", kind: text, live: true},
-	{path: "cron[].schedule", kind: text, live: true},
-	{path: "cron[].command", kind: command, live: true},
-	{path: "cron[].timezone", kind: text, fallback: "UTC", live: true},
-	{path: "cron[].catch_up", kind: text, check: oneOf("none", "latest", "all"), fallback: "none", live: true},
-	{path: "cron[].catch_up_limit", kind: integer, check: between(int64(1), 1000), fallback: int64(100), live: true},
-	{path: "cron[].overlap", kind: text, check: oneOf("skip", "queue", "allow"), fallback: "skip", live: true},
-	{path: "cron[].policy", kind: text, check: oneOf("at-most-once", "at-least-once"), fallback: "at-most-once", live: true},
-	{path: "cron[].jitter", kind: duration, check: between(0, longest), fallback: time.Duration(0), live: true},
-	{path: "cron[].timeout", kind: duration, check: between(shortest, 7*longest), note: "none", live: true},
+	{path: "cron[].name", kind: text, evidence: cronEvidence, live: true},
+	{path: "cron[].schedule", kind: text, evidence: cronEvidence, live: true},
+	{path: "cron[].command", kind: command, evidence: cronEvidence, live: true},
+	{path: "cron[].timezone", kind: text, evidence: cronEvidence, fallback: "UTC", live: true},
+	{path: "cron[].catch_up", kind: text, evidence: cronEvidence, check: oneOf("none", "latest", "all"), fallback: "none", live: true},
+	{path: "cron[].catch_up_limit", kind: integer, evidence: cronEvidence, check: between(int64(1), 100_000), fallback: int64(100), live: true},
+	{path: "cron[].overlap", kind: text, evidence: cronEvidence, check: oneOf("skip", "queue", "allow"), fallback: "skip", live: true},
+	{path: "cron[].policy", kind: text, evidence: cronEvidence, check: oneOf("at-most-once", "at-least-once"), fallback: "at-most-once", live: true},
+	{path: "cron[].jitter", kind: duration, evidence: cronEvidence, check: between(0, longest), fallback: time.Duration(0), live: true},
+	{path: "cron[].timeout", kind: duration, evidence: cronEvidence, check: between(shortest, 7*longest), note: "none", live: true},
 }
 
 // table is the name of the key's table, as it is written between brackets.

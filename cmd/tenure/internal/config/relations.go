@@ -19,6 +19,7 @@ func (r *reader) checkRelations() {
 	for i := range r.file.elements["cron"] {
 		r.required(fmt.Sprintf("cron[%d]", i), "name", "schedule", "command")
 	}
+	r.checkSchedules()
 	r.unique("cron")
 }
 

@@ -1,0 +1,97 @@
+package assign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Assigner assigns the rows of a table while its node leads a role. It is safe
+// for concurrent use.
+type Assigner struct {
+	member   *cluster.Member
+	backend  *postgres.Backend
+	database postgres.Database
+	config   Config
+
+	mu       sync.Mutex
+	election *tenure.Election // made by the first Run
+}
+
+// New makes an assigner for a member, working in a database, which must be the
+// one that the member's backend is on, and safe for concurrent use, as a pool
+// is. Its user needs the privileges of [Grants]. The error matches
+// tenure.ErrUnsupported if the backend is not PostgreSQL, and
+// tenure.ErrInvalidConfig or tenure.ErrInvalidRole for a configuration that
+// cannot be used.
+func New(member *cluster.Member, database postgres.Database, config Config) (*Assigner, error) {
+	backend, ok := member.Node().Backend().(*postgres.Backend)
+	if !ok {
+		return nil, fmt.Errorf("%w: assignment needs sessions on PostgreSQL", tenure.ErrUnsupported)
+	}
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	return &Assigner{member: member, backend: backend, database: database, config: config}, nil
+}
+
+// Run stands for the role and assigns rows in each term, until the context ends.
+// It returns an error that matches tenure.ErrInvalidConfig or
+// tenure.ErrPrivilege if the table cannot be used as it is, and those of
+// [tenure.Node.Election] and [tenure.Election.Run]. A database that fails later
+// is logged and asked again.
+func (a *Assigner) Run(ctx context.Context) error {
+	if err := a.check(ctx); errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, tenure.ErrPrivilege) {
+		return err
+	}
+	election, err := a.stand()
+	if err != nil {
+		return err
+	}
+	return election.Run(ctx, a.Lead)
+}
+
+// check looks at the table before there is a term.
+func (a *Assigner) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, window(a.member.Node()))
+	defer cancel()
+	_, err := readTable(ctx, a.database, a.config)
+	return err
+}
+
+// stand returns the election of Run.
+func (a *Assigner) stand() (*tenure.Election, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.election != nil {
+		return a.election, nil
+	}
+	election, err := a.member.Node().Election(a.config.Role)
+	if err != nil {
+		return nil, err
+	}
+	a.election = election
+	return election, nil
+}
+
+// Lead assigns rows under a term until it ends or is asked to, and returns nil.
+// It is for programs that lead several things in one election, of a role of
+// their own choice: call it from the function of [tenure.Election.Run], where
+// [Assigner.Run] is not used.
+func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
+	l := &loop{
+		pass: pass{
+			member: a.member, backend: a.backend, database: a.database, config: a.config, term: term,
+			log: a.member.Node().Logger().With("role", term.Role().Name(), "term", term.Number(), "table", a.config.Table.Sanitize()),
+		},
+		wake: make(chan struct{}, 1),
+	}
+	l.run(ctx)
+	return nil
+}

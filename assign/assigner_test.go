@@ -1,0 +1,89 @@
+package assign_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cluster"
+)
+
+// Rows go to nodes that can do them, evenly, and to nobody else.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	a, b, gpu := w.worker("a"), w.worker("b"), w.worker("gpu", "gpu")
+	leader := w.scheduler("leader")
+	w.run(w.assigner(leader, w.config()))
+	w.add(30, "")
+	w.await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
+	for _, n := range []node{a, b, gpu} {
+		if got := w.has(n); got < 5 || got > 15 {
+			t.Errorf("%s has %d of 30 rows", n.Node().Name(), got)
+		}
+	}
+	w.add(20, "gpu")
+	w.await("all of them assigned", func() bool { return w.count(`state = 'assigned'`) == 50 })
+	if n := w.count(`capability = 'gpu' AND node_id <> $1`, gpu.ID().UUID()); n > 0 {
+		t.Errorf("%d rows went to a node that cannot do them", n)
+	}
+	if n := w.count(`assignment <> 1 OR attempts <> 1`); n > 0 {
+		t.Errorf("%d rows were not assigned once", n)
+	}
+}
+
+// The rows of a node that dies go to others at once, and what it has begun
+// counts as an attempt.
+func TestDeath(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	a, b, c := w.worker("a", "x"), w.worker("b", "x"), w.worker("c")
+	leader := w.scheduler("leader")
+	w.sees(leader, cluster.Active, a, b, c)
+	w.run(w.assigner(leader, w.config()))
+	w.add(40, "x")
+	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 40 })
+	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 5)`, a.ID().UUID())
+	w.settle(a.Member)
+	begun := time.Now()
+	a.kill()
+	w.await("all at the other node", func() bool { return w.has(b) == 40 })
+	took := time.Since(begun)
+	t.Logf("after %v", took)
+	// The lease would have taken 10 s, and polling patience.
+	if took > 5*time.Second {
+		t.Errorf("the rows were with the other node after %v", took)
+	}
+	if n := w.count(`attempts = 2`); n != 5 {
+		t.Errorf("%d rows count two attempts; 5 had been begun", n)
+	}
+}
+
+// A node that drains keeps what it has begun, until it has drained.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	a, b := w.worker("a"), w.worker("b")
+	leader := w.scheduler("leader")
+	w.sees(leader, cluster.Active, a, b)
+	w.run(w.assigner(leader, w.config()))
+	w.add(20, "")
+	w.await("all of them assigned", func() bool { return w.has(a) > 0 && w.has(a)+w.has(b) == 20 })
+	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE id IN (SELECT id FROM {schema}.jobs WHERE node_id = $1 LIMIT 3)`, a.ID().UUID())
+	guard, ok := a.InFlight().Enter()
+	if !ok {
+		t.Fatal("the node takes no work")
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- a.Drain(w.Context()) }()
+	w.await("what was not begun at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 17 })
+	w.add(5, "")
+	w.await("new rows at the other node", func() bool { return w.has(a) == 3 && w.has(b) == 22 })
+	guard.Done()
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	w.await("the rest at the other node", func() bool { return w.has(b) == 25 })
+	if n := w.count(`attempts > 1`); n != 3 {
+		t.Errorf("%d rows count more than one attempt; 3 had been begun", n)
+	}
+}

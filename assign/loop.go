@@ -1,0 +1,139 @@
+package assign
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+)
+
+// debounce is the least time between two wakings by news of rows: under load one
+// pass then finds many of them.
+const debounce = 20 * time.Millisecond
+
+// listenPause is the time between attempts to listen for news of rows. Until one
+// succeeds, polling has to do.
+const listenPause = 5 * time.Second
+
+// loop is an assigner at work under one term.
+type loop struct {
+	pass
+	wake chan struct{} // something may have changed
+}
+
+// run assigns until the term ends or is asked to.
+func (l *loop) run(ctx context.Context) {
+	listen, stop := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer stop()
+	listening.Go(func() { l.listenToNodes(listen) })
+	listening.Go(func() { l.listenToRows(listen) })
+	for !l.over(ctx) {
+		limited, cancel := context.WithTimeout(ctx, window(l.member.Node()))
+		more, err := l.assign(limited)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			l.log.Warn("assigning rows failed", "error", err)
+			l.known = false
+			l.pause(ctx, l.config.PollInterval, nil)
+		case !more:
+			l.pause(ctx, l.config.PollInterval, l.wake)
+		}
+	}
+}
+
+// over reports whether the loop should return.
+func (l *loop) over(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-l.term.Stopping():
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d, for a value, or for the end of the work.
+func (l *loop) pause(ctx context.Context, d time.Duration, value <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-value:
+	case <-l.term.Stopping():
+	case <-ctx.Done():
+	}
+}
+
+func (l *loop) wakeUp() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listenToNodes wakes the loop at changes of the nodes, but for those of their
+// load, which count when there is something to assign.
+func (l *loop) listenToNodes(ctx context.Context) {
+	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
+	seen := map[cluster.NodeID]cluster.NodeInfo{}
+	for change := range l.member.Watch(ctx, every) {
+		before, known := seen[change.Node.ID]
+		if !known || change.Kind != cluster.Updated || !sameOffer(before, change.Node) {
+			l.wakeUp()
+		}
+		seen[change.Node.ID] = change.Node
+		if change.Kind == cluster.Left {
+			delete(seen, change.Node.ID)
+		}
+	}
+}
+
+// sameOffer reports whether a node can be given the same rows as before.
+func sameOffer(before, now cluster.NodeInfo) bool {
+	return before.Status == now.Status && before.Drained == now.Drained &&
+		slices.Equal(before.Roles, now.Roles) && slices.Equal(before.Capabilities, now.Capabilities)
+}
+
+// listenToRows wakes the loop at news of rows.
+func (l *loop) listenToRows(ctx context.Context) {
+	news := make(chan struct{}, 1)
+	var forwarding sync.WaitGroup
+	defer forwarding.Wait()
+	forwarding.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-news:
+				l.wakeUp()
+				l.pause(ctx, debounce, nil)
+			case <-ctx.Done():
+			}
+		}
+	})
+	for ctx.Err() == nil {
+		err := l.backend.ListenTo(ctx, l.config.topic(), func() {
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			l.log.Warn("listening for news of rows failed; polling goes on", "error", err)
+		}
+		l.pause(ctx, listenPause, nil)
+	}
+}
+
+// window bounds a pass, and how long its locks outlive this process if it stops:
+// as long as its term may be trusted without a heartbeat.
+func window(node *tenure.Node) time.Duration {
+	timing := node.Timing()
+	return timing.Lease - timing.Margin
+}

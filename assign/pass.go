@@ -1,0 +1,275 @@
+package assign
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// mostCapabilities is how many capabilities of waiting rows are looked at.
+const mostCapabilities = 1000
+
+// fresh has statements planned with their values; see queries.go.
+const fresh = pgx.QueryExecModeCacheDescribe
+
+// pass looks at the table once and does what is to be done. One goroutine uses
+// it.
+type pass struct {
+	member   *cluster.Member
+	backend  *postgres.Backend
+	database postgres.Database
+	config   Config
+	term     *tenure.Term
+	log      *slog.Logger
+
+	table  table
+	known  bool     // table is as the database has it
+	unable []string // the capabilities that nobody has, as they were told last
+}
+
+// share is how many rows a node has.
+type share struct{ assigned, running int }
+
+func (s share) total() int { return s.assigned + s.running }
+
+// nobody is the node of rows that have none, although their state says so.
+const nobody = ""
+
+// situation is what is to be done with the table.
+type situation struct {
+	shares  map[string]share // by node
+	waiting []string         // capabilities that pending rows need, at most mostCapabilities
+}
+
+// assign does one pass and reports whether another should follow at once.
+//
+// Whether there is anything to do is asked of the member, who may be late to
+// know; what is done then follows from the registry itself. So nothing is given
+// to a node that anybody found dead before the term, and nothing taken from one
+// that came a moment ago.
+func (p *pass) assign(ctx context.Context) (more bool, err error) {
+	if !p.known {
+		if p.table, err = readTable(ctx, p.database, p.config); err != nil {
+			return false, err
+		}
+		p.known = true
+	}
+	now, err := readSituation(ctx, p.database, p.table, p.config)
+	if err != nil {
+		return false, err
+	}
+	nodes := p.member.Nodes()
+	p.reportUnable(now, nodes)
+	if !p.due(now, nodes) {
+		return false, nil
+	}
+	if nodes, err = p.member.Registry().Nodes(ctx); err != nil {
+		return false, err
+	}
+	if !p.due(now, nodes) {
+		return false, nil
+	}
+	return p.work(ctx, now, nodes)
+}
+
+func readSituation(ctx context.Context, database Querier, table table, config Config) (situation, error) {
+	now := situation{shares: map[string]share{}}
+	s := config.States
+	rows, err := database.Query(ctx, table.sql(overview), fresh, s.Pending, s.Assigned, s.Running, mostCapabilities)
+	if err != nil {
+		return now, fmt.Errorf("reading what is to be assigned: %w", err)
+	}
+	var node string
+	var has share
+	var capability *string
+	_, err = pgx.ForEachRow(rows, []any{&node, &has.assigned, &has.running, &capability}, func() error {
+		if capability != nil {
+			now.waiting = append(now.waiting, *capability)
+			return nil
+		}
+		// Nobody's rows can be of two kinds, with null and with the empty text.
+		had := now.shares[node]
+		now.shares[node] = share{had.assigned + has.assigned, had.running + has.running}
+		return nil
+	})
+	if err != nil {
+		return now, fmt.Errorf("reading what is to be assigned: %w", err)
+	}
+	return now, nil
+}
+
+// due reports whether there is anything to do, with these nodes.
+func (p *pass) due(now situation, nodes []cluster.NodeInfo) bool {
+	gone, leaving := now.lost(nodes)
+	if len(gone) > 0 || len(leaving) > 0 {
+		return true
+	}
+	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
+	if len(now.waiting) == mostCapabilities {
+		return len(places.candidates) > 0
+	}
+	return slices.ContainsFunc(now.waiting, func(capability string) bool { return places.free(capability) > 0 })
+}
+
+// lost are the nodes whose rows go to others: all rows of those that are gone,
+// and of those that leave what they have not begun.
+func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
+	gone, leaving = []string{}, []string{} // nil would be null
+	here := map[string]cluster.NodeInfo{}
+	for _, node := range nodes {
+		here[node.ID.String()] = node
+	}
+	for id, has := range s.shares {
+		node, found := here[id]
+		switch {
+		case !found, node.Status == cluster.Dead, node.Drained:
+			gone = append(gone, id)
+		case node.Status == cluster.Draining && has.assigned > 0:
+			leaving = append(leaving, id)
+		}
+	}
+	return gone, leaving
+}
+
+// stride is for how long rows are given out, one transaction after the other,
+// before the table and the nodes are looked at again.
+const stride = 100 * time.Millisecond
+
+// work takes rows back and gives rows out.
+func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo) (more bool, err error) {
+	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
+	gone, leaving := now.lost(nodes)
+	for begun := time.Now(); ; {
+		more, err = p.transaction(ctx, places, gone, leaving)
+		if !more || err != nil || len(gone)+len(leaving) > 0 || time.Since(begun) > stride {
+			return more, err
+		}
+	}
+}
+
+// transaction does both once, for a batch of rows.
+func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving []string) (more bool, err error) {
+	var back int
+	var given assignment
+	err = postgres.InTxOptions(ctx, p.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, p.term, func(tx pgx.Tx) error {
+		bound := strconv.FormatInt(max(1, window(p.member.Node()).Milliseconds()), 10)
+		if _, err := tx.Exec(ctx, prepareTransaction, bound); err != nil {
+			return err
+		}
+		var err error
+		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
+			return fmt.Errorf("taking rows back: %w", err)
+		}
+		if given, err = p.giveOut(ctx, tx, places); err != nil {
+			return fmt.Errorf("giving rows out: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	p.hint(ctx, given)
+	if back > 0 || given.dead > 0 {
+		p.log.Info("rows were taken back or given up", "taken_back", back, "dead", given.dead, "assigned", len(given.ids)-given.dead)
+	}
+	return back == p.config.BatchSize || given.chosen == p.config.BatchSize, nil
+}
+
+func (p *pass) takeBack(ctx context.Context, tx pgx.Tx, gone, leaving []string) (rows int, err error) {
+	if len(gone)+len(leaving) == 0 {
+		return 0, nil
+	}
+	from := slices.Concat(gone, leaving)
+	from = slices.DeleteFunc(from, func(id string) bool { return id == nobody })
+	s := p.config.States
+	tag, err := tx.Exec(ctx, p.table.sql(takeBack), fresh, s.Pending, s.Assigned, s.Running, s.Dead,
+		from, leaving, p.config.MaxAttempts, p.config.BatchSize)
+	return int(tag.RowsAffected()), err
+}
+
+// assignment is what a transaction gives out.
+type assignment struct {
+	ids    []string
+	nodes  []*string // of each row; nil if it is dead
+	dead   int
+	chosen int // rows that were looked at
+}
+
+func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, places *placement) (assignment, error) {
+	var given assignment
+	served, limits := p.served(places)
+	if len(served) == 0 {
+		return given, nil
+	}
+	rows, err := tx.Query(ctx, p.table.sql(choosePending), fresh, p.config.States.Pending, served, limits, p.config.BatchSize)
+	if err != nil {
+		return given, err
+	}
+	var id, capability string
+	var attempts int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &capability, &attempts}, func() error {
+		given.chosen++
+		if attempts >= int64(p.config.MaxAttempts) {
+			given.ids, given.nodes = append(given.ids, id), append(given.nodes, nil)
+			given.dead++
+		} else if node, ok := places.give(capability); ok {
+			given.ids, given.nodes = append(given.ids, id), append(given.nodes, &node)
+		}
+		return nil
+	})
+	if err != nil || len(given.ids) == 0 {
+		return given, err
+	}
+	_, err = tx.Exec(ctx, p.table.sql(assignRows), fresh, given.ids, given.nodes, p.config.States.Assigned, p.config.States.Dead)
+	return given, err
+}
+
+// served are the capabilities for which there are places, and how many rows can
+// be looked at for each.
+func (p *pass) served(places *placement) (capabilities []string, limits []int64) {
+	all := map[string]bool{anyNode: true}
+	for _, c := range places.candidates {
+		for _, capability := range c.node.Capabilities {
+			all[capability] = true
+		}
+	}
+	for _, capability := range sortedKeys(all) {
+		if free := places.free(capability); free > 0 {
+			capabilities = append(capabilities, capability)
+			limits = append(limits, int64(min(free, p.config.BatchSize)))
+		}
+	}
+	return capabilities, limits
+}
+
+// hint wakes the nodes that were given rows. It is a transaction of its own: a
+// full queue of notifications must not undo the assignment.
+func (p *pass) hint(ctx context.Context, given assignment) {
+	channels := map[string]bool{}
+	for _, node := range given.nodes {
+		if node != nil {
+			channels[p.backend.Channel(nodeTopic(*node))] = true
+		}
+	}
+	if len(channels) == 0 {
+		return
+	}
+	const patience = time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := p.database.Exec(ctx, tell, sortedKeys(channels)); err != nil && ctx.Err() == nil {
+		p.log.Warn("telling nodes of their rows failed; they will look by themselves", "error", err)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,96 @@
+package assign
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/exactly-one/tenure/cluster"
+)
+
+// anyNode is the capability of rows that ask for none.
+const anyNode = ""
+
+// candidate is a node that may be given rows.
+type candidate struct {
+	id         string
+	node       cluster.NodeInfo
+	unfinished int
+}
+
+// candidates are the nodes that accept rows, whether they have places or not.
+func (c Config) candidates(nodes []cluster.NodeInfo, unfinished map[string]share) []*candidate {
+	var all []*candidate
+	for _, node := range nodes {
+		if node.Status == cluster.Active && node.HasRole(c.Workers) {
+			id := node.ID.String()
+			all = append(all, &candidate{id: id, node: node, unfinished: unfinished[id].total()})
+		}
+	}
+	slices.SortFunc(all, func(a, b *candidate) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+// weight is how much a node has to do: its load, from 0 to 1, and the part of
+// its places that are taken.
+func (c *candidate) weight(places int) float64 {
+	return c.node.Load() + float64(c.unfinished)/float64(places)
+}
+
+func (c *candidate) can(capability string) bool {
+	return capability == anyNode || c.node.HasCapability(capability)
+}
+
+// placement gives rows to candidates, each to the one with the least to do.
+type placement struct {
+	places     int // of each node
+	candidates []*candidate
+	byNeed     map[string][]*candidate // those that have a capability
+}
+
+func newPlacement(places int, candidates []*candidate) *placement {
+	return &placement{places: places, candidates: candidates, byNeed: map[string][]*candidate{}}
+}
+
+// able are the candidates that have a capability.
+func (p *placement) able(capability string) []*candidate {
+	able, known := p.byNeed[capability]
+	if !known {
+		for _, c := range p.candidates {
+			if c.can(capability) {
+				able = append(able, c)
+			}
+		}
+		p.byNeed[capability] = able
+	}
+	return able
+}
+
+// free is how many more rows that need a capability can be given out.
+func (p *placement) free(capability string) int {
+	free := 0
+	for _, c := range p.able(capability) {
+		free += max(0, p.places-c.unfinished)
+	}
+	return free
+}
+
+// give chooses a node for one more row that needs a capability, or none.
+func (p *placement) give(capability string) (node string, ok bool) {
+	var best *candidate
+	for _, c := range p.able(capability) {
+		if c.unfinished < p.places && (best == nil || c.before(best, p.places)) {
+			best = c
+		}
+	}
+	if best == nil {
+		return "", false
+	}
+	best.unfinished++
+	return best.id, true
+}
+
+// before reports whether a candidate has less to do than another.
+func (c *candidate) before(other *candidate, places int) bool {
+	return cmp.Or(cmp.Compare(c.weight(places), other.weight(places)), cmp.Compare(c.unfinished, other.unfinished)) < 0
+}

@@ -1,0 +1,160 @@
+package assign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Querier takes single statements: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// table is the user's table as the database has it: it names its objects, with
+// their types, in the SQL of this package.
+type table struct {
+	replacer *strings.Replacer
+}
+
+func (t table) sql(template string) string { return t.replacer.Replace(template) }
+
+// column is what the catalog says of one.
+type column struct {
+	name, typed        string
+	kind               string // of the type: "e" is an enumeration
+	notNull            bool
+	readable, writable bool
+	unique             bool // by itself
+}
+
+// readTable reads what the database has. The error matches
+// tenure.ErrInvalidConfig if that cannot be used, and tenure.ErrPrivilege if the
+// user may not use it.
+func readTable(ctx context.Context, database Querier, config Config) (table, error) {
+	name := config.Table.Sanitize()
+	var columns []column
+	rows, err := database.Query(ctx, readColumns, name)
+	if err == nil {
+		columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
+			err = row.Scan(&c.name, &c.typed, &c.kind, &c.notNull, &c.readable, &c.writable, &c.unique)
+			return c, err
+		})
+	}
+	switch {
+	case inClass(err, codeInsufficientPrivilege):
+		return table{}, fmt.Errorf("%w: the database user may not look for %s; see assign.Grants: %w", tenure.ErrPrivilege, name, err)
+	case err != nil:
+		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
+	case len(columns) == 0:
+		return table{}, invalid("there is no table %s, or it has no columns", name)
+	}
+	byName := map[string]column{}
+	for _, c := range columns {
+		byName[c.name] = c
+	}
+	if err := config.checkColumns(byName); err != nil {
+		return table{}, err
+	}
+	return config.table(byName), nil
+}
+
+// The SQLSTATEs that are told apart: a code, or a class by its first characters.
+const (
+	codeInsufficientPrivilege = "42501"
+	classBadValue             = "22"
+)
+
+// inClass reports whether an error is one of the database's with a code that
+// begins so.
+func inClass(err error, code string) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && strings.HasPrefix(failure.Code, code)
+}
+
+// checkColumns compares the columns with what is needed.
+func (c Config) checkColumns(found map[string]column) error {
+	name := c.Table.Sanitize()
+	texts := []string{"text", "character varying"}
+	for _, need := range []struct {
+		column  string
+		types   []string // nil for any
+		enum    bool     // enumerations also
+		notNull bool
+		update  bool
+	}{
+		{column: c.Columns.ID, notNull: true},
+		{column: c.Columns.State, types: texts, enum: true, notNull: true, update: true},
+		{column: c.Columns.Node, types: append([]string{"uuid"}, texts...), update: true},
+		{column: c.Columns.Capability, types: texts, notNull: true},
+		{column: c.Columns.Attempts, types: []string{"integer", "bigint"}, notNull: true, update: true},
+		{column: c.Columns.Assignment, types: []string{"bigint"}, notNull: true, update: true},
+		{column: c.Columns.Priority},
+		{column: c.Columns.CreatedAt},
+	} {
+		if need.column == "" {
+			continue
+		}
+		is, there := found[need.column]
+		quoted := pgx.Identifier{need.column}.Sanitize()
+		switch {
+		case !there:
+			return invalid("the table %s has no column %s", name, quoted)
+		case need.types != nil && !slices.Contains(need.types, is.typed) && (!need.enum || is.kind != "e"):
+			return invalid("the column %s of %s is %s; it must be one of %s", quoted, name, is.typed, strings.Join(need.types, ", "))
+		case need.notNull && !is.notNull:
+			return invalid("the column %s may be null; run: ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quoted, name, quoted)
+		case need.column == c.Columns.Node && is.notNull:
+			return invalid("the column %s may not be null; run: ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", quoted, name, quoted)
+		case need.column == c.Columns.ID && !is.unique:
+			return invalid("the column %s of %s has no unique index of its own", quoted, name)
+		case !is.readable || need.update && !is.writable:
+			return fmt.Errorf("%w: the database user may not use the column %s of %s as needed; see assign.Grants", tenure.ErrPrivilege, quoted, name)
+		}
+	}
+	return nil
+}
+
+// table names the objects in the SQL of this package.
+func (c Config) table(columns map[string]column) table {
+	chosen := []string{c.Columns.ID, c.Columns.Capability, c.Columns.Attempts, c.Columns.Priority, c.Columns.CreatedAt}
+	chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "" })
+	for i, name := range chosen {
+		chosen[i] = "t." + pgx.Identifier{name}.Sanitize()
+	}
+	pairs := []string{
+		"{table}", c.Table.Sanitize(),
+		"{order}", c.order("t."),
+		"{chosen_order}", c.order("chosen."),
+		"{chosen_columns}", strings.Join(chosen, ", "),
+	}
+	for placeholder, name := range map[string]string{
+		"id": c.Columns.ID, "state": c.Columns.State, "node": c.Columns.Node, "capability": c.Columns.Capability,
+		"attempts": c.Columns.Attempts, "assignment": c.Columns.Assignment,
+	} {
+		pairs = append(pairs,
+			"{"+placeholder+"}", pgx.Identifier{name}.Sanitize(),
+			"{"+placeholder+":type}", columns[name].typed,
+		)
+	}
+	return table{strings.NewReplacer(pairs...)}
+}
+
+// order is that in which rows are assigned, by columns with a prefix.
+func (c Config) order(prefix string) string {
+	var terms []string
+	if c.Columns.Priority != "" {
+		terms = append(terms, prefix+pgx.Identifier{c.Columns.Priority}.Sanitize()+" DESC NULLS LAST")
+	}
+	if c.Columns.CreatedAt != "" {
+		terms = append(terms, prefix+pgx.Identifier{c.Columns.CreatedAt}.Sanitize())
+	}
+	return strings.Join(append(terms, prefix+pgx.Identifier{c.Columns.ID}.Sanitize()), ", ")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cron"
+)
+
+const cronLong = `Look at schedules and change them, and run commands on schedules.
+
+Schedules are known to the database once a leader has had them: a program with
+package cron, or tenure cron run with the [[cron]] tables of a configuration file.
+Each tick runs once, on the leader.`
+
+func newCron(out *output) *cobra.Command {
+	return group("cron", "Schedules: look at them, change them, run commands", cronLong,
+		newCronRun(out), newCronList(out), newCronNext(out), newCronHistory(out), newCronChanges(out),
+		newCronTrigger(out), newCronPause(out), newCronResume(out), newCronRemove(out))
+}
+
+// withSchedules opens the schedules of a database.
+func withSchedules(ctx context.Context, database *databaseFlags, fn func(*cron.Management) error) error {
+	opened, err := database.work(ctx)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	err = fn(cron.NewManagement(opened.Backend, opened.pool))
+	var unknown *cron.UnknownError
+	if errors.As(err, &unknown) {
+		return unknownName(err, "schedule", unknown.Name, unknown.Known)
+	}
+	return database.explain(err)
+}
+
+// oneSchedule demands one argument: a schedule.
+func oneSchedule(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage("name the schedule; see tenure cron list")
+	case len(args) > 1:
+		return usage("%s takes one schedule, but got %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// completeSchedule offers the schedules that there are.
+var completeSchedule = completeWork(func(ctx context.Context, database *workDatabase) ([]cobra.Completion, error) {
+	statuses, err := cron.NewManagement(database.Backend, database.pool).List(ctx)
+	var names []cobra.Completion
+	for _, s := range statuses {
+		names = append(names, cobra.CompletionWithDesc(s.Name, flatten(s.Expression+" "+s.Zone)))
+	}
+	return names, err
+})
+
+// checkCount checks how many are asked for.
+func checkCount(n int) error {
+	if n < 1 {
+		return usage("--count is %d; the least is 1", n)
+	}
+	return nil
+}
+
+// The most ticks and rows that are asked for at once.
+const (
+	mostTicks = 10_000
+	mostRows  = 100_000
+)
+
+// dayTime is a time as people read it who compare it with a schedule: with its
+// offset from UTC, to the second.
+func dayTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format(time.RFC3339)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cron"
+)
+
+const cronRunLong = `Stand for a role and, while this node leads it, run the commands of the [[cron]]
+tables of the configuration file, each at its ticks. Start it on several machines
+with the same file: each tick runs on one of them.
+
+A command and all its descendants are dead before its term can end, as with tenure
+run. When its timeout is over it has --grace to end, and is killed then. When the
+role is given up, commands that run may go on until --stop-timeout is over; the
+last --grace of that they are asked to end. What was cut off is abandoned, or run
+again by the next leader if its policy is at-least-once.
+
+A command has in its environment TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC 3339),
+TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
+TENURE_REQUESTED_BY if somebody asked for the run, and TENURE_ROLE, TENURE_TERM (the
+fencing token), TENURE_NODE and TENURE_NODE_NAME. It reads nothing; its output and
+errors are this program's. If its exit code is not 0 the run has failed, and the
+last lines of its errors are kept with it.
+
+The role is "scheduler" unless --role or --key names another.`
+
+// cronRunCommand runs commands on schedules. It is a node like that of tenure run.
+type cronRunCommand struct {
+	runCommand
+
+	missedAfter duration
+}
+
+func newCronRun(out *output) *cobra.Command {
+	c := &cronRunCommand{runCommand: runCommand{out: out}, missedAfter: duration{value: time.Minute}}
+	cmd := &cobra.Command{
+		Use: "run --config FILE", Short: "Run the commands of [[cron]] on schedules, on one node", Long: cronRunLong, Args: noArgs,
+		Example: "  tenure cron run --config tenure.toml",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *cronRunCommand) register(flags *pflag.FlagSet) {
+	c.command.registerCommon(flags)
+	c.listen.register(flags)
+	c.runCommand.register(flags)
+	flags.Var(&c.missedAfter, "missed-after", "how late a tick still runs as if nothing had happened; catch_up is about older ones")
+}
+
+// role is the role to stand for.
+func (c *cronRunCommand) role() (tenure.Role, error) {
+	roles, err := c.roles.roles()
+	switch {
+	case err != nil:
+		return tenure.Role{}, err
+	case len(roles) > 1:
+		return tenure.Role{}, usage("schedules belong to one role; %d are given", len(roles))
+	case len(roles) == 0:
+		return tenure.Role{}, nil // cron has a default
+	}
+	return roles[0], nil
+}
+
+func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	if err := c.node.database.requireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	role, err := c.role()
+	if err != nil {
+		return err
+	}
+	config, err := c.guardedConfig(cmd)
+	if err != nil {
+		return err
+	}
+	times, err := c.command.timing(config)
+	if err != nil {
+		return err
+	}
+	config.StopTimeout = times.stopTimeout(config)
+	environment, err := c.environment()
+	if err != nil {
+		return err
+	}
+	file := configurationOf(cmd.Flags())
+	schedules := &liveSchedules{commands: &scheduledCommands{
+		timing: times, stopTimeout: config.StopTimeout, environment: environment, errors: cmd.ErrOrStderr(), log: config.Logger,
+	}}
+	if err := schedules.set(file.file.Schedules()); err != nil {
+		return err
+	}
+	if len(schedules.current) == 0 {
+		return usage("there is nothing to run: write [[cron]] tables into the file of --%s", configFlag)
+	}
+	as := cronMembership{&c.member, func(string) error { return schedules.set(file.file.Schedules()) }}
+	server, err := c.listen.open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	err = c.node.with(ctx, config, as, func(ctx context.Context, p *participant) error {
+		server.attach(p, c.member.name)
+		defer c.member.report(ctx, p, config.Logger)()
+		target, err := c.node.database.target()
+		if err != nil {
+			return err
+		}
+		pool, err := target.Pool(ctx, "cron")
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		scheduler, err := cron.New(p.node, pool, cron.Config{
+			Role: role, Grace: c.missedAfter.value,
+			Election: tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire},
+		})
+		if err != nil {
+			return err
+		}
+		if err := schedules.attach(scheduler, p.node); err != nil {
+			return err
+		}
+		return c.serve(ctx, scheduler, p, server)
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// serve runs the scheduler until the context ends, the node leaves, or trying
+// again does not help.
+func (c *cronRunCommand) serve(ctx context.Context, scheduler *cron.Scheduler, p *participant, server *httpServer) error {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	scheduler.Election().OnEvent(func(event tenure.Event) {
+		logEvent(p.node.Logger(), event)
+		server.tell(newEventRecord(p.node, event))
+		if event.Kind == tenure.EventAcquireFailed && errors.Is(event.Err, tenure.ErrKeyMismatch) {
+			cancel(event.Err)
+		}
+	})
+	err := scheduler.Run(running)
+	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
+		return cause
+	}
+	if ctx.Err() != nil && errors.Is(err, tenure.ErrStopped) {
+		return nil // the node left, as this program was asked to end
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package database
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// Pool makes connections to the primary for statements beside sessions. It does
+// not connect yet; every attempt is bounded, and a connection that nobody uses is
+// closed after a while. The caller closes the pool. purpose ends the
+// application_name. Errors match tenure.ErrInvalidConfig.
+func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error) {
+	if t.Leases() {
+		return nil, invalid("%s has no sessions", t.name)
+	}
+	config, err := pgxpool.ParseConfig(t.session)
+	if err != nil {
+		return nil, invalid("the connection string cannot be parsed")
+	}
+	connect := config.ConnConfig
+	if connect.ConnectTimeout == 0 {
+		connect.ConnectTimeout = connectTimeout
+	}
+	if connect.ValidateConnect == nil {
+		connect.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if connect.RuntimeParams["application_name"] == "" {
+		connect.RuntimeParams["application_name"] = postgres.DefaultApplicationName + " " + purpose
+	}
+	config.MaxConnIdleTime = idleTime
+	return pgxpool.NewWithConfig(ctx, config)
+}

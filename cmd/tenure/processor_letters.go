@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorDeadLettersLong = `List the dead letters of a processor: events that it gave up, or that somebody
+skipped, in the order of the log. tenure processor replay hands them to it again.`
+
+const processorReplayLong = `Have the leader hand dead letters to the processor again: those with the ids, or with
+--all all of them; if nobody leads, as soon as somebody does. They come one at a time,
+after events that came later, and not while the processor is paused or has failed. One
+that fails stays a dead letter.`
+
+func newProcessorDeadLetters(out *output) *cobra.Command {
+	var database databaseFlags
+	most := number{value: 20, most: mostRows}
+	cmd := &cobra.Command{
+		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong, Args: oneProcessor,
+		Example: "  tenure processor dead-letters mails -n 100",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCount(most.value); err != nil {
+				return err
+			}
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				letters, err := processors.DeadLetters(cmd.Context(), args[0], most.value)
+				if err != nil {
+					return err
+				}
+				return out.printTable(newLettersRecord(args[0], letters), letterRows(letters))
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.register(cmd.Flags())
+	cmd.Flags().VarP(&most, "count", "n", "how many")
+	return cmd
+}
+
+// lettersRecord are the dead letters of a processor as they are printed.
+type lettersRecord struct {
+	Processor   string         `json:"processor"`
+	DeadLetters []letterRecord `json:"dead_letters"`
+}
+
+type letterRecord struct {
+	ID        int64     `json:"id"`
+	Event     string    `json:"event"` // its place in the log
+	Error     string    `json:"error"`
+	Attempts  int       `json:"attempts"`
+	Term      int64     `json:"term"`
+	FailedAt  timestamp `json:"failed_at"`
+	SkippedBy string    `json:"skipped_by,omitempty"`
+	Replay    bool      `json:"replay"` // it is to be replayed, and was not yet
+}
+
+func newLettersRecord(name string, letters []processor.Letter) lettersRecord {
+	all := lettersRecord{name, []letterRecord{}}
+	for _, l := range letters {
+		all.DeadLetters = append(all.DeadLetters, letterRecord{
+			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, timestamp(l.FailedAt), l.SkippedBy, l.Replay,
+		})
+	}
+	return all
+}
+
+func letterRows(letters []processor.Letter) [][]string {
+	rows := [][]string{{"ID", "EVENT", "FAILED AT", "ATTEMPTS", "TERM", "SKIPPED BY", "REPLAY", "ERROR"}}
+	for _, l := range letters {
+		replay := "-"
+		if l.Replay {
+			replay = "asked for"
+		}
+		rows = append(rows, []string{
+			count(l.ID), l.Event.String(), dayTime(l.FailedAt), strconv.Itoa(l.Attempts), count(l.Term),
+			orDash(flatten(l.SkippedBy)), replay, flatten(l.Error),
+		})
+	}
+	return rows
+}
+
+// replayRecord is how many dead letters are to be replayed.
+type replayRecord struct {
+	Processor string `json:"processor"`
+	Replaying int    `json:"replaying"`
+}
+
+func newProcessorReplay(out *output) *cobra.Command {
+	var database databaseFlags
+	var by byFlag
+	var all bool
+	cmd := &cobra.Command{
+		Use: "replay PROCESSOR ID... | PROCESSOR --all", Short: "Hand dead letters to a processor again", Long: processorReplayLong,
+		Example: "  tenure processor replay mails 17 18\n  tenure processor replay mails --all",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage("name the processor; see tenure processor list")
+			case all && len(args) > 1:
+				return usage("name dead letters by their ids or give --all, not both")
+			case !all && len(args) == 1:
+				return usage("name dead letters by their ids, or give --all; see tenure processor dead-letters")
+			}
+			_, err := letterIDs(args[1:])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			who, err := by.who(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			ids, err := letterIDs(args[1:])
+			if err != nil {
+				return err
+			}
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				n, err := processors.Replay(cmd.Context(), args[0], ids, who)
+				if err != nil {
+					return err
+				}
+				return out.print(replayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.register(cmd.Flags())
+	by.register(cmd.Flags())
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters of the processor")
+	return cmd
+}
+
+// letterIDs reads the ids of dead letters; nil if there are none.
+func letterIDs(args []string) ([]int64, error) {
+	var ids []int64
+	for _, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, usage("%q is not the id of a dead letter: see tenure processor dead-letters", arg)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

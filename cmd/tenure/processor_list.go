@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorListLong = `List the processors that a leader has run.
+
+STATUS is "active", "paused" or "failed", and "rebuilding" while a rebuild was asked
+for and has not begun. NODE is where it ran last, with a star while that node leads.
+CURSOR is up to where everything is done, as TRANSACTION:POSITION. BEHIND counts the
+events that waited when the leader looked last: see tenure processor lag.`
+
+func newProcessorList(out *output) *cobra.Command {
+	var database databaseFlags
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the processors", Long: processorListLong, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				statuses, err := processors.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				all := processorsRecord{[]processorRecord{}}
+				for _, s := range statuses {
+					all.Processors = append(all.Processors, newProcessorRecord(s))
+				}
+				return out.printTable(all, processorRows(statuses))
+			})
+		},
+	}
+	database.register(cmd.Flags())
+	return cmd
+}
+
+func newProcessorShow(out *output) *cobra.Command {
+	var database databaseFlags
+	cmd := &cobra.Command{
+		Use: "show PROCESSOR", Short: "Show all about a processor", Args: oneProcessor,
+		Example: "  tenure processor show balances -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				status, err := processors.Show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return out.printText(newProcessorRecord(status), func(int) string { return processorText(status) })
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.register(cmd.Flags())
+	return cmd
+}
+
+// processorsRecord is the list of processors as it is printed.
+type processorsRecord struct {
+	Processors []processorRecord `json:"processors"`
+}
+
+type processorRecord struct {
+	Processor     string     `json:"processor"`
+	Kind          string     `json:"kind"`
+	Role          string     `json:"role"`
+	Log           string     `json:"log"`
+	Status        string     `json:"status"`
+	Cursor        string     `json:"cursor"`
+	Term          int64      `json:"term"` // the last one under which it ran
+	Node          *uuid.UUID `json:"node"` // null if it never ran
+	NodeName      string     `json:"node_name"`
+	Led           bool       `json:"led"`
+	Busy          bool       `json:"busy"`
+	Rebuilding    bool       `json:"rebuilding"`
+	Processed     int64      `json:"processed"`
+	Behind        int64      `json:"behind"`
+	WaitingSince  timestamp  `json:"waiting_since"`
+	Errors        int        `json:"errors"`
+	Panics        int64      `json:"panics"`
+	Failing       *string    `json:"failing"` // the place of the event; null if none fails, or it is not known yet
+	LastError     string     `json:"last_error,omitempty"`
+	LastErrorAt   timestamp  `json:"last_error_at"`
+	NextAttemptAt timestamp  `json:"next_attempt_at"`
+	DeadLetters   int        `json:"dead_letters"`
+	UpdatedAt     timestamp  `json:"updated_at"`
+}
+
+func newProcessorRecord(s processor.Status) processorRecord {
+	r := processorRecord{
+		Processor: s.Name, Kind: s.Kind, Role: s.Role, Log: s.Log, Status: s.Status, Cursor: s.Cursor.String(),
+		Term: s.Term, NodeName: s.NodeName, Led: s.Led, Busy: s.Busy, Rebuilding: s.Rebuilding,
+		Processed: s.Processed, Behind: s.Behind, WaitingSince: timestamp(s.WaitingSince),
+		Errors: s.Errors, Panics: s.Panics, LastError: s.LastError, LastErrorAt: timestamp(s.LastErrorAt),
+		NextAttemptAt: timestamp(s.NextAttemptAt), DeadLetters: s.DeadLetters, UpdatedAt: timestamp(s.UpdatedAt),
+	}
+	if s.NodeID != uuid.Nil {
+		r.Node = &s.NodeID
+	}
+	if s.Failing != (processor.Cursor{}) {
+		failing := s.Failing.String()
+		r.Failing = &failing
+	}
+	return r
+}
+
+func processorRows(statuses []processor.Status) [][]string {
+	rows := [][]string{{"PROCESSOR", "KIND", "STATUS", "NODE", "TERM", "CURSOR", "PROCESSED", "BEHIND", "ERRORS", "DEAD LETTERS", "ROLE", "LAST ERROR"}}
+	for _, s := range statuses {
+		r := newProcessorRecord(s)
+		rows = append(rows, []string{
+			flatten(r.Processor), flatten(r.Kind), statusWord(s), orDash(leadingNode(s)), count(r.Term), r.Cursor, count(r.Processed),
+			count(r.Behind), strconv.Itoa(r.Errors), strconv.Itoa(r.DeadLetters), flatten(r.Role), orDash(flatten(r.LastError)),
+		})
+	}
+	return rows
+}
+
+func statusWord(s processor.Status) string {
+	if s.Rebuilding {
+		return s.Status + ", rebuilding"
+	}
+	return s.Status
+}
+
+func leadingNode(s processor.Status) string {
+	if s.Led {
+		return flatten(s.NodeName) + "*"
+	}
+	return flatten(s.NodeName)
+}
+
+// processorText is all about a processor, for people.
+func processorText(s processor.Status) string {
+	r := newProcessorRecord(s)
+	failing := ""
+	if r.Failing != nil {
+		failing = *r.Failing
+	}
+	led := "nobody leads, last " + s.NodeName
+	if s.Led {
+		led = s.NodeName + " leads"
+	}
+	busy := ""
+	if s.Busy {
+		busy = "a batch may be in flight"
+	}
+	rows := [][]string{
+		{"processor", s.Name},
+		{"kind", s.Kind},
+		{"status", statusWord(s)},
+		{"role", s.Role},
+		{"node", led},
+		{"term", count(s.Term)},
+		{"work", busy},
+		{"log", s.Log},
+		{"cursor", r.Cursor},
+		{"processed", count(s.Processed)},
+		{"behind", fmt.Sprintf("%d, since %s", s.Behind, dayTime(s.WaitingSince))},
+		{"dead letters", strconv.Itoa(s.DeadLetters)},
+		{"errors", strconv.Itoa(s.Errors)},
+		{"panics", count(s.Panics)},
+		{"failing event", failing},
+		{"last error", s.LastError},
+		{"last error at", dayTime(s.LastErrorAt)},
+		{"next attempt at", dayTime(s.NextAttemptAt)},
+		{"updated at", s.UpdatedAt.Format(time.RFC3339)},
+	}
+	for i := range rows {
+		rows[i][1] = orDash(flatten(rows[i][1]))
+	}
+	return table(rows, unlimited)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorSkipLong = `Pass over the one event that fails now, and put it among the dead letters, from where
+it can be replayed. A processor that has failed works again. It is refused, exit code
+2, if nothing fails, or if it is not known yet which event of a batch does. A terminal
+is asked; without one, give --yes.`
+
+const processorRepairLong = `Repair the log of a processor, and the cursors of all processors on it, after a restore
+into another database cluster: transaction ids of the old one mean nothing there, and
+the processors refuse to work with them. The events get ids of this cluster that keep
+their order; exactly the events that were not handled remain.
+
+Stop all writers before. The database's user must own the table of the log, which is
+rewritten. A terminal is asked; without one, give --yes.`
+
+// skippedRecord is an event that was passed over.
+type skippedRecord struct {
+	Processor string `json:"processor"`
+	Skipped   string `json:"skipped"` // its place in the log
+}
+
+func newProcessorSkip(out *output) *cobra.Command {
+	return processorOnce(out, &cobra.Command{
+		Use: "skip PROCESSOR", Short: "Pass over the event that fails", Long: processorSkipLong, Example: "  tenure processor skip mails --yes",
+	}, "Pass over the event that %s fails at?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
+		place, err := processors.Skip(cmd.Context(), name, by)
+		if err != nil {
+			return err
+		}
+		return out.print(skippedRecord{name, place.String()}, fmt.Sprintf("%s passes over the event at %s", flatten(name), place))
+	})
+}
+
+// repairedRecord is what a repair has done.
+type repairedRecord struct {
+	Table      string   `json:"table"`
+	Events     int64    `json:"events"`     // that have other transaction ids now
+	Processors []string `json:"processors"` // that have other cursors now; empty if nothing was wrong
+}
+
+func newProcessorRepair(out *output) *cobra.Command {
+	return processorOnce(out, &cobra.Command{
+		Use: "repair PROCESSOR", Short: "Repair a log that was restored from another database cluster", Long: processorRepairLong,
+		Example: "  tenure processor repair balances --yes",
+	}, "Renumber the log of %s, with all writers stopped?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
+		repaired, err := processors.Repair(cmd.Context(), name, by)
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("nothing was wrong with %s", repaired.Table)
+		if len(repaired.Processors) > 0 {
+			text = fmt.Sprintf("%s is repaired: %d events renumbered, and the cursors of %s", repaired.Table, repaired.Events, strings.Join(repaired.Processors, ", "))
+		}
+		return out.print(repairedRecord{repaired.Table, repaired.Events, append([]string{}, repaired.Processors...)}, flatten(text))
+	})
+}
+
+// processorOnce completes a command that does something to one processor which
+// cannot be undone. The question has a place for the processor's name.
+func processorOnce(out *output, cmd *cobra.Command, question string, do func(cmd *cobra.Command, processors *processor.Management, name, by string) error) *cobra.Command {
+	var database databaseFlags
+	var by byFlag
+	consent := &consentFlag{out: out}
+	cmd.Args, cmd.ValidArgsFunction = oneProcessor, completeProcessor
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		who, err := by.who(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+			return do(cmd, processors, args[0], who)
+		})
+	}
+	database.register(cmd.Flags())
+	by.register(cmd.Flags())
+	consent.guard(cmd, func(args []string) string { return fmt.Sprintf(question, flatten(args[0])) })
+	return cmd
+}

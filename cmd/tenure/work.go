@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// workDatabase is what commands on leader-only work need of a database.
+type workDatabase struct {
+	*postgres.Backend
+
+	pool *pgxpool.Pool
+}
+
+// Close closes all connections.
+func (d *workDatabase) Close() {
+	d.pool.Close()
+	d.Backend.Close()
+}
+
+// work opens the database for a command on leader-only work.
+func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
+	if err := f.requireSessions("this command"); err != nil {
+		return nil, err
+	}
+	target, err := f.target()
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.sessions(target, false)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := target.Pool(ctx, "status")
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return &workDatabase{opened, pool}, nil
+}
+
+// explain says of an error of the database what to do about it, if the user must
+// do something.
+func (f *databaseFlags) explain(err error) error {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.Code {
+	case "42P01", "3F000": // undefined_table, invalid_schema_name
+		return fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
+			tenure.ErrSchema, f.schema, f.prefix, err)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", tenure.ErrPrivilege, err)
+	}
+	return err
+}
+
+// requireSessions refuses a database on which leaders hold leases, for something
+// that needs sessions.
+func (f *databaseFlags) requireSessions(what string) error {
+	target, err := f.target()
+	if err == nil && target.Leases() {
+		err = usage("%s needs PostgreSQL without tenure_mode=lease; here are leases", what)
+	}
+	return err
+}
+
+// unknownName says which one may be meant where none has a name; err says so
+// otherwise.
+func unknownName(err error, what, name string, known []string) error {
+	if meant := nearest.Of(name, known); meant != "" {
+		return usage("no %s is called %q; did you mean %q?", what, name, meant)
+	}
+	return err
+}
+
+// completeWork offers names from the tables of leader-only work as the one
+// argument of a command.
+func completeWork(read func(context.Context, *workDatabase) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return ask(cmd, begun, func(ctx context.Context, _ backend) ([]cobra.Completion, error) {
+			database, err := databaseFlagsOf(cmd.Flags()).work(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer database.Close()
+			return read(ctx, database)
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Change is something that was done to a schedule by hand.
+type Change struct {
+	At       time.Time // by the database's clock
+	By       string    // who
+	Schedule string
+	Action   string // trigger, pause, resume or remove
+	Detail   string // such as the run that was asked for; often empty
+}
+
+// Changes returns what was done by hand, the latest first, up to a limit: to one
+// schedule, which may have been removed since, or to all if the name is empty.
+func (m *Management) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if limit < 1 {
+		return nil, invalid("the limit is %d; the least is 1", limit)
+	}
+	rows, _ := m.database.Query(ctx, m.backend.SQL(readChanges), name, limit) // its error is that of the rows
+	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Change, err error) {
+		return c, row.Scan(&c.At, &c.By, &c.Schedule, &c.Action, &c.Detail)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the changes: %w", err)
+	}
+	if len(changes) == 0 && name != "" {
+		return nil, m.mustExist(ctx, name)
+	}
+	return changes, nil
+}
+
+// Remove forgets a schedule that no program has any more, and its runs. by says
+// who asks, for the record. One that is known to the leader of its role is
+// refused with an error that matches tenure.ErrInvalidConfig: that would add it
+// again. A program that still has the schedule adds it as a new one when it leads
+// next.
+func (m *Management) Remove(ctx context.Context, name, by string) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if err := checkBy(by); err != nil {
+		return err
+	}
+	var removed int
+	if err := m.one(ctx, removeSchedule, []any{name, by}, &removed); err != nil {
+		return fmt.Errorf("removing %s: %w", name, err)
+	}
+	if removed > 0 {
+		return nil
+	}
+	if err := m.mustExist(ctx, name); err != nil {
+		return err
+	}
+	return invalid("the leader of its role runs the schedule %s: remove it from the program first", name)
+}

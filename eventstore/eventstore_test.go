@@ -1,0 +1,264 @@
+package eventstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// log is a store in a schema of its own.
+type log struct {
+	*testing.T
+	*eventstore.Store
+	server  *pgtest.Server
+	backend *postgres.Backend
+	conn    *pgx.Conn
+	table   string
+}
+
+func newLog(t *testing.T, config eventstore.Config) *log {
+	t.Helper()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(backend.Close)
+	if err := backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &log{
+		T: t, Store: eventstore.New(backend, config), server: server, backend: backend, conn: server.Conn(t),
+		table: pgx.Identifier{schema, "tenure_events"}.Sanitize(),
+	}
+}
+
+// types are those of the events in the log, in its order.
+func (l *log) types() []string {
+	l.Helper()
+	rows, err := l.conn.Query(l.Context(), "SELECT type FROM "+l.table+" ORDER BY transaction_id, position")
+	if err != nil {
+		l.Fatal(err)
+	}
+	types, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		l.Fatal(err)
+	}
+	return types
+}
+
+func (l *log) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func TestAppendInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, eventstore.Config{})
+	ctx := t.Context()
+	tx, err := l.conn.Begin(ctx)
+	l.must(err)
+	l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "lost"}))
+	l.must(tx.Rollback(ctx))
+	tx, err = l.conn.Begin(ctx)
+	l.must(err)
+	l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))
+	l.must(l.Append(ctx, tx))
+	l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "three"}))
+	l.must(tx.Commit(ctx))
+	var many []eventstore.NewEvent
+	want := []string{"one", "two", "three"}
+	for i := range 1000 {
+		want = append(want, fmt.Sprint(i))
+		many = append(many, eventstore.NewEvent{Type: fmt.Sprint(i)})
+	}
+	l.must(l.Append(ctx, l.conn, many...))
+	if got := l.types(); !slices.Equal(got, want) {
+		t.Errorf("the log has %v", got)
+	}
+}
+
+// What is appended is what is read.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, eventstore.Config{})
+	ctx := t.Context()
+	occurred := time.Date(2026, 3, 8, 2, 30, 0, 123456000, time.UTC)
+	full := eventstore.NewEvent{
+		Type: "order placed ✓", Tags: []string{"order=1", "note=a=b, \"c\" {d}", "empty="}, Data: map[string]any{"total": 12.5},
+		OccurredAt: occurred, Correlation: uuid.New(), Causation: uuid.New(),
+	}
+	before := time.Now().Add(-time.Minute)
+	l.must(l.Append(ctx, l.conn, full, eventstore.NewEvent{Type: "bare"}, eventstore.NewEvent{Type: "raw", Data: json.RawMessage(`[1, 2]`)}))
+	rows, err := l.conn.Query(ctx, "SELECT type, tags, data::text, occurred_at, correlation_id, causation_id FROM "+l.table+" ORDER BY position")
+	l.must(err)
+	type row struct {
+		Type                   string
+		Tags                   []string
+		Data                   string
+		OccurredAt             time.Time
+		Correlation, Causation *uuid.UUID
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	l.must(err)
+	first := got[0]
+	if first.Type != full.Type || !slices.Equal(first.Tags, full.Tags) || first.Data != `{"total": 12.5}` ||
+		!first.OccurredAt.Equal(occurred) || *first.Correlation != full.Correlation || *first.Causation != full.Causation {
+		t.Errorf("the first event became %+v", first)
+	}
+	bare := got[1]
+	if len(bare.Tags) != 0 || bare.Data != "null" || bare.OccurredAt.Before(before) || bare.Correlation != nil || bare.Causation != nil {
+		t.Errorf("the bare event became %+v", bare)
+	}
+	if got[2].Data != "[1, 2]" {
+		t.Errorf("raw data became %s", got[2].Data)
+	}
+}
+
+// An event that cannot be taken is refused before anything is sent, with its
+// number, and so are all that came with it.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, eventstore.Config{})
+	fitting := strings.Repeat("x", eventstore.MaxData-2) // its quotes
+	for name, event := range map[string]eventstore.NewEvent{
+		"no type":                   {},
+		"a long type":               {Type: strings.Repeat("x", tenure.MaxRoleName+1)},
+		"control characters":        {Type: "a\x00b"},
+		"a tag without =":           {Type: "a", Tags: []string{"order=1", "order"}},
+		"a tag without a key":       {Type: "a", Tags: []string{"=1"}},
+		"a tag with a zero":         {Type: "a", Tags: []string{"order=\x00"}},
+		"a tag that is no text":     {Type: "a", Tags: []string{"order=\xff"}},
+		"data over the limit":       {Type: "a", Data: fitting + "x"},
+		"data that are none":        {Type: "a", Data: math.Inf(1)},
+		"a function":                {Type: "a", Data: func() {}},
+		"raw data that are no JSON": {Type: "a", Data: json.RawMessage(`{`)},
+	} {
+		err := l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "good"}, event)
+		if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "event 1") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
+	}
+	l.must(l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "large", Data: fitting}))
+	if got := l.types(); !slices.Equal(got, []string{"large"}) {
+		t.Errorf("the log has %v", got)
+	}
+	// JSON that PostgreSQL cannot hold is refused there.
+	if err := l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "zero", Data: "\x00"}); err == nil {
+		t.Error("a zero in a text was taken")
+	}
+}
+
+// Others are told of an append when it is committed, once for each commit, and
+// not at all by a quiet store.
+func TestTelling(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config eventstore.Config
+		told   bool
+	}{
+		"told":  {eventstore.Config{}, true},
+		"quiet": {eventstore.Config{Quiet: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLog(t, test.config)
+			ctx := t.Context()
+			listener := l.server.Conn(t)
+			_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{l.backend.Channel(processor.Topic)}.Sanitize())
+			l.must(err)
+			_, err = listener.Exec(ctx, "LISTEN last")
+			l.must(err)
+			heard := func() (channels []string) {
+				t.Helper()
+				_, err := l.conn.Exec(ctx, "NOTIFY last")
+				l.must(err)
+				for {
+					limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+					notification, err := listener.WaitForNotification(limited)
+					cancel()
+					l.must(err)
+					if notification.Channel == "last" {
+						return channels
+					}
+					channels = append(channels, notification.Channel)
+				}
+			}
+			tx, err := l.conn.Begin(ctx)
+			l.must(err)
+			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))
+			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "three"}))
+			l.must(tx.Rollback(ctx))
+			if got := heard(); len(got) != 0 {
+				t.Errorf("heard %v of what was rolled back", got)
+			}
+			tx, err = l.conn.Begin(ctx)
+			l.must(err)
+			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))
+			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "three"}))
+			l.must(tx.Commit(ctx))
+			if got := heard(); len(got) == 1 != test.told || len(got) > 1 {
+				t.Errorf("heard %v", got)
+			}
+		})
+	}
+}
+
+// A user that only appends needs no more than the documentation says.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	l := newLog(t, eventstore.Config{})
+	ctx := t.Context()
+	schema, _, _ := strings.Cut(strings.Trim(l.table, `"`), `"`)
+	for suffix, grants := range map[string]func(user string) string{
+		"work": l.backend.WorkGrants,
+		"insert": func(user string) string {
+			return "GRANT USAGE ON SCHEMA " + pgx.Identifier{schema}.Sanitize() + " TO " + user + "; GRANT INSERT ON " + l.table + " TO " + user
+		},
+	} {
+		user := schema + "_" + suffix
+		_, err := l.conn.Exec(ctx, "CREATE ROLE "+user+" LOGIN; "+grants(user))
+		l.must(err)
+		t.Cleanup(func() {
+			admin := l.server.Conn(t)
+			_, err := admin.Exec(context.WithoutCancel(ctx), "DROP OWNED BY "+user+"; DROP ROLE "+user)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		conn := pgtest.Conn(t, l.server.DSNFor(user, l.conn.Config().Database))
+		if err := l.Append(ctx, conn, eventstore.NewEvent{Type: suffix}); err != nil {
+			t.Errorf("%s: %v", suffix, err)
+		}
+		_, err = conn.Exec(ctx, "UPDATE "+l.table+" SET type = 'other'")
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s: changing an event: %v", suffix, err)
+		}
+	}
+	if got := l.types(); len(got) != 2 {
+		t.Errorf("the log has %v", got)
+	}
+}

@@ -1,0 +1,42 @@
+package eventstore_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// An order and the event that tells of it are committed together or not at all.
+func ExampleStore_Append() { //nolint:testableexamples // it needs a server
+	ctx := context.Background()
+	const dsn = "postgres://localhost/app"
+	backend, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer backend.Close()
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	store := eventstore.New(backend, eventstore.Config{})
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO orders (id, customer) VALUES ($1, $2)", 1031, "ann"); err != nil {
+			return err
+		}
+		return store.Append(ctx, tx, eventstore.NewEvent{
+			Type: "order.placed",
+			Tags: []string{"order=1031", "customer=ann"},
+			Data: map[string]any{"cents": 1250},
+		})
+	})
+	fmt.Println(err)
+}

@@ -1,0 +1,26 @@
+package nats_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/exactly-one/tenure/internal/outboxtest"
+	"github.com/exactly-one/tenure/outbox"
+	outboxnats "github.com/exactly-one/tenure/outbox/nats"
+)
+
+func TestMain(m *testing.M) { outboxtest.Main(m, open) }
+
+// open opens a publisher for the URL of a server, after "shared " for a stream that
+// others publish to.
+func open(target string) (outbox.Publisher, func(), error) {
+	url, shared := strings.CutPrefix(target, "shared ")
+	conn, err := nats.Connect(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := outboxnats.New(conn, outboxnats.Config{SharedStream: shared})
+	return p, conn.Close, err
+}

@@ -1,0 +1,324 @@
+package nats_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/exactly-one/tenure/internal/outboxtest"
+	"github.com/exactly-one/tenure/outbox"
+	outboxnats "github.com/exactly-one/tenure/outbox/nats"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// world is a server with a stream.
+type world struct {
+	testing.TB
+	server *server.Server
+	conn   *nats.Conn
+	stream jetstream.Stream
+	js     jetstream.JetStream
+
+	known []outboxtest.Delivery
+	read  uint64 // the sequence up to which the stream was read
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server does not listen")
+	}
+	w := &world{TB: t, server: s}
+	if w.conn, err = nats.Connect(s.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.conn.Close)
+	if w.js, err = jetstream.New(w.conn); err != nil {
+		t.Fatal(err)
+	}
+	w.stream, err = w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) publisher(config outboxnats.Config) *outboxnats.Publisher {
+	w.Helper()
+	p, err := outboxnats.New(w.conn, config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+// stored is what the stream holds of outboxes. What was read once is kept.
+func (w *world) stored() []outboxtest.Delivery {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	info, err := w.stream.Info(ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for w.read < info.State.LastSeq {
+		w.read++
+		message, err := w.stream.GetMsg(ctx, w.read)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if message.Header.Get(outbox.HeaderID) == "" {
+			continue // another writer's
+		}
+		d, err := outboxtest.FromHeaders(message.Header.Get, "")
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.known = append(w.known, d)
+	}
+	return slices.Clone(w.known)
+}
+
+// expect compares the stream with positions, each as "term:position".
+func (w *world) expect(want string) {
+	w.Helper()
+	var got []string
+	for _, d := range w.stored() {
+		got = append(got, fmt.Sprintf("%d:%d", d.Term, d.Position.Position))
+	}
+	if text := strings.Join(got, " "); text != want {
+		w.Errorf("the stream holds %q, want %q", text, want)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for name, prefix := range map[string]string{"own stream": "", "shared stream": "shared "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			result := outboxtest.Run(t, outboxtest.Options{Target: prefix + w.server.ClientURL(), Deliveries: w.stored})
+			if prefix == "" && result.Stale > 0 {
+				t.Errorf("the stream has taken %d messages of stale leaders", result.Stale)
+			}
+		})
+	}
+}
+
+func TestMessagesAreStoredInOrder(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		w := newWorld(t)
+		p := w.publisher(outboxnats.Config{SharedStream: shared})
+		for from := 1; from < 6; from += 3 {
+			if n, err := p.Publish(t.Context(), outboxtest.Messages(1, from, from+2)); n != 3 || err != nil {
+				t.Fatalf("%d acknowledged, %v", n, err)
+			}
+		}
+		w.expect("1:1 1:2 1:3 1:4 1:5 1:6")
+		got, err := w.stream.GetMsg(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := outboxtest.Messages(1, 2, 2)[0]
+		if got.Subject != "orders.order_placed" || string(got.Data) != "2" || got.Header.Get(outbox.HeaderID) != want.ID.String() ||
+			got.Header.Get(outbox.HeaderRole) != "outbox" || got.Header.Get(nats.MsgIdHdr) != want.ID.String()+"/1" {
+			t.Errorf("stored as %+v", got)
+		}
+	}
+}
+
+// What is sent again within a term is stored once, also when only part of it was.
+func TestSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, to := range []int{3, 5, 5} {
+		p := w.publisher(outboxnats.Config{}) // knows nothing of the others
+		if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 1, to)); n != to || err != nil {
+			t.Fatalf("%d acknowledged, %v", n, err)
+		}
+	}
+	w.expect("1:1 1:2 1:3 1:4 1:5")
+}
+
+// What the next leader sends is not dropped because a stale one sent it, and the
+// stale one is refused then.
+func TestStaleLeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stale, next := w.publisher(outboxnats.Config{}), w.publisher(outboxnats.Config{})
+	publish := func(p *outboxnats.Publisher, all []outbox.Message, want int) error {
+		t.Helper()
+		n, err := p.Publish(t.Context(), all)
+		if n != want {
+			t.Errorf("%d acknowledged, want %d: %v", n, want, err)
+		}
+		return err
+	}
+	if err := publish(stale, outboxtest.Messages(1, 1, 3), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(next, outboxtest.Messages(2, 3, 4), 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(stale, outboxtest.Messages(1, 4, 6), 0); !errors.Is(err, outboxnats.ErrForeignWriter) || !errors.Is(err, processor.ErrUnavailable) {
+		t.Errorf("the stale leader was not refused: %v", err)
+	}
+	w.expect("1:1 1:2 1:3 2:3 2:4")
+}
+
+// A stale leader is refused also if it was stopped before the first message of its
+// term.
+func TestStaleLeaderAtItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := w.publisher(outboxnats.Config{})
+	calls := 0
+	stale := w.publisher(outboxnats.Config{Subject: func(outbox.Message) string {
+		if calls++; calls == 2 { // it has looked at the stream and is about to send
+			if n, err := next.Publish(t.Context(), outboxtest.Messages(2, 1, 2)); n != 2 || err != nil {
+				t.Errorf("%d acknowledged, %v", n, err)
+			}
+		}
+		return "orders.x"
+	}})
+	if n, err := stale.Publish(t.Context(), outboxtest.Messages(1, 1, 3)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
+		t.Errorf("%d acknowledged, %v", n, err)
+	}
+	w.expect("2:1 2:2")
+}
+
+// Nothing is stored behind a message that was refused.
+func TestNothingOvertakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.publisher(outboxnats.Config{})
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(1, 1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := w.publisher(outboxnats.Config{Timeout: time.Second, Subject: func(m outbox.Message) string {
+		if m.Event.Position == 4 {
+			return "nowhere"
+		}
+		return "orders.x"
+	}})
+	n, err := elsewhere.Publish(t.Context(), outboxtest.Messages(1, 3, 6))
+	if n != 1 || !errors.Is(err, processor.ErrUnavailable) {
+		t.Errorf("%d acknowledged, %v", n, err)
+	}
+	w.expect("1:1 1:2 1:3")
+	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
+		t.Errorf("behind another writer: %d acknowledged, %v", n, err)
+	}
+	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 3 || err != nil {
+		t.Errorf("the next attempt: %d acknowledged, %v", n, err)
+	}
+	w.expect("1:1 1:2 1:3 1:4 1:5 1:6")
+}
+
+func TestOtherWriters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.publisher(outboxnats.Config{SharedStream: true})
+	for i := 1; i <= 3; i++ {
+		if _, err := w.js.Publish(t.Context(), "orders.foreign", nil); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := p.Publish(t.Context(), outboxtest.Messages(1, i, i)); n != 1 || err != nil {
+			t.Fatalf("%d acknowledged, %v", n, err)
+		}
+	}
+	w.expect("1:1 1:2 1:3")
+}
+
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := outboxtest.Messages(1, 1, 3)
+	all[1].Event.Data = json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)
+	n, err := w.publisher(outboxnats.Config{}).Publish(t.Context(), all)
+	if n != 1 || !errors.Is(err, processor.ErrPoison) {
+		t.Errorf("%d acknowledged, %v", n, err)
+	}
+	w.expect("1:1")
+}
+
+// Without a server nothing is taken, and nothing is sent later.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.publisher(outboxnats.Config{})
+	if err := p.Healthy(t.Context()); err != nil {
+		t.Errorf("connected: %v", err)
+	}
+	lost := w.conn.StatusChanged(nats.RECONNECTING)
+	w.server.Shutdown()
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the connection still stands")
+	}
+	if p.Healthy(t.Context()) == nil {
+		t.Error("healthy without a connection")
+	}
+}
+
+func TestEndOfContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the term has ended")
+	cancel(cause)
+	if n, err := w.publisher(outboxnats.Config{}).Publish(ctx, outboxtest.Messages(1, 1, 3)); n != 0 || !errors.Is(err, cause) {
+		t.Errorf("%d acknowledged, %v", n, err)
+	}
+	w.expect("")
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.publisher(outboxnats.Config{})
+	odd := outboxtest.Messages(1, 1, 3)
+	odd[0].Event.Type, odd[1].Event.Type, odd[2].Event.Type = "a b*c>", "order.placed", ".x..y."
+	if n, err := p.Publish(t.Context(), odd); n != 3 || err != nil {
+		t.Fatalf("%d acknowledged, %v", n, err)
+	}
+	for i, want := range []string{"orders.a_b_c_", "orders.order.placed", "orders._.x._.y._"} {
+		if got, err := w.stream.GetMsg(t.Context(), uint64(i+1)); err != nil || got.Subject != want {
+			t.Errorf("%v, %v; want %s", got, err, want)
+		}
+	}
+}
+
+func BenchmarkPublish(b *testing.B) {
+	w := newWorld(b)
+	p := w.publisher(outboxnats.Config{})
+	const batch = 100
+	sent := 0
+	for b.Loop() {
+		if n, err := p.Publish(b.Context(), outboxtest.Messages(1, sent+1, sent+batch)); n != batch || err != nil {
+			b.Fatal(n, err)
+		}
+		sent += batch
+	}
+	b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "events/s")
+}

@@ -1,0 +1,155 @@
+package outbox_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/outbox"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// Every publisher of a topic gets every event, in its mode and with an id that is
+// the same for all.
+func TestPublishersAndTheirModes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	batch, single := &recorder{name: "batch", mode: outbox.Batch}, &recorder{name: "single", mode: outbox.Individual}
+	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{batch, single}})
+	for _, r := range []*recorder{batch, single} {
+		w.await(r.name, func() bool { _, text, _ := r.taken(); return text == "1 2 3 " })
+	}
+	sizes, _, together := batch.taken()
+	if !slices.Equal(sizes, []int{3}) {
+		t.Errorf("batches of %v", sizes)
+	}
+	sizes, _, alone := single.taken()
+	if !slices.Equal(sizes, []int{1, 1, 1}) {
+		t.Errorf("single messages in batches of %v", sizes)
+	}
+	for i, m := range together {
+		if m.ID == uuid.Nil || m.ID != alone[i].ID || i > 0 && m.ID == together[i-1].ID {
+			t.Errorf("message %d has the ids %v and %v", i, m.ID, alone[i].ID)
+		}
+		if m.Topic != "orders" || m.Role != role.Name() || m.Term < 1 {
+			t.Errorf("message %d is %+v", i, m)
+		}
+	}
+	status, err := processor.NewManagement(w.backend, w.pool).List(t.Context(), "orders/batch", "orders/single")
+	if err != nil || len(status) != 2 || status[0].Kind != "outbox" {
+		t.Errorf("the processors are %+v, %v", status, err)
+	}
+}
+
+// An event without data has null for it, not nothing.
+func TestNoData(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	r := &recorder{name: "queue", mode: outbox.Batch}
+	log := processor.Query("without data", w.backend.SQL(`
+		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
+		FROM {events}`))
+	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})
+	w.await("the event", func() bool { _, text, _ := r.taken(); return text == "null " })
+}
+
+// What was sent is sent again, with the same ids, when somebody wants that.
+func TestRewind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	r := &recorder{name: "queue", mode: outbox.Batch}
+	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
+	w.await("both events", func() bool { _, text, _ := r.taken(); return text == "1 2 " })
+	if err := processor.NewManagement(w.backend, w.pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("both again", func() bool { _, text, _ := r.taken(); return text == "1 2 1 2 " })
+	if _, _, all := r.taken(); all[0].ID != all[2].ID || all[1].ID != all[3].ID {
+		t.Errorf("other ids the second time: %v", all)
+	}
+}
+
+// What was acknowledged before a failure is not sent again.
+func TestFailureWithinABatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3, 4)
+	r := &recorder{name: "queue", mode: outbox.Batch, limit: 2, failure: fmt.Errorf("%w: full", processor.ErrUnavailable)}
+	w.run(outbox.Topic{
+		Name: "orders", Publishers: []outbox.Publisher{r},
+		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: time.Millisecond}},
+	})
+	w.await("all events", func() bool { _, text, _ := r.taken(); return strings.HasSuffix(text, "4 ") })
+	if _, text, _ := r.taken(); text != "1 2 3 4 " {
+		t.Errorf("sent %s", text)
+	}
+}
+
+// An unhealthy publisher is left alone, and says why, for as long as that takes.
+func TestUnhealthyPublisher(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	r := &recorder{name: "queue", mode: outbox.Batch, sick: errors.New("no broker")}
+	w.run(outbox.Topic{
+		Name: "orders", Publishers: []outbox.Publisher{r},
+		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1},
+	})
+	management := processor.NewManagement(w.backend, w.pool)
+	w.await("some attempts", func() bool {
+		status, err := management.List(t.Context(), "orders/queue")
+		return err == nil && len(status) == 1 && status[0].Errors > 3 && status[0].Status == processor.Active &&
+			strings.Contains(status[0].LastError, "no broker")
+	})
+	if sizes, _, _ := r.taken(); len(sizes) > 0 {
+		t.Errorf("the publisher was given batches of %v", sizes)
+	}
+	r.heal()
+	w.await("the event", func() bool { _, text, _ := r.taken(); return text == "1 " })
+}
+
+func TestTopicsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	queue := &recorder{name: "queue", mode: outbox.Batch}
+	for _, topic := range []outbox.Topic{
+		{Publishers: []outbox.Publisher{queue}},
+		{Name: "orders"},
+		{Name: "orders", Publishers: []outbox.Publisher{queue, queue}},
+		{Name: "orders", Publishers: []outbox.Publisher{&recorder{mode: outbox.Batch}}},
+		{Name: "orders", Publishers: []outbox.Publisher{&recorder{name: "queue", mode: "often"}}},
+	} {
+		if _, err := outbox.Processors(topic); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%+v: %v", topic, err)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	m := outbox.Message{ID: uuid.UUID{1}, Topic: "orders", Role: "outbox", Term: 1763700000000, Event: processor.Event{
+		Cursor: processor.Cursor{Transaction: 742, Position: 1031}, Type: "placed",
+		OccurredAt: time.Date(2026, 11, 21, 10, 0, 0, 5000, time.FixedZone("", 3600)), Causation: uuid.UUID{2},
+	}}
+	got := m.Headers()
+	for name, want := range map[string]string{
+		outbox.HeaderID: m.ID.String(), outbox.HeaderTopic: "orders", outbox.HeaderRole: "outbox", outbox.HeaderTerm: "1763700000000",
+		outbox.HeaderType: "placed", outbox.HeaderPosition: "742:1031", outbox.HeaderOccurredAt: "2026-11-21T09:00:00.000005Z",
+		outbox.HeaderCausation: m.Event.Causation.String(),
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if _, found := got[outbox.HeaderCorrelation]; found {
+		t.Error("there is a correlation id")
+	}
+}

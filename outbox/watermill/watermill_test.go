@@ -1,0 +1,161 @@
+package watermill_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/outboxtest"
+	"github.com/exactly-one/tenure/outbox"
+	"github.com/exactly-one/tenure/outbox/watermill"
+	"github.com/exactly-one/tenure/processor"
+)
+
+func TestFaults(t *testing.T) {
+	var mu sync.Mutex
+	var deliveries []outboxtest.Delivery
+	broker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return // its sender was interrupted
+		}
+		d, err := outboxtest.FromHeaders(r.Header.Get, "")
+		if err != nil || r.URL.Path != "/orders" {
+			t.Error(err, r.URL)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		deliveries = append(deliveries, d)
+	}))
+	t.Cleanup(broker.Close)
+	outboxtest.Run(t, outboxtest.Options{Target: broker.URL, Deliveries: func() []outboxtest.Delivery {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(deliveries)
+	}})
+}
+
+// recorder is a publisher of Watermill that keeps what it is given, and refuses
+// one message.
+type recorder struct {
+	calls  []string
+	last   *message.Message
+	refuse string
+}
+
+var errRefused = errors.New("refused")
+
+func (r *recorder) Publish(topic string, messages ...*message.Message) error {
+	call := topic + ":"
+	for _, m := range messages {
+		if string(m.Payload) == r.refuse {
+			return errRefused
+		}
+		call += string(m.Payload)
+		r.last = m
+	}
+	r.calls = append(r.calls, call)
+	return nil
+}
+
+func (*recorder) Close() error { return nil }
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	split := func(m outbox.Message) string { return fmt.Sprint("part", m.Event.Position/2) }
+	for name, test := range map[string]struct {
+		config watermill.Config
+		refuse string
+		calls  []string
+		taken  int
+	}{
+		"one by one":              {watermill.Config{}, "", []string{"orders:0", "orders:1", "orders:2"}, 3},
+		"one of them is refused":  {watermill.Config{}, "1", []string{"orders:0"}, 1},
+		"whole batches":           {watermill.Config{WholeBatches: true}, "", []string{"orders:012"}, 3},
+		"a whole one is refused":  {watermill.Config{WholeBatches: true}, "1", nil, 0},
+		"batches of two topics":   {watermill.Config{WholeBatches: true, Topic: split}, "", []string{"part0:01", "part1:2"}, 3},
+		"the second one's fails":  {watermill.Config{WholeBatches: true, Topic: split}, "2", []string{"part0:01"}, 2},
+		"one by one, two topics ": {watermill.Config{Topic: split}, "", []string{"part0:0", "part0:1", "part1:2"}, 3},
+	} {
+		test.config.Name = "broker"
+		r := &recorder{refuse: test.refuse}
+		p, err := watermill.New(r, test.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := p.Publish(t.Context(), outboxtest.Messages(3, 0, 2))
+		failed := errors.Is(err, errRefused) && errors.Is(err, processor.ErrUnavailable)
+		if taken != test.taken || !slices.Equal(r.calls, test.calls) || failed != (test.refuse != "") {
+			t.Errorf("%s: %d taken, %q, %v", name, taken, r.calls, err)
+		}
+	}
+}
+
+func TestMessagesCarryTheirHeaders(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	p, err := watermill.New(r, watermill.Config{Name: "broker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	m := outboxtest.Messages(3, 1, 1)[0]
+	if r.last.UUID != m.ID.String() || len(r.last.Metadata) != len(m.Headers()) {
+		t.Errorf("published %s with %v", r.last.UUID, r.last.Metadata)
+	}
+	for name, want := range m.Headers() {
+		if r.last.Metadata.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, r.last.Metadata.Get(name), want)
+		}
+	}
+}
+
+func TestNothingIsPublishedAfterTheTerm(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	p, err := watermill.New(r, watermill.Config{Name: "broker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(tenure.ErrTermEnded)
+	if taken, err := p.Publish(ctx, outboxtest.Messages(3, 0, 2)); taken != 0 || !errors.Is(err, tenure.ErrTermEnded) || len(r.calls) > 0 {
+		t.Errorf("%d taken, %v, %q", taken, err, r.calls)
+	}
+}
+
+// poisoned is a publisher of Watermill that knows what can never be published.
+type poisoned struct{ recorder }
+
+func (*poisoned) Publish(string, ...*message.Message) error { return processor.ErrPoison }
+
+func TestPoisonIsPassedOn(t *testing.T) {
+	t.Parallel()
+	p, err := watermill.New(&poisoned{}, watermill.Config{Name: "broker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Publish(t.Context(), outboxtest.Messages(3, 1, 1)); !errors.Is(err, processor.ErrPoison) || errors.Is(err, processor.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	if _, err := watermill.New(&recorder{}, watermill.Config{}); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Error(err)
+	}
+	if _, err := watermill.New(nil, watermill.Config{Name: "broker"}); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Error(err)
+	}
+}

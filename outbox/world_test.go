@@ -1,0 +1,167 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/outbox"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// role is led by one node of each test: that of outbox.Role has a lock key of its
+// own, and would be led by one node of all tests on a server.
+var role = tenure.NamedRole("outbox")
+
+// patience is how long a test waits for something that should happen.
+const patience = 20 * time.Second
+
+// world is a schema with a log.
+type world struct {
+	testing.TB
+	pool    *pgxpool.Pool
+	backend *postgres.Backend
+	store   *eventstore.Store
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	server := pgtest.Shared(t)
+	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(backend.Close)
+	if err := backend.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &world{TB: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{})}
+}
+
+// run publishes a topic, of the log unless it names another, on a node of its own
+// until the test ends, or the returned function is called.
+func (w *world) run(topic outbox.Topic) (stop func()) {
+	w.Helper()
+	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
+	if err != nil {
+		w.Fatal(err)
+	}
+	group, err := processor.NewGroup(node, role, w.pool, processor.GroupConfig{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if topic.Log.Name == "" {
+		topic.Log = w.store.Log()
+	}
+	processors, err := outbox.Processors(topic)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range processors {
+		if err := group.Add(p); err != nil {
+			w.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- group.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Error(err)
+		}
+		closing, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := node.Close(closing); err != nil {
+			w.Error(err)
+		}
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+func (w *world) append(numbers ...int) {
+	w.Helper()
+	events := make([]eventstore.NewEvent, len(numbers))
+	for i, number := range numbers {
+		events[i] = eventstore.NewEvent{Type: "placed", Data: number}
+	}
+	if err := w.store.Append(w.Context(), w.pool, events...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) await(what string, condition func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
+		if time.Now().After(deadline) {
+			w.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// recorder is a publisher that keeps what it is given.
+type recorder struct {
+	name string
+	mode outbox.Mode
+
+	mu      sync.Mutex
+	batches [][]outbox.Message
+	sick    error
+	limit   int   // how many messages it takes of the next batch, if failure is set
+	failure error // of the next batch
+}
+
+func (r *recorder) Name() string { return r.name }
+
+func (r *recorder) PreferredMode() outbox.Mode { return r.mode }
+
+func (r *recorder) Healthy(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sick
+}
+
+func (r *recorder) Publish(_ context.Context, messages []outbox.Message) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure != nil {
+		failure := r.failure
+		r.failure = nil
+		r.batches = append(r.batches, messages[:r.limit])
+		return r.limit, failure
+	}
+	r.batches = append(r.batches, messages)
+	return len(messages), nil
+}
+
+func (r *recorder) heal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sick = nil
+}
+
+// sizes are those of the batches, and text is the data of all messages.
+func (r *recorder) taken() (sizes []int, text string, messages []outbox.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, batch := range r.batches {
+		sizes = append(sizes, len(batch))
+		for _, m := range batch {
+			text += fmt.Sprintf("%s ", m.Event.Data)
+			messages = append(messages, m)
+		}
+	}
+	return sizes, text, messages
+}

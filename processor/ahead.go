@@ -1,0 +1,46 @@
+package processor
+
+import (
+	"context"
+	"time"
+)
+
+// ahead reads the next batch on another connection while one is in flight. What
+// it reads is final, so that only its place must still fit when it is wanted.
+type ahead struct {
+	after  Cursor
+	limit  int
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the rest is set
+
+	events  []Event
+	scanned Cursor
+	err     error
+}
+
+// readAhead begins to read behind a cursor.
+func readAhead(ctx context.Context, r *reader, after Cursor, limit int, bound time.Duration) *ahead {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	a := &ahead{after: after, limit: limit, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.events, a.scanned, a.err = r.next(ctx, after, limit)
+	}()
+	return a
+}
+
+// take waits for what was read, if it is what is wanted, and ends the reading.
+// It may be called on nil.
+func (a *ahead) take(after Cursor, limit int) (events []Event, scanned Cursor, fits bool) {
+	if a == nil {
+		return nil, after, false
+	}
+	fits = a.after == after && a.limit == limit
+	if !fits {
+		a.cancel()
+	}
+	<-a.done
+	a.cancel()
+	// What was not there then can be there now.
+	return a.events, a.scanned, fits && a.err == nil && len(a.events) > 0
+}

@@ -1,0 +1,284 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// bench is a world for benchmarks on a server of its own, which flushes what it
+// commits.
+type bench struct {
+	*world
+	*testing.B
+	node *tenure.Node
+	role int
+}
+
+const benchBatch = 1000
+
+func newBench(b *testing.B, events int) *bench {
+	b.Helper()
+	server := pgtest.Start(b, pgtest.Options{Durable: true, Settings: map[string]string{"shared_buffers": "256MB", "max_wal_size": "4GB"}})
+	backend, err := postgres.New(server.DSN(), postgres.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(backend.Close)
+	w := &bench{B: b, world: &world{pool: server.Pool(b), backend: backend, store: eventstore.New(backend, eventstore.Config{}), filled: "filled"}}
+	if w.node, err = tenure.Open(b.Context(), backend, tenure.Config{Name: "bench"}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := w.node.Close(ctx); err != nil {
+			b.Error(err)
+		}
+	})
+	w.run(`CREATE TABLE filled (transaction_id xid8, position bigint, type text, tags text[], data jsonb, occurred_at timestamptz)`)
+	w.run(`
+		INSERT INTO tenure_events (type, tags, data, correlation_id)
+		SELECT
+			'order.' || n % 10,
+			ARRAY['order=' || n / 10, 'customer=' || n % 1000],
+			jsonb_build_object('number', n, 'note', repeat('x', 100)),
+			gen_random_uuid()
+		FROM generate_series(1, $1) n`, events)
+	w.run("VACUUM ANALYZE tenure_events")
+	return w
+}
+
+func (w *bench) run(sql string, args ...any) {
+	w.B.Helper()
+	if _, err := w.pool.Exec(w.B.Context(), sql, args...); err != nil {
+		w.B.Fatal(err)
+	}
+}
+
+// process runs a processor until the channel is closed.
+func (w *bench) process(config processor.Config, done <-chan struct{}) {
+	w.B.Helper()
+	w.role++
+	config.Name, config.Log = fmt.Sprintf("bench%d", w.role), w.store.Log()
+	group, err := processor.NewGroup(w.node, tenure.NamedRole(config.Name), w.pool, processor.GroupConfig{})
+	if err == nil {
+		err = group.Add(config)
+	}
+	if err != nil {
+		w.B.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.B.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- group.Run(ctx) }()
+	<-done
+	cancel()
+	if err := <-ended; err != nil {
+		w.B.Error(err)
+	}
+}
+
+// stopwatch measures from the first batch to the last event.
+type stopwatch struct {
+	events, wanted int
+	begun          time.Time
+	took           time.Duration
+	done           chan struct{}
+}
+
+func newStopwatch(wanted int) *stopwatch {
+	return &stopwatch{wanted: wanted, done: make(chan struct{})}
+}
+
+func (s *stopwatch) start() {
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
+}
+
+func (s *stopwatch) handled(events int) {
+	s.events += events
+	if s.events == s.wanted {
+		s.took = time.Since(s.begun)
+		close(s.done)
+	}
+}
+
+func benchEvents(fallback int) int {
+	if n, err := strconv.Atoi(os.Getenv("TENURE_TEST_EVENTS")); err == nil {
+		return n
+	}
+	return fallback
+}
+
+// rates are those of several rounds; what is compared takes turns, so that both
+// see the same machine.
+type rates []float64
+
+func (r *rates) add(events int, took time.Duration) { *r = append(*r, float64(events)/took.Seconds()) }
+
+func (r rates) median() float64 {
+	sorted := slices.Sorted(slices.Values(r))
+	return sorted[len(sorted)/2]
+}
+
+// BenchmarkView compares a view that copies events, in batches, with a loop that
+// writes the same rows in the same batches by INSERT … SELECT alone. The handler
+// writes what it is given, or is given places only and has the server copy from
+// the first to the last.
+//
+//	go test ./processor -run '^$' -bench View -benchtime 7x
+func BenchmarkView(b *testing.B) {
+	b.Run("handler writes", func(b *testing.B) { benchmarkView(b, false, copyEvents) })
+	b.Run("server copies", func(b *testing.B) { benchmarkView(b, true, copyInServer) })
+}
+
+func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, pgx.Tx, []processor.Event) error) {
+	b.Helper()
+	events := benchEvents(100_000)
+	w := newBench(b, events)
+	var view, bare rates
+	for b.Loop() {
+		w.run("TRUNCATE filled")
+		watch := newStopwatch(events)
+		w.process(processor.Config{BatchSize: benchBatch, PlacesOnly: placesOnly, Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			watch.start()
+			err := handler(ctx, tx, batch)
+			watch.handled(len(batch)) // but for one commit
+			return err
+		}}, watch.done)
+		view.add(events, watch.took)
+		w.run("TRUNCATE filled")
+		begun := time.Now()
+		w.insertSelect(events)
+		bare.add(events, time.Since(begun))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(view.median(), "view-events/s")
+	b.ReportMetric(bare.median(), "bare-events/s")
+	b.ReportMetric(view.median()/bare.median(), "ratio")
+}
+
+// copyEvents writes a batch as it is.
+func copyEvents(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"filled"}, []string{"transaction_id", "position", "type", "tags", "data", "occurred_at"},
+		pgx.CopyFromSlice(len(batch), func(i int) ([]any, error) {
+			e := &batch[i]
+			return []any{e.Transaction, e.Position, e.Type, pgtype.FlatArray[string](e.Tags), []byte(e.Data), e.OccurredAt}, nil
+		}))
+	return err
+}
+
+// copyInServer has the server write a batch.
+func copyInServer(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+	first, last := batch[0].Cursor, batch[len(batch)-1].Cursor
+	_, err := tx.Exec(ctx, `
+		INSERT INTO filled
+		SELECT transaction_id, position, type, tags, data, occurred_at
+		FROM tenure_events
+		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)`,
+		fmt.Sprint(first.Transaction), first.Position, fmt.Sprint(last.Transaction), last.Position)
+	return err
+}
+
+// insertSelect copies the events in the server.
+func (w *bench) insertSelect(events int) {
+	var cursor processor.Cursor
+	for copied := 0; copied < events; {
+		var transaction string
+		var n int
+		err := w.pool.QueryRow(w.B.Context(), `
+			WITH copied AS (
+				INSERT INTO filled
+				SELECT transaction_id, position, type, tags, data, occurred_at
+				FROM tenure_events
+				WHERE (transaction_id, position) > ($1::text::xid8, $2)
+				ORDER BY transaction_id, position
+				LIMIT $3
+				RETURNING transaction_id, position
+			)
+			SELECT transaction_id::text, position, count(*) OVER () FROM copied ORDER BY transaction_id DESC, position DESC LIMIT 1`,
+			fmt.Sprint(cursor.Transaction), cursor.Position, benchBatch).Scan(&transaction, &cursor.Position, &n)
+		if err == nil {
+			cursor.Transaction, err = strconv.ParseUint(transaction, 10, 64)
+		}
+		if err != nil {
+			w.B.Fatal(err)
+		}
+		copied += n
+	}
+}
+
+// BenchmarkPublish compares a publisher that does nothing with reading the same
+// rows into the same events by a cursor of the server, in the same batches.
+//
+//	go test ./processor -run '^$' -bench Publish -benchtime 7x
+func BenchmarkPublish(b *testing.B) {
+	events := benchEvents(300_000)
+	w := newBench(b, events)
+	var published, read rates
+	for b.Loop() {
+		watch := newStopwatch(events)
+		w.process(processor.Config{BatchSize: benchBatch, Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			watch.start()
+			watch.handled(len(batch))
+			return len(batch), nil
+		}}, watch.done)
+		published.add(events-benchBatch, watch.took) // the first batch was read before
+		begun := time.Now()
+		w.readCursor(events)
+		read.add(events, time.Since(begun))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(published.median(), "published-events/s")
+	b.ReportMetric(read.median(), "cursor-events/s")
+	b.ReportMetric(published.median()/read.median(), "ratio")
+}
+
+func (w *bench) readCursor(events int) {
+	ctx := w.B.Context()
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			DECLARE plain NO SCROLL CURSOR FOR
+			SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id
+			FROM tenure_events
+			ORDER BY transaction_id, position`)
+		for n := 0; err == nil && n < events; n += benchBatch {
+			err = fetch(ctx, tx)
+		}
+		return err
+	})
+	if err != nil {
+		w.B.Fatal(err)
+	}
+}
+
+func fetch(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, fmt.Sprintf("FETCH %d FROM plain", benchBatch))
+	if err != nil {
+		return err
+	}
+	batch := make([]processor.Event, benchBatch)
+	for i := 0; rows.Next(); i++ {
+		e := &batch[i]
+		var correlation, causation *[16]byte
+		err := rows.Scan(&e.Transaction, &e.Position, &e.Type, &e.Tags, &e.Data, &e.OccurredAt, &correlation, &causation)
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

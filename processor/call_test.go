@@ -1,0 +1,147 @@
+package processor_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// journal is a log that a test reads while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) has(text string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Contains(j.text.String(), text)
+}
+
+// nodeLogging opens a node whose log the test reads.
+func (w *world) nodeLogging(to *journal) *tenure.Node {
+	w.Helper()
+	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(to, nil))})
+	w.must(err)
+	w.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := node.Close(ctx); err != nil {
+			w.Error(err)
+		}
+	})
+	return node
+}
+
+// A handler that ignores the end of its context is reported while it does, and
+// what it did then is not committed.
+func TestHandlerThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	var log journal
+	var calls atomic.Int64
+	release := make(chan struct{})
+	w.group(w.nodeLogging(&log), processor.Config{
+		Name: "counts", HandleTimeout: 100 * time.Millisecond, PollInterval: 10 * time.Millisecond,
+		Retry: tenure.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1000,
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if calls.Add(1) == 1 {
+				<-release
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	w.await("the report", func() bool { return log.has("ignores the end of its context") })
+	w.append(2)
+	w.await("the lag", func() bool { return w.lag("counts").Behind == 2 })
+	if s := w.show("counts"); !strings.Contains(s.LastError, "ignored the end of its context") || !s.Busy {
+		t.Errorf("while the handler goes on: %+v", s)
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d calls while the first goes on", n)
+	}
+	close(release)
+	w.await("the events", func() bool { return len(w.numbers()) > 1 })
+	if got := w.numbers(); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("handled %v", got)
+	}
+}
+
+// A panic is caught, logged with its stack, counted, and the event tried again.
+func TestHandlerThatPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	var log journal
+	var calls atomic.Int64
+	w.group(w.nodeLogging(&log), processor.Config{
+		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		MaxAttempts: 3, Poison: processor.DeadLetter,
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if err := w.fill(ctx, tx, batch); err != nil {
+				return err
+			}
+			if string(batch[0].Data) == "1" {
+				calls.Add(1)
+				panic("one is none")
+			}
+			return nil
+		},
+	})
+	w.await("the other", func() bool { return slices.Equal(w.numbers(), []int{2}) })
+	s := w.show("counts")
+	if s.Panics != calls.Load() || s.Panics != 3 || s.DeadLetters != 1 {
+		t.Errorf("after %d panics: %+v", calls.Load(), s)
+	}
+	if letters := w.letters("counts"); len(letters) != 1 || !strings.Contains(letters[0].Error, "one is none") {
+		t.Errorf("the dead letters are %+v", letters)
+	}
+	if !log.has("one is none") || !log.has("call_test.go") {
+		t.Error("the log does not show the panic with its stack")
+	}
+	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
+	w.must(err)
+	w.await("the replay", func() bool { return w.show("counts").Panics == 4 && w.letters("counts")[0].Attempts == 4 })
+}
+
+// Reset of a rebuild may panic too.
+func TestResetThatPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	var calls atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Reset: func(context.Context, pgx.Tx) error {
+			if calls.Add(1) == 1 {
+				panic(errors.New("empty already"))
+			}
+			return nil
+		},
+	})
+	w.await("the event", func() bool { return len(w.numbers()) == 1 })
+	w.must(w.management().Rebuild(t.Context(), "counts", "ann"))
+	w.await("the rebuild", func() bool { return slices.Equal(w.numbers(), []int{1, 1}) })
+	if s := w.show("counts"); s.Panics != 1 || !strings.Contains(s.LastError, "empty already") {
+		t.Errorf("after the panic: %+v", s)
+	}
+}

@@ -1,0 +1,41 @@
+package processor
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Change is something that was done to a processor by hand.
+type Change struct {
+	At        time.Time // by the database's clock
+	By        string    // who
+	Processor string
+	Action    string // pause, resume, retry, rewind, rebuild, skip, replay or repair
+	Detail    string // such as the place of a rewind; often empty
+}
+
+// Changes returns what was done by hand, the latest first, up to a limit: to one
+// processor, or to all if the name is empty.
+func (m *Management) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	changes, err := collect(ctx, m, "list changes", scanChange, listChanges, name, limit)
+	if err == nil && len(changes) == 0 && name != "" {
+		_, err = m.Show(ctx, name)
+	}
+	return changes, err
+}
+
+func scanChange(row pgx.CollectableRow) (c Change, err error) {
+	return c, row.Scan(&c.At, &c.By, &c.Processor, &c.Action, &c.Detail)
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return invalid("the limit is %d; the least is 1", limit)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// flawed is a handler that fails while a batch has the number 2, until it is
+// mended.
+func (w *world) flawed(mended *atomic.Bool) func(context.Context, pgx.Tx, []processor.Event) error {
+	return func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+		if err := w.fill(ctx, tx, batch); err != nil {
+			return err
+		}
+		if !mended.Load() && slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
+			return errors.New("two is too much")
+		}
+		return nil
+	}
+}
+
+func (w *world) letters(name string) []processor.Letter {
+	w.Helper()
+	letters, err := w.management().DeadLetters(w.Context(), name, 100)
+	w.must(err)
+	return letters
+}
+
+func TestSkipTheEventThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	var mended atomic.Bool
+	config := processor.Config{
+		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond,
+		Retry: tenure.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 3,
+	}
+	w.group(w.node("a", tenure.Config{}), config)
+	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
+	failing := w.show("counts").Failing
+	place, err := w.management().Skip(t.Context(), "counts", "ann")
+	w.must(err)
+	if place != failing {
+		t.Errorf("skipped %v; %v was failing", place, failing)
+	}
+	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	s := w.show("counts")
+	if s.Status != processor.Active || s.Errors != 0 || s.Failing != (processor.Cursor{}) || s.DeadLetters != 1 {
+		t.Errorf("after skipping: %+v", s)
+	}
+	letters := w.letters("counts")
+	if len(letters) != 1 || letters[0].SkippedBy != "ann" || letters[0].Event != place || !strings.Contains(letters[0].Error, "too much") {
+		t.Fatalf("the dead letters are %+v", letters)
+	}
+	mended.Store(true)
+	n, err := w.management().Replay(t.Context(), "counts", []int64{letters[0].ID}, "bob")
+	w.must(err)
+	w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 2}) })
+	if n != 1 || len(w.letters("counts")) != 0 {
+		t.Errorf("%d replayed; dead letters are %+v", n, w.letters("counts"))
+	}
+	w.wantChanges("bob counts replay dead letters: 1", "ann counts skip "+place.String())
+}
+
+// An attempt that succeeds after its event was skipped does not count.
+func TestSkipDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	var attempts atomic.Int64
+	entered, release := make(chan struct{}), make(chan struct{})
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			switch attempts.Add(1) {
+			case 1:
+				return errors.New("not yet")
+			case 2:
+				close(entered)
+				<-release
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	<-entered
+	_, err := w.management().Skip(t.Context(), "counts", "ann")
+	w.must(err)
+	close(release)
+	w.await("the second", func() bool { return len(w.numbers()) > 0 })
+	if got := w.numbers(); !slices.Equal(got, []int{2}) {
+		t.Errorf("handled %v", got)
+	}
+}
+
+// An outage is no event's fault.
+func TestSkipDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", BatchSize: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
+			return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
+		},
+	})
+	w.await("failures", func() bool { return w.show("sent").Errors > 2 })
+	if _, err := w.management().Skip(t.Context(), "sent", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "closed for today") {
+		t.Errorf("skipping returned %v", err)
+	}
+}
+
+// Which event of a batch fails is not known at first.
+func TestSkipBeforeTheEventIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
+	})
+	w.await("the failure", func() bool { return w.show("counts").Errors == 1 })
+	if _, err := w.management().Skip(t.Context(), "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "one at a time") {
+		t.Errorf("skipping returned %v", err)
+	}
+}
+
+// Dead letters are replayed while nothing else happens; what fails again stays
+// one, with the new error, and no other is lost.
+func TestReplayDeadLetters(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"handle", "publish"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.append(1, 2, 3, 4)
+			var trouble atomic.Value
+			trouble.Store("first")
+			check := func(e processor.Event) error {
+				switch text := trouble.Load().(string); {
+				case text == "":
+					return nil
+				case string(e.Data) == "2", string(e.Data) == "3" && text == "first":
+					return errors.New(text)
+				}
+				return nil
+			}
+			config := processor.Config{
+				Name: "counts", BatchSize: 1, MaxAttempts: 2, Poison: processor.DeadLetter,
+				Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: time.Minute, MaxPollInterval: time.Minute,
+			}
+			if mode == "handle" {
+				config.Handle = func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+					return errors.Join(w.fill(ctx, tx, batch), check(batch[0]))
+				}
+			} else {
+				config.Publish = func(ctx context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+					if err := check(batch[0]); err != nil {
+						return 0, err
+					}
+					return 1, pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.fill(ctx, tx, batch) })
+				}
+			}
+			w.group(w.node("a", tenure.Config{}), config)
+			w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 4}) })
+			letters := w.letters("counts")
+			if len(letters) != 2 || letters[0].Attempts != 2 || letters[0].Error != "first" || letters[0].SkippedBy != "" {
+				t.Fatalf("the dead letters are %+v", letters)
+			}
+
+			m := w.management()
+			if _, err := m.Replay(t.Context(), "counts", []int64{letters[0].ID, 999_999}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+				t.Errorf("replaying an unknown dead letter: %v", err)
+			}
+			if w.letters("counts")[0].Replay {
+				t.Error("a replay that was refused goes on")
+			}
+			trouble.Store("second")
+			n, err := m.Replay(t.Context(), "counts", nil, "ann")
+			w.must(err)
+			if n != 2 {
+				t.Errorf("%d are replayed", n)
+			}
+			w.await("the replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3}) && len(w.letters("counts")) == 1 })
+			left := w.letters("counts")
+			if len(left) != 1 || left[0].Error != "second" || left[0].Attempts != 3 || left[0].Replay || left[0].ID != letters[0].ID {
+				t.Errorf("the dead letters are %+v", left)
+			}
+			trouble.Store("")
+			if n, err := m.Replay(t.Context(), "counts", nil, "ann"); n != 1 || err != nil {
+				t.Errorf("replaying the other: %d, %v", n, err)
+			}
+			w.await("the second replay", func() bool { return slices.Equal(w.numbers(), []int{1, 4, 3, 2}) && len(w.letters("counts")) == 0 })
+		})
+	}
+}
+
+// A rewind has events handled again, so that nobody may replay them as well.
+func TestRewindForgetsDeadLetters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	var mended atomic.Bool
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.flawed(&mended), Poison: processor.DeadLetter, MaxAttempts: 2,
+		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
+	})
+	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	mended.Store(true)
+	w.must(w.management().Rewind(t.Context(), "counts", processor.Cursor{}, "ann"))
+	w.await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 3, 1, 2, 3}) })
+	if letters := w.letters("counts"); len(letters) != 0 {
+		t.Errorf("the dead letters are %+v", letters)
+	}
+}
+
+// An event that the log has lost cannot be replayed, which is said.
+func TestReplayOfAnEventThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	var mended atomic.Bool
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.flawed(&mended), Poison: processor.DeadLetter, MaxAttempts: 1,
+		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
+	})
+	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
+	w.exec(w.backend.SQL("DELETE FROM {events} WHERE data = '2'"))
+	mended.Store(true)
+	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
+	w.must(err)
+	w.await("the refusal", func() bool {
+		letters := w.letters("counts")
+		return len(letters) == 1 && !letters[0].Replay && strings.Contains(letters[0].Error, "no longer")
+	})
+}

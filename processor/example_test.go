@@ -1,0 +1,143 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// A processor that keeps a table of balances, on one of all the nodes that run
+// this.
+func Example() { //nolint:testableexamples // it needs a server and never ends
+	ctx := context.Background()
+	const dsn = "postgres://localhost/app"
+	backend, err := postgres.New(dsn, postgres.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node, err := tenure.Open(ctx, backend, tenure.Config{Name: "api-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), pool, processor.GroupConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = group.Add(processor.Config{
+		Name:      "balances",
+		Log:       eventstore.New(backend, eventstore.Config{}).Log(),
+		Selection: processor.Selection{Types: []string{"paid"}, RequiredTags: []string{"account"}},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			for _, event := range batch {
+				account, _ := event.Tag("account")
+				const sql = `
+					INSERT INTO balances (account, cents) VALUES ($1, ($2::jsonb ->> 'cents')::bigint)
+					ON CONFLICT (account) DO UPDATE SET cents = balances.cents + excluded.cents`
+				if _, err := tx.Exec(ctx, sql, account, event.Data); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Reset: func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "TRUNCATE balances")
+			return err
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(group.Run(ctx))
+}
+
+// A table of one's own as a log, and the statements that prepare it.
+func ExampleQuery() {
+	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer backend.Close()
+	orders := processor.Query("orders", `
+		SELECT
+			xid AS transaction_id,
+			id AS position,
+			kind AS type,
+			ARRAY['customer=' || customer] AS tags,
+			to_jsonb(orders_log) AS data,
+			created_at AS occurred_at,
+			NULL::uuid AS correlation_id,
+			NULL::uuid AS causation_id
+		FROM orders_log`)
+	orders.Table, orders.TransactionColumn, orders.PositionColumn = "public.orders_log", "xid", "id" // for a repair
+	config := processor.Config{Name: "shipping", Log: orders}
+	fmt.Println("-- What", config.Name, "needs:")
+
+	fmt.Println("ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();")
+	fmt.Println("CREATE UNIQUE INDEX ON orders_log (xid, id);")
+	fmt.Print(processor.TriggerSQL(backend, pgx.Identifier{"public", "orders_log"}))
+	// Output:
+	// -- What shipping needs:
+	// ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
+	// CREATE UNIQUE INDEX ON orders_log (xid, id);
+	// CREATE OR REPLACE FUNCTION "public"."tenure_tell_inserts"() RETURNS trigger
+	// LANGUAGE plpgsql AS $tenure_function$
+	// BEGIN
+	//     PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+	//     RETURN NULL;
+	// END
+	// $tenure_function$;
+	//
+	// CREATE OR REPLACE TRIGGER tenure_tell_inserts
+	// AFTER INSERT ON "public"."orders_log"
+	// FOR EACH STATEMENT EXECUTE FUNCTION "public"."tenure_tell_inserts"('public_tenure_events');
+}
+
+// What somebody does about an event that its handler cannot cope with.
+func ExampleManagement_Skip() { //nolint:testableexamples // it needs a server
+	ctx := context.Background()
+	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pool, err := pgxpool.New(ctx, "postgres://localhost/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	processors := processor.NewManagement(backend, pool)
+	status, err := processors.Show(ctx, "balances")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if status.Status != processor.Failed {
+		return
+	}
+	fmt.Println("failing:", status.Failing, status.LastError)
+	if _, err := processors.Skip(ctx, "balances", "ann"); errors.Is(err, tenure.ErrInvalidConfig) {
+		fmt.Println("nothing to skip:", err)
+		return
+	}
+	// The handler was mended:
+	n, err := processors.Replay(ctx, "balances", nil, "ann")
+	fmt.Println(n, err)
+}

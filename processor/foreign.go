@@ -1,0 +1,65 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// ErrForeignLog says that the log, or the processor's cursor, comes from
+// another database cluster, whose transactions cannot be compared with this
+// one's: the processor does nothing until [Management.Repair] has made them ones
+// of this cluster. Its status is failed then, with this as the last error.
+var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
+
+// A log that was restored into another cluster, or a cursor from another one,
+// cannot be compared with this cluster's transactions.
+const checkCursor = `
+SELECT
+    p.system_identifier NOT IN (0, control.system_identifier)
+        OR p.cursor_transaction >= pg_snapshot_xmax(pg_current_snapshot())
+FROM {processors} p, pg_control_system() control
+WHERE p.name = $1`
+
+// checkAhead looks whether the last event is of a transaction that this cluster
+// has yet to see. It reads that event alone: looking for any such event could
+// mean all of the log.
+const checkAhead = `
+SELECT last.transaction_id >= pg_snapshot_xmax(pg_current_snapshot())
+FROM (
+    SELECT log.transaction_id
+    FROM (%[1]s) log
+    WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
+    ORDER BY log.transaction_id DESC, log.position DESC
+    LIMIT 1
+) last`
+
+// checkLog refuses a cursor, or a log, that means nothing in this database
+// cluster. That is shown in the processor's row.
+func (l *loop) checkLog(ctx context.Context) error {
+	var foreign bool
+	if err := l.one(ctx, checkCursor, []any{l.config.Name}, &foreign); err != nil {
+		return fmt.Errorf("checking the cursor of %s: %w", l.config.Name, err)
+	}
+	if !foreign {
+		n := len(l.reader.log.args)
+		sql := fmt.Sprintf(checkAhead, l.reader.log.query, n+1, n+2)
+		if err := l.reader.one(ctx, sql, Cursor{}, nil, &foreign); err != nil {
+			return err
+		}
+	}
+	if !foreign {
+		return nil
+	}
+	refusal := fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
+		"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, l.backend.SQL(recordForeign), l.config.Name, clip(refusal.Error()))
+		return err
+	})
+	return errors.Join(refusal, err)
+}

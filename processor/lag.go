@@ -1,0 +1,124 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Lag is how far a processor is behind its log, as its leader saw it when it
+// looked last: every 5 s, between batches, and while a handler ignores the end of
+// its context. Nobody counts while nobody leads: the events are then those that the
+// last leader saw.
+type Lag struct {
+	Name string
+	Led  bool // its node leads now
+	// Behind is how many selected events wait. The leader counts them among the
+	// next 10,000 rows of the log; More says that there are further ones.
+	Behind int64
+	More   bool
+	// Held is how many of them wait for the end of older transactions, anywhere
+	// in the database cluster; see [Management.Horizon].
+	Held int64
+	// Waiting is for how long the oldest of them waits, by the time at which it
+	// occurred; 0 if none does.
+	Waiting time.Duration
+}
+
+// Lag returns how far the named processors, or all if none is named, are behind,
+// ordered by name.
+func (m *Management) Lag(ctx context.Context, names ...string) ([]Lag, error) {
+	all, err := collect(ctx, m, "read the lag", scanLag, readLag, append([]string{}, names...))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(l Lag) bool { return l.Name == name }) {
+			return nil, m.unknown(ctx, name)
+		}
+	}
+	return all, nil
+}
+
+func scanLag(row pgx.CollectableRow) (l Lag, err error) {
+	var waiting float64
+	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.More, &l.Held, &waiting)
+	l.Waiting = max(0, time.Duration(waiting*float64(time.Millisecond)))
+	return l, err
+}
+
+// measureInterval is how often a leader looks how much waits.
+const measureInterval = 5 * time.Second
+
+// countLag counts what waits after a cursor, among the next rows of the log.
+const countLag = `
+SELECT
+    count(*) FILTER (WHERE true%[5]s),
+    count(*) FILTER (WHERE log.transaction_id >= (SELECT pg_snapshot_xmin(pg_current_snapshot()))%[5]s),
+    min(log.occurred_at) FILTER (WHERE true%[5]s),
+    count(*) >= $%[4]d
+FROM (
+    SELECT log.transaction_id, log.type::text AS type, log.tags::text[] AS tags, log.occurred_at::timestamptz AS occurred_at
+    FROM (%[1]s) log
+    WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
+    ORDER BY log.transaction_id, log.position
+    LIMIT $%[4]d
+) log`
+
+// gauge keeps the lag in the processor's row.
+type gauge struct {
+	measured time.Time
+	clear    bool // the row says that nothing waits
+}
+
+// backlog is what waits.
+type backlog struct {
+	behind, held int64
+	since        *time.Time
+	more         bool
+}
+
+// measure notes how much waits, if it has not done so for a while. It is called
+// where something waits.
+func (l *loop) measure(ctx context.Context) error {
+	if time.Since(l.gauge.measured) < measureInterval {
+		return nil
+	}
+	l.gauge = gauge{measured: time.Now()}
+	waiting, err := l.reader.count(ctx, l.at())
+	if err != nil {
+		return err
+	}
+	return l.tell(ctx, waiting)
+}
+
+// caughtUp notes that nothing waits.
+func (l *loop) caughtUp(ctx context.Context) error {
+	if l.gauge.clear {
+		return nil
+	}
+	err := l.tell(ctx, backlog{})
+	l.gauge.clear = err == nil
+	return err
+}
+
+func (l *loop) tell(ctx context.Context, waiting backlog) error {
+	_, err := l.database.Exec(ctx, l.backend.SQL(recordLag), l.config.Name, l.term.Number(),
+		waiting.behind, waiting.more, waiting.held, waiting.since)
+	if err != nil {
+		return fmt.Errorf("recording the lag: %w", err)
+	}
+	return nil
+}
+
+// count counts what waits after a cursor.
+func (r *reader) count(ctx context.Context, after Cursor) (waiting backlog, err error) {
+	n := len(r.log.args)
+	conditions, args := r.selection.conditions(n + 4)
+	sql := fmt.Sprintf(countLag, r.log.query, n+1, n+2, n+3, conditions)
+	err = r.one(ctx, sql, after, append([]any{stride}, args...), &waiting.behind, &waiting.held, &waiting.since, &waiting.more)
+	return waiting, err
+}

@@ -1,0 +1,216 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+func (w *world) management() *processor.Management {
+	return processor.NewManagement(w.backend, w.pool)
+}
+
+// show returns the status of a processor, zero if no leader has added it yet.
+func (w *world) show(name string) processor.Status {
+	w.Helper()
+	all, err := w.management().List(w.Context(), name)
+	w.must(err)
+	if len(all) == 0 {
+		return processor.Status{}
+	}
+	return all[0]
+}
+
+// must fails the test at an error.
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// wantChanges checks the record of changes of all processors, the latest first.
+func (w *world) wantChanges(want ...string) {
+	w.Helper()
+	changes, err := w.management().Changes(w.Context(), "", 100)
+	w.must(err)
+	var got []string
+	for _, c := range changes {
+		got = append(got, strings.TrimSpace(strings.Join([]string{c.By, c.Processor, c.Action, c.Detail}, " ")))
+		if since := time.Since(c.At); since < -time.Minute || since > 10*time.Minute {
+			w.Errorf("a change was made at %v", c.At)
+		}
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("the changes are %q; want %q", got, want)
+	}
+}
+
+// A pause returns when the batch in flight has ended, and nothing is handled
+// until it is over.
+func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", PollInterval: 10 * time.Millisecond,
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			select {
+			case entered <- struct{}{}:
+			default:
+			}
+			<-release
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	<-entered
+	paused := make(chan error, 1)
+	go func() { paused <- w.management().Pause(t.Context(), "counts", "ann") }()
+	w.await("the pause", func() bool { return w.show("counts").Status == processor.Paused })
+	select {
+	case err := <-paused:
+		t.Fatalf("the pause returned while the batch was in flight: %v", err)
+	default:
+	}
+	close(release)
+	w.must(<-paused)
+	if got := w.numbers(); len(got) != 1 {
+		t.Errorf("the pause returned before the batch in flight had ended: %v", got)
+	}
+	w.append(2)
+	w.await("that it rests", func() bool { return !w.show("counts").Busy })
+	if got := w.numbers(); len(got) != 1 {
+		t.Errorf("handled %v while paused", got)
+	}
+	w.must(w.management().Retry(t.Context(), "counts", "bob")) // no way round a pause
+	if s := w.show("counts"); s.Status != processor.Paused {
+		t.Errorf("the status is %s after a retry", s.Status)
+	}
+	w.must(w.management().Resume(t.Context(), "counts", "ann"))
+	w.must(w.management().Resume(t.Context(), "counts", "ann")) // nothing to do
+	w.await("the second", func() bool { return len(w.numbers()) == 2 })
+	w.wantChanges("ann counts resume", "bob counts retry", "ann counts pause")
+}
+
+// A pause that is not waited for stands.
+func TestPauseThatIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	entered, release := make(chan struct{}), make(chan struct{})
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts",
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
+			close(entered)
+			<-release
+			return nil
+		},
+	})
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	paused := make(chan error, 1)
+	go func() { paused <- w.management().Pause(ctx, "counts", "ann") }()
+	w.await("the pause to be asked for", func() bool { return w.show("counts").Status == processor.Paused })
+	cancel()
+	if err := <-paused; !errors.Is(err, context.Canceled) {
+		t.Errorf("the pause returned %v", err)
+	}
+	close(release)
+	w.await("the pause", func() bool { s := w.show("counts"); return s.Status == processor.Paused && !s.Busy })
+}
+
+func TestRewindAndRebuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2)
+	w.append(3)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond,
+		Reset: func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "TRUNCATE "+w.filled)
+			return err
+		},
+	})
+	w.await("all", func() bool { return len(w.numbers()) == 3 })
+	var second processor.Cursor
+	w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT transaction_id, position FROM {events} WHERE data = '2'")).
+		Scan(&second.Transaction, &second.Position))
+	m := w.management()
+	w.must(m.Rewind(t.Context(), "counts", second, "ann"))
+	w.await("the third again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 3}) })
+	w.must(m.Rebuild(t.Context(), "counts", "bob"))
+	w.await("all again", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
+	w.wantChanges("bob counts rebuild", "ann counts rewind "+second.String())
+	if s := w.show("counts"); s.Rebuilding || s.Processed != 3 || s.Log != "events" {
+		t.Errorf("after the rebuild: %+v", s)
+	}
+
+	future := processor.Cursor{Transaction: second.Transaction + 1_000_000}
+	if err := m.Rewind(t.Context(), "counts", future, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("a rewind to %v: %v", future, err)
+	}
+}
+
+func TestChangesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})
+	m := w.management()
+	w.await("the processor", func() bool { return w.show("counts").Name != "" })
+	ctx := t.Context()
+	for doing, refused := range map[string]func(name, by string) error{
+		"pause":  func(name, by string) error { return m.Pause(ctx, name, by) },
+		"resume": func(name, by string) error { return m.Resume(ctx, name, by) },
+		"retry":  func(name, by string) error { return m.Retry(ctx, name, by) },
+		"rewind": func(name, by string) error { return m.Rewind(ctx, name, processor.Cursor{}, by) },
+		"rebuild": func(name, by string) error {
+			if name == "counts" && by == "ann" {
+				return nil // tried below
+			}
+			return m.Rebuild(ctx, name, by)
+		},
+		"skip":   func(name, by string) error { _, err := m.Skip(ctx, name, by); return err },
+		"replay": func(name, by string) error { _, err := m.Replay(ctx, name, nil, by); return err },
+		"repair": func(name, by string) error { _, err := m.Repair(ctx, name, by); return err },
+	} {
+		var unknown *processor.UnknownError
+		if err := refused("count", "ann"); !errors.As(err, &unknown) || !slices.Equal(unknown.Known, []string{"counts"}) {
+			t.Errorf("%s of an unknown processor: %v", doing, err)
+		}
+		if err := refused("counts", " "); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%s by nobody: %v", doing, err)
+		}
+	}
+	if err := m.Rebuild(ctx, "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("a rebuild without Reset: %v", err)
+	}
+	if _, err := m.Skip(ctx, "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+		t.Errorf("skipping where nothing fails: %v", err)
+	}
+	if n, err := m.Replay(ctx, "counts", nil, "ann"); n != 0 || err != nil {
+		t.Errorf("replaying no dead letters: %d, %v", n, err)
+	}
+	if _, err := m.Lag(ctx, "counts", "other"); err == nil {
+		t.Error("the lag of an unknown processor was read")
+	}
+	for limited, err := range map[string]error{
+		"dead letters": second(m.DeadLetters(ctx, "counts", 0)), "changes": second(m.Changes(ctx, "", 0)),
+	} {
+		if !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("%s without a limit: %v", limited, err)
+		}
+	}
+	w.wantChanges()
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,123 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// findEvent reads one event of a log, whether selected or not.
+const findEvent = `
+SELECT
+    log.transaction_id,
+    log.position::bigint,
+    log.type::text,
+    log.tags::text[],
+    log.data::jsonb,
+    log.occurred_at::timestamptz,
+    log.correlation_id::uuid,
+    log.causation_id::uuid
+FROM (%[1]s) log
+WHERE log.transaction_id = $%[2]d::text::xid8 AND log.position = $%[3]d::bigint`
+
+var errGone = errors.New("the log no longer has the event")
+
+// replay hands the next dead letter that somebody wants replayed to the handler.
+func (l *loop) replay(ctx context.Context) error {
+	l.known = false
+	var id int64
+	var at Cursor
+	err := l.one(ctx, nextReplay, []any{l.config.Name}, &id, &at.Transaction, &at.Position)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the dead letters: %w", err)
+	}
+	event, err := l.reader.find(ctx, at)
+	switch {
+	case errors.Is(err, errGone):
+		return l.replayFailed(ctx, id, at, err)
+	case err != nil:
+		return err
+	case l.config.Handle == nil:
+		return l.publishAgain(ctx, id, event)
+	}
+	var failure error
+	err = l.fenced(ctx, func(tx pgx.Tx) error {
+		failure = l.handleIn(ctx, tx, []Event{event})
+		if failure != nil {
+			return failure
+		}
+		return l.replayed(ctx, tx, id)
+	})
+	switch {
+	case err == nil:
+		l.log.Info("a dead letter was replayed", "event", at)
+		return nil
+	case failure == nil && refused(err):
+		failure = err
+	case failure == nil || ctx.Err() != nil:
+		return err
+	}
+	return l.replayFailed(ctx, id, at, failure)
+}
+
+// publishAgain publishes a dead letter.
+func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
+	failure := l.call(ctx, func(ctx context.Context) error {
+		taken, err := l.config.Publish(ctx, l.term, []Event{event})
+		if err == nil && taken != 1 {
+			err = errors.New("the event was not taken")
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case failure != nil:
+		return l.replayFailed(ctx, id, event.Cursor, failure)
+	}
+	return l.fenced(ctx, func(tx pgx.Tx) error { return l.replayed(ctx, tx, id) })
+}
+
+// replayed marks a dead letter as done. One that has gone meanwhile was
+// forgotten by a rewind, which has the event handled again anyhow.
+func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
+	marked, err := tx.Exec(ctx, l.backend.SQL(markReplayed), id)
+	if err == nil && marked.RowsAffected() == 0 {
+		err = errMoved
+	}
+	return err
+}
+
+// replayFailed leaves a dead letter what it is.
+func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure error) error {
+	l.log.Warn("replaying a dead letter failed", "event", at, "error", failure)
+	return l.fenced(ctx, func(tx pgx.Tx) error {
+		if err := l.countPanic(ctx, tx, failure); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, l.backend.SQL(replayFailed), id, clip(failure.Error()), l.term.Number())
+		return err
+	})
+}
+
+// find reads one event.
+func (r *reader) find(ctx context.Context, at Cursor) (Event, error) {
+	n := len(r.log.args)
+	rows, err := r.query(ctx, fmt.Sprintf(findEvent, r.log.query, n+1, n+2), at)
+	if err != nil {
+		return Event{}, err
+	}
+	events, err := decode(rows, 1)
+	switch {
+	case err != nil:
+		return Event{}, fmt.Errorf("reading the log: %w", err)
+	case len(events) == 0:
+		return Event{}, errGone
+	}
+	return events[0], nil
+}

@@ -1,0 +1,116 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Status is how a processor is doing.
+type Status struct {
+	Name, Kind, Role string
+	Log              string // what its log is called
+	Status           string // active, paused or failed
+	Cursor           Cursor // everything up to here is done
+	Term             int64  // the last one under which it ran
+	NodeID           uuid.UUID
+	NodeName         string
+	Led              bool // its node leads under that term now
+	Busy             bool // a batch may be in flight
+	Rebuilding       bool // a rebuild was asked for and has not begun
+	Processed        int64
+	Behind           int64     // events that waited when the leader looked last; see Lag
+	WaitingSince     time.Time // when the first of them occurred; zero if none
+	Errors           int       // failed attempts in a row
+	Panics           int64     // calls of its handler that panicked, ever
+	Failing          Cursor    // the one event that fails; zero if none does, or it is not known yet
+	LastError        string
+	LastErrorAt      time.Time // zero if there was none
+	NextAttemptAt    time.Time // zero if nothing failed
+	DeadLetters      int       // that were not replayed
+	UpdatedAt        time.Time
+}
+
+// UnknownError says that there is no processor of a name. It matches
+// tenure.ErrInvalidConfig.
+type UnknownError struct {
+	Name  string
+	Known []string // those that there are, sorted
+}
+
+// Error says which processors there are.
+func (e *UnknownError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("no processor is called %q: there is none yet; a leader that runs it adds it", e.Name)
+	}
+	return fmt.Sprintf("no processor is called %q; there are: %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Unwrap returns tenure.ErrInvalidConfig.
+func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
+
+// List returns the named processors, or all if none is named, ordered by name.
+func (m *Management) List(ctx context.Context, names ...string) ([]Status, error) {
+	return collect(ctx, m, "list processors", scanStatus, listProcessors, append([]string{}, names...))
+}
+
+// Show returns one processor. The error for an unknown one is an *UnknownError,
+// as that of the other methods.
+func (m *Management) Show(ctx context.Context, name string) (Status, error) {
+	found, err := m.List(ctx, name)
+	if err != nil {
+		return Status{}, err
+	}
+	if len(found) == 0 {
+		return Status{}, m.unknown(ctx, name)
+	}
+	return found[0], nil
+}
+
+// unknown returns the error for a name that no processor has.
+func (m *Management) unknown(ctx context.Context, name string) error {
+	all, err := m.List(ctx)
+	if err != nil {
+		return err
+	}
+	unknown := &UnknownError{Name: name}
+	for _, s := range all {
+		unknown.Known = append(unknown.Known, s.Name)
+	}
+	return unknown
+}
+
+// collect asks the database and collects the answer.
+func collect[T any](ctx context.Context, m *Management, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := m.database.Query(ctx, m.backend.SQL(sql), args...) // its error is that of the rows
+	all, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return all, nil
+}
+
+func scanStatus(row pgx.CollectableRow) (Status, error) {
+	var (
+		s                                   Status
+		failing                             *uint64
+		failingAt                           *int64
+		node                                *uuid.UUID
+		waitingSince, lastErrorAt, nextTime *time.Time
+	)
+	err := row.Scan(&s.Name, &s.Kind, &s.Role, &s.Log, &s.Status, &s.Cursor.Transaction, &s.Cursor.Position, &s.Term, &node, &s.NodeName,
+		&s.Led, &s.Busy, &s.Rebuilding, &s.Processed, &s.Behind, &waitingSince, &s.Errors, &s.Panics, &failing, &failingAt,
+		&s.LastError, &lastErrorAt, &nextTime, &s.DeadLetters, &s.UpdatedAt)
+	s.Failing = Cursor{value(failing), value(failingAt)}
+	s.NodeID = value(node)
+	s.WaitingSince, s.LastErrorAt, s.NextAttemptAt = value(waitingSince), value(lastErrorAt), value(nextTime)
+	return s, err
+}

@@ -1,0 +1,39 @@
+package processor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// TriggerSQL returns the statements that create a trigger on a table of yours, so
+// that each insert into it wakes the processors of an installation; without it,
+// they find events when they poll. They are for a migration of yours, and can be
+// run again. Commits that tell wait for each other in the server, which shows
+// above some thousand commits a second.
+func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
+	const name = "tenure_tell_inserts"
+	function := pgx.Identifier{name}
+	if len(table) > 1 { // beside the table
+		function = append(append(pgx.Identifier{}, table[:len(table)-1]...), name)
+	}
+	channel := quoteLiteral(backend.Channel(Topic))
+	return fmt.Sprintf(strings.TrimLeft(createTrigger, "\n"), function.Sanitize(), table.Sanitize(), channel)
+}
+
+const createTrigger = `
+CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger
+LANGUAGE plpgsql AS $tenure_function$
+BEGIN
+    PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+    RETURN NULL;
+END
+$tenure_function$;
+
+CREATE OR REPLACE TRIGGER tenure_tell_inserts
+AFTER INSERT ON %[2]s
+FOR EACH STATEMENT EXECUTE FUNCTION %[1]s(%[3]s);
+`

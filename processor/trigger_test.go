@@ -1,0 +1,44 @@
+package processor_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// An insert into a table of one's own wakes the processors on it.
+func TestTriggerWakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	table := pgx.Identifier{w.schema, `its "log"`}
+	w.exec("CREATE TABLE " + table.Sanitize() + ` (
+		id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+		xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+		number bigint NOT NULL,
+		UNIQUE (xid, id)
+	)`)
+	for range 2 { // it can be run again
+		w.exec(processor.TriggerSQL(w.backend, table))
+	}
+	log := processor.Query("its log", `
+		SELECT xid AS transaction_id, id AS position, 'counted' AS type, '{}'::text[] AS tags, to_jsonb(number) AS data,
+			clock_timestamp() AS occurred_at, NULL::uuid AS correlation_id, NULL::uuid AS causation_id
+		FROM `+table.Sanitize())
+	add := func(number int) { w.exec("INSERT INTO "+table.Sanitize()+" (number) VALUES ($1)", number) }
+	add(1)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Log: log, Handle: w.fill, PollInterval: time.Hour, MaxPollInterval: time.Hour,
+	})
+	w.await("the first", func() bool { return len(w.numbers()) == 1 })
+	w.await("listening", func() bool {
+		add(2)
+		return len(w.numbers()) > 1
+	})
+	if s := w.show("counts"); s.Log != "its log" {
+		t.Errorf("the log is called %q", s.Log)
+	}
+}

@@ -1,0 +1,240 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// An event that cannot be handled is found in its batch; those before it are
+// handled, those behind it wait.
+func TestPoisonIsFoundInItsBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3, 4, 5)
+	var largest atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", MaxAttempts: 3, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			for _, event := range batch {
+				if string(event.Data) == "4" {
+					if len(batch) > 1 {
+						largest.Store(max(largest.Load(), int64(len(batch))))
+					}
+					return errors.New("four is too many\x00\xff")
+				}
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+	if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3}) {
+		t.Errorf("handled %v", got)
+	}
+	if s := w.show("counts"); s.Errors != 3 || !strings.HasPrefix(s.LastError, "four is too many") {
+		t.Errorf("the processor has %d errors, the last one %q", s.Errors, s.LastError)
+	}
+	if largest.Load() != 5 {
+		t.Errorf("the largest batch that failed had %d events", largest.Load())
+	}
+}
+
+// exists reports whether a processor has been added.
+func (w *world) exists(name string) bool {
+	_, err := w.management().Show(w.Context(), name)
+	return err == nil
+}
+
+// What a handler does to its transaction counts as a failure of its own, with
+// the pauses and the end of one.
+func TestHandlersThatSpoilTheirTransaction(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(context.Context, *world, pgx.Tx) error{
+		"by a statement whose error it hides": func(ctx context.Context, _ *world, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, "SELECT 1 / 0") // that is the point
+			return nil
+		},
+		"by ending it": func(ctx context.Context, _ *world, tx pgx.Tx) error {
+			_, err := tx.Conn().Exec(ctx, "ROLLBACK")
+			return err
+		},
+		"by what fails at the commit": func(ctx context.Context, w *world, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "INSERT INTO "+w.deferring()+" VALUES (1), (1)")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.exec("CREATE TABLE " + w.deferring() + " (number int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+			w.append(1)
+			w.group(w.node("a", tenure.Config{}), processor.Config{
+				Name: "counts", MaxAttempts: 3, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+				Handle: func(ctx context.Context, tx pgx.Tx, _ []processor.Event) error { return spoil(ctx, w, tx) },
+			})
+			w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
+			if s := w.show("counts"); s.Errors != 3 || s.Processed != 0 {
+				t.Errorf("the processor has %d errors and has handled %d events", s.Errors, s.Processed)
+			}
+		})
+	}
+}
+
+// deferring is a table that refuses what it holds only at the commit.
+func (w *world) deferring() string { return pgx.Identifier{w.schema, "deferring"}.Sanitize() }
+
+// While a processor waits after a failure, news of inserts do not make it try
+// again, and neither does a new leader.
+func TestPauseAfterAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var attempts atomic.Int64
+	config := processor.Config{
+		Name: "counts", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
+			attempts.Add(1)
+			return errors.New("not today")
+		},
+	}
+	first := w.group(w.node("first", tenure.Config{}), config)
+	w.append(1)
+	w.await("the attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
+	for number := range 20 {
+		w.append(number)
+	}
+	second := w.node("second", tenure.Config{})
+	w.group(second, config)
+	first()
+	w.await("the second node", func() bool {
+		s := w.show("counts")
+		return s.NodeName == "second" && s.Led
+	})
+	w.append(21)
+	w.await("all news", func() bool { return w.show("counts").Behind >= 1 || attempts.Load() > 1 })
+	if s := w.show("counts"); attempts.Load() != 1 || s.Errors != 1 {
+		t.Errorf("there were %d attempts, and %d were recorded", attempts.Load(), s.Errors)
+	}
+}
+
+// Attempts count in whatever term they are made.
+func TestAttemptsOfSeveralTerms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	config := processor.Config{
+		Name: "counts", MaxAttempts: 3, Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+			if a.Attempt == 2 {
+				return time.Hour, true
+			}
+			return time.Millisecond, true
+		}),
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("never") },
+	}
+	stop := w.group(w.node("a", tenure.Config{}), config)
+	w.await("two attempts", func() bool { return w.exists("counts") && w.show("counts").Errors == 2 })
+	stop()
+	w.exec("UPDATE " + pgx.Identifier{w.schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
+	w.group(w.node("b", tenure.Config{}), config)
+	w.await("the end", func() bool { return w.show("counts").Status == processor.Failed })
+	if s := w.show("counts"); s.Errors != 3 {
+		t.Errorf("it failed after %d attempts", s.Errors)
+	}
+}
+
+// faulty is a database in which every third commit is answered by an error, in
+// turns one that has happened and one that has not.
+type faulty struct {
+	*pgxpool.Pool
+	commits atomic.Int64
+}
+
+type faultyTx struct {
+	pgx.Tx
+	database *faulty
+}
+
+func (f *faulty) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := f.Pool.BeginTx(ctx, options)
+	return &faultyTx{tx, f}, err
+}
+
+var errLost = errors.New("the connection was lost")
+
+func (f *faultyTx) Commit(ctx context.Context) error {
+	switch f.database.commits.Add(1) % 6 {
+	case 3:
+		return errors.Join(f.Tx.Commit(ctx), errLost)
+	case 0:
+		return errors.Join(f.Tx.Rollback(ctx), errLost)
+	}
+	return f.Tx.Commit(ctx)
+}
+
+// After a commit of which nobody knows whether it happened, no event is handled
+// twice and none is lost.
+func TestUnknownCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Handle: w.fill, BatchSize: 2, PollInterval: time.Millisecond,
+	})
+	const events = 30
+	for number := range events {
+		w.append(number)
+	}
+	w.await("all events", func() bool { return w.exists("counts") && w.show("counts").Processed >= events })
+	for i, number := range w.numbers() {
+		if number != i || i >= events {
+			t.Fatalf("handled %v", w.numbers())
+		}
+	}
+}
+
+// Within a term nothing is published twice, even if the progress cannot be
+// recorded, or only nobody knows whether it was.
+func TestPublishedOnceInATerm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var mu sync.Mutex
+	var published []string
+	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
+		Name: "sends", BatchSize: 3, PollInterval: time.Millisecond, ProgressInterval: time.Millisecond,
+		Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			taken := 1 + len(published)%len(batch)
+			for _, event := range batch[:taken] {
+				published = append(published, string(event.Data))
+			}
+			return taken, fmt.Errorf("%d were enough", taken)
+		},
+	})
+	const events = 30
+	var want []string
+	for number := range events {
+		w.append(number)
+		want = append(want, fmt.Sprint(number))
+	}
+	w.await("all events", func() bool { return w.exists("sends") && w.show("sends").Processed >= events })
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(published, want) {
+		t.Errorf("published %v", published)
+	}
+	if n := w.show("sends").Processed; n != events {
+		t.Errorf("%d events were counted", n)
+	}
+}

@@ -44,7 +44,7 @@ type timeline struct {
 	pending []postgres.TermRecord // what the watch saw meanwhile
 	spans   []span                // oldest first
 	nodes   []nodeName
-	index   map[uuid.UUID]int16
+	index   map[uuid.UUID]int32
 	texts   []string // reasons and who asked
 	textAt  map[string]int32
 }
@@ -60,7 +60,7 @@ type span struct {
 	term, began, ended int64
 	vacant             float32 // seconds, negative if unknown
 	reason, by         int32   // index in texts
-	node               int16
+	node               int32   // index in nodes
 }
 
 func newTimelines(backend *postgres.Backend) *timelines {
@@ -73,7 +73,7 @@ func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
 	line := t.loaded[role]
 	mine := line == nil
 	if mine {
-		line = &timeline{ready: make(chan struct{}), reading: true, index: map[uuid.UUID]int16{}, textAt: map[string]int32{}}
+		line = &timeline{ready: make(chan struct{}), reading: true, index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
 		t.loaded[role] = line
 	}
 	t.touch(role)
@@ -174,11 +174,9 @@ func (l *timeline) follow(term postgres.TermRecord) {
 func (l *timeline) add(t postgres.TermRecord) {
 	node, ok := l.index[t.Node]
 	if !ok {
-		node = int16(min(len(l.nodes), math.MaxInt16))
+		node = int32(len(l.nodes))
 		l.index[t.Node] = node
-		if int(node) == len(l.nodes) {
-			l.nodes = append(l.nodes, nodeName{t.Node, t.NodeName})
-		}
+		l.nodes = append(l.nodes, nodeName{t.Node, t.NodeName})
 	}
 	s := span{
 		term: t.Term, began: t.Began.UnixMicro(), vacant: float32(t.Vacant.Seconds()),

@@ -15,7 +15,7 @@ import (
 // longTimeline is one of many terms, ten seconds each, by three nodes in turn.
 func longTimeline(terms int) (line *timeline, began time.Time) {
 	nodes := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
-	line = &timeline{index: map[uuid.UUID]int16{}, textAt: map[string]int32{}}
+	line = &timeline{index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
 	began = time.UnixMilli(1_700_000_000_000)
 	for i := range terms {
 		t := postgres.TermRecord{
@@ -46,7 +46,7 @@ func TestTimelineDetail(t *testing.T) {
 		t.Errorf("the whole: %d spans of %d terms, from %d", len(whole.Spans), covered, whole.First)
 	}
 	near := line.view(began.Add(1000*time.Second), began.Add(1100*time.Second), most)
-	if len(near.Spans) != 11 || near.Spans[0][3] != int64(101) || near.Spans[0][4] != 1 || near.Spans[0][2] != int16(100%3) {
+	if len(near.Spans) != 11 || near.Spans[0][3] != int64(101) || near.Spans[0][4] != 1 || near.Spans[0][2] != int32(100%3) {
 		t.Errorf("from near: %v", near.Spans)
 	}
 	if before := line.view(began.Add(-time.Hour), began.Add(-time.Minute), most); len(before.Spans) != 0 {

@@ -10,13 +10,13 @@ import { entry } from "./sentences.js";
 const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
 
 export default function nodes(page) {
-  let wanted = "", arrived = performance.now();
+  let wanted = "", told = "", arrived = performance.now();
   const heard = (node) => {
     const silent = node.silent_seconds + (node.state === "dead" ? 0 : (performance.now() - arrived) / 1000);
     return node.state === "dead" ? `${long(silent)} ago` : `${Math.max(0, silent).toFixed(0)} s ago`;
   };
   const table = list({
-    label: "Nodes", key: (n) => n.id, empty: "No node matches.",
+    label: "Nodes", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.state} ${n.leads} ${n.drained}`,
     columns: [
       { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name) },
       { title: "State", width: "6.4rem", narrow: "6rem", cell: (n) => { const [level, text, shape] = statusOf(n.state); return status(level, n.drained && n.state === "draining" ? "drained" : text, shape); } },
@@ -52,7 +52,13 @@ export default function nodes(page) {
   return {
     title: "Nodes",
     on: {
-      now: () => table.later(),
+      now: (now) => {
+        arrived = now.at;
+        table.patch(now.nodes);
+        const all = now.nodes.map((node) => node.id).join();
+        if (all !== told || now.all_nodes > now.nodes.length) table.later(); // others are there, or not all are told
+        told = all;
+      },
       refresh: () => { table.refresh(); readChanges().catch(() => {}); },
       change: (change) => { if (change.events.some((e) => e.kind === "node")) readChanges().catch(() => {}); },
     },

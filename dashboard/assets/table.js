@@ -8,8 +8,9 @@ const spare = 6; // rows beyond the edges
 const tallest = 8_000_000; // pixels: browsers draw nothing beyond some height
 
 // list makes one. columns are [{title, width, number, wide, sort, cell(row)}];
-// fetch(offset, limit, order) returns {total, rows}.
-export function list({ label, columns, fetch, key, empty, order = {}, narrow }) {
+// fetch(offset, limit, order) returns {total, rows}; a row whose notable(row)
+// changes is shown as fresh.
+export function list({ label, columns, fetch, key, empty, order = {}, notable = JSON.stringify }) {
   const rowHeight = matchMedia("(pointer: coarse)").matches ? 44 : 36;
   const element = h("div", { class: "list", role: "table", "aria-label": label, tabindex: "0" });
   const titles = h("div", { class: "cells titles", role: "row" });
@@ -76,7 +77,7 @@ export function list({ label, columns, fetch, key, empty, order = {}, narrow }) 
         const focused = [...before.element.querySelectorAll("a, button")].indexOf(document.activeElement);
         before.element.replaceWith(made);
         if (focused >= 0) made.querySelectorAll("a, button")[focused]?.focus();
-        if (before.text && key(row) === before.key) made.classList.add("fresh");
+        if (before.row && row && key(row) === before.key && notable(row) !== notable(before.row)) made.classList.add("fresh");
       } else {
         body.append(made);
       }

@@ -1,0 +1,40 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// TestDrain: a node is drained and brought back on the page of nodes, which shows
+// both as they happen.
+func TestDrain(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
+	first := w.node(w.backend, "api-1", tenure.Config{})
+	w.stand(first, "scheduler")
+	w.leads(first, "scheduler")
+	second := w.node(w.backend, "api-2", tenure.Config{})
+	w.stand(second, "scheduler")
+	p := w.open("")
+	p.logIn()
+	p.visit("#/nodes")
+	button := `button[data-action="drain ` + first.ID().String() + `"]`
+	ask := func(outcome string) {
+		t.Helper()
+		p.do("ask", chromedp.WaitVisible(button), chromedp.Click(button), chromedp.WaitVisible("dialog"), chromedp.Click("dialog .primary"))
+		p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("`+outcome+`")`)
+		p.do("close", chromedp.Click("dialog .buttons button"))
+	}
+	p.await("both are active", row("api-1")+`?.includes("active") && `+row("api-2")+`?.includes("active")`)
+	ask("drain")
+	p.await("api-1 leads nothing and api-2 leads", row("api-1")+`?.includes("drain") && `+row("api-2")+`?.split("\n").includes("1")`)
+	w.leads(second, "scheduler")
+	ask("is in service again")
+	p.await("api-1 is back", row("api-1")+`?.includes("active")`)
+	p.visit("#/events")
+	p.shows("anna asked to drain: api-1")
+	p.shows("anna asked to end the drain: api-1")
+}

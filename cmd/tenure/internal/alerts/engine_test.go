@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -151,6 +152,10 @@ func TestOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await("the end", func() bool { return value[int](w, `SELECT count(*) FROM {alert_notifications}`) == 2 })
+	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE ended_at IS NULL`)
+	if due, err := w.tables.readDue(t.Context(), "hook", 100); err != nil || len(due) > 0 {
+		t.Errorf("before the beginning was told, %+v is due (%v)", due, err)
+	}
 	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '1 hour', next_attempt_at = clock_timestamp()`)
 	_, before := w.receiver.all()
 	w.await("another attempt", func() bool { _, refused := w.receiver.all(); return refused > before })
@@ -278,5 +283,33 @@ func TestSchedulerLed(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFencedChange: a change of a leader whose term has ended is not written, and
+// what it believed is forgotten.
+func TestFencedChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start("a", Config{})
+	election, err := p.node.Election(tenure.NamedRole("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := &leading{tables: w.tables, term: term, present: map[alertKey]alert{}}
+	began := alert{Rule: "r", State: Firing, Severity: "info", ActiveAt: time.Now(), FiredAt: time.Now(), Notified: []string{"hook"}}
+	c := change{written: []alert{began}, notify: []notification{{began, "hook", time.Time{}}}}
+	if err := l.commit(t.Context(), c); !errors.Is(err, tenure.ErrFenced) || l.present != nil {
+		t.Errorf("the error is %v", err)
+	}
+	if n := value[int](w, `SELECT (SELECT count(*) FROM {alert_states}) + (SELECT count(*) FROM {alert_notifications})`); n != 0 {
+		t.Errorf("%d rows were written", n)
 	}
 }

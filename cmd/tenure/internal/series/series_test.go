@@ -272,6 +272,9 @@ func TestGather(t *testing.T) {
 		{round(20, false, of(a, 1, 4)), text("1", "8")},
 		{round(30, true, of(a, 1, 4), of(b, 0, 5)), text("1", "9")},
 		{round(40, false, of(a, 1, 4)), text("1", "9")},
+		{round(50, true, of(a, 1, 4), of(b, 0, 5)), text("1", "9")},
+		{round(60, true, of(a, 1, 4), of(b, 0, 6)), text("1", "10")},
+		{round(70, false, of(a, 1, 4)), text("1", "10")},
 	} {
 		if step.got != step.want {
 			t.Errorf("step %d is\n%s\nbut should be\n%s", i, step.got, step.want)

@@ -12,7 +12,7 @@ type scheduleFamilies struct {
 	most     int // that have series of their own; negative for no bound
 
 	loaded, paused, runs, failures, panics family
-	next, lastBegan, lastSucceeded         family
+	missed, next, lastBegan, lastSucceeded family
 }
 
 func newScheduleFamilies(config Config) scheduleFamilies {
@@ -25,6 +25,7 @@ func newScheduleFamilies(config Config) scheduleFamilies {
 		runs:          f.gauge("runs", "Runs of the schedule that wait or are in progress.", "schedule", "state"),
 		failures:      f.counter("failures_total", "Runs of the schedule that failed, timed out or panicked.", "schedule"),
 		panics:        f.counter("panics_total", "Runs of the schedule that panicked.", "schedule"),
+		missed:        f.gauge("missed_ticks", "Ticks of the schedule that nobody led for, in the runs that are kept.", "schedule"),
 		next:          f.gauge("next_run_timestamp_seconds", "When the schedule ticks next, 0 if it does not.", "schedule"),
 		lastBegan:     f.gauge("last_run_timestamp_seconds", "For when the last run that began was meant, 0 if there is none.", "schedule"),
 		lastSucceeded: f.gauge("last_run_succeeded", "1 if the last run that began succeeded, 0 otherwise.", "schedule"),
@@ -44,6 +45,7 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 		c.sendRuns(to, s.Name, s.Waiting, s.Running)
 		c.failures.send(to, float64(s.Failures), s.Name)
 		c.panics.send(to, float64(s.Panics), s.Name)
+		c.missed.send(to, float64(s.Missed), s.Name)
 		c.next.send(to, seconds(s.Next), s.Name)
 		began, succeeded := 0.0, false
 		if s.Last != nil {
@@ -57,18 +59,19 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 // collectSum sends what can be summed up.
 func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []cron.Status) {
 	var loaded, paused float64
-	var waiting, running, failures, panics int64
+	var waiting, running, failures, panics, missed int64
 	for _, s := range schedules {
 		loaded += number(s.Loaded)
 		paused += number(s.Paused)
 		waiting, running = waiting+s.Waiting, running+s.Running
-		failures, panics = failures+s.Failures, panics+s.Panics
+		failures, panics, missed = failures+s.Failures, panics+s.Panics, missed+s.Missed
 	}
 	c.loaded.send(to, loaded, "")
 	c.paused.send(to, paused, "")
 	c.sendRuns(to, "", waiting, running)
 	c.failures.send(to, float64(failures), "")
 	c.panics.send(to, float64(panics), "")
+	c.missed.send(to, float64(missed), "")
 }
 
 func (c *scheduleFamilies) sendRuns(to chan<- prometheus.Metric, name string, waiting, running int64) {

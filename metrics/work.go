@@ -52,6 +52,8 @@ type Work struct {
 type reading struct {
 	at         time.Time
 	processors []processor.Status
+	lags       map[string]processor.Lag // by the name of the processor
+	horizon    processor.Horizon
 	schedules  []cron.Status
 }
 
@@ -106,16 +108,34 @@ func (c *Work) Run(ctx context.Context) error {
 func (c *Work) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.interval)
 	defer cancel()
-	processors, err := c.processors.List(ctx)
-	if err != nil {
+	next := &reading{lags: map[string]processor.Lag{}}
+	var err error
+	if next.processors, err = c.processors.List(ctx); err != nil {
 		return err
 	}
-	schedules, err := c.schedules.List(ctx)
-	if err != nil {
+	if len(next.processors) > 0 {
+		if err := c.readLags(ctx, next); err != nil {
+			return err
+		}
+	}
+	if next.schedules, err = c.schedules.List(ctx); err != nil {
 		return err
 	}
-	c.last.Store(&reading{time.Now(), processors, schedules})
+	next.at = time.Now()
+	c.last.Store(next)
 	return nil
+}
+
+func (c *Work) readLags(ctx context.Context, into *reading) error {
+	lags, err := c.processors.Lag(ctx)
+	if err != nil {
+		return err
+	}
+	for _, lag := range lags {
+		into.lags[lag.Name] = lag
+	}
+	into.horizon, err = c.processors.Horizon(ctx)
+	return err
 }
 
 // Describe implements [prometheus.Collector].
@@ -145,7 +165,7 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	c.readAt.send(to, seconds(last.at))
-	c.processorFamilies.collect(to, last.processors, time.Now())
+	c.processorFamilies.collect(to, last)
 	c.scheduleFamilies.collect(to, last.schedules)
 }
 

@@ -25,14 +25,16 @@ func (w *world) fill() {
 	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, waiting_since, errors)
 		VALUES ('mail', 'processor', 'mails', 'active', 7, 3, clock_timestamp() - interval '1 minute', 0),
 			('index', 'view', 'views', 'failed', 9, 0, NULL, 4)`)
+	w.exec(`UPDATE {processors} SET held = 2, panics = 5 WHERE name = 'mail'`)
 	w.exec(`INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
 		VALUES ('index', '1', 1, '', 1, 1), ('index', '1', 2, '', 1, 1)`)
 	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, failures, panics)
 		VALUES ('invoice', 'scheduler', '0 3 1 1 *', 'UTC', 5, 2)`)
 	w.exec(`INSERT INTO {schedules} (name, role, expression, timezone, paused) VALUES ('report', 'scheduler', '@hourly', 'UTC', true)`)
-	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, started_at, ended_at)
-		VALUES ('invoice', '2026-01-01T03:00:00Z', 'succeeded', clock_timestamp(), clock_timestamp()),
-			('invoice', '2027-01-01T03:00:00Z', 'waiting', NULL, NULL)`)
+	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state, ticks, started_at, ended_at)
+		VALUES ('invoice', '2025-01-01T03:00:00Z', 'missed', 3, NULL, NULL),
+			('invoice', '2026-01-01T03:00:00Z', 'succeeded', 1, clock_timestamp(), clock_timestamp()),
+			('invoice', '2027-01-01T03:00:00Z', 'waiting', 1, NULL, NULL)`)
 }
 
 // asked is a database that counts questions, and can refuse them.
@@ -119,6 +121,8 @@ func TestWork(t *testing.T) {
 	got.want(t, 0, "tenure_processor_led", "processor", "mail")
 	got.want(t, 7, "tenure_processor_events_total", "processor", "mail")
 	got.want(t, 3, "tenure_processor_behind_events", "processor", "mail")
+	got.want(t, 2, "tenure_processor_held_events", "processor", "mail")
+	got.want(t, 5, "tenure_processor_panics_total", "processor", "mail")
 	if lag, _ := got.series("tenure_processor_lag_seconds", "processor", "mail"); lag < 60 || lag > 120 {
 		t.Errorf("the lag is %v s", lag)
 	}
@@ -133,6 +137,7 @@ func TestWork(t *testing.T) {
 	got.want(t, 0, "tenure_cron_runs", "schedule", "invoice", "state", string(cron.Running))
 	got.want(t, 5, "tenure_cron_failures_total", "schedule", "invoice")
 	got.want(t, 2, "tenure_cron_panics_total", "schedule", "invoice")
+	got.want(t, 3, "tenure_cron_missed_ticks", "schedule", "invoice")
 	began := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC)
 	got.want(t, float64(began.Unix()), "tenure_cron_last_run_timestamp_seconds", "schedule", "invoice")
 	got.want(t, 1, "tenure_cron_last_run_succeeded", "schedule", "invoice")
@@ -159,8 +164,29 @@ func TestWorkIsSummedUp(t *testing.T) {
 	got.want(t, 1, "tenure_cron_paused", "schedule", "")
 	got.want(t, 1, "tenure_cron_runs", "schedule", "", "state", string(cron.Waiting))
 	got.want(t, 5, "tenure_cron_failures_total", "schedule", "")
+	got.want(t, 3, "tenure_cron_missed_ticks", "schedule", "")
+	got.want(t, 2, "tenure_processor_held_events", "processor", "")
 	if _, found := got.series("tenure_cron_failures_total", "schedule", "invoice"); found {
 		t.Error("a schedule has series of its own")
+	}
+}
+
+// An open transaction holds the horizon of all processors.
+func TestHorizon(t *testing.T) {
+	w := newWorld(t)
+	w.fill()
+	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{})
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
+		t.Fatal(err)
+	}
+	reading(t, work, "tenure")
+	if age, found := scrape(t, work).series("tenure_processor_horizon_age_seconds"); !found || age <= 0 {
+		t.Errorf("the horizon is %v s old (found: %v)", age, found)
 	}
 }
 

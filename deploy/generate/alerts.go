@@ -75,6 +75,12 @@ var alerts = []rule{
 		advice:     "See whether it works, fails or waits: tenure processor list.",
 	},
 	{
+		alert: "TenureHorizonStalled", lasting: "1m", severity: warning,
+		expression: `max(@processor_horizon_age_seconds) > 300 and sum(max by (processor) (@processor_held_events)) > 0`,
+		summary:    "Processors wait for a transaction that does not end",
+		advice:     "It has been open for {{ $value | printf \"%.0f\" }} s. See whose it is, and end it: tenure processor lag.",
+	},
+	{
 		alert: "TenureProcessorFails", lasting: "5m", severity: warning,
 		expression: `max by (processor) (@processor_status{status="failed"}) > 0`,
 		summary:    "The processor {{ $labels.processor }} has given up",
@@ -91,6 +97,12 @@ var alerts = []rule{
 		expression: `max by (schedule) (increase(@cron_failures_total[1h])) > 0`,
 		summary:    "Runs of the schedule {{ $labels.schedule }} fail",
 		advice:     "See the errors: tenure cron history.",
+	},
+	{
+		alert: "TenureScheduleMissed", severity: warning,
+		expression: `max by (schedule) (delta(@cron_missed_ticks[1h])) > 0`,
+		summary:    "Ticks of the schedule {{ $labels.schedule }} were missed",
+		advice:     "Nobody led when they were due. See which: tenure cron history.",
 	},
 	{
 		alert: "TenureScheduleNotLed", lasting: "5m", severity: warning,

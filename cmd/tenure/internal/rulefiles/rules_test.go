@@ -89,10 +89,13 @@ const well = `
 	@cluster_nodes{status="dead",instance="a"} 4x100
 	@work_read_timestamp_seconds{instance="a"} 0+15x100
 	@processor_lag_seconds{processor="p",instance="a"} 30x100
+	@processor_held_events{processor="p",instance="a"} 0x100
+	@processor_horizon_age_seconds{instance="a"} 0+15x100
 	@processor_led{processor="p",instance="a"} 1x100
 	@processor_status{processor="p",status="failed",instance="a"} 0x100
 	@cron_loaded{schedule="s",instance="a"} 1x100
 	@cron_paused{schedule="s",instance="a"} 0x100
+	@cron_missed_ticks{schedule="s",instance="a"} 4x100
 	@cron_failures_total{schedule="s",instance="a"} 2x100`
 
 // but replaces series of a healthy cluster, each given by its whole line.
@@ -131,9 +134,11 @@ var situations = map[string]situation{
 	"one node is left":      {but(`@cluster_nodes{status="active",instance="a"} 1x100`), []string{"TenureNoStandby"}},
 	"a callback hangs":      {but(`@leader_callback_oldest_seconds{instance="a"} 0+15x100`), []string{"TenureCallbackHangs"}},
 	"a processor lags":      {but(`@processor_lag_seconds{processor="p",instance="a"} 0+15x100`), []string{"TenureProcessorLags"}},
+	"the horizon stalls":    {but(`@processor_held_events{processor="p",instance="a"} 7x100`), []string{"TenureHorizonStalled"}},
 	"a processor failed":    {but(`@processor_status{processor="p",status="failed",instance="a"} 1x100`), []string{"TenureProcessorFails"}},
 	"a processor stands":    {but(`@processor_led{processor="p",instance="a"} 0x100`), []string{"TenureProcessorNotLed"}},
 	"runs fail":             {but(`@cron_failures_total{schedule="s",instance="a"} 2x20 3x80`), []string{"TenureScheduleFails"}},
+	"ticks are missed":      {but(`@cron_missed_ticks{schedule="s",instance="a"} 4x20 5x80`), []string{"TenureScheduleMissed"}},
 	"a schedule stands":     {but(`@cron_loaded{schedule="s",instance="a"} 0x100`), []string{"TenureScheduleNotLed"}},
 	"a schedule is paused":  {but(`@cron_loaded{schedule="s",instance="a"} 0x100`, `@cron_paused{schedule="s",instance="a"} 1x100`), nil},
 	"figures are old":       {but(`@work_read_timestamp_seconds{instance="a"} 15x100`), []string{"TenureFiguresOld"}},

@@ -152,10 +152,13 @@ func TestOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await("the end", func() bool { return value[int](w, `SELECT count(*) FROM {alert_notifications}`) == 2 })
-	w.exec(`UPDATE {alert_notifications} SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE ended_at IS NULL`)
+	p.stop()
+	w.exec(`UPDATE {alert_notifications}
+		SET next_attempt_at = clock_timestamp() + CASE WHEN ended_at IS NULL THEN interval '1 hour' ELSE interval '0' END`)
 	if due, err := w.tables.readDue(t.Context(), "hook", 100); err != nil || len(due) > 0 {
 		t.Errorf("before the beginning was told, %+v is due (%v)", due, err)
 	}
+	w.start("b", Config{})
 	w.exec(`UPDATE {alert_notifications} SET created_at = created_at - interval '1 hour', next_attempt_at = clock_timestamp()`)
 	_, before := w.receiver.all()
 	w.await("another attempt", func() bool { _, refused := w.receiver.all(); return refused > before })

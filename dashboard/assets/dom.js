@@ -70,6 +70,24 @@ export function meter(share, low) {
   return h("span", { class: low ? "meter low" : "meter", "aria-hidden": "true" }, bar);
 }
 
+// become brings an element to look as another one, and replaces only those parts
+// that have changed: a button that somebody is about to press stays.
+export function become(old, next) {
+  if (old.isEqualNode(next)) return;
+  const plain = [...old.childNodes].every((child) => child.nodeType === Node.ELEMENT_NODE);
+  if (plain && old.childElementCount && old.childNodes.length === next.childNodes.length && old.cloneNode(false).isEqualNode(next.cloneNode(false))) {
+    const parts = [...next.children];
+    if (parts.length === old.childElementCount) {
+      [...old.children].forEach((child, i) => become(child, parts[i]));
+      return;
+    }
+  }
+  const within = (element) => [element, ...element.querySelectorAll("a, button")];
+  const focused = within(old).indexOf(document.activeElement);
+  old.replaceWith(next);
+  if (focused >= 0) within(next)[focused]?.focus();
+}
+
 let announcement;
 // announce has a screen reader say something that others see.
 export function announce(text) {

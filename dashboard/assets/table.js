@@ -1,7 +1,7 @@
 // A list of any length, of which only the rows in view exist. Rows come from the
 // server, some at a time.
 
-import { h } from "./dom.js";
+import { become, h } from "./dom.js";
 
 const chunk = 100; // rows asked for at once
 const spare = 6; // rows beyond the edges
@@ -48,12 +48,15 @@ export function list({ label, columns, fetch, key, empty, order = {}, notable = 
 
   const classes = (column) => `cell${column.number ? " number" : ""}${column.wide ? " wide" : ""}${column.pale ? " pale" : ""}`;
 
+  const cells = (row) => columns.map((column) => h("div", { class: classes(column), role: "cell" }, row ? column.cell(row) : column === columns[0] ? "…" : ""));
+
   function make(index, row) {
-    const cells = columns.map((column) => h("div", { class: classes(column), role: "cell" }, row ? column.cell(row) : column === columns[0] ? "…" : ""));
-    const made = h("div", { class: "cells row", role: "row", "aria-rowindex": index + 2 }, cells);
+    const made = h("div", { class: "cells row", role: "row", "aria-rowindex": index + 2 }, cells(row));
     made.style.transform = `translateY(${index * rowHeight}px)`;
     return made;
   }
+
+  const update = (element, row) => cells(row).forEach((next, i) => become(element.children[i], next));
 
   function draw() {
     drawing = false;
@@ -72,16 +75,21 @@ export function list({ label, columns, fetch, key, empty, order = {}, notable = 
       const before = shown.get(index);
       const text = row ? JSON.stringify(row) : "";
       if (before?.text === text) continue;
-      const made = make(index, row);
-      if (before) {
-        const focused = [...before.element.querySelectorAll("a, button")].indexOf(document.activeElement);
-        before.element.replaceWith(made);
-        if (focused >= 0) made.querySelectorAll("a, button")[focused]?.focus();
-        if (before.row && row && key(row) === before.key && notable(row) !== notable(before.row)) made.classList.add("fresh");
+      const same = before?.row && row && key(row) === key(before.row);
+      let drawn = before?.element;
+      if (same) {
+        update(drawn, row);
+        if (notable(row) !== notable(before.row)) {
+          drawn.classList.remove("fresh");
+          void drawn.offsetWidth; // so that it begins again
+          drawn.classList.add("fresh");
+        }
       } else {
-        body.append(made);
+        drawn = make(index, row);
+        if (before) before.element.replaceWith(drawn);
+        else body.append(drawn);
       }
-      shown.set(index, { element: made, text, key: row ? key(row) : "", row });
+      shown.set(index, { element: drawn, text, row });
     }
   }
 

@@ -1,6 +1,6 @@
 // Processors and schedules.
 
-import { h, name, panel, status } from "./dom.js";
+import { become, h, name, panel, status } from "./dom.js";
 import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
@@ -35,22 +35,20 @@ function scheduleRow(s) {
 const region = (label, content) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
 
 export default function work(page) {
-  const processors = h("div", {}), schedules = h("div", {});
+  const processors = h("div", {}, h("div")), schedules = h("div", {}, h("div")); // what is in them is replaced
   let drawn = "";
   function draw() {
     const w = state.work;
     const text = JSON.stringify(w);
     if (!w || text === drawn) return;
-    const focused = document.activeElement?.getAttribute?.("data-action");
     drawn = text;
     const unknown = h("p", { class: "empty" }, "This dashboard was not given the database connection that processors and schedules are read with.");
-    processors.replaceChildren(!w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
+    become(processors.firstChild, h("div", {}, !w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
-      h("tbody", {}, w.processors.map(processorRow)))));
-    schedules.replaceChildren(!w.shown ? unknown.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
+      h("tbody", {}, w.processors.map(processorRow))))));
+    become(schedules.firstChild, h("div", {}, !w.shown ? unknown.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
       h("thead", {}, h("tr", {}, column("Schedule"), column("State"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
-      h("tbody", {}, w.schedules.map(scheduleRow)))));
-    if (focused) page.querySelector(`[data-action="${CSS.escape(focused)}"]`)?.focus();
+      h("tbody", {}, w.schedules.map(scheduleRow))))));
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));
   draw();

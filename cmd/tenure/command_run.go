@@ -61,6 +61,11 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
 	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
+		stop, err := server.sample(ctx, p, &c.node.database)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		defer c.member.report(ctx, p, config.Logger)()
 		return leading.campaign(ctx, p.node, election)
 	})

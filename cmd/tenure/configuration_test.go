@@ -208,9 +208,9 @@ func TestBadConfiguration(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
-	path := writeFile(t, "[dashboard]", "enabled = true", "[run]", `roles = ["a"]`)
+	path := writeFile(t, "[[alerts]]", `name = "busy"`, `condition = "rate(tenure_leader_elections_total[5m]) > 5"`, "[run]", `roles = ["a"]`)
 	got := invoke(t, "config", "check", path).want(t, exitDone)
-	if !strings.Contains(got.stdout, "[dashboard] is not used") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
+	if !strings.Contains(got.stdout, "rate is per second") || !strings.HasSuffix(got.stdout, path+": no errors\n") {
 		t.Errorf("%q", got.stdout)
 	}
 	var record checkRecord

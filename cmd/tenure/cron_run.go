@@ -109,6 +109,11 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	defer server.close()
 	err = c.node.with(ctx, config, as, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
+		stop, err := server.sample(ctx, p, &c.node.database)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		defer c.member.report(ctx, p, config.Logger)()
 		target, err := c.node.database.target()
 		if err != nil {

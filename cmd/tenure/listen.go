@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,8 @@ type listenFlags struct {
 	cert    string
 	key     string
 	prefix  string // of metrics
+
+	page http.Handler // answers what the server beside a node does not; may be nil
 }
 
 func (f *listenFlags) register(flags *pflag.FlagSet) {
@@ -55,7 +58,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 		return nil, err
 	}
 	s := &httpServer{metrics: figures, ended: make(chan struct{})}
-	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler()}
+	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page}
 	if f.token != "" {
 		if s.token, err = sidecar.OpenToken(f.token, logger); err != nil {
 			return nil, err

@@ -139,6 +139,11 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	election := tenure.ElectionConfig{ReconnectGrace: c.grace.value, NoReacquire: c.noAutoAcquire}
 	err = c.node.with(ctx, config, &c.member, func(ctx context.Context, p *participant) error {
 		server.attach(p, c.member.name)
+		stop, err := server.sample(ctx, p, &c.node.database)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		defer c.member.report(ctx, p, config.Logger)()
 		return stand(ctx, p.node, roles, election, func(record eventRecord) {
 			server.tell(record)

@@ -13,8 +13,14 @@ ORDER BY r.position, r.name COLLATE "C"`
 
 	// A node whose lease ran out is as good as dead.
 	readNodes = `
-SELECT id, name, status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
-FROM {nodes}`
+SELECT
+    n.id,
+    n.name,
+    n.status <> 'dead' AND n.last_heartbeat + n.lease_ms * interval '1 millisecond' > clock_timestamp(),
+    ARRAY(
+        SELECT l.role FROM {leaders} l WHERE l.node_id = n.id AND l.lease_until > clock_timestamp() ORDER BY l.role LIMIT 1000
+    )
+FROM {nodes} n`
 
 	readStates = `
 SELECT rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified

@@ -47,9 +47,6 @@ var keys = func() []key {
 		if k.flag != "" && k.variables == nil {
 			k.variables = []string{"TENURE_" + strings.ToUpper(strings.ReplaceAll(k.flag, "-", "_"))}
 		}
-		if strings.HasPrefix(k.path, alertList) {
-			k.evidence = "state" // of tenure alerts list
-		}
 		if k.evidence == "" {
 			k.evidence = k.flag
 		}
@@ -109,6 +106,7 @@ const (
 
 var clusterKeys = []key{
 	{path: "cluster.name", kind: text, flag: "cluster-name", fallback: "default"},
+	{path: "cluster.retention", kind: duration, flag: "retention", check: between(time.Hour, 3650*24*time.Hour), note: "90 days"},
 
 	{path: "cluster.leader_election.check_interval", kind: duration, flag: "check-interval", check: between(shortest, longest), fallback: 5 * time.Second},
 	{path: "cluster.leader_election.lease_duration", kind: duration, flag: "lease", check: between(100*time.Millisecond, longest), note: "10s, on SQLite 3s"},
@@ -157,34 +155,40 @@ var serverKeys = []key{
 	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},
 	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
 	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
-	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none", live: true},
+	{path: "dashboard.login_required", kind: boolean, flag: "login-required", fallback: false},
+	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
+	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none"},
+	{path: "dashboard.hosts", kind: texts, flag: "host", note: "those of this machine"},
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
 }
 
-var alertKeys = []key{
-	{path: "alerts[].name", kind: text, live: true},
-	{path: "alerts[].condition", kind: text, check: promQL, live: true},
-	{path: "alerts[].for", kind: duration, check: both(between(0, 7*longest), milliseconds), fallback: time.Duration(0), live: true},
-	{path: "alerts[].severity", kind: text, check: oneOf(alerts.Severities...), fallback: defaultSeverity, live: true},
-	{path: "alerts[].labels.*", kind: text, check: template, live: true},
-	{path: "alerts[].annotations.*", kind: text, check: template, live: true},
-	{path: "alerts[].notify", kind: texts, live: true},
+// alertEvidence is a flag that only the command has which evaluates alerts.
+const alertEvidence = "alert-interval"
 
-	{path: "alerts.notifications.*.type", kind: text, check: oneOf(notifierTypes...), note: "the notifier's own name", live: true},
-	{path: "alerts.notifications.*.url", kind: text, check: webAddress, secret: webhook, live: true},
-	{path: "alerts.notifications.*.url_file", kind: text, live: true},
-	{path: "alerts.notifications.*.channel", kind: text, live: true},
-	{path: "alerts.notifications.*.routing_key", kind: text, secret: whole, live: true},
-	{path: "alerts.notifications.*.routing_key_file", kind: text, live: true},
-	{path: "alerts.notifications.*.secret", kind: text, secret: whole, live: true},
-	{path: "alerts.notifications.*.secret_file", kind: text, live: true},
-	{path: "alerts.notifications.*.smtp", kind: text, check: address, live: true},
-	{path: "alerts.notifications.*.from", kind: text, live: true},
-	{path: "alerts.notifications.*.to", kind: texts, live: true},
-	{path: "alerts.notifications.*.username", kind: text, live: true},
-	{path: "alerts.notifications.*.password", kind: text, secret: whole, live: true},
-	{path: "alerts.notifications.*.password_file", kind: text, live: true},
-	{path: "alerts.notifications.*.per_minute", kind: integer, check: between(int64(1), 6000), fallback: int64(60), live: true},
+var alertKeys = []key{
+	{path: "alerts[].name", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts[].condition", kind: text, evidence: alertEvidence, check: promQL, live: true},
+	{path: "alerts[].for", kind: duration, evidence: alertEvidence, check: both(between(0, 7*longest), milliseconds), fallback: time.Duration(0), live: true},
+	{path: "alerts[].severity", kind: text, evidence: alertEvidence, check: oneOf(alerts.Severities...), fallback: defaultSeverity, live: true},
+	{path: "alerts[].labels.*", kind: text, evidence: alertEvidence, check: template, live: true},
+	{path: "alerts[].annotations.*", kind: text, evidence: alertEvidence, check: template, live: true},
+	{path: "alerts[].notify", kind: texts, evidence: alertEvidence, live: true},
+
+	{path: "alerts.notifications.*.type", kind: text, evidence: alertEvidence, check: oneOf(notifierTypes...), note: "the notifier's own name", live: true},
+	{path: "alerts.notifications.*.url", kind: text, evidence: alertEvidence, check: webAddress, secret: webhook, live: true},
+	{path: "alerts.notifications.*.url_file", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.channel", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.routing_key", kind: text, evidence: alertEvidence, secret: whole, live: true},
+	{path: "alerts.notifications.*.routing_key_file", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.secret", kind: text, evidence: alertEvidence, secret: whole, live: true},
+	{path: "alerts.notifications.*.secret_file", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.smtp", kind: text, evidence: alertEvidence, check: address, live: true},
+	{path: "alerts.notifications.*.from", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.to", kind: texts, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.username", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.password", kind: text, evidence: alertEvidence, secret: whole, live: true},
+	{path: "alerts.notifications.*.password_file", kind: text, evidence: alertEvidence, live: true},
+	{path: "alerts.notifications.*.per_minute", kind: integer, evidence: alertEvidence, check: between(int64(1), 6000), fallback: int64(60), live: true},
 }
 
 // cronEvidence is a flag that only the command has which runs schedules.

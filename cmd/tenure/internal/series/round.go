@@ -21,7 +21,8 @@ const (
 type Node struct {
 	ID    uuid.UUID
 	Name  string
-	Alive bool // it has a session, or may have
+	Alive bool     // it has a session, or may have
+	Leads []string // roles, as the database has it now
 }
 
 // Complete ends a round of snapshots at a time of the database's clock. Nodes
@@ -30,7 +31,9 @@ type Node struct {
 // Every role and every node that is known has a series
 // tenure_leader_is_leader of 0 of its own, so that a sum over those who lead is
 // 0 and not nothing when nobody does; and every node tenure_node_up, which is 1
-// if it is alive and sends samples, else 0.
+// if it is alive and sends samples, else 0. A node that leads a role by the
+// database has 1 for it, also if it sends no samples, or has led only since the
+// last one.
 //
 // It returns how many series of the round were left out because there are too
 // many.
@@ -59,7 +62,10 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 		}
 		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, known.Name}
 		s.set(at, up, append(who, model.MetricNameLabel, nodeUpMetric)...)
-		s.setUnlessMeasured(at, n, append(who, model.MetricNameLabel, isLeaderMetric)...)
+		s.setUnlessMeasured(at, n, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric)...)
+		for _, role := range known.Leads {
+			s.lead(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", role)...)
+		}
 	}
 	s.forget(at)
 	left, s.left = s.left, 0
@@ -88,6 +94,18 @@ func (s *Store) set(at int64, value float64, pairs ...string) {
 	}
 }
 
+// lead sets a series to 1, whatever the node has measured.
+func (s *Store) lead(at int64, pairs ...string) {
+	one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries)
+	if one == nil {
+		return
+	}
+	one.setIn = s.round
+	if one.last.at < at || one.last.value != 1 {
+		one.append(sample{at, 1})
+	}
+}
+
 // setUnlessMeasured sets a series to 0 that the node could have measured itself:
 // the sum of many roles has no label for the role.
 func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
@@ -109,6 +127,7 @@ func (s *Store) forget(now int64) {
 	for key, one := range s.series {
 		if one.setIn != 0 && one.setIn != s.round {
 			one.end(now)
+			one.setIn = 0 // what its node measures goes on
 		}
 		one.drop(now)
 		if one.last.at < oldest {

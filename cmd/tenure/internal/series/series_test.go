@@ -118,6 +118,38 @@ func TestNobodyLeads(t *testing.T) {
 	wantAnswer(t, s, "tenure_node_up", later)
 }
 
+// TestLeadersByTheDatabase: a role that is led by the database is led, also where
+// its node says nothing, or said otherwise in its last sample.
+func TestLeadersByTheDatabase(t *testing.T) {
+	t.Parallel()
+	s, id := New(Config{}), uuid.New()
+	const condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
+	roles, leads := []string{"scheduler"}, []Node{{ID: id, Name: "a", Alive: true, Leads: []string{"scheduler"}}}
+	idle := []Node{{ID: id, Name: "a", Alive: true}}
+	at := begin
+	tick := func(nodes []Node, measured ...float64) {
+		at = at.Add(10 * time.Second)
+		for _, value := range measured {
+			s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: at.Add(-time.Second), Series: []metrics.Series{gauge("tenure_leader_is_leader", value, "role", "scheduler")}})
+		}
+		s.Complete(at, roles, nodes)
+	}
+	tick(leads)
+	wantAnswer(t, s, condition, at)
+	tick(leads)
+	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
+	tick(idle)
+	wantAnswer(t, s, condition, at, "{} => 0")
+	tick(leads, 0)
+	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
+	tick(leads, 1)
+	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
+	tick(idle, 0)
+	wantAnswer(t, s, condition, at, "{} => 0")
+	tick(idle, 0)
+	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader{role='scheduler'})", at, `{node_name="a"} => 0`, `{} => 0`)
+}
+
 // TestSummedRoles: a node that tells the sum over many roles, without their
 // names, is not put to 0.
 func TestSummedRoles(t *testing.T) {
@@ -240,7 +272,7 @@ func TestGather(t *testing.T) {
 			snapshot.At = at
 			s.Append(snapshot)
 		}
-		s.Complete(at, []string{"r"}, []Node{{a, "a", true}, {b, "b", aliveB}})
+		s.Complete(at, []string{"r"}, []Node{{a, "a", true, nil}, {b, "b", aliveB, nil}})
 		families, err := s.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -27,6 +27,9 @@ type Config struct {
 	Token *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
+	// Page, if set, answers every path that the handler does not know. It sets
+	// headers of its own in place of the handler's.
+	Page http.Handler
 	// Logger receives what happens. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -205,6 +208,9 @@ func (h *Handler) route(r *http.Request) http.Handler {
 			r.SetPathValue(p.value, name)
 			return p.methods
 		}
+	}
+	if h.config.Page != nil {
+		return h.config.Page
 	}
 	return http.HandlerFunc(nothing)
 }

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/metrics"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retention"
+)
+
+const serveLong = `Serve the dashboard at /, the HTTP API at /v1, and metrics at /metrics and
+/metrics/cluster, and do what a cluster needs done once: evaluate the [[alerts]] of
+the configuration file and send notifications, as the leader of the role
+metrics_aggregator, and keep the history short, as that of log_compactor. Start it
+on two machines; each serves, and one of them does the rest.
+
+--listen takes connections of this machine only unless it names an address.
+Everybody who can connect may look, unless --login-required; to act takes the
+token of --token-file, or a user that a reverse proxy names (--user-header,
+--trusted-proxy).
+
+/metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
+of the samples that nodes write: those that run with --listen, and programs with
+metrics.NewReporter.`
+
+// defaultServe is where the dashboard is served.
+const defaultServe = "127.0.0.1:8080"
+
+// serveCommand serves the dashboard, and looks after the cluster.
+type serveCommand struct {
+	node   nodeFlags
+	listen listenFlags
+	member membershipFlags
+
+	dashboard bool
+	login     bool
+	header    string
+	proxies   []string
+	hosts     []string
+	interval  duration
+	keep      duration
+}
+
+func newServe() *cobra.Command {
+	c := &serveCommand{}
+	cmd := &cobra.Command{
+		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and keep the history short", Long: serveLong, Args: noArgs,
+		Example: "  tenure serve --dsn postgres://app@db/app --listen :8080\n  tenure serve --config tenure.toml --token-file /etc/tenure/token",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *serveCommand) register(flags *pflag.FlagSet) {
+	c.listen.register(flags)
+	listen := flags.Lookup("listen")
+	listen.Usage = "serve on HOST:PORT; :PORT is loopback only"
+	listen.DefValue = defaultServe
+	c.listen.address = defaultServe
+	c.node.register(flags, "warn")
+	c.member.register(flags)
+	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
+	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
+	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
+	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy whose --user-header counts; may be repeated")
+	flags.StringArrayVar(&c.hosts, "host", nil, "name by which browsers know the page, where a proxy on this machine passes it on; may be repeated")
+	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
+	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
+}
+
+// networks are the trusted proxies.
+func (c *serveCommand) networks() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range c.proxies {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, usage("--trusted-proxy %q is no address and no network, such as 10.0.0.7 or 10.0.0.0/8", text)
+			}
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		all = append(all, network)
+	}
+	if (c.header == "") != (len(all) == 0) {
+		return nil, usage("--user-header and --trusted-proxy belong together: give both")
+	}
+	return all, nil
+}
+
+func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	if err := c.node.database.requireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	proxies, err := c.networks()
+	if err != nil {
+		return err
+	}
+	config, err := c.node.config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("node-role") {
+		c.member.roles = []string{"observer"} // it does none of the cluster's work
+	}
+	target, err := c.node.database.target()
+	if err != nil {
+		return err
+	}
+	pool, err := target.Pool(ctx, "serve")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rules, err := openLiveAlerts(configurationOf(cmd.Flags()), alerts.Config{
+		Database: pool, Prefix: c.listen.prefix, Interval: c.interval.value,
+	})
+	if err != nil {
+		return err
+	}
+	defer rules.close()
+	page := &latePage{}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics/cluster", rules.engine.Handler())
+	if c.dashboard {
+		mux.Handle("/", page)
+	}
+	c.listen.page = mux
+	server, err := c.listen.open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	defer page.close() // before the server, which waits for open streams
+	err = c.node.with(ctx, config, serveMembership{&c.member, rules}, func(ctx context.Context, p *participant) error {
+		defer page.close() // before the backend
+		if c.dashboard {
+			err := page.open(dashboard.Config{
+				Backend: p.node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.member.name,
+				Hosts: c.hosts, Authentication: c.authentication(server, proxies), Logger: config.Logger,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		server.attach(p, c.member.name)
+		stop, err := server.sampleTo(ctx, p, pool, func() {})
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer c.member.report(ctx, p, config.Logger)()
+		return c.look(ctx, p, pool, rules.engine, server)
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// authentication is who may look and act: nobody may act unless there is a token
+// or a proxy that names users.
+func (c *serveCommand) authentication(server *httpServer, proxies []netip.Prefix) dashboard.Authentication {
+	who := dashboard.Authentication{UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
+	if server.token != nil {
+		who.Token = func(token string) (user string, ok bool) { return "operator", server.token.Matches(token) }
+	}
+	return who
+}
+
+// look does what the cluster needs done once, where this node leads it, until the
+// context ends or one of the parts cannot go on.
+func (c *serveCommand) look(ctx context.Context, p *participant, pool *pgxpool.Pool, engine *alerts.Engine, server *httpServer) error {
+	compactor, err := retention.New(p.node, pool, retention.Config{Keep: c.keep.value})
+	if err != nil {
+		return err
+	}
+	work := metrics.NewWork(p.node.Backend().(*postgres.Backend), pool, server.metrics.config, metrics.WorkConfig{Logger: p.node.Logger()})
+	if err := server.metrics.registry.Register(work); err != nil {
+		return err
+	}
+	parts := []func(context.Context) error{
+		func(ctx context.Context) error { return engine.Run(ctx, p.node) }, compactor.Run, work.Run,
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, part := range parts {
+		running.Go(func() { ended <- part(ctx) })
+	}
+	for range parts {
+		if err := <-ended; err != nil && !errors.Is(err, tenure.ErrStopped) && ctx.Err() == nil {
+			cancel()
+			return err
+		}
+	}
+	return nil
+}

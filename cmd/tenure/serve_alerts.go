@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// liveAlerts are the alerts of the configuration file, which may change while the
+// program runs.
+type liveAlerts struct {
+	engine *alerts.Engine
+	from   *configuration
+
+	mu  sync.Mutex
+	set notifiers.Set
+}
+
+func openLiveAlerts(from *configuration, config alerts.Config) (*liveAlerts, error) {
+	set, err := openConfiguredNotifiers(from.file)
+	if err != nil {
+		return nil, err
+	}
+	config.Rules, config.Notifiers = from.file.Alerts(), set
+	engine, err := alerts.New(config)
+	if err != nil {
+		set.Close()
+		return nil, err
+	}
+	return &liveAlerts{engine: engine, from: from, set: set}, nil
+}
+
+// reload takes the alerts and notifiers from the file as it is now.
+func (l *liveAlerts) reload(string) error {
+	set, err := openConfiguredNotifiers(l.from.file)
+	if err != nil {
+		return err
+	}
+	if err := l.engine.Reload(l.from.file.Alerts(), set); err != nil {
+		set.Close()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set.Close()
+	l.set = set
+	return nil
+}
+
+func (l *liveAlerts) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set.Close()
+}
+
+// shown returns what the dashboard asks for the alerts of the database.
+func (*liveAlerts) shown(p *participant, pool *pgxpool.Pool) func(context.Context) ([]dashboard.Alert, error) {
+	backend := p.node.Backend().(*postgres.Backend)
+	return func(ctx context.Context) ([]dashboard.Alert, error) {
+		list, err := alerts.List(ctx, backend, pool)
+		if err != nil {
+			return nil, err
+		}
+		all := []dashboard.Alert{}
+		for _, rule := range list {
+			if len(rule.Alerts) == 0 {
+				all = append(all, dashboard.Alert{
+					Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels,
+				})
+			}
+			for _, one := range rule.Alerts {
+				since := one.ActiveAt
+				if !one.FiredAt.IsZero() {
+					since = one.FiredAt
+				}
+				all = append(all, dashboard.Alert{
+					Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
+					Summary: summaryOf(rule, one),
+				})
+			}
+		}
+		return all, nil
+	}
+}
+
+// summaryOf is what an alert says of itself, by the annotations that people use.
+func summaryOf(rule alerts.Status, one alerts.Alert) string {
+	for _, name := range []string{"summary", "description"} {
+		if text := one.Annotations[name]; text != "" {
+			return text
+		}
+	}
+	return rule.Condition
+}
+
+// serveMembership is a membership whose alerts can change.
+type serveMembership struct {
+	*membershipFlags
+
+	alerts *liveAlerts
+}
+
+func (m serveMembership) live() live {
+	all := maps.Clone(m.membershipFlags.live())
+	all[liveList("alerts")] = m.alerts.reload
+	return all
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/exactly-one/tenure/dashboard"
+)
+
+// latePage is the dashboard, which there is not before the database has answered,
+// nor after its end.
+type latePage struct {
+	mu   sync.RWMutex
+	page *dashboard.Dashboard
+}
+
+// open makes the dashboard, once.
+func (p *latePage) open(config dashboard.Config) error {
+	page, err := dashboard.New(config)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.page = page
+	return nil
+}
+
+// close ends the dashboard and its streams.
+func (p *latePage) close() {
+	p.mu.Lock()
+	page := p.page
+	p.page = nil
+	p.mu.Unlock()
+	if page != nil {
+		page.Close()
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (p *latePage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.RLock()
+	page := p.page
+	p.mu.RUnlock()
+	if page == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "Tenure waits for its database.", http.StatusServiceUnavailable)
+		return
+	}
+	page.ServeHTTP(w, r)
+}

@@ -284,7 +284,7 @@ func TestPauseTakesTooLong(t *testing.T) {
 	})
 	place.append(t, store, 1)
 	<-entered
-	got := invoke(t, place.with("processor", "pause", "counts", "--timeout", "100ms")...).want(t, exitNotAcquired)
+	got := invoke(t, place.with("processor", "pause", "counts", "--timeout", "2s")...).want(t, exitNotAcquired)
 	if !strings.Contains(got.stderr, "a batch is still in flight") {
 		t.Errorf("%q", got.stderr)
 	}

@@ -153,6 +153,9 @@ func (s *Server) pause(pause bool) error {
 		return err
 	}
 	s.paused = pause
+	if pause {
+		return awaitStopped(s.process.PID())
+	}
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // fetch asks a server for a path and returns the status and the answer.
-func fetch(t *testing.T, method, url string, body string, header ...string) (status int, answer string) {
+func fetch(t *testing.T, method, url, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -35,7 +35,8 @@ type Config struct {
 	Tables []pgx.Identifier
 	Reset  func(ctx context.Context, tx pgx.Tx) error
 
-	// Processing sets times, sizes and policies; its other fields are ignored.
+	// Processing sets times, sizes, policies and PlacesOnly; its other fields are
+	// ignored.
 	Processing processor.Config
 }
 

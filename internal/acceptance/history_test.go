@@ -134,7 +134,9 @@ func (c *cluster) agree(o *observer) {
 			next++
 		}
 		first := next
-		for next < len(terms) && (h.gone.IsZero() || terms[next].Began.Before(h.gone)) {
+		// One that began after the last look that saw the hold may be the next
+		// holder's.
+		for next < len(terms) && !terms[next].Began.After(h.to) {
 			next++
 		}
 		if first == next || h.gone.IsZero() {

@@ -27,8 +27,8 @@ on two machines; each serves, and one of them does the rest.
 
 --listen takes connections of this machine only unless it names an address.
 Everybody who can connect may look, unless --login-required; to act takes the
-token of --token-file, or a user that a reverse proxy names (--user-header,
---trusted-proxy).
+token of --token-file, a user and password of --password-file, or a user that a
+reverse proxy names (--user-header, --trusted-proxy).
 
 /metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
 of the samples that nodes write: those that run with --listen, and programs with
@@ -45,6 +45,7 @@ type serveCommand struct {
 
 	dashboard bool
 	login     bool
+	passwords string
 	header    string
 	proxies   []string
 	hosts     []string
@@ -73,6 +74,7 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	c.member.register(flags)
 	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
 	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
+	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy whose --user-header counts; may be repeated")
 	flags.StringArrayVar(&c.hosts, "host", nil, "name by which browsers know the page, where a proxy on this machine passes it on; may be repeated")
@@ -107,6 +109,12 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	proxies, err := c.networks()
 	if err != nil {
 		return err
+	}
+	var password func(user, password string) bool
+	if c.passwords != "" {
+		if password, err = openPasswords(c.passwords); err != nil {
+			return err
+		}
 	}
 	config, err := c.node.config(cmd.ErrOrStderr())
 	if err != nil {
@@ -149,7 +157,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		if c.dashboard {
 			err := page.open(dashboard.Config{
 				Backend: p.node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.member.name,
-				Hosts: c.hosts, Authentication: c.authentication(server, proxies), Logger: config.Logger,
+				Hosts: c.hosts, Authentication: c.authentication(server, proxies, password), Logger: config.Logger,
 			})
 			if err != nil {
 				return err
@@ -170,10 +178,10 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	return err
 }
 
-// authentication is who may look and act: nobody may act unless there is a token
-// or a proxy that names users.
-func (c *serveCommand) authentication(server *httpServer, proxies []netip.Prefix) dashboard.Authentication {
-	who := dashboard.Authentication{UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
+// authentication is who may look and act: nobody may act unless there is a token,
+// a password, or a proxy that names users.
+func (c *serveCommand) authentication(server *httpServer, proxies []netip.Prefix, password func(user, password string) bool) dashboard.Authentication {
+	who := dashboard.Authentication{Password: password, UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
 	if server.token != nil {
 		who.Token = func(token string) (user string, ok bool) { return "operator", server.token.Matches(token) }
 	}

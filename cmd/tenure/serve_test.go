@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -71,6 +72,7 @@ func TestServe(t *testing.T) {
 	for name, text := range map[string]string{
 		"token":  token + "\n",
 		"secret": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" + "\n",
+		"users":  "# operators\nanna:correct horse battery\n",
 		"tenure.toml": `
 [[alerts]]
 name = "no_billing_leader"
@@ -89,7 +91,7 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 		}
 	}
 	node := launch(t, place.with("serve", "--config", filepath.Join(folder, "tenure.toml"), "--token-file", filepath.Join(folder, "token"),
-		"--listen", ":0", "--log-level", "info", "--alert-interval", "100ms", "--check-interval", "100ms")...)
+		"--password-file", filepath.Join(folder, "users"), "--listen", ":0", "--log-level", "info", "--alert-interval", "100ms", "--check-interval", "100ms")...)
 	url := served(node)
 	eventually(t, "the page", func() bool {
 		status, page := fetch(t, http.MethodGet, url+"/", "")
@@ -138,6 +140,23 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 		t.Errorf("with the token: %d, %s", status, answer)
 	}
 	leader.await("released")
+	leader.await("acquired")
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("anna:correct horse battery"))
+	var session struct {
+		User  string
+		Token string `json:"csrf_token"`
+	}
+	if _, answer := fetch(t, http.MethodGet, url+"/api/session", "", "Authorization", basic); json.Unmarshal([]byte(answer), &session) != nil || session.User != "anna" {
+		t.Errorf("anna's session: %s", answer)
+	}
+	status, answer = fetch(t, http.MethodPost, url+"/api/actions", act, "Content-Type", "application/json", "Authorization", basic, "X-CSRF-Token", session.Token)
+	if status != http.StatusOK {
+		t.Errorf("by anna: %d, %s", status, answer)
+	}
+	basic = "Basic " + base64.StdEncoding.EncodeToString([]byte("anna:wrong horse battery"))
+	if status, answer := fetch(t, http.MethodGet, url+"/api/now", "", "Authorization", basic); status != http.StatusUnauthorized {
+		t.Errorf("with a wrong password: %d, %s", status, answer)
+	}
 	node.signal(syscall.SIGTERM)
 	if code := node.exit(); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, node.log())
@@ -168,6 +187,7 @@ func TestServeRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no address and no network": {"--trusted-proxy", "proxy", "--user-header", "X-User"},
 		"belong together":           {"--user-header", "X-User"},
+		"is not of the form":        {"--password-file", broken},
 		"alert-interval":            {"--alert-interval", "0s"},
 		"the least is an hour":      {"--retention", "1m"},
 		"3:":                        {"--config", broken},

@@ -156,6 +156,7 @@ var serverKeys = []key{
 	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
 	{path: "dashboard.enabled", kind: boolean, flag: "dashboard", fallback: true},
 	{path: "dashboard.login_required", kind: boolean, flag: "login-required", fallback: false},
+	{path: "dashboard.password_file", kind: text, flag: "password-file", note: "none"},
 	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
 	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none"},
 	{path: "dashboard.hosts", kind: texts, flag: "host", note: "those of this machine"},

@@ -189,18 +189,19 @@ func TestTelling(t *testing.T) {
 			listener := l.server.Conn(t)
 			_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{l.backend.Channel(processor.Topic)}.Sanitize())
 			l.must(err)
-			_, err = listener.Exec(ctx, "LISTEN last")
+			last := l.backend.Channel("last") // of this test alone
+			_, err = listener.Exec(ctx, "LISTEN "+pgx.Identifier{last}.Sanitize())
 			l.must(err)
 			heard := func() (channels []string) {
 				t.Helper()
-				_, err := l.conn.Exec(ctx, "NOTIFY last")
+				_, err := l.conn.Exec(ctx, "NOTIFY "+pgx.Identifier{last}.Sanitize())
 				l.must(err)
 				for {
 					limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 					notification, err := listener.WaitForNotification(limited)
 					cancel()
 					l.must(err)
-					if notification.Channel == "last" {
+					if notification.Channel == last {
 						return channels
 					}
 					channels = append(channels, notification.Channel)

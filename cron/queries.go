@@ -12,17 +12,6 @@ SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true)`
 
-	// Transactions of earlier terms, which cannot commit any more, may still
-	// hold locks that this one needs.
-	endForerunners = `
-SELECT count(pg_terminate_backend(pid))
-FROM pg_locks
-WHERE locktype = 'advisory'
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND ((classid::bigint << 32) | objid::bigint) = $1
-    AND objsubid = 1
-    AND pid <> pg_backend_pid()`
-
 	// A schedule may move to another role when nobody leads the one it had.
 	loadSchedules = `
 INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)

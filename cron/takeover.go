@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // load takes the schedules over whose rows are not this term's yet.
@@ -31,8 +33,8 @@ func (l *loop) load(ctx context.Context) error {
 	var open []Record
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if !l.begun {
-			if _, err := tx.Exec(ctx, endForerunners, l.key()); err != nil {
-				return fmt.Errorf("ending transactions of earlier terms: %w", err)
+			if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
+				return err
 			}
 		}
 		rows, _ := tx.Query(ctx, l.backend.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows

@@ -155,8 +155,8 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 func (l *loop) begin(ctx context.Context) error {
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		// First of all: what follows could wait for their locks.
-		if _, err := tx.Exec(ctx, l.backend.SQL(endForerunners), l.key()); err != nil {
-			return fmt.Errorf("ending transactions of earlier terms: %w", err)
+		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
+			return err
 		}
 		log := l.config.Log
 		_, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),

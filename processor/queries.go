@@ -22,17 +22,6 @@ SET kind = excluded.kind,
     log_table = CASE WHEN excluded.log = p.log AND excluded.log_table = '{}' THEN p.log_table ELSE excluded.log_table END,
     log_columns = CASE WHEN excluded.log = p.log AND excluded.log_table = '{}' THEN p.log_columns ELSE excluded.log_columns END`
 
-	// Transactions of earlier terms, which cannot commit any more, may still
-	// hold locks that a batch needs.
-	endForerunners = `
-SELECT count(pg_terminate_backend(pid))
-FROM pg_locks
-WHERE locktype = 'advisory'
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND ((classid::bigint << 32) | objid::bigint) = $1
-    AND objsubid = 1
-    AND pid <> pg_backend_pid()`
-
 	claimProcessor = `
 UPDATE {processors} p
 SET term = $2,

@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const endForerunners = `
+SELECT count(pg_terminate_backend(pid))
+FROM pg_locks
+WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND ((classid::bigint << 32) | objid::bigint) = $1
+    AND objsubid = 1
+    AND pid <> pg_backend_pid()`
+
+// EndForerunners ends the other sessions of the database that hold the advisory
+// lock of a key. It is for work whose transactions all take that lock, shared, as
+// a mark: those that an earlier term has left open cannot commit any more, but
+// hold locks that the next one needs. The user must be allowed to end them, as it
+// is for sessions of its own.
+func EndForerunners(ctx context.Context, tx pgx.Tx, key int64) error {
+	if _, err := tx.Exec(ctx, endForerunners, key); err != nil {
+		return fmt.Errorf("ending transactions of earlier terms: %w", err)
+	}
+	return nil
+}

@@ -71,6 +71,13 @@ var withoutKey = map[string]string{
 	"count":           "how many rows a command prints, at each call",
 	"all":             "which dead letters processor replay is about, at each call",
 	"by":              "who makes a change, at each call",
+	"state":           "which alerts are listed, at each call",
+	"limit":           "as count",
+	"since":           "which part of the history is shown, at each call",
+	"until":           "as since",
+	"node":            "as since",
+	"nodes":           "as since",
+	"alert-interval":  "how often serve evaluates all [[alerts]] alike",
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
@@ -15,8 +16,12 @@ import (
 
 func main() { os.Exit(realMain()) }
 
+// atRest is when a process has done what only starting needs.
+const atRest = 2 * time.Second
+
 func realMain() int {
 	if len(os.Args) > 1 && os.Args[1] == guardian.CommandName {
+		defer time.AfterFunc(atRest, returnMemory).Stop()
 		return guardian.Main(os.Args[1:], os.Stderr)
 	}
 	ctx, cancel := untilSignal()

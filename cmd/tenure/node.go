@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -90,7 +91,8 @@ func (f *nodeFlags) with(ctx context.Context, config tenure.Config, as membershi
 		return err
 	}
 	service.ready(p)
-	returnMemory()
+	// By then what starting and the first elections need has been used.
+	defer time.AfterFunc(atRest, returnMemory).Stop()
 	leave := sync.OnceValue(func() error {
 		service.stopping()
 		return p.leave(config)

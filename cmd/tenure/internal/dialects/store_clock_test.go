@@ -161,12 +161,14 @@ func TestStoreShortWindow(t *testing.T) {
 				store := newStore(t, k, db, window)
 				for range 30 {
 					a := uuid.New()
+					begun := time.Now()
 					seat, err := store.Elect(t.Context(), "n", a)
+					took := time.Since(begun) // so much at most is lost on the way
 					if err != nil || seat.Leader != a {
 						t.Fatalf("got %+v, %v", seat, err)
 					}
-					if seat.ValidFor < window/10 || seat.ValidFor > window {
-						t.Errorf("ValidFor is %v", seat.ValidFor)
+					if seat.ValidFor < window-took-window/4 || seat.ValidFor > window {
+						t.Errorf("ValidFor is %v after %v", seat.ValidFor, took)
 					}
 					// What the row holds, as the server reckons: it is asked later.
 					asked := time.Now()
@@ -177,8 +179,8 @@ func TestStoreShortWindow(t *testing.T) {
 					answered := time.Now()
 					if promised := seat.ReadAt.Add(seat.ValidFor); promised.After(answered.Add(remaining)) {
 						t.Errorf("promised for %v longer than the row holds", promised.Sub(answered.Add(remaining)))
-					} else if lost := asked.Add(remaining).Sub(promised); lost > window/2 {
-						t.Errorf("promised %v less than the row holds", lost)
+					} else if lost := asked.Add(remaining).Sub(promised); lost > took+window/4 {
+						t.Errorf("promised %v less than the row holds, after %v", lost, took)
 					}
 					if err := store.Unregister(t.Context(), "n", a); err != nil {
 						t.Fatal(err)

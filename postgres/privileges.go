@@ -27,7 +27,7 @@ var nodePrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{nodes}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{terms}"},
 	{"SELECT, INSERT", "TABLE", "{history}"},
-	{"SELECT, INSERT", "TABLE", "{node_history}"},
+	{"SELECT", "TABLE", "{node_history}"},
 	{"SELECT, INSERT, DELETE", "TABLE", "{requests}"},
 	{"SELECT", "TABLE", "{leaders}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{spreads}"},

@@ -24,8 +24,11 @@ CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
 
 COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
 
+-- Under its owner's rights: whoever may write a node's row need not be able to
+-- write its history.
 CREATE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
+SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $tenure_function$
 BEGIN

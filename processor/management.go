@@ -40,15 +40,15 @@ func (m *Management) Pause(ctx context.Context, name, by string) error {
 	}
 	for {
 		s, err := m.Show(ctx, name)
-		if err != nil {
+		switch {
+		case err == nil && (!s.Busy || !s.Led || s.Status != Paused):
+			return nil
+		case ctx.Err() != nil: // also while it was looked at: the last look saw a batch
+			return fmt.Errorf("pausing %s: a batch is still in flight: %w", name, context.Cause(ctx))
+		case err != nil:
 			return err
 		}
-		if !s.Busy || !s.Led || s.Status != Paused {
-			return nil
-		}
-		if sleep(ctx, pausePoll); ctx.Err() != nil {
-			return fmt.Errorf("pausing %s: a batch is still in flight: %w", name, context.Cause(ctx))
-		}
+		sleep(ctx, pausePoll)
 	}
 }
 

@@ -125,13 +125,16 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 }
 
 // fold takes one batch of rows away. A statement waits for locks and answers no
-// longer than the term may be trusted without a heartbeat.
+// longer than the term may be trusted without a heartbeat, and the server ends
+// the transaction of a process that stops within it by then.
 func (c *Compactor) fold(ctx context.Context, term *tenure.Term, f folding) (int, error) {
 	timing := c.node.Timing()
-	ctx, cancel := context.WithTimeout(ctx, timing.Lease-timing.Margin)
+	window := timing.Lease - timing.Margin
+	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
 	folded := 0
-	err := postgres.InTx(ctx, c.database, term, func(tx pgx.Tx) error {
+	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginBounded, max(1, window.Milliseconds()))}
+	err := postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, c.backend.SQL(f.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&folded)
 	})
 	return folded, err

@@ -94,6 +94,14 @@ SELECT 'invoices', at, state, ticks, at, at, at + interval '2 seconds'
 FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRAY[1, 1, 1, 7, 1]) WITH ORDINALITY AS r(state, ticks, n),
     LATERAL (SELECT timestamptz '2026-01-01 12:00Z' + n * interval '1 minute' AS at) times`)
 
+	// What a transaction that folds is bounded by.
+	s.exec(`CREATE TABLE {schema}.bounds (setting text)`)
+	s.exec(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO {schema}.bounds VALUES (current_setting('idle_in_transaction_session_timeout'));
+    RETURN NULL;
+END $$`)
+	s.exec(`CREATE TRIGGER note AFTER DELETE ON {history} FOR EACH STATEMENT EXECUTE FUNCTION {schema}.note()`)
 	compactor, err := retention.New(s.node, s.pool, retention.Config{Keep: 30 * 24 * time.Hour, BatchSize: 40, Pause: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +137,8 @@ FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRA
 		"succeeded":       {`SELECT succeeded FROM {run_days}`, 1},
 		"failed":          {`SELECT failed FROM {run_days}`, 2},
 		"missed":          {`SELECT missed FROM {run_days}`, 7},
+		"unbounded":       {`SELECT count(*) FROM {schema}.bounds WHERE setting = '0'`, 0},
+		"batches":         {`SELECT least(count(*), 7) FROM {schema}.bounds`, 7},
 		"running":         {`SELECT count(*) FROM {runs} WHERE state = 'running'`, 1},
 	} {
 		if got := s.count(c.sql); got != c.want {

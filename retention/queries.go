@@ -1,5 +1,13 @@
 package retention
 
+// A process that stops in the middle holds neither its locks nor the horizon for
+// longer than this.
+const beginBounded = `
+BEGIN;
+SET LOCAL statement_timeout = %[1]d;
+SET LOCAL lock_timeout = %[1]d;
+SET LOCAL idle_in_transaction_session_timeout = %[1]d`
+
 // Each statement takes rows away that are older than $1 milliseconds, the oldest
 // first and at most $2 of them, adds them to the sums of their days, and returns
 // how many they were. What somebody else works on is left for the next time.

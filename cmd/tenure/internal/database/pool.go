@@ -11,7 +11,7 @@ import (
 
 // Pool makes connections to the primary for statements beside sessions. It does
 // not connect yet; every attempt is bounded, and a connection that nobody uses is
-// closed after a while. The caller closes the pool. purpose ends the
+// closed after a while, as is one whose program leaves a transaction open. The caller closes the pool. purpose ends the
 // application_name. Errors match tenure.ErrInvalidConfig.
 func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error) {
 	if t.Leases() {
@@ -30,6 +30,10 @@ func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error
 	}
 	if connect.RuntimeParams["application_name"] == "" {
 		connect.RuntimeParams["application_name"] = postgres.DefaultApplicationName + " " + purpose
+	}
+	// A program that stops within a transaction must not hold the horizon.
+	if setting := "idle_in_transaction_session_timeout"; connect.RuntimeParams[setting] == "" {
+		connect.RuntimeParams[setting] = "60s"
 	}
 	config.MaxConnIdleTime = idleTime
 	return pgxpool.NewWithConfig(ctx, config)

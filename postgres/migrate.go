@@ -27,6 +27,7 @@ var migrations = []struct{ up, down string }{
 	{read("0004_history.up.sql"), read("0004_history.down.sql")},
 	{read("0005_samples.up.sql"), read("0005_samples.down.sql")},
 	{read("0006_alerts.up.sql"), read("0006_alerts.down.sql")},
+	{read("0007_days.up.sql"), read("0007_days.down.sql")},
 }
 
 func read(name string) string {

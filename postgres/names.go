@@ -17,7 +17,7 @@ var objects = []string{
 	"migrations", "installation", "server", "incarnations", "membership",
 	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
 	"events", "processors", "dead_letters", "changes", "schedules", "runs",
-	"node_history", "record_node", "term_days", "node_days", "run_days", "samples",
+	"node_history", "record_node", "term_days", "node_days", "run_days", "samples", "sample_days",
 	"alert_rules", "alert_states", "alert_notifications",
 }
 

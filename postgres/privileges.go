@@ -73,6 +73,8 @@ var compactionPrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE", "TABLE", "{term_days}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{node_days}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{run_days}"},
+	{"SELECT, DELETE", "TABLE", "{samples}"},
+	{"SELECT, INSERT, UPDATE", "TABLE", "{sample_days}"},
 }
 
 // Grants returns the GRANT statements for a database user under which nodes run

@@ -26,15 +26,12 @@ type ReporterConfig struct {
 const (
 	defaultReportInterval = 10 * time.Second
 	leastReportInterval   = 100 * time.Millisecond
-
-	// sampleRetention is for how long samples are kept: a reader that begins
-	// anew, with rates over five minutes, has what it needs.
-	sampleRetention = 10 * time.Minute
 )
 
 // Reporter writes samples of what a process measures to the database, where
 // [ReadSamples] finds those of all nodes: one statement each, which also deletes
-// old ones.
+// old ones. Each is kept for ten minutes, one a minute for six hours, and one each
+// five minutes until it is a day old; larger ones than 4 kB are kept more rarely.
 type Reporter struct {
 	backend  *postgres.Backend
 	database postgres.Database
@@ -42,6 +39,7 @@ type Reporter struct {
 	interval time.Duration
 	node     *tenure.Node
 	log      *slog.Logger
+	kept     keeping // of Run
 }
 
 // NewReporter returns a reporter for what a registry gathers in a node's
@@ -58,7 +56,9 @@ func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometh
 	if config.Interval < leastReportInterval {
 		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastReportInterval)
 	}
-	return &Reporter{backend, database, gatherer, config.Interval, node, node.Logger()}, nil
+	return &Reporter{
+		backend: backend, database: database, gatherer: gatherer, interval: config.Interval, node: node, log: node.Logger(),
+	}, nil
 }
 
 // Run writes a sample at once and then every interval, until the context ends,
@@ -101,7 +101,11 @@ func (r *Reporter) report(ctx context.Context) error {
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}
+	becomes, kept := r.kept.next(time.Now(), len(body))
 	_, writeErr := r.database.Exec(ctx, r.backend.SQL(writeSample),
-		r.node.ID(), r.node.Name(), sampleFormat, body, sampleRetention.Milliseconds())
+		r.node.ID(), r.node.Name(), sampleFormat, body, becomes.keep.Milliseconds(), becomes.lasting, becomes.first)
+	if writeErr == nil {
+		r.kept = kept
+	}
 	return errors.Join(err, writeErr)
 }

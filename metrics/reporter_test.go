@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -217,8 +219,9 @@ func TestEverySampleComesOnce(t *testing.T) {
 func TestOldSamplesGo(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
-	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, format, body)
-		SELECT n::text::xid8, $1, 'old', clock_timestamp() - interval '11 minutes', 1, '' FROM generate_series(1, 250) n`, node.ID())
+	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
+		SELECT n::text::xid8, $1, 'old', at, at + interval '10 minutes', 1, ''
+		FROM generate_series(1, 250) n, LATERAL (SELECT clock_timestamp() - interval '11 minutes' AS at) times`, node.ID())
 	for _, want := range []int{150, 50, 0} {
 		if err := report(t, 1, node, w.pool, everything()); err != nil {
 			t.Fatal(err)
@@ -233,6 +236,28 @@ func TestOldSamplesGo(t *testing.T) {
 		if err := w.pool.QueryRow(t.Context(), w.backend.SQL(`SELECT count(*) FROM {samples} WHERE node_name = 'old'`)).Scan(&left); err != nil || left != want {
 			t.Errorf("%d old samples are left (%v), want %d", left, err, want)
 		}
+	}
+}
+
+// Who begins anew gets a day, and of what is not recent no more than it can take.
+func TestReadingBeginsWithADay(t *testing.T) {
+	w := newWorld(t)
+	w.node("a") // which makes the tables
+	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
+		SELECT hours::text::xid8, $1, hours || 'h', clock_timestamp() - hours * interval '1 hour', clock_timestamp() + interval '1 hour', 1,
+			repeat('x', bytes)::bytea
+		FROM (VALUES (0, 9 << 20), (1, 1 << 20), (2, 6 << 20), (3, 1), (23, 1 << 20), (25, 1)) s (hours, bytes)`, uuid.New())
+	w.exec(`UPDATE {samples} SET keep_until = clock_timestamp() WHERE node_name = '3h'`)
+	got, position := w.read("")
+	var names []string
+	for _, s := range got {
+		names = append(names, s.NodeName)
+	}
+	if !slices.Equal(names, []string{"2h", "1h", "0h"}) {
+		t.Errorf("read those of %q", names)
+	}
+	if got, _ := w.read(position); len(got) != 0 {
+		t.Errorf("and again %v", got)
 	}
 }
 

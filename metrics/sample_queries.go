@@ -8,13 +8,14 @@ WITH old AS (
     WHERE (transaction_id, node_id) IN (
         SELECT transaction_id, node_id
         FROM {samples}
-        WHERE at < clock_timestamp() - $5::bigint * interval '1 millisecond'
-        ORDER BY at
+        WHERE keep_until < clock_timestamp()
+        ORDER BY keep_until
         LIMIT 100
         FOR UPDATE SKIP LOCKED
     )
 )
-INSERT INTO {samples} (node_id, node_name, format, body) VALUES ($1, $2, $3, $4)`
+INSERT INTO {samples} (node_id, node_name, format, body, keep_until, lasting, first)
+VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond', $6, $7)`
 
 	// What is visible now and was not when the last position was taken. Numbers
 	// alone would not do: a lower one may be committed after a higher one. There
@@ -27,4 +28,61 @@ LEFT JOIN {samples} s
     AND NOT pg_visible_in_snapshot(s.transaction_id, $1::text::pg_snapshot)
     AND s.at >= clock_timestamp() - $2::bigint * interval '1 millisecond'
 ORDER BY s.at`
+
+	// Everything there is from $1 milliseconds ago, and before that as much as
+	// takes $3 bytes together, up to $2 milliseconds ago.
+	readAllSamples = `
+SELECT present.snapshot::text, s.node_id, s.node_name, s.at, s.format, s.body
+FROM (SELECT pg_current_snapshot() AS snapshot) present
+LEFT JOIN (
+    SELECT
+        *,
+        at >= clock_timestamp() - $1::bigint * interval '1 millisecond' AS recent,
+        sum(octet_length(body)) OVER (ORDER BY at DESC) AS bytes
+    FROM {samples}
+    WHERE at >= clock_timestamp() - $2::bigint * interval '1 millisecond' AND keep_until > clock_timestamp()
+) s ON s.recent OR s.bytes <= $3
+ORDER BY s.at`
+)
+
+// The statements that sum up.
+const (
+	// The oldest samples of the node that has the oldest one, and the one after
+	// them, which tells by how much counters grew; of large ones fewer.
+	readFoldable = `
+SELECT transaction_id::text, node_id, at, at < clock_timestamp() - $1::bigint * interval '1 millisecond', first, followed, format, body
+FROM (
+    SELECT
+        *,
+        row_number() OVER by_time AS number,
+        lead(at) OVER by_time IS NOT NULL AS followed,
+        sum(octet_length(body)) OVER by_time AS bytes
+    FROM {samples}
+    WHERE lasting AND node_id = (
+        SELECT node_id
+        FROM {samples}
+        WHERE lasting AND at < clock_timestamp() - $1::bigint * interval '1 millisecond'
+        ORDER BY at
+        LIMIT 1
+    )
+    WINDOW by_time AS (ORDER BY at)
+) s
+WHERE number <= 2 OR number <= $2 AND bytes <= $3
+ORDER BY at`
+
+	deleteFolded = `
+DELETE FROM {samples} s
+USING unnest($1::text[]::xid8[]) AS folded (transaction_id)
+WHERE s.transaction_id = folded.transaction_id AND s.node_id = $2`
+
+	addToDays = `
+INSERT INTO {sample_days} AS d (day, metric, digest, labels, kind, samples, total, least, greatest)
+SELECT day, metric, digest, labels::jsonb, kind, samples, total, least, greatest
+FROM unnest($1::date[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::float8[], $8::float8[], $9::float8[])
+    AS s (day, metric, digest, labels, kind, samples, total, least, greatest)
+ON CONFLICT (day, metric, digest) DO UPDATE
+SET samples = d.samples + excluded.samples,
+    total = d.total + excluded.total,
+    least = least(d.least, excluded.least),
+    greatest = greatest(d.greatest, excluded.greatest)`
 )

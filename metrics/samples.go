@@ -26,13 +26,16 @@ type Snapshot struct {
 // are kept. A position is of one server, and lost with it.
 type Position string
 
-const start = "1:1:" // nothing is visible in this snapshot of PostgreSQL
+// maxOldBytes bounds what a reader gets that begins anew, besides the samples of
+// the last ten minutes: a few seconds of decoding.
+const maxOldBytes = 16 << 20
 
 // readTimeout bounds reading, all calls of the function included.
 const readTimeout = 30 * time.Second
 
 // ReadSamples calls fn with the samples of all nodes since a position, the
-// oldest first, and returns the next position. Samples are kept for ten minutes.
+// oldest first, and returns the next position. Who begins anew gets those that are
+// kept, see [Reporter]: of a day, or less where they take more than 16 MB.
 //
 // Read from one position to the next, every sample comes exactly once, however
 // the transactions that wrote them overlap, and transactions of others that take
@@ -45,10 +48,11 @@ func ReadSamples(
 ) (next Position, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	sql, args := readSamples, []any{string(after), keepLasting.Milliseconds()}
 	if after == "" {
-		after = start
+		sql, args = readAllSamples, []any{keepEach.Milliseconds(), keepLasting.Milliseconds(), maxOldBytes}
 	}
-	rows, _ := database.Query(ctx, backend.SQL(readSamples), string(after), sampleRetention.Milliseconds()) // its error is that of the rows
+	rows, _ := database.Query(ctx, backend.SQL(sql), args...) // its error is that of the rows
 	var (
 		node   *uuid.UUID
 		name   *string

@@ -61,6 +61,12 @@ var workPrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_rules}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_states}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_notifications}"},
+	{"SELECT", "TABLE", "{history}"},
+	{"SELECT", "TABLE", "{node_history}"},
+	{"SELECT", "TABLE", "{term_days}"},
+	{"SELECT", "TABLE", "{node_days}"},
+	{"SELECT", "TABLE", "{run_days}"},
+	{"SELECT", "TABLE", "{sample_days}"},
 }
 
 // compactionPrivileges are those of the database user that keeps the history

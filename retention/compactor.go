@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -68,7 +69,23 @@ type Compactor struct {
 }
 
 // folding is what is done with the rows of one table.
-type folding struct{ what, sql string }
+type folding struct {
+	what string
+	fold func(ctx context.Context, tx pgx.Tx) (folded int, err error)
+	most int // what fold takes away when there may be more
+}
+
+// foldings are all that are done, one after the other.
+func (c *Compactor) foldings() []folding {
+	all := []folding{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.FoldSamples(ctx, tx, c.backend) }, 1}}
+	for _, s := range statements {
+		all = append(all, folding{s.what, func(ctx context.Context, tx pgx.Tx) (folded int, err error) {
+			err = tx.QueryRow(ctx, c.backend.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&folded)
+			return folded, err
+		}, c.config.BatchSize})
+	}
+	return all
+}
 
 // New makes a compactor for a node, working in a database, which must be the one
 // that the node's backend is on. Its user needs the privileges of
@@ -104,7 +121,7 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	logger := c.node.Logger().With("role", term.Role().Name(), "term", term.Number())
 	for !over(ctx, term) {
 		pause := c.config.Interval
-		for _, f := range foldings {
+		for _, f := range c.foldings() {
 			folded, err := c.fold(ctx, term, f)
 			switch {
 			case ctx.Err() != nil:
@@ -112,7 +129,7 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 			case err != nil:
 				logger.Warn("folding old rows failed", "rows", f.what, "error", err)
 				continue
-			case folded == c.config.BatchSize:
+			case folded >= f.most:
 				pause = c.config.Pause
 			}
 			if folded > 0 {
@@ -134,8 +151,9 @@ func (c *Compactor) fold(ctx context.Context, term *tenure.Term, f folding) (int
 	defer cancel()
 	folded := 0
 	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginBounded, max(1, window.Milliseconds()))}
-	err := postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, c.backend.SQL(f.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&folded)
+	err := postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) (err error) {
+		folded, err = f.fold(ctx, tx)
+		return err
 	})
 	return folded, err
 }

@@ -3,13 +3,17 @@ package retention_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retention"
 	"github.com/exactly-one/tenure/tenuretest"
@@ -94,6 +98,8 @@ SELECT 'invoices', at, state, ticks, at, at, at + interval '2 seconds'
 FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRAY[1, 1, 1, 7, 1]) WITH ORDINALITY AS r(state, ticks, n),
     LATERAL (SELECT timestamptz '2026-01-01 12:00Z' + n * interval '1 minute' AS at) times`)
 
+	s.sample()
+
 	// What a transaction that folds is bounded by.
 	s.exec(`CREATE TABLE {schema}.bounds (setting text)`)
 	s.exec(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -110,7 +116,7 @@ END $$`)
 	ended := make(chan error, 1)
 	go func() { ended <- compactor.Run(ctx) }()
 	for deadline := time.Now().Add(patience); s.count(`SELECT count(*) FROM {history} WHERE ended_at < '2026-06-01'`) > 0 ||
-		s.count(`SELECT count(*) FROM {runs}`) > 1 || s.count(`SELECT count(*) FROM {node_history} WHERE at < '2026-06-01'`) > 0; {
+		s.count(`SELECT count(*) FROM {runs}`) > 1 || s.count(`SELECT count(*) FROM {samples}`) > 0 || s.count(`SELECT count(*) FROM {node_history} WHERE at < '2026-06-01'`) > 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("old rows are left")
 		}
@@ -145,6 +151,78 @@ END $$`)
 			t.Errorf("%s: %d; want %d", what, got, c.want)
 		}
 	}
+	s.checkDays()
+}
+
+// checkDays reads the sums, those of rows that are not folded yet among them.
+func (s site) checkDays() {
+	s.Helper()
+	read := func(query retention.Query) string {
+		roles, err1 := retention.RoleDays(s.Context(), s.backend, s.pool, query)
+		nodes, err2 := retention.NodeDays(s.Context(), s.backend, s.pool, query)
+		schedules, err3 := retention.ScheduleDays(s.Context(), s.backend, s.pool, query)
+		metrics, err4 := retention.MetricDays(s.Context(), s.backend, s.pool, query)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			s.Fatal(err)
+		}
+		return fmt.Sprintf("%v %v %v %v", roles, nodes, schedules, metrics)
+	}
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 13, 0, 0, 0, time.UTC) }
+	january := "2026-01-01 00:00:00 +0000 UTC"
+	want := fmt.Sprintf("[{%[1]s billing 11 2 11m0s 65ms 11ms}] [{%[1]s 1 1 1}] [{%[1]s invoices 1 2 7 8s 2s}] "+
+		"[{%[1]s t_gauge map[role:a] gauge 3 6 1 3} {%[1]s t_total map[] counter 3 5 0 0}]", january)
+	if got := read(retention.Query{Since: day(1), Until: day(2)}); got != want {
+		s.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := read(retention.Query{Until: day(1)}); got != "[] [] [] []" {
+		s.Errorf("before: %s", got)
+	}
+	today, err := retention.RoleDays(s.Context(), s.backend, s.pool, retention.Query{Name: "billing", Limit: 1})
+	if err != nil || len(today) != 1 || today[0].Terms != 1 || today[0].Led != time.Minute {
+		s.Errorf("today: %v, %v", today, err)
+	}
+	one, err := retention.MetricDays(s.Context(), s.backend, s.pool, retention.Query{Name: "t_total"})
+	if err != nil || len(one) != 1 {
+		s.Errorf("one metric: %v, %v", one, err)
+	}
+}
+
+// sample writes samples of a gauge and a counter, as if long ago.
+func (s site) sample() {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "t_gauge", Help: "g"}, []string{"role"})
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "t_total", Help: "c"})
+	registry.MustRegister(gauge, counter)
+	for i := range 3 {
+		gauge.WithLabelValues("a").Set(float64(i + 1))
+		counter.Add(2.5 * float64(i%2*2))
+		database := &notifying{s.pool, make(chan struct{})}
+		reporter, err := metrics.NewReporter(s.node, database, registry, metrics.ReporterConfig{})
+		if err != nil {
+			s.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- reporter.Run(ctx) }()
+		<-database.written
+		stop()
+		if err := <-ended; err != nil {
+			s.Fatal(err)
+		}
+		s.exec(fmt.Sprintf(`UPDATE {samples} SET at = timestamptz '2026-01-01 12:00Z' + interval '%d minutes', first = %t WHERE at > '2026-06-01'`, i, i == 0))
+	}
+}
+
+// notifying is a database that tells of a statement that was executed.
+type notifying struct {
+	postgres.Database
+	written chan struct{}
+}
+
+func (d *notifying) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	defer close(d.written)
+	return d.Database.Exec(ctx, sql, args...)
 }
 
 func TestRefused(t *testing.T) {

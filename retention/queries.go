@@ -11,7 +11,7 @@ SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 // Each statement takes rows away that are older than $1 milliseconds, the oldest
 // first and at most $2 of them, adds them to the sums of their days, and returns
 // how many they were. What somebody else works on is left for the next time.
-var foldings = []folding{
+var statements = []struct{ what, sql string }{
 	{"terms", `
 WITH old AS (
     DELETE FROM {history} h

@@ -23,6 +23,7 @@ var completions = map[string]cobra.CompletionFunc{
 	"output":     cobra.FixedCompletions([]string{string(formatText), string(formatJSON)}, cobra.ShellCompDirectiveNoFileComp),
 	"log-level":  cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
 	"log-format": cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
+	"days":       cobra.FixedCompletions(dayKinds, cobra.ShellCompDirectiveNoFileComp),
 	"restart": cobra.FixedCompletions(
 		[]string{string(restartNever), string(restartOnFailure), string(restartAlways)}, cobra.ShellCompDirectiveNoFileComp),
 	configFlag: cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt),

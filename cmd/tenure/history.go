@@ -14,7 +14,8 @@ import (
 
 const historyLong = `Show who led what, from when to when, how each term ended and for how long the
 role had been vacant before it; the newest first. With --nodes it shows instead
-what became of the nodes.
+what became of the nodes, and with --days sums of whole days, in UTC, which stay
+when rows have been folded away: of roles, nodes, schedules, or metrics.
 
 ENDED is empty while the term goes on. REASON is resigned, stepped_down,
 handed_over or shutdown where the leader ended the term; crashed or lease_expired
@@ -23,13 +24,16 @@ VACANT is "-" where it cannot be known: before a role's first term, and where th
 server had changed.`
 
 const historyExample = `  tenure history --role scheduler --since 24h
-  tenure history --nodes --node api-1 -o json`
+  tenure history --nodes --node api-1 -o json
+  tenure history --days roles --since 2160h
+  tenure history --days metrics --name tenure_leader_losses_total`
 
 // historyCommand shows what was.
 type historyCommand struct {
 	out          *output
 	database     databaseFlags
 	role, node   string
+	days, name   string
 	since, until moment
 	limit        int
 	nodes        bool
@@ -48,6 +52,8 @@ func newHistory(out *output) *cobra.Command {
 	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
 	flags.IntVarP(&c.limit, "limit", "n", 100, "show so many lines at most")
 	flags.BoolVar(&c.nodes, "nodes", false, "show the changes of nodes")
+	flags.StringVar(&c.days, "days", "", "show sums of days: of roles, nodes, schedules or metrics")
+	flags.StringVar(&c.name, "name", "", "with --days: the name of the only role, schedule or metric to show")
 	c.database.register(flags)
 	return cmd
 }
@@ -88,10 +94,16 @@ func (c *historyCommand) run(ctx context.Context) error {
 	case c.nodes && c.role != "":
 		return usage("--role is about terms, --nodes about nodes: give one of them")
 	}
+	if err := c.checkDays(); err != nil {
+		return err
+	}
 	now := time.Now()
 	query := postgres.HistoryQuery{Role: c.role, Since: c.since.before(now), Until: c.until.before(now), Limit: c.limit}
 	if !query.Until.IsZero() && query.Until.Before(query.Since) {
 		return usage("--until is before --since")
+	}
+	if c.days != "" {
+		return c.printDays(ctx, now)
 	}
 	backend, err := c.database.registry(ctx)
 	if err != nil {

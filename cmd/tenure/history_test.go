@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // TestHistory: each term is shown with its end, and each change of a node.
@@ -47,9 +48,44 @@ func TestHistory(t *testing.T) {
 	if n := len(changes.Changes); n < 2 || changes.Changes[0].Status != "dead" || changes.Changes[n-1].Previous != "" {
 		t.Errorf("%+v; want them to end in death", changes.Changes)
 	}
+	checkDays(t, place)
 	text := invoke(t, place.with("history", "--role", "billing", "--node", "one", "-n", "1")...).want(t, exitDone).stdout
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "billing") {
 		t.Errorf("%s", text)
+	}
+}
+
+// checkDays: today's rows are in the sums although they are not folded yet.
+func checkDays(t *testing.T, place place) {
+	t.Helper()
+	var roles daysRecord[roleDayRecord]
+	invoke(t, place.with("history", "--days", "roles", "--name", "billing", "--since", "48h", "-o", "json")...).want(t, exitDone).decode(t, &roles)
+	var terms, unclean int64
+	for _, d := range roles.Days { // it may be midnight
+		terms, unclean = terms+d.Terms, unclean+d.Unclean
+	}
+	if terms != 2 || unclean != 1 {
+		t.Errorf("%+v; want two terms, one of them unclean", roles.Days)
+	}
+	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	if _, err := place.server.Pool(t).Exec(t.Context(), backend.SQL(`INSERT INTO {sample_days} (day, metric, digest, labels, kind, samples, total, least, greatest) VALUES
+		('2026-01-01', 'tenure_node_load', 'x', '{}', 'gauge', 4, 2, 0.25, 1),
+		('2026-01-01', 'tenure_leader_terms_total', 'y', '{"role": "billing"}', 'counter', 9, 12, NULL, NULL)`)); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]string{
+		"roles": "DAY ROLE TERMS UNCLEAN", "nodes": "DAY CAME WENT DIED", "schedules": "DAY SCHEDULE SUCCEEDED",
+		"metrics": "2026-01-01 tenure_leader_terms_total {\"role\":\"billing\"} counter 9 12 - - - " +
+			"2026-01-01 tenure_node_load {} gauge 4 2 0.5 0.25 1",
+	} {
+		text := invoke(t, place.with("history", "--days", kind)...).want(t, exitDone).stdout
+		if got := strings.Join(strings.Fields(text), " "); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", kind, text)
+		}
 	}
 }
 
@@ -62,6 +98,10 @@ func TestHistoryRefuses(t *testing.T) {
 		"--since yesterday":      "a time is written like",
 		"--since 1h --until 2h":  "--until is before --since",
 		"--nodes --role billing": "give one of them",
+		"--days weeks":           "there are roles, nodes",
+		"--days roles --nodes":   "leave out --nodes",
+		"--days nodes --name a":  "leave out --name",
+		"--name billing":         "use --role",
 	} {
 		got := invoke(t, place.with(append([]string{"history"}, strings.Fields(arguments)...)...)...).want(t, exitUsage)
 		if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {

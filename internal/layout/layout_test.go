@@ -29,9 +29,10 @@ var layers = [][]string{
 	{"."},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
-	{"eventstore", "outbox", "view", "assign", "retention"},
+	{"eventstore", "outbox", "view", "assign"},
 	// The simulator is a backend, and runs members of a cluster on it.
 	{"metrics", "dashboard", "internal/sim"},
+	{"retention"},
 	{"cmd/tenure", "deploy", "bench", "examples"},
 }
 

@@ -1,0 +1,82 @@
+package retention
+
+// What was folded, and what will be. $1 is the first day, $2 the one after the
+// last, $3 a name; null and empty mean all. $4 is the most rows.
+const (
+	roleDays = `
+SELECT day, role, sum(terms)::bigint, sum(unclean)::bigint, sum(led_ms), sum(vacant_ms), max(longest_vacant_ms)
+FROM (
+    SELECT day, role, terms, unclean, led_ms, vacant_ms, longest_vacant_ms
+    FROM {term_days}
+    WHERE ($1::date IS NULL OR day >= $1) AND ($2::date IS NULL OR day < $2) AND $3 IN ('', role)
+    UNION ALL
+    SELECT
+        (ended_at AT TIME ZONE 'UTC')::date,
+        role,
+        1,
+        CASE WHEN end_reason IN ('crashed', 'lease_expired', 'server_changed') THEN 1 ELSE 0 END,
+        1000 * extract(epoch FROM ended_at - acquired_at),
+        coalesce(vacant_ms, 0),
+        coalesce(vacant_ms, 0)
+    FROM {history}
+    WHERE ($1::date IS NULL OR ended_at >= $1::date::timestamp AT TIME ZONE 'UTC')
+        AND ($2::date IS NULL OR ended_at < $2::date::timestamp AT TIME ZONE 'UTC')
+        AND $3 IN ('', role)
+) d
+GROUP BY day, role
+ORDER BY day DESC, role
+LIMIT $4`
+
+	nodeDays = `
+SELECT day, sum(came)::bigint, sum(went)::bigint, sum(died)::bigint
+FROM (
+    SELECT day, came, went, died
+    FROM {node_days}
+    WHERE ($1::date IS NULL OR day >= $1) AND ($2::date IS NULL OR day < $2)
+    UNION ALL
+    SELECT
+        (at AT TIME ZONE 'UTC')::date,
+        CASE WHEN previous = '' THEN 1 ELSE 0 END,
+        CASE WHEN status = 'left' THEN 1 ELSE 0 END,
+        CASE WHEN status = 'dead' THEN 1 ELSE 0 END
+    FROM {node_history}
+    WHERE ($1::date IS NULL OR at >= $1::date::timestamp AT TIME ZONE 'UTC')
+        AND ($2::date IS NULL OR at < $2::date::timestamp AT TIME ZONE 'UTC')
+) d
+WHERE $3 = ''
+GROUP BY day
+ORDER BY day DESC
+LIMIT $4`
+
+	scheduleDays = `
+SELECT day, schedule, sum(succeeded)::bigint, sum(failed)::bigint, sum(missed)::bigint, sum(ran_ms), max(longest_ms)
+FROM (
+    SELECT day, schedule, succeeded, failed, missed, ran_ms, longest_ms
+    FROM {run_days}
+    WHERE ($1::date IS NULL OR day >= $1) AND ($2::date IS NULL OR day < $2) AND $3 IN ('', schedule)
+    UNION ALL
+    SELECT
+        (scheduled_for AT TIME ZONE 'UTC')::date,
+        schedule,
+        CASE WHEN state = 'succeeded' THEN 1 ELSE 0 END,
+        CASE WHEN state IN ('failed', 'timed_out', 'panicked', 'abandoned') THEN 1 ELSE 0 END,
+        CASE WHEN state IN ('missed', 'skipped') THEN ticks ELSE 0 END,
+        coalesce(1000 * extract(epoch FROM ended_at - started_at), 0),
+        coalesce(1000 * extract(epoch FROM ended_at - started_at), 0)
+    FROM {runs}
+    WHERE state NOT IN ('waiting', 'running')
+        AND ($1::date IS NULL OR scheduled_for >= $1::date::timestamp AT TIME ZONE 'UTC')
+        AND ($2::date IS NULL OR scheduled_for < $2::date::timestamp AT TIME ZONE 'UTC')
+        AND $3 IN ('', schedule)
+) d
+GROUP BY day, schedule
+ORDER BY day DESC, schedule
+LIMIT $4`
+
+	metricDays = `
+SELECT day, metric, labels, kind, samples, total, coalesce(least, 0), coalesce(greatest, 0)
+FROM {sample_days}
+WHERE ($1::date IS NULL OR day >= $1) AND ($2::date IS NULL OR day < $2) AND $3 IN ('', metric)
+ORDER BY day DESC, metric, labels
+LIMIT $4`
+)

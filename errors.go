@@ -78,6 +78,10 @@ var (
 	ErrNotLeader = derive(ErrTenure, "not the leader")
 	// ErrNoLeader: nobody leads the role.
 	ErrNoLeader = derive(ErrTenure, "nobody leads the role")
+	// ErrLed: the operation needs a role that nobody leads.
+	ErrLed = derive(ErrTenure, "the role is led")
+	// ErrUnknownRole: nobody has ever stood for the role here.
+	ErrUnknownRole = derive(ErrTenure, "nobody has stood for the role")
 	// ErrHeld: the role is held by somebody else.
 	ErrHeld = derive(ErrLock, "the role is held by another")
 	// ErrLockTimeout: an attempt to take a role took longer than LockTimeout.

@@ -16,7 +16,7 @@ WITH living AS MATERIALIZED (
     SELECT pid FROM {nodes} WHERE status <> 'dead'
 )
 SELECT
-    (SELECT count(*) FROM {terms}),
+    (SELECT count(*) FROM {terms} WHERE retired_at IS NULL),
     (SELECT count(*) FROM living),
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN (SELECT pid FROM living))`
 

@@ -45,7 +45,7 @@ type LockSession struct {
 func (s LockSession) Foreign() bool { return s.NodeID == uuid.Nil }
 
 const (
-	readRoles = `SELECT role, lock_key FROM {terms} ORDER BY role COLLATE "C"`
+	readRoles = `SELECT role, lock_key FROM {terms} WHERE retired_at IS NULL ORDER BY role COLLATE "C"`
 
 	readLockSessions = `
 SELECT
@@ -68,7 +68,7 @@ ORDER BY l.pid`
 )
 
 // Holders reads who holds the given roles, or all roles that were ever led here
-// if none is given, in order. It reads the whole lock table, which stops it for
+// and are not retired if none is given, in order. It reads the whole lock table, which stops it for
 // a moment: ask seldom. Without a schema only roles with keys of their own can be
 // looked up.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]Holder, error) {

@@ -173,7 +173,9 @@ SET term = CASE
     server_lineage = $7,
     server_epoch = $8,
     reserved_for = NULL,
-    reserved_until = NULL
+    reserved_until = NULL,
+    retired_at = NULL,
+    retired_by = ''
 FROM previous
 WHERE t.role = previous.role
 RETURNING t.role, t.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,

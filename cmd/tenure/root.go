@@ -49,7 +49,7 @@ func newRoot() *cobra.Command {
 	configuration.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(
-		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out),
+		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out), newRetire(out),
 		newCluster(out), newNodes(out), newRebalance(out), newCron(out), newProcessor(out),
 		newServe(), newHistory(out), newAlerts(out), newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
 		newConfig(out, root), newHealth(out), newManual(root),

@@ -27,3 +27,5 @@ $tenure_function$;
 
 ALTER TABLE {node_history} DROP COLUMN changed_by;
 ALTER TABLE {nodes} DROP COLUMN status_by;
+ALTER TABLE {terms} DROP COLUMN retired_by;
+ALTER TABLE {terms} DROP COLUMN retired_at;

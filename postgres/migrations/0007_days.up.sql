@@ -1,3 +1,7 @@
+-- A role that nobody is meant to lead any more. Its next term ends that.
+ALTER TABLE {terms} ADD COLUMN retired_at timestamptz;
+ALTER TABLE {terms} ADD COLUMN retired_by text NOT NULL DEFAULT '';
+
 -- Who asked for a node's status, if somebody did.
 ALTER TABLE {nodes} ADD COLUMN status_by text NOT NULL DEFAULT '';
 ALTER TABLE {node_history} ADD COLUMN changed_by text NOT NULL DEFAULT '';

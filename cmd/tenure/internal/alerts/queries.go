@@ -9,7 +9,7 @@ FROM (SELECT clock_timestamp() AS now) present
 LEFT JOIN {alert_rules} r ON true
 ORDER BY r.position, r.name COLLATE "C"`
 
-	readRoles = `SELECT role FROM {terms}`
+	readRoles = `SELECT role FROM {terms} WHERE retired_at IS NULL`
 
 	// A node whose lease ran out is as good as dead.
 	readNodes = `

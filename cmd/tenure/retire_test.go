@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestRetire: a role is out of sight until somebody leads it.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--name", "one")
+	one.await("acquired")
+	for arguments, want := range map[string]string{
+		"--role billing":             "one leads billing; stop what stands for it first",
+		"--role biling":              `did you mean "billing"?`,
+		"--role a --role b":          "give one role",
+		"--role other":               "nobody has stood for the role",
+		"":                           "--role",
+		"--role billing --dsn mysql": "",
+	} {
+		got := invoke(t, place.with(append([]string{"retire"}, strings.Fields(arguments)...)...)...).want(t, exitUsage)
+		if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: %q; want it to say %q", arguments, got.stderr, want)
+		}
+	}
+	one.signal(syscall.SIGTERM)
+	if code := one.exit(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	roles := func() int {
+		var seen statusRecord
+		invoke(t, place.with("status", "-o", "json")...).want(t, exitDone).decode(t, &seen)
+		return len(seen.Roles)
+	}
+	if roles() != 1 {
+		t.Error("a role that is vacant is not shown")
+	}
+	got := invoke(t, place.with("retire", "--role", "billing")...).want(t, exitDone)
+	if got.stdout != "billing is retired\n" || roles() != 0 {
+		t.Errorf("%q, and then %d roles", got.stdout, roles())
+	}
+	place.run(t, "--role", "billing", "--name", "two").await("acquired")
+	if roles() != 1 {
+		t.Error("a role that is led again is not shown")
+	}
+}

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// The number tells a term that began meanwhile, which the update waits for.
+const retireRole = `
+WITH seen AS MATERIALIZED (
+    SELECT
+        t.role,
+        t.term,
+        coalesce((SELECT l.node_name FROM {leaders} l WHERE l.role = t.role AND l.lease_until > clock_timestamp()), '') AS leader
+    FROM {terms} t
+    WHERE t.role = $1
+), retired AS (
+    UPDATE {terms} t
+    SET retired_at = clock_timestamp(), retired_by = $2
+    FROM seen
+    WHERE t.role = seen.role AND t.term = seen.term AND seen.leader = ''
+    RETURNING t.role
+)
+SELECT seen.leader, EXISTS (SELECT FROM retired) FROM seen`
+
+// Retire says that a role is not meant to be led any more: it is no longer shown
+// as vacant, and no alert misses its leader. Its terms and their numbers stay,
+// and if somebody leads it again it is a role like any other. by says who asked.
+//
+// It returns an error that matches tenure.ErrLed if somebody leads the role, and
+// tenure.ErrUnknownRole if nobody has ever stood for it here.
+func (b *Backend) Retire(ctx context.Context, role, by string) error {
+	if err := tenure.NamedRole(role).Validate(); err != nil {
+		return err
+	}
+	return b.reader.ask(ctx, "retire a role", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, _ := conn.Query(ctx, b.names.sql(retireRole), role, by) // its error is that of the rows
+		var (
+			leader  string
+			retired bool
+			known   bool
+		)
+		_, err := pgx.ForEachRow(rows, []any{&leader, &retired}, func() error {
+			known = true
+			return nil
+		})
+		switch {
+		case err != nil || retired:
+			return err
+		case !known:
+			return fmt.Errorf("%w: %s", tenure.ErrUnknownRole, role)
+		case leader == "":
+			return fmt.Errorf("%w: a term of %s has just begun", tenure.ErrLed, role)
+		default:
+			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", tenure.ErrLed, leader, role)
+		}
+	})
+}

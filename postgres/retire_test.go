@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// A role that nobody is meant to lead is out of sight until somebody does.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	if err := b.Retire(ctx, "scheduler", "anna"); !errors.Is(err, tenure.ErrSchema) {
+		t.Errorf("without a schema: %v", err)
+	}
+	p := open(t, b)
+	first := p.take("scheduler")
+	p.take("other")
+	for role, want := range map[string]error{"scheduler": tenure.ErrLed, "unheard-of": tenure.ErrUnknownRole, "": tenure.ErrInvalidRole} {
+		if err := b.Retire(ctx, role, "anna"); !errors.Is(err, want) {
+			t.Errorf("%q: %v; want %v", role, err, want)
+		}
+	}
+	err := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := func(named ...tenure.Role) (names []string) {
+		t.Helper()
+		holders, err := b.Holders(ctx, named...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range holders {
+			names = append(names, h.Role)
+		}
+		return names
+	}
+	if got := roles(); len(got) != 2 {
+		t.Errorf("before: %q", got)
+	}
+	if err := b.Retire(ctx, "scheduler", "anna"); err != nil {
+		t.Fatal(err)
+	}
+	if got := roles(); len(got) != 1 || got[0] != "other" {
+		t.Errorf("retired: %q", got)
+	}
+	if got := roles(tenure.NamedRole("scheduler")); len(got) != 1 {
+		t.Errorf("by its name: %q", got)
+	}
+	if err := b.Retire(ctx, "scheduler", "anna"); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if second := p.win("scheduler"); second.Term <= first.Term || len(roles()) != 2 {
+		t.Errorf("led again: term %d after %d, %q", second.Term, first.Term, roles())
+	}
+}
+
+// A term that begins in the same moment is not retired with its role.
+func TestRetireWhileATermBegins(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	p := open(t, b)
+	first := p.take("scheduler")
+	err := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
+	if _, err := conn.Exec(ctx, b.names.sql(`BEGIN; UPDATE {terms} SET term = term + 1`)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- b.Retire(ctx, "scheduler", "anna") }()
+	eventually(t, b, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%retired_by%' AND query LIKE '%`+b.config.Schema+`%')`)
+	if _, err := conn.Exec(ctx, `COMMIT`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, tenure.ErrLed) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 type HistoryQuery struct {
 	Role         string    // of terms only; default all
 	Node         uuid.UUID // default all
+	NodeNamed    string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
 	Since, Until time.Time // what was going on in between; default without bound
 	Latest       bool      // the last term of each role alone
 	Limit        int       // default 1,000
@@ -30,7 +31,8 @@ type TermRecord struct {
 	Incarnation int32
 	Began       time.Time
 	// Ended is zero while the term goes on. The end of one whose node crashed or
-	// fell silent is when that was noticed.
+	// fell silent is when that was noticed, but no later than two leases after
+	// its last heartbeat: nobody may have been there to notice.
 	Ended  time.Time
 	Reason tenure.EndReason // empty while the term goes on
 	By     string           // who asked for the end, if somebody did
@@ -51,7 +53,7 @@ type NodeRecord struct {
 }
 
 // The last term of a role is in its own row. One that its node left open is over
-// when the node was found dead.
+// as it will be recorded by the next leader: see stmtClose.
 const readHistory = `
 SELECT *
 FROM (
@@ -60,19 +62,29 @@ FROM (
     WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
     SELECT t.role, t.term, t.node_id, t.node_name, t.incarnation, t.acquired_at,
-        coalesce(t.ended_at, n.died_at),
+        coalesce(t.ended_at, n.over_at),
         coalesce(t.end_reason, CASE
-            WHEN n.died_at IS NULL THEN ''
-            WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= n.died_at THEN 'lease_expired'
+            WHEN n.over_at IS NULL THEN ''
+            WHEN n.lease_until <= n.over_at THEN 'lease_expired'
             ELSE 'crashed'
         END),
         t.ended_by,
         t.vacant_ms
     FROM {terms} t
-    LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
+    LEFT JOIN (
+        SELECT
+            id,
+            incarnation,
+            last_heartbeat + lease_ms * interval '1 millisecond' AS lease_until,
+            CASE WHEN died_at IS NOT NULL OR last_heartbeat + lease_ms * interval '2 milliseconds' <= clock_timestamp()
+                THEN least(died_at, last_heartbeat + lease_ms * interval '2 milliseconds')
+            END AS over_at
+        FROM {nodes}
+    ) n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
     WHERE t.term > 0 AND ($1 = '' OR t.role = $1)
 ) terms
 WHERE ($2::uuid IS NULL OR node_id = $2)
+    AND ($7 = '' OR node_name = $7 OR length($7) >= 4 AND starts_with(node_id::text, lower($7)))
     AND ($3::timestamptz IS NULL OR ended_at IS NULL OR ended_at >= $3)
     AND ($4::timestamptz IS NULL OR acquired_at <= $4)
 ORDER BY acquired_at DESC, role COLLATE "C", term DESC
@@ -82,6 +94,7 @@ const readNodeHistory = `
 SELECT at, node_id, node_name, incarnation, status, previous
 FROM {node_history}
 WHERE ($1::uuid IS NULL OR node_id = $1)
+    AND ($5 = '' OR node_name = $5 OR length($5) >= 4 AND starts_with(node_id::text, lower($5)))
     AND ($2::timestamptz IS NULL OR at >= $2)
     AND ($3::timestamptz IS NULL OR at <= $3)
 ORDER BY at DESC, id DESC
@@ -104,7 +117,7 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 			r.Vacant = fromMilliseconds(*vacant)
 		}
 		return r, err
-	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest)
+	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest, query.NodeNamed)
 }
 
 // NodeHistory returns what became of nodes, the last change first.
@@ -113,7 +126,7 @@ func (b *Backend) NodeHistory(ctx context.Context, query HistoryQuery) ([]NodeRe
 		var r NodeRecord
 		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous)
 		return r, err
-	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit())
+	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.NodeNamed)
 }
 
 func (q HistoryQuery) limit() int { return cmp.Or(q.Limit, 1000) }

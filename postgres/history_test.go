@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,9 @@ func TestHistory(t *testing.T) {
 		want  []int64
 	}{
 		"of a node":        {HistoryQuery{Node: p.id}, []int64{third.Term, first.Term}},
+		"of a dead node":   {HistoryQuery{NodeNamed: "node-" + other.id.String()[:4]}, []int64{second.Term}},
+		"of an id's begin": {HistoryQuery{NodeNamed: strings.ToUpper(p.id.String()[:13])}, []int64{third.Term, first.Term}},
+		"of too short one": {HistoryQuery{NodeNamed: p.id.String()[:3]}, nil},
 		"of another role":  {HistoryQuery{Role: "other"}, nil},
 		"the newest":       {HistoryQuery{Limit: 1}, []int64{third.Term}},
 		"the last of each": {HistoryQuery{Latest: true}, []int64{third.Term}},
@@ -71,6 +75,96 @@ func TestHistory(t *testing.T) {
 		if err != nil || !slices.Equal(terms, c.want) {
 			t.Errorf("%s: terms %v, %v; want %v", name, terms, err, c.want)
 		}
+	}
+}
+
+// A term whose node died when nobody was there ended when the server had ended
+// its session at the latest, and not when somebody came: the role was vacant since.
+func TestHistoryOfAnUnseenEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		found  bool // dead by the node that comes, before it takes the role
+		settle time.Duration
+	}{
+		"found by a node that came":            {found: true},
+		"found by the successor":               {},
+		"found by a successor that settles it": {settle: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			p := open(t, b)
+			took := p.take("scheduler")
+			p.Abort()
+			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
+			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 hour'")
+			over := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", p.id).Add(2 * timing().Lease)
+			told := func() TermRecord {
+				t.Helper()
+				records, err := b.History(context.Background(), HistoryQuery{Until: over})
+				if err != nil || len(records) != 1 {
+					t.Fatalf("%+v, %v; want one term", records, err)
+				}
+				return records[0]
+			}
+			before := told()
+			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != tenure.EndExpired {
+				t.Errorf("nobody has come: %+v; want it to have ended at %v", before, over)
+			}
+
+			other := open(t, b, func(o *peerOptions) { o.timing.Settle = c.settle })
+			if c.found {
+				eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
+				if now := told(); now != before {
+					t.Errorf("the node was found dead: %+v; want %+v", now, before)
+				}
+			}
+			next := other.win("scheduler")
+			if now := told(); now != before {
+				t.Errorf("the next term began: %+v; want %+v", now, before)
+			}
+			if least, most := time.Hour-2*timing().Lease, time.Hour-2*timing().Lease+patience; next.Vacant < least || next.Vacant > most {
+				t.Errorf("the role was vacant for %v; want %v", next.Vacant, least)
+			}
+		})
+	}
+}
+
+// A term whose node nobody knows any more, and whose role nobody took, is over.
+func TestHistoryOfAForgottenNode(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, forget := range map[string]func(*testing.T, *Backend, uuid.UUID) error{
+		"one node":      func(_ *testing.T, b *Backend, id uuid.UUID) error { return b.Forget(ctx, id) },
+		"all dead ones": func(_ *testing.T, b *Backend, _ uuid.UUID) error { _, err := b.ForgetDead(ctx, time.Hour); return err },
+		"at a join":     func(t *testing.T, b *Backend, _ uuid.UUID) error { open(t, b); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			watcher, p := open(t, b), open(t, b)
+			p.take("abandoned")
+			watcher.take("other")
+			watcher.drain() // it was alone, and hears of the other one on its session
+			p.Abort()
+			eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
+			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '3 days' WHERE role = 'abandoned'")
+			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 days', died_at = died_at - interval '2 days' WHERE id = $1", p.id)
+			before, err := b.History(ctx, HistoryQuery{})
+			if err != nil || len(before) != 2 || before[1].Ended.IsZero() || before[1].Reason != tenure.EndCrashed {
+				t.Fatalf("%+v, %v; want two terms, of which the older one crashed", before, err)
+			}
+			if err := forget(t, b, p.id); err != nil {
+				t.Fatal(err)
+			}
+			if row[bool](t, b, "SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1)", p.id) {
+				t.Fatal("the node was not forgotten")
+			}
+			after, err := b.History(ctx, HistoryQuery{})
+			if err != nil || !slices.Equal(after, before) {
+				t.Errorf("%+v, %v; want %+v", after, err, before)
+			}
+		})
 	}
 }
 
@@ -112,5 +206,9 @@ func TestNodeHistory(t *testing.T) {
 	}
 	if got := statuses(watcher.id); !slices.Equal(got, []string{">active"}) {
 		t.Errorf("the other one went through %q", got)
+	}
+	records, err := b.NodeHistory(ctx, HistoryQuery{NodeNamed: "node-" + p.id.String()[:4]})
+	if err != nil || len(records) != len(want) || records[0].Node != p.id {
+		t.Errorf("by the name of a node that left: %+v, %v", records, err)
 	}
 }

@@ -65,8 +65,8 @@ SET incarnation = excluded.incarnation,
 	// Nodes that died long ago, and requests that this node did not live to see.
 	sweepNodes = `
 WITH gone AS (
-    DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day' RETURNING id
-)
+    DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day' RETURNING *
+)` + closeTermsOfGone + `
 DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
 )

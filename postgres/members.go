@@ -208,21 +208,35 @@ SELECT id FROM dead ORDER BY id`
 	// request may have been made in the moment of its death.
 	forgetNode = `
 WITH gone AS (
-    DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING id
+    DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
-)
+)` + closeTermsOfGone + `
 SELECT id FROM gone`
 
 	forgetNodes = `
 WITH gone AS (
     DELETE FROM {nodes}
     WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
-    RETURNING id
+    RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
-)
+)` + closeTermsOfGone + `
 SELECT id FROM gone ORDER BY id`
+
+	// A term that a dead node left open, and whose role nobody has taken since,
+	// would go on for ever once nobody knows of the node: it is closed as the next
+	// leader would have closed it, see stmtClose.
+	closeTermsOfGone = `, closed AS (
+    UPDATE {terms} t
+    SET ended_at = least(gone.died_at, gone.last_heartbeat + gone.lease_ms * interval '2 milliseconds'),
+        end_reason = CASE
+            WHEN gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' <= gone.died_at THEN 'lease_expired'
+            ELSE 'crashed'
+        END
+    FROM gone
+    WHERE t.node_id = gone.id AND t.incarnation = gone.incarnation AND t.ended_at IS NULL
+)`
 )
 
 // MarkDead marks the nodes as dead that have not been heard of for longer than

@@ -77,13 +77,15 @@ ON CONFLICT DO NOTHING`,
 	stmtRoleKeys: `
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 
-	// Closes the terms that their holders left open, as of when their node was
-	// found dead if it was, and says of every role what its row was like. The rows are locked before they are read, and
+	// Closes the terms that their holders left open, and says of every role what
+	// its row was like. A term ended when its node was found dead, or now; but if
+	// nobody was there to find it, as of two leases after its last heartbeat: the
+	// last statement of its session came within one, and the server has not kept
+	// it for longer than one more. The rows are locked before they are read, and
 	// skipped if that is not possible: the end of a term may just be being
-	// committed. It is committed on its own, so that
-	// a stream of fenced transactions of the old term ends; it need not be
-	// durable on its own, since the commit that begins the new term also flushes
-	// this one.
+	// committed. It is committed on its own, so that a stream of fenced
+	// transactions of the old term ends; it need not be durable on its own, since
+	// the commit that begins the new term also flushes this one.
 	stmtClose: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -91,7 +93,7 @@ WITH durability AS MATERIALIZED (
     SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
-    SET ended_at = coalesce(n.died_at, clock_timestamp()),
+    SET ended_at = least(coalesce(n.died_at, clock_timestamp()), n.last_heartbeat + n.lease_ms * interval '2 milliseconds'),
         end_reason = CASE
             WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
             WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, clock_timestamp())
@@ -128,7 +130,10 @@ WITH previous AS MATERIALIZED (
     SELECT
         t.*,
         now,
-        coalesce(t.ended_at, n.died_at, now) AS over_at,
+        coalesce(
+            t.ended_at,
+            least(coalesce(n.died_at, now), n.last_heartbeat + n.lease_ms * interval '2 milliseconds')
+        ) AS over_at,
         coalesce(t.end_reason, CASE
             WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'
             ELSE 'crashed'

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -19,9 +18,12 @@ when rows have been folded away: of roles, nodes, schedules, or metrics.
 
 ENDED is empty while the term goes on. REASON is resigned, stepped_down,
 handed_over or shutdown where the leader ended the term; crashed or lease_expired
-where others found it ended, and then ENDED is when they did; or server_changed.
-VACANT is "-" where it cannot be known: before a role's first term, and where the
-server had changed.`
+where others found it ended, and then ENDED is when they did, or two leases after
+its last heartbeat if nobody was there; or server_changed. VACANT is "-" where it
+cannot be known: before a role's first term, and where the server had changed.
+
+Of a node, STATUS and BEFORE are the same where it came back in a new session
+before anybody found it dead.`
 
 const historyExample = `  tenure history --role scheduler --since 24h
   tenure history --nodes --node api-1 -o json
@@ -47,7 +49,7 @@ func newHistory(out *output) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.role, "role", "", "show the terms of this role only")
-	flags.StringVar(&c.node, "node", "", "show what concerns this node only: its id, the beginning of that, or its name")
+	flags.StringVar(&c.node, "node", "", "show what concerns this node only, present or gone: its name, its id, or the beginning of that")
 	flags.Var(&c.since, "since", "show what was going on since then: a time, or how long ago")
 	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
 	flags.IntVarP(&c.limit, "limit", "n", 100, "show so many lines at most")
@@ -99,6 +101,11 @@ func (c *historyCommand) run(ctx context.Context) error {
 	}
 	now := time.Now()
 	query := postgres.HistoryQuery{Role: c.role, Since: c.since.before(now), Until: c.until.before(now), Limit: c.limit}
+	if id, err := uuid.Parse(c.node); err == nil {
+		query.Node = id
+	} else {
+		query.NodeNamed = c.node // also one that is gone
+	}
 	if !query.Until.IsZero() && query.Until.Before(query.Since) {
 		return usage("--until is before --since")
 	}
@@ -110,30 +117,10 @@ func (c *historyCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer backend.Close()
-	if query.Node, err = c.findNode(ctx, backend); err != nil {
-		return err
-	}
 	if c.nodes {
 		return c.printNodes(ctx, backend, query)
 	}
 	return c.printTerms(ctx, backend, query)
-}
-
-// findNode returns the id of the node that is meant. One that the registry has
-// forgotten can still be named by its id.
-func (c *historyCommand) findNode(ctx context.Context, backend *postgres.Backend) (uuid.UUID, error) {
-	if c.node == "" {
-		return uuid.Nil, nil
-	}
-	if id, err := uuid.Parse(c.node); err == nil {
-		return id, nil
-	}
-	found, err := roster.Read(ctx, backend)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	member, err := findMember(found, c.node, roster.Alive)
-	return member.ID, err
 }
 
 func (c *historyCommand) printTerms(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {

@@ -49,6 +49,12 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%+v; want them to end in death", changes.Changes)
 	}
 	checkDays(t, place)
+	invoke(t, place.with("node", "forget", "two")...).want(t, exitDone)
+	seen = termHistoryRecord{}
+	invoke(t, place.with("history", "--node", "two", "-o", "json")...).want(t, exitDone).decode(t, &seen)
+	if len(seen.Terms) != 1 || seen.Terms[0].NodeName != "two" {
+		t.Errorf("a node that is gone, by its name: %+v", seen.Terms)
+	}
 	text := invoke(t, place.with("history", "--role", "billing", "--node", "one", "-n", "1")...).want(t, exitDone).stdout
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "billing") {
 		t.Errorf("%s", text)

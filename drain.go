@@ -23,12 +23,18 @@ import (
 // ErrUndrained if the node is taken back before the end, and ErrClosed if it
 // closes. Other errors are those of Describe.
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
+	return n.drain(ctx, "", to)
+}
+
+// drain drains the node as somebody asked; the last who did counts.
+func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.UUID) error {
 	// That the registry does not know yet is no reason to keep the roles, nor is
 	// a database that does not answer.
 	told := n.tellSoon(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
 		}
+		d.StatusBy = by
 	})
 	elections := n.Elections()
 	targets := make(map[*Election]uuid.UUID, len(elections))
@@ -53,12 +59,13 @@ func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*E
 	if n.description.Status != StatusDraining {
 		return ErrUndrained
 	}
+	by := n.description.StatusBy
 	var leaving []*Term
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
-			e.beginStepDown(ending{reason: EndSteppedDown, cause: because(ErrSteppedDown, errDraining)})
+			e.beginStepDown(ending{reason: EndSteppedDown, cause: because(ErrSteppedDown, errDraining), by: by})
 		} else {
-			e.beginStepDown(ending{reason: EndHandedOver, cause: because(ErrHandedOver, errDraining), target: target})
+			e.beginStepDown(ending{reason: EndHandedOver, cause: because(ErrHandedOver, errDraining), target: target, by: by})
 		}
 		if e.term != nil {
 			leaving = append(leaving, e.term)
@@ -128,10 +135,13 @@ var errUntold = errors.New("the registry was not told in time")
 
 // Undrain takes a draining node back into service. Errors are those of
 // Describe.
-func (n *Node) Undrain(ctx context.Context) error {
+func (n *Node) Undrain(ctx context.Context) error { return n.undrain(ctx, "") }
+
+// undrain takes the node back into service as somebody asked.
+func (n *Node) undrain(ctx context.Context, by string) error {
 	return n.tell(ctx, func(d *Description) {
 		if d.Status == StatusDraining {
-			d.Status, d.Drained = StatusActive, false
+			d.Status, d.Drained, d.StatusBy = StatusActive, false, by
 		}
 	})
 }
@@ -140,7 +150,8 @@ func (n *Node) Undrain(ctx context.Context) error {
 // the node to drain (RequestDrain) or to come back (RequestUndrain). It is
 // called with one request at a time, on a goroutine that the node owns; its
 // context ends when the next request arrives, or the node closes. An error is
-// logged.
+// logged. For the record of who asked, fn sets Description.StatusBy to
+// Request.By when it changes the status with Describe.
 func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -194,9 +205,9 @@ func (n *Node) tellAgain() {
 
 func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
 	if r.Kind == RequestUndrain {
-		return n.Undrain(ctx)
+		return n.undrain(ctx, r.By)
 	}
-	return n.Drain(ctx, func(string) uuid.UUID { return r.Target })
+	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
 // retire ends the attempts of a node that stands no more. Under the node's

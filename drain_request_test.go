@@ -42,6 +42,53 @@ func TestRequestsToDrain(t *testing.T) {
 	})
 }
 
+// Who asks for a status is told with it, and not with the next one. The roles
+// that are given up for it name them too.
+func TestWhoAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newRegistry()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		by := func() string {
+			synctest.Wait()
+			db.mu.Lock()
+			defer db.mu.Unlock()
+			return string(db.known.Status) + " by " + db.known.StatusBy
+		}
+		ask := func(kind tenure.RequestKind, by string) {
+			_ = db.Request(t.Context(), tenure.Request{Kind: kind, Node: node.ID(), By: by})
+		}
+		ask(tenure.RequestDrain, "ann")
+		want(t, "asked to drain", by(), "draining by ann")
+		want(t, "roles", db.last().count("release r stepped_down by ann"), 1)
+		ask(tenure.RequestDrain, "bob")
+		want(t, "asked again", by(), "draining by bob")
+		ask(tenure.RequestDrain, "")
+		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
+		want(t, "what nobody asked changes nothing", by(), "draining by bob")
+		wantError(t, "Undrain", node.Undrain(t.Context()), nil)
+		want(t, "by itself", by(), "active by ")
+		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
+		want(t, "by itself", by(), "draining by ")
+		ask(tenure.RequestUndrain, "cem")
+		want(t, "asked to come back", by(), "active by cem")
+		wantError(t, "Describe", node.Describe(t.Context(), func(d *tenure.Description) {
+			want(t, "known to who changes it", d.StatusBy, "")
+			d.Version = "v2"
+		}), nil)
+		want(t, "of another change", by(), "active by cem")
+		ask(tenure.RequestDrain, "ann")
+		ask(tenure.RequestDrain, "dan") // taken together
+		want(t, "two at once", by(), "draining by dan")
+		for _, unfit := range []string{"\x00", "\xff"} {
+			err := node.Describe(t.Context(), func(d *tenure.Description) { d.StatusBy = unfit })
+			wantError(t, unfit, err, tenure.ErrInvalidConfig)
+		}
+	})
+}
+
 // Requests are done one after the other; the next interrupts the last, and so
 // does the end of the node.
 func TestOnDrain(t *testing.T) {

@@ -301,7 +301,8 @@ func (e *Election) Refresh(ctx context.Context) error {
 // again. It returns when the role is free, and ErrNotLeader if this node does
 // not lead. If the context ends before the work has returned, the role stays
 // locked, the error matches ErrWorkRunning, and the release follows when the
-// work returns.
+// work returns. The record of the term says resigned: it is the leader's own
+// program that calls; see Comply for others.
 func (e *Election) StepDown(ctx context.Context) error {
 	return e.stepDown(ctx, ending{reason: EndResigned, cause: ErrSteppedDown})
 }
@@ -311,6 +312,22 @@ func (e *Election) StepDown(ctx context.Context) error {
 // privilege.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, ending{reason: EndHandedOver, cause: ErrHandedOver, target: target})
+}
+
+// Comply is StepDown or HandOver as somebody asks: the record of the term says
+// who did, as it does for a request that comes through the database. The role of
+// the request may be left out. A request for something else, or for another
+// role, matches ErrInvalidConfig.
+func (e *Election) Comply(ctx context.Context, request Request) error {
+	if request.Role != "" && request.Role != e.role.Name() {
+		return fmt.Errorf("%w: a request for %q cannot be done by the election for %q", ErrInvalidConfig, request.Role, e.role.Name())
+	}
+	switch request.Kind {
+	case RequestStepDown, RequestHandOver:
+		return e.stepDown(ctx, request.ending())
+	default:
+		return fmt.Errorf("%w: an election can step down or hand over, and was asked to %q", ErrInvalidConfig, request.Kind)
+	}
 }
 
 // ForceStepDown is StepDown, but when the context ends first it cuts the node's

@@ -254,7 +254,11 @@ func (c *conn) Release(releases []tenure.Release) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range releases {
-		c.say("release %s %s", r.Role, r.Reason)
+		if r.By == "" {
+			c.say("release %s %s", r.Role, r.Reason)
+		} else {
+			c.say("release %s %s by %s", r.Role, r.Reason, r.By)
+		}
 		if d.holders[r.Role.Name()] != c {
 			return errors.New("released what was not held")
 		}

@@ -40,6 +40,9 @@ type Description struct {
 	// Status is joining, active or draining; default active. Unless it is
 	// active, the node stands for no role.
 	Status NodeStatus
+	// StatusBy is who asked for the status, as in Request.By; empty if nobody
+	// did, or nobody knows. The registry's history has it beside the change.
+	StatusBy string
 	// Drained says that a draining node has nothing left to do.
 	Drained bool
 
@@ -64,7 +67,7 @@ func (d Description) clone() Description {
 
 // equal reports whether d and other say the same.
 func (d Description) equal(other Description) bool {
-	return d.Status == other.Status && d.Drained == other.Drained && d.Address == other.Address &&
+	return d.Status == other.Status && d.StatusBy == other.StatusBy && d.Drained == other.Drained && d.Address == other.Address &&
 		d.HTTPPort == other.HTTPPort && d.GRPCPort == other.GRPCPort && d.Version == other.Version &&
 		slices.Equal(d.Roles, other.Roles) && slices.Equal(d.Capabilities, other.Capabilities) &&
 		maps.Equal(d.Labels, other.Labels) && maps.Equal(d.Spreads, other.Spreads)

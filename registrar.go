@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"unicode/utf8"
 )
 
 // question is something that is asked on the session, by its goroutine.
@@ -14,7 +16,9 @@ type question struct {
 }
 
 // Describe changes what the node tells the others about itself: change gets
-// the present description and must not keep it. What follows from the status
+// the present description and must not keep it. StatusBy it gets empty: who
+// asked for the last status is not who asks for the next one, so a change of
+// the status says anew who asked for it, if somebody did. What follows from the status
 // takes effect at once: unless it is active, the node stands for no role; the
 // terms that it holds go on. Describe returns when the registry has it. If it
 // returns an error, which matches ErrSessionLost while there is no session and
@@ -25,7 +29,11 @@ type question struct {
 func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
 	n.mu.Lock()
 	next := n.description.clone()
+	next.StatusBy = ""
 	change(&next)
+	if next.StatusBy == "" && next.Status == n.description.Status {
+		next.StatusBy = n.description.StatusBy
+	}
 	if err := next.validate(); err != nil {
 		n.mu.Unlock()
 		return err
@@ -97,6 +105,9 @@ func (d Description) validate() error {
 		if port.value < 0 || port.value > math.MaxUint16 {
 			return bad("the %s port is %d; it must be between 1 and 65535, or 0 for none", port.name, port.value)
 		}
+	}
+	if !utf8.ValidString(d.StatusBy) || strings.ContainsRune(d.StatusBy, 0) {
+		return bad("%q cannot be told to have asked for a status: it must be UTF-8 without the character NUL", d.StatusBy)
 	}
 	texts := []string{d.Address, d.Version}
 	texts = append(append(texts, d.Roles...), d.Capabilities...)

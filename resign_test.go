@@ -167,11 +167,34 @@ func TestRequests(t *testing.T) {
 		<-term.Context().Done()
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		synctest.Wait()
-		want(t, "reason", db.last().count("release r stepped_down"), 1)
+		want(t, "reason", db.last().count("release r stepped_down by an operator"), 1)
 		time.Sleep(time.Minute)
 		_ = db.Request(t.Context(), tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: uuid.New()})
 		synctest.Wait()
 		want(t, "reason", db.last().count("release r handed_over"), 1)
+	})
+}
+
+// What is asked beside the database is recorded as if it had come through it.
+func TestComply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "while nobody leads", e.Comply(t.Context(), tenure.Request{Kind: tenure.RequestStepDown}), tenure.ErrNotLeader)
+		term := lead(t, e)
+		for _, request := range []tenure.Request{{}, {Kind: tenure.RequestDrain}, {Kind: tenure.RequestStepDown, Role: "other"}} {
+			wantError(t, string(request.Kind), e.Comply(t.Context(), request), tenure.ErrInvalidConfig)
+		}
+		want(t, "valid", term.Valid(), true)
+		wantError(t, "step down", e.Comply(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r", By: "ann"}), nil)
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		want(t, "stepped down", db.last().count("release r stepped_down by ann"), 1)
+		time.Sleep(time.Minute)
+		request := tenure.Request{Kind: tenure.RequestHandOver, Target: uuid.New(), By: "bob"}
+		wantError(t, "hand over", e.Comply(t.Context(), request), nil)
+		want(t, "handed over", db.last().count("release r handed_over by bob"), 1)
 	})
 }
 

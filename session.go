@@ -454,14 +454,19 @@ func (s *session) requests() error {
 			continue
 		}
 		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
-		switch {
-		case r.Kind == RequestStepDown:
-			e.beginStepDown(ending{EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target, r.By})
-		case r.Kind == RequestHandOver && r.Target != n.id:
-			e.beginStepDown(ending{EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target, r.By})
+		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
+			e.beginStepDown(r.ending())
 		}
 	}
 	return nil
+}
+
+// ending is how the term ends that a request is about.
+func (r Request) ending() ending {
+	if r.Kind == RequestHandOver {
+		return ending{EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target, r.By}
+	}
+	return ending{EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target, r.By}
 }
 
 func byWhom(r Request) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,6 +44,13 @@ type drain struct {
 	done   chan struct{} // closed when the run has ended
 	err    error         // of the run, once it has ended
 	target uuid.UUID     // where roles are handed to, if asked; under the departure's mutex
+	by     atomic.Value  // who asked last, a string; nothing if nobody did
+}
+
+// asker returns who asked last; empty if the node drains by itself.
+func (d *drain) asker() string {
+	by, _ := d.by.Load().(string)
+	return by
 }
 
 func newDeparture() *departure {
@@ -65,13 +73,15 @@ func (m *Member) InFlight() *InFlight { return &m.departure.inFlight }
 // is leaving for good, and tenure.ErrShutdown in all these cases and if the
 // context ended first: then what was begun goes on. Calls of several goroutines
 // wait for the same drain.
-func (m *Member) Drain(ctx context.Context) error { return m.drain(ctx, uuid.Nil) }
+func (m *Member) Drain(ctx context.Context) error { return m.drain(ctx, tenure.Request{}) }
 
-func (m *Member) drain(ctx context.Context, target uuid.UUID) error {
-	run, err := m.startDrain(ctx, target, false)
+// drain drains the node as was asked, or as it wants itself.
+func (m *Member) drain(ctx context.Context, request tenure.Request) error {
+	run, err := m.startDrain(ctx, request, false)
 	if err != nil {
 		return fmt.Errorf("draining: %w", err)
 	}
+	m.tellAsker(ctx, request.By)
 	select {
 	case <-run.done:
 		return run.err
@@ -99,8 +109,8 @@ func (m *Member) leads() int {
 }
 
 // startDrain returns the drain in progress, or that has succeeded, or begins
-// one. The last target that was named counts.
-func (m *Member) startDrain(ctx context.Context, target uuid.UUID, leaving bool) (*drain, error) {
+// one. The last target that was named counts, and the last who asked.
+func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving bool) (*drain, error) {
 	d := m.departure
 	if err := d.takeTurn(ctx); err != nil {
 		return nil, err
@@ -127,8 +137,11 @@ func (m *Member) startDrain(ctx context.Context, target uuid.UUID, leaving bool)
 		}
 		d.drain = run
 	}
-	if target != uuid.Nil {
-		d.drain.target = target
+	if request.Target != uuid.Nil {
+		d.drain.target = request.Target
+	}
+	if request.By != "" {
+		d.drain.by.Store(request.By)
 	}
 	return d.drain, nil
 }
@@ -171,7 +184,7 @@ func (d *departure) yieldTurn() { <-d.turn }
 func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	node, log := m.node, m.node.Logger()
 	log.Info("draining", "in_flight", m.InFlight().Count(), "leads", m.leads())
-	if err := m.tellDraining(ctx); err != nil && ctx.Err() == nil {
+	if err := m.tellDraining(ctx, run); err != nil && ctx.Err() == nil {
 		log.Warn("telling the others that this node drains failed; they will hear of it when the database answers", "error", err)
 	}
 	err := m.awaitWork(ctx, run)
@@ -203,7 +216,7 @@ func (m *Member) performDrain(ctx context.Context, run *drain) error {
 const tellPatience = time.Second
 
 // tellDraining makes the node draining.
-func (m *Member) tellDraining(ctx context.Context) error {
+func (m *Member) tellDraining(ctx context.Context, run *drain) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	patience := min(tellPatience, m.node.Timing().RefreshInterval)
@@ -211,6 +224,20 @@ func (m *Member) tellDraining(ctx context.Context) error {
 	return m.node.Describe(ctx, func(d *tenure.Description) {
 		if d.Status != Draining {
 			d.Status, d.Drained = Draining, false
+		}
+		d.StatusBy = run.asker()
+	})
+}
+
+// tellAsker says who has asked a node to drain that drains already. If it
+// cannot be told now, the others hear of it when the database answers.
+func (m *Member) tellAsker(ctx context.Context, by string) {
+	if by == "" {
+		return
+	}
+	_ = m.node.Describe(ctx, func(d *tenure.Description) {
+		if d.Status == Draining {
+			d.StatusBy = by
 		}
 	})
 }
@@ -294,18 +321,21 @@ func (m *Member) evacuate(ctx context.Context) {
 // it; if it returns an error of tenure.Node.Describe, the node is back all the
 // same, and the registry follows. A node that is leaving for good cannot be
 // taken back: the error matches tenure.ErrStopping.
-func (m *Member) Undrain(ctx context.Context) error {
+func (m *Member) Undrain(ctx context.Context) error { return m.undrainFor(ctx, "") }
+
+// undrainFor takes the node back as somebody asked.
+func (m *Member) undrainFor(ctx context.Context, by string) error {
 	d := m.departure
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.staying, func() { cancel(errLeaving) })()
-	if err := m.undrain(ctx); err != nil {
+	if err := m.undrain(ctx, by); err != nil {
 		return fmt.Errorf("undraining: %w", err)
 	}
 	return nil
 }
 
-func (m *Member) undrain(ctx context.Context) error {
+func (m *Member) undrain(ctx context.Context, by string) error {
 	d := m.departure
 	if err := d.takeTurn(ctx); err != nil {
 		return err
@@ -327,7 +357,7 @@ func (m *Member) undrain(ctx context.Context) error {
 	}
 	err := m.node.Describe(ctx, func(d *tenure.Description) {
 		if d.Status == Draining {
-			d.Status, d.Drained = m.statusInService(), false
+			d.Status, d.Drained, d.StatusBy = m.statusInService(), false, by
 		}
 	})
 	if !d.change(d.inFlight.reopen) {
@@ -358,7 +388,7 @@ func (d *departure) change(do func()) bool {
 // asked does what others have asked of the node.
 func (m *Member) asked(ctx context.Context, request tenure.Request) error {
 	if request.Kind == tenure.RequestUndrain {
-		return m.Undrain(ctx)
+		return m.undrainFor(ctx, request.By)
 	}
-	return m.drain(ctx, request.Target)
+	return m.drain(ctx, request)
 }

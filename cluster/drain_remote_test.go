@@ -153,19 +153,6 @@ func TestTwoOperatorsDrainTheLastTwoNodes(t *testing.T) {
 	}
 }
 
-func TestNodeDiesWhileItDrains(t *testing.T) {
-	t.Parallel()
-	site := newSite(t)
-	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	b.works()
-	drained := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{}) })
-	a.seesStatus(b.ID(), cluster.Draining)
-	b.store.kill()
-	if err := result(t, drained); !errors.Is(err, cluster.ErrDied) {
-		t.Errorf("DrainNode: %v; want ErrDied", err)
-	}
-}
-
 func TestNodeLeavesWhileItDrains(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
 )
 
@@ -111,7 +109,7 @@ func (d *departure) refuse() {
 }
 
 func (m *Member) performShutdown(ctx context.Context) error {
-	run, err := m.startDrain(ctx, uuid.Nil, true)
+	run, err := m.startDrain(ctx, tenure.Request{}, true)
 	if err == nil {
 		err = m.awaitDrain(ctx, run)
 	}

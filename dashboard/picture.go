@@ -150,7 +150,7 @@ func (p *picture) putNodes(records []postgres.NodeRecord, events []eventRecord) 
 		now[key] = true
 		if !p.nodeAt[key] {
 			events = append(events, eventRecord{
-				At: r.At, Kind: eventNode, Node: r.Node, NodeName: r.NodeName, Status: r.Status, Previous: r.Previous,
+				At: r.At, Kind: eventNode, Node: r.Node, NodeName: r.NodeName, Status: r.Status, Previous: r.Previous, By: r.By,
 			})
 		}
 	}

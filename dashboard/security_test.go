@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -413,6 +414,10 @@ func TestActions(t *testing.T) {
 	act(map[string]any{"action": drain, "node": second.ID()})
 	w.await("the drain is shown", func() bool { return w.board.picture.now().Nodes[1].State == string(tenure.StatusDraining) })
 	act(map[string]any{"action": undrain, "node": second.ID()})
+	w.await("the changes of the node name who asked", func() bool {
+		asked := slices.DeleteFunc(get[list[eventRecord]](w, "/api/events?kind=node").Rows, func(e eventRecord) bool { return e.By != "anna" })
+		return len(asked) == 2 && asked[0].Status == string(tenure.StatusActive) && asked[1].Status == string(tenure.StatusDraining)
+	})
 	act(map[string]any{"action": pauseProcessor, "name": "invoices"})
 	act(map[string]any{"action": resumeProcessor, "name": "invoices"})
 	act(map[string]any{"action": pauseSchedule, "name": "nightly"})

@@ -14,6 +14,7 @@ import (
 const (
 	codeInsufficientPrivilege = "42501"
 	codeUndefinedTable        = "42P01"
+	codeUndefinedColumn       = "42703"
 	codeInvalidSchema         = "3F000"
 	codeOutOfMemory           = "53200" // here: of the shared lock table
 	codeLockNotAvailable      = "55P03"

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -66,6 +67,8 @@ type peerOptions struct {
 	unique bool   // the name must be
 	timing tenure.Timing
 	logger *slog.Logger
+
+	description tenure.Description // default active
 }
 
 func open(t testing.TB, b *Backend, changes ...func(*peerOptions)) *peer {
@@ -86,13 +89,14 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	if options.name == "" {
 		options.name = "node-" + options.id.String()[:4]
 	}
+	options.description.Status = cmp.Or(options.description.Status, tenure.StatusActive)
 	trusted := new(atomic.Bool)
 	trusted.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := b.Open(ctx, tenure.Opening{
 		Node:        tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
-		Description: tenure.Description{Status: tenure.StatusActive},
+		Description: options.description,
 		UniqueName:  options.unique,
 		Timing:      options.timing,
 		Clock:       tenure.SystemClock(),

@@ -50,6 +50,7 @@ type NodeRecord struct {
 	Incarnation int32
 	Status      string // joining, active, draining, dead, or left: it is gone
 	Previous    string // empty if the node came
+	By          string // who asked for it, if somebody did
 }
 
 // The last term of a role is in its own row. One that its node left open is over
@@ -91,7 +92,7 @@ ORDER BY acquired_at DESC, role COLLATE "C", term DESC
 LIMIT $5`
 
 const readNodeHistory = `
-SELECT at, node_id, node_name, incarnation, status, previous
+SELECT at, node_id, node_name, incarnation, status, previous, changed_by
 FROM {node_history}
 WHERE ($1::uuid IS NULL OR node_id = $1)
     AND ($5 = '' OR node_name = $5 OR length($5) >= 4 AND starts_with(node_id::text, lower($5)))
@@ -124,7 +125,7 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 func (b *Backend) NodeHistory(ctx context.Context, query HistoryQuery) ([]NodeRecord, error) {
 	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (NodeRecord, error) {
 		var r NodeRecord
-		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous)
+		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By)
 		return r, err
 	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.NodeNamed)
 }

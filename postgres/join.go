@@ -38,8 +38,8 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	joinNodes = `
 INSERT INTO {nodes} (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
-    roles, worker_capabilities, labels, version, spreads)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+    roles, worker_capabilities, labels, version, spreads, status_by)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
 FROM pg_stat_get_activity(pg_backend_pid()) a
 ON CONFLICT (id) DO UPDATE
 SET incarnation = excluded.incarnation,
@@ -58,6 +58,7 @@ SET incarnation = excluded.incarnation,
     labels = excluded.labels,
     version = excluded.version,
     spreads = excluded.spreads,
+    status_by = excluded.status_by,
     watching = true,
     died_at = NULL,
     last_heartbeat = clock_timestamp()`

@@ -39,6 +39,7 @@ SELECT
     labels,
     version,
     spreads,
+    status_by,
     started_at,
     lease_ms
 FROM {nodes}
@@ -50,7 +51,7 @@ func descriptionColumns(d tenure.Description) []any {
 	orEmpty := func(texts []string) []string { return append([]string{}, texts...) }
 	return []any{
 		string(d.Status), d.Drained, d.Address, d.HTTPPort, d.GRPCPort,
-		orEmpty(d.Roles), orEmpty(d.Capabilities), object(d.Labels), d.Version, object(d.Spreads),
+		orEmpty(d.Roles), orEmpty(d.Capabilities), object(d.Labels), d.Version, object(d.Spreads), d.StatusBy,
 	}
 }
 
@@ -83,7 +84,7 @@ func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 		&m.ID, &m.Incarnation, &status, &m.Drained, &m.LastHeartbeat, &silent,
 		&m.Connections, &m.Jobs, &m.InFlight, &m.CPU, &m.Memory,
 		&m.Name, &m.Host, &m.Address, &m.HTTPPort, &m.GRPCPort,
-		&m.Roles, &m.Capabilities, &m.Labels, &m.Version, &m.Spreads, &m.StartedAt, &lease,
+		&m.Roles, &m.Capabilities, &m.Labels, &m.Version, &m.Spreads, &m.StatusBy, &m.StartedAt, &lease,
 	}
 	if !whole {
 		clear(into[firstSeldom:]) // not decoded

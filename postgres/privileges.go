@@ -70,12 +70,17 @@ var workPrivileges = []privilege{
 }
 
 // compactionPrivileges are those of the database user that keeps the history
-// short, beyond those of an application.
+// short, beyond those of an application: FOR UPDATE, too, needs UPDATE on some
+// column.
 var compactionPrivileges = []privilege{
 	{"SELECT, DELETE", "TABLE", "{history}"},
+	{"UPDATE (incarnation)", "TABLE", "{history}"},
 	{"SELECT, DELETE", "TABLE", "{node_history}"},
+	{"UPDATE (id)", "TABLE", "{node_history}"},
 	{"SELECT, DELETE", "TABLE", "{runs}"},
+	{"UPDATE (id)", "TABLE", "{runs}"},
 	{"SELECT, DELETE", "TABLE", "{changes}"},
+	{"UPDATE (id)", "TABLE", "{changes}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{term_days}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{node_days}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{run_days}"},

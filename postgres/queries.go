@@ -259,14 +259,15 @@ RETURNING
 
 	// A node that takes a request to drain counts as draining from that moment
 	// on, and not only when it has described itself: else two who drain the last
-	// two nodes could both find the other one in service.
+	// two nodes could both find the other one in service. The last who asked
+	// counts, and has asked for the status.
 	stmtRequests: `
 WITH taken AS (
     DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id
 ), draining AS (
     UPDATE {nodes} n
-    SET status = 'draining', drained = false
-    FROM (SELECT kind FROM taken WHERE kind IN ('drain', 'undrain') ORDER BY id DESC LIMIT 1) latest
+    SET status = 'draining', drained = false, status_by = latest.requested_by
+    FROM (SELECT kind, requested_by FROM taken WHERE kind IN ('drain', 'undrain') ORDER BY id DESC LIMIT 1) latest
     WHERE n.id = $1 AND latest.kind = 'drain' AND n.status IN ('joining', 'active')
 )
 SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
@@ -310,7 +311,8 @@ SET status = $3,
     worker_capabilities = $9,
     labels = $10,
     version = $11,
-    spreads = $12
+    spreads = $12,
+    status_by = $13
 FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.status <> 'dead'
 RETURNING n.id`,

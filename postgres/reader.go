@@ -128,6 +128,9 @@ func (b *Backend) answer(doing string, err error) error {
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
 		return fmt.Errorf("%w: %s: there is none in schema %q with prefix %q; open a node or migrate first: %w",
 			tenure.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
+	case hasCode(err, codeUndefinedColumn):
+		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
+			tenure.ErrSchema, doing, err)
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: %s: %w", tenure.ErrPrivilege, doing, err)
 	case errors.Is(err, tenure.ErrTenure):

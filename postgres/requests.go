@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -53,6 +55,9 @@ VALUES ($1, '', 0, $2, $3, $4, $5)`
 
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
+	if !utf8.ValidString(request.By) || strings.ContainsRune(request.By, 0) {
+		return invalid("%q cannot be recorded as who asks: it must be UTF-8 without the character NUL", request.By)
+	}
 	if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
 		return b.requestOfNode(ctx, request)
 	}

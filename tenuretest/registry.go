@@ -74,8 +74,11 @@ func (r *record) beat(load tenure.Load, now tenure.Instant) {
 // describes itself: of two who drain the last two nodes one is refused. Under the
 // mutex.
 func (r *record) follow(requests []tenure.Request) {
-	if len(requests) > 0 && requests[len(requests)-1].Kind == tenure.RequestDrain && r.member.Status.AcceptsWork() {
-		r.member.Status, r.member.Drained = tenure.StatusDraining, false
+	if len(requests) == 0 {
+		return
+	}
+	if last := requests[len(requests)-1]; last.Kind == tenure.RequestDrain && r.member.Status.AcceptsWork() {
+		r.member.Status, r.member.Drained, r.member.StatusBy = tenure.StatusDraining, false, last.By
 	}
 }
 

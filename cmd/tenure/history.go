@@ -13,8 +13,9 @@ import (
 
 const historyLong = `Show who led what, from when to when, how each term ended and for how long the
 role had been vacant before it; the newest first. With --nodes it shows instead
-what became of the nodes, and with --days sums of whole days, in UTC, which stay
-when rows have been folded away: of roles, nodes, schedules, or metrics.
+what became of the nodes, and who asked for it, and with --days sums of whole
+days, in UTC, which stay when rows have been folded away: of roles, nodes,
+schedules, or metrics.
 
 ENDED is empty while the term goes on. REASON is resigned, stepped_down,
 handed_over or shutdown where the leader ended the term; crashed or lease_expired
@@ -87,6 +88,7 @@ type nodeChangeRecord struct {
 	NodeName string    `json:"node_name"`
 	Status   string    `json:"status"`
 	Previous string    `json:"previous"`
+	By       string    `json:"changed_by"`
 }
 
 func (c *historyCommand) run(ctx context.Context) error {
@@ -148,7 +150,7 @@ func (c *historyCommand) printTerms(ctx context.Context, backend *postgres.Backe
 		}
 		rows = append(rows, []string{
 			t.Role, strconv.FormatInt(t.Term, 10), t.NodeName, shortTime(t.Began), shortTime(t.Ended),
-			lasted.Round(time.Millisecond).String(), orDash(string(t.Reason)), orDash(t.By), vacant,
+			lasted.Round(time.Millisecond).String(), orDash(string(t.Reason)), orDash(flatten(t.By)), vacant,
 		})
 	}
 	return c.out.printTable(record, rows)
@@ -160,12 +162,12 @@ func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backe
 		return err
 	}
 	record := nodeHistoryRecord{Changes: make([]nodeChangeRecord, len(changes))}
-	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE"}}
+	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE", "BY"}}
 	for i, n := range changes {
 		record.Changes[i] = nodeChangeRecord{
-			At: timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous,
+			At: timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous, By: n.By,
 		}
-		rows = append(rows, []string{shortTime(n.At), n.NodeName, n.Node.String(), n.Status, orDash(n.Previous)})
+		rows = append(rows, []string{shortTime(n.At), n.NodeName, n.Node.String(), n.Status, orDash(n.Previous), orDash(flatten(n.By))})
 	}
 	return c.out.printTable(record, rows)
 }

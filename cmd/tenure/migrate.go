@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const migrateLong = `Create the schema, or bring an older one up to date.
@@ -19,9 +17,6 @@ const migrateDownLong = `Undo migrations until the schema has the version given 
 
 Version 0 removes everything, and with it the numbers of the terms: fencing
 tokens start again. No node may be running.`
-
-const migrateGrantsLong = `Print the GRANT statements for a database user under which nodes run and which
-does not own the schema. They are not executed.`
 
 // migrateTimeout bounds a migration: it changes small tables only, but may wait
 // for another process that migrates.
@@ -52,22 +47,12 @@ func newMigrate(out *output) *cobra.Command {
 	}
 	down.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
 
-	var user string
-	var application, work bool
-	grants := &cobra.Command{
-		Use: "grants --user NAME", Short: "Print the privileges that a database user needs", Long: migrateGrantsLong, Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return c.printGrants(user, application, work) },
-	}
-	grants.Flags().StringVar(&user, "user", "", "the database user")
-	grants.Flags().BoolVar(&application, "application", false, "for an application that fences its transactions and runs no node")
-	grants.Flags().BoolVar(&work, "work", false, "for schedules and processors: what they need beside a node's privileges, and what managing them needs")
-
 	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up}
 	c.database.register(cmd.PersistentFlags())
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up},
 		down,
-		grants,
+		newMigrateGrants(c),
 		&cobra.Command{
 			Use: "print", Short: "Print SQL that creates the schema from nothing", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error { return c.printSQL() },
@@ -124,38 +109,6 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, ba
 // printSQL prints the script that creates the schema.
 func (c *migrateCommand) printSQL() error {
 	return c.printScript(func(b backend) (string, error) { return b.MigrationSQL(), nil })
-}
-
-// printGrants prints what a database user needs.
-func (c *migrateCommand) printGrants(user string, application, work bool) error {
-	switch {
-	case user == "":
-		return usage("say with --user which database user the privileges are for")
-	case application && work:
-		return usage("--work includes --application: give one of them")
-	}
-	return c.printScript(func(b backend) (string, error) {
-		switch b := b.(type) {
-		case *postgres.Backend:
-			switch {
-			case application:
-				return b.ApplicationGrants(user), nil
-			case work:
-				return b.WorkGrants(user), nil
-			}
-			return b.Grants(user), nil
-		case leases:
-			switch {
-			case application:
-				return b.ApplicationGrants(user)
-			case work:
-				return "", usage("schedules and processors need PostgreSQL without tenure_mode=lease")
-			}
-			return b.Grants(user)
-		default:
-			panic(fmt.Sprintf("a backend of type %T", b))
-		}
-	})
 }
 
 // printScript needs no connection, only names and the dialect.

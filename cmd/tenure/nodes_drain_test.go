@@ -72,6 +72,17 @@ func TestDrain(t *testing.T) {
 	if text := invoke(t, place.with("node", "undrain", "one")...).want(t, exitDone).stdout; !strings.HasSuffix(text, "  in service\n") {
 		t.Errorf("undrain: %q", text)
 	}
+	var history nodeHistoryRecord
+	invoke(t, place.with("history", "--nodes", "--node", "one", "-o", "json")...).want(t, exitDone).decode(t, &history)
+	var asked []string
+	for _, change := range history.Changes {
+		if change.By == whoAsks() {
+			asked = append(asked, change.Status)
+		}
+	}
+	if !slices.Equal(asked, []string{"active", "draining"}) {
+		t.Errorf("%+v; want a drain and its end that this user asked for", history.Changes)
+	}
 	place.stepDown(t, "--to", "one")
 	one.await("acquired")
 	drain = place.drain(t, "one", "--to", "two")

@@ -90,6 +90,23 @@ func TestMigrateGrants(t *testing.T) {
 	run(invoke(t, "migrate", "grants", "--user", user, "--schema", place.schema).want(t, exitDone).stdout)
 	invoke(t, asUser...).want(t, exitDone)
 
+	both := strings.Split(invoke(t, "migrate", "grants", "--user", user, "--work", "--compaction").want(t, exitDone).stdout, "\n")
+	each := map[string]bool{}
+	for _, statement := range both {
+		each[statement] = true
+	}
+	if len(each) != len(both) || !each[`GRANT SELECT, DELETE ON TABLE "public"."tenure_changes" TO "`+user+`";`] {
+		t.Errorf("work and compaction: %q; want each statement once", both)
+	}
+	for _, other := range []string{"--work", "--compaction"} {
+		if got := invoke(t, "migrate", "grants", "--user", user, "--application", other).want(t, exitUsage); !strings.Contains(got.stderr, "give one of them") {
+			t.Errorf("--application %s: %s", other, got.stderr)
+		}
+	}
+	if got := invoke(t, "migrate", "grants", "--user", user, "--compaction", "--dsn", "sqlite:x").want(t, exitUsage); !strings.Contains(got.stderr, "tenure_mode=lease") {
+		t.Errorf("on SQLite: %s", got.stderr)
+	}
+
 	application := invoke(t, "migrate", "grants", "--user", user, "--application").want(t, exitDone).stdout
 	if !strings.Contains(application, "UPDATE (fence)") {
 		t.Errorf("not the privileges of an application:\n%s", application)

@@ -13,16 +13,17 @@ function called(text, href) {
 export function sentence(event) {
   const who = h("b", {}, called(event.node_name));
   const role = event.role && called(event.role, roleLink(event.role));
+  const asked = event.by ? [", asked by ", called(event.by)] : [];
   switch (event.kind) {
     case "began":
       return [who, " leads ", role, ` in term ${event.term}`, event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
     case "ended":
-      return ["Term ", String(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), event.by ? [", asked by ", called(event.by)].flat() : ""].flat();
+      return ["Term ", String(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];
       if (event.status === "dead") return [who, " was found dead"];
-      return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`];
+      return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...asked];
     default: {
       const about = role ?? (event.node_name ? called(event.node_name) : event.detail ? called(event.detail) : "");
       return [h("b", {}, called(event.by)), ` asked to ${action(event.status)}`, about ? [": ", about] : ""].flat();

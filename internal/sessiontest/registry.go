@@ -62,7 +62,7 @@ func (n *node) member(id uuid.UUID) tenure.Member {
 // whole is a description with all its parts.
 func whole() tenure.Description {
 	return tenure.Description{
-		Status: tenure.StatusDraining, Drained: true, Address: "10.0.0.7", HTTPPort: 8080, GRPCPort: 9090,
+		Status: tenure.StatusDraining, StatusBy: "somebody", Drained: true, Address: "10.0.0.7", HTTPPort: 8080, GRPCPort: 9090,
 		Roles: []string{"worker", "gateway"}, Capabilities: []string{"gpu", `a "quoted" one`},
 		Labels: map[string]string{"zone": "a", "empty": ""}, Version: "v1.2.3", Spreads: map[string]float64{"tenants": 2.5},
 	}

@@ -6,6 +6,11 @@ ALTER TABLE {terms} ADD COLUMN retired_by text NOT NULL DEFAULT '';
 ALTER TABLE {nodes} ADD COLUMN status_by text NOT NULL DEFAULT '';
 ALTER TABLE {node_history} ADD COLUMN changed_by text NOT NULL DEFAULT '';
 
+COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';
+COMMENT ON COLUMN {node_history}.changed_by IS 'Who asked for the change; empty if nobody did.';
+
+-- Nobody asks for a death or for another session: with that the row still has
+-- who asked for the status before.
 CREATE OR REPLACE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -22,7 +27,7 @@ BEGIN
         VALUES (
             clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
             CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
-            CASE WHEN NEW.status IN ('draining', 'active') THEN NEW.status_by ELSE '' END
+            CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END
         );
     END IF;
     RETURN NULL;

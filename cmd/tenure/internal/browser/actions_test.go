@@ -93,6 +93,8 @@ func TestNodeNames(t *testing.T) {
 		SELECT $1, 2, 'long', node_id, $1, incarnation, lease_ms, acquired_at, 7 FROM {terms} LIMIT 1`, long)
 	w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by)
 		SELECT role, 1, node_id, $1, incarnation, acquired_at - interval '1 minute', acquired_at - interval '7 ms', 'crashed', $1 FROM {terms} WHERE role = $1`, long)
+	w.exec(`INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by)
+		SELECT clock_timestamp(), node_id, $1, incarnation, 'draining', 'active', $1 FROM {terms} WHERE role = $1`, long)
 	for _, name := range []string{names[0], long} {
 		w.exec(`INSERT INTO {processors} (name, kind, role, last_error, errors) VALUES ($1, $1, $1, $1, 1)`, name)
 		w.exec(`INSERT INTO {schedules} (name, role, expression, timezone) VALUES ($1, $1, $1, $1)`, name)

@@ -34,6 +34,7 @@ func TestDrain(t *testing.T) {
 	w.leads(second, "scheduler")
 	ask("is in service again")
 	p.await("api-1 is back", row("api-1")+`?.includes("active")`)
+	p.shows("api-1 is draining, was active, asked by anna")
 	p.visit("#/events")
 	p.shows("anna asked to drain: api-1")
 	p.shows("anna asked to end the drain: api-1")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
@@ -64,6 +65,16 @@ func TestOnPostgreSQL(t *testing.T) {
 	leader := decode[roleRecord](t, ask(t, second, "GET", "/v1/leaders/billing", "").want(t, 200).body).Leader
 	if leader.Node != two.ID() || leader.Term != next.Number() || !time.Time(leader.AcquiredAt).Equal(next.AcquiredAt()) {
 		t.Errorf("%+v", leader)
+	}
+	ask(t, second, "POST", stepDownPath, "", authorized...).want(t, 200)
+	terms, err := db.History(t.Context(), postgres.HistoryQuery{Role: "billing", Until: time.Time(leader.AcquiredAt)})
+	if err != nil || len(terms) != 2 {
+		t.Fatalf("%+v, %v; want two terms", terms, err)
+	}
+	for i, reason := range []tenure.EndReason{tenure.EndSteppedDown, tenure.EndHandedOver} {
+		if terms[i].Reason != reason || terms[i].By != "HTTP from 192.0.2.1:1234" { // httptest's address of a client
+			t.Errorf("%+v; want it %s, and who asked for that", terms[i], reason)
+		}
 	}
 	events.close()
 	stop()

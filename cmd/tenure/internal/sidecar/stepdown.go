@@ -100,12 +100,11 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetWriteDeadline(time.Now().Add(stepDownTimeout + responseTimeout))
 	ctx, cancel := context.WithTimeout(r.Context(), stepDownTimeout)
 	defer cancel()
-	var err error
-	if target == nil {
-		err = election.StepDown(ctx)
-	} else {
-		err = election.HandOver(ctx, *target)
+	request := tenure.Request{Kind: tenure.RequestStepDown, By: whoAsks(r)}
+	if target != nil {
+		request.Kind, request.Target = tenure.RequestHandOver, *target
 	}
+	err := election.Comply(ctx, request)
 	done := stepDownRecord{
 		Role: election.Role().Name(), Term: term.Number(), Node: m.node.ID(), NodeName: m.node.Name(), To: target, Released: true,
 	}
@@ -123,6 +122,10 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 			"the session was lost meanwhile: the term has ended, and the role is free within one lease")
 	}
 }
+
+// whoAsks says who a request comes from, for the record. Who holds the token is
+// not known, but from where it was brought.
+func whoAsks(r *http.Request) string { return "HTTP from " + r.RemoteAddr }
 
 // nodeLister is a backend that knows the living nodes.
 type nodeLister interface {

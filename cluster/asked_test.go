@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// changesOf returns what became of a node, with who asked for it, oldest first.
+func (s site) changesOf(id cluster.NodeID) []string {
+	s.t.Helper()
+	records, err := s.store().NodeHistory(within(s.t), postgres.HistoryQuery{Node: id.UUID()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var all []string
+	for _, r := range slices.Backward(records) {
+		change := r.Status
+		if r.By != "" {
+			change += " by " + r.By
+		}
+		all = append(all, change)
+	}
+	return all
+}
+
+// awaitAsker waits until the registry names who asked for a node's status.
+func (s site) awaitAsker(id cluster.NodeID, want string) {
+	s.t.Helper()
+	store, deadline := s.store(), within(s.t)
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for ; ; <-poll.C {
+		members, err := store.Members(deadline)
+		if err != nil {
+			s.t.Fatalf("nobody called %q has asked: %v", want, err)
+		}
+		if slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id.UUID() && m.StatusBy == want }) {
+			return
+		}
+	}
+}
+
+// The history says who asked for what a node does, and names nobody for what it
+// does by itself. Of two who ask for the same the later one counts.
+func TestWhoAsked(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	site.join("a", cluster.Config{})
+	b := site.join("b", cluster.Config{})
+	leads(t, b.stand("r"))
+	end := b.works()
+	first := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "first"}) })
+	site.awaitAsker(b.ID(), "first")
+	second := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "second"}) })
+	site.awaitAsker(b.ID(), "second")
+	end()
+	for _, done := range []<-chan error{first, second} {
+		if err := result(t, done); err != nil {
+			t.Error(err)
+		}
+	}
+	terms, err := site.store().History(within(t), postgres.HistoryQuery{Role: "r"})
+	if err != nil || len(terms) != 1 || terms[0].Reason != tenure.EndSteppedDown || terms[0].By != "second" {
+		t.Errorf("%+v, %v; want a term that the second one ended", terms, err)
+	}
+	if err := b.Undrain(within(t)); err != nil {
+		t.Error(err)
+	}
+	if err := b.Drain(within(t)); err != nil {
+		t.Error(err)
+	}
+	if err := cluster.UndrainNode(within(t), site.store(), b.ID(), "third"); err != nil {
+		t.Error(err)
+	}
+	if err := b.Shutdown(within(t)); err != nil {
+		t.Error(err)
+	}
+	want := []string{"active", "draining by first", "active", "draining", "active by third", "draining", "left"}
+	if got := site.changesOf(b.ID()); !slices.Equal(got, want) {
+		t.Errorf("the node went through %q; want %q", got, want)
+	}
+}
+
+// A node that dies in the middle has been asked to drain by somebody, and to die
+// by nobody.
+func TestNodeDiesWhileItDrains(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
+	b.works()
+	drained := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "ann"}) })
+	a.seesStatus(b.ID(), cluster.Draining)
+	b.store.kill()
+	if err := result(t, drained); !errors.Is(err, cluster.ErrDied) {
+		t.Errorf("DrainNode: %v; want ErrDied", err)
+	}
+	if got, want := site.changesOf(b.ID()), []string{"active", "draining by ann", "dead"}; !slices.Equal(got, want) {
+		t.Errorf("the node went through %q; want %q", got, want)
+	}
+}

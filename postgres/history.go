@@ -40,6 +40,8 @@ type TermRecord struct {
 	// negative if that is not known: it was the first term, or the server had
 	// changed.
 	Vacant time.Duration
+	// Retired is when the role was retired after this term, zero if it was not.
+	Retired time.Time
 }
 
 // NodeRecord is a change of a node's status, or of its session.
@@ -58,7 +60,8 @@ type NodeRecord struct {
 const readHistory = `
 SELECT *
 FROM (
-    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms
+    SELECT role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, ended_by, vacant_ms,
+        NULL::timestamptz AS retired_at
     FROM {history}
     WHERE NOT $6 AND ($1 = '' OR role = $1) AND ($3::timestamptz IS NULL OR ended_at >= $3)
     UNION ALL
@@ -70,7 +73,8 @@ FROM (
             ELSE 'crashed'
         END),
         t.ended_by,
-        t.vacant_ms
+        t.vacant_ms,
+        t.retired_at
     FROM {terms} t
     LEFT JOIN (
         SELECT
@@ -86,7 +90,7 @@ FROM (
 ) terms
 WHERE ($2::uuid IS NULL OR node_id = $2)
     AND ($7 = '' OR node_name = $7 OR length($7) >= 4 AND starts_with(node_id::text, lower($7)))
-    AND ($3::timestamptz IS NULL OR ended_at IS NULL OR ended_at >= $3)
+    AND ($3::timestamptz IS NULL OR ended_at IS NULL OR ended_at >= $3 OR retired_at >= $3)
     AND ($4::timestamptz IS NULL OR acquired_at <= $4)
 ORDER BY acquired_at DESC, role COLLATE "C", term DESC
 LIMIT $5`
@@ -105,13 +109,16 @@ LIMIT $4`
 func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord, error) {
 	return readRecords(ctx, b, "read the history of terms", readHistory, func(row pgx.CollectableRow) (TermRecord, error) {
 		var (
-			r      TermRecord
-			ended  *time.Time
-			vacant *float64
+			r              TermRecord
+			ended, retired *time.Time
+			vacant         *float64
 		)
-		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant)
+		err := row.Scan(&r.Role, &r.Term, &r.Node, &r.NodeName, &r.Incarnation, &r.Began, &ended, &r.Reason, &r.By, &vacant, &retired)
 		if ended != nil {
 			r.Ended = *ended
+		}
+		if retired != nil {
+			r.Retired = *retired
 		}
 		r.Vacant = -1
 		if vacant != nil {

@@ -28,7 +28,7 @@ type picture struct {
 	readAt  time.Time
 
 	roles     map[string]*role
-	names     []string // of the roles, sorted
+	names     []string // of the roles that are not retired, sorted
 	members   []tenure.Member
 	byNode    map[uuid.UUID]int   // index in members
 	events    []eventRecord       // oldest first
@@ -48,8 +48,9 @@ type problem struct {
 
 // role is the last term of a role, and how that was told last.
 type role struct {
-	term  postgres.TermRecord
-	state string
+	term    postgres.TermRecord
+	state   string
+	retired bool
 }
 
 // nodeChange tells a change of a node from others.
@@ -82,7 +83,7 @@ func (p *picture) update(r reading) changeRecord {
 		p.byNode[m.ID] = i
 	}
 	events := p.putNodes(r.nodes, []eventRecord{}) // an empty list, not none, in JSON
-	events = p.putTerms(r.terms, events)
+	events, fewer := p.putTerms(r.terms, events)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
 	p.record(events)
 	change := changeRecord{Roles: []roleRecord{}, Events: events}
@@ -97,23 +98,28 @@ func (p *picture) update(r reading) changeRecord {
 			change.Roles = append(change.Roles, p.roleRecord(name))
 		}
 	}
-	if first { // everybody reads it
+	if first || fewer { // everybody reads it
 		return changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
 	}
 	return change
 }
 
-// putTerms brings the roles up to date.
-func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) []eventRecord {
+// putTerms brings the roles up to date, and tells whether there are fewer.
+func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (all []eventRecord, fewer bool) {
 	slices.SortFunc(terms, func(a, b postgres.TermRecord) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Term, b.Term))
 	})
 	for _, t := range terms {
 		r := p.roles[t.Role]
 		if r == nil {
-			r = &role{}
+			r = &role{retired: true} // until its last term says something else
 			p.roles[t.Role] = r
-			p.names = append(p.names, t.Role)
+		}
+		if retired := !t.Retired.IsZero(); t.Term >= r.term.Term && retired != r.retired {
+			r.retired = retired
+			if fewer = fewer || retired; !retired {
+				p.names = append(p.names, t.Role)
+			}
 		}
 		switch {
 		case t.Term > r.term.Term:
@@ -134,12 +140,15 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) []
 		}
 		r.term = t
 	}
+	if fewer {
+		p.names = slices.DeleteFunc(p.names, func(name string) bool { return p.roles[name].retired })
+	}
 	slices.Sort(p.names)
 	slices.SortStableFunc(p.failovers, func(a, b failoverRecord) int { return a.At.Compare(b.At) })
 	if len(p.failovers) > maxTerms*5/4 {
 		p.failovers = slices.Clone(p.failovers[len(p.failovers)-maxTerms:])
 	}
-	return events
+	return events, fewer
 }
 
 // putNodes makes events of the changes of nodes that were not seen before.
@@ -263,8 +272,8 @@ func (p *picture) now() nowRecord {
 	defer p.mu.RUnlock()
 	n := nowRecord{Roles: len(p.names), AllNodes: len(p.members), ReadAt: p.readAt, Nodes: []nodeRecord{}}
 	leads := p.leads()
-	for _, r := range p.roles {
-		switch r.state {
+	for _, name := range p.names {
+		switch p.roles[name].state {
 		case led:
 			n.Led++
 		case silent:
@@ -293,8 +302,8 @@ func (p *picture) now() nowRecord {
 // leads counts the roles that nodes lead.
 func (p *picture) leads() map[uuid.UUID]int {
 	counts := map[uuid.UUID]int{}
-	for _, r := range p.roles {
-		if r.state != vacant {
+	for _, name := range p.names {
+		if r := p.roles[name]; r.state != vacant {
 			counts[r.term.Node]++
 		}
 	}

@@ -1,0 +1,60 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRetired: nobody is missed who is not meant to lead, neither by those who look
+// already nor by a dashboard that begins; what was stays.
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	_, stop := w.node("api-2", "old", "older")
+	w.led("old", "api-2")
+	stop()
+	w.await("the roles are vacant", func() bool { return w.board.picture.now().Vacant == 2 })
+	next, end := w.follow("")
+	defer end()
+	for _, role := range []string{"old", "older"} {
+		if err := w.backend.Retire(t.Context(), role, "anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.board.poke()
+	for e := next(); e.kind != kindChange || !strings.Contains(e.data, `"more":true`); e = next() {
+	}
+	p := newPicture()
+	w.await("they are gone", func() bool {
+		reading, err := (&watcher{Dashboard: w.board}).read(t.Context(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = newPicture()
+		p.update(reading)
+		return w.board.picture.now().Roles == 1 && p.now().Roles == 1
+	})
+	for _, now := range []nowRecord{w.board.picture.now(), p.now()} {
+		if now.Vacant != 0 || now.Led != 1 || strings.Contains(now.Health.Sentence, "Nobody") {
+			t.Errorf("%+v", now)
+		}
+		for _, n := range now.Nodes {
+			if n.Name == "api-2" && n.Leads != 0 {
+				t.Errorf("a node that is gone leads %d roles", n.Leads)
+			}
+		}
+	}
+	if roles := get[list[roleRecord]](w, "/api/roles"); roles.Total != 1 {
+		t.Errorf("%+v", roles)
+	}
+	if terms := get[list[termRecord]](w, "/api/terms?role=old"); terms.Total != 1 {
+		t.Errorf("%+v", terms)
+	}
+	w.node("api-3", "old")
+	w.led("old", "api-3")
+	if now := w.board.picture.now(); now.Roles != 2 || now.Vacant != 0 {
+		t.Errorf("led again: %+v", now)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // Every term is told of once, with its end, whatever that was.
@@ -211,4 +212,25 @@ func TestNodeHistory(t *testing.T) {
 	if err != nil || len(records) != len(want) || records[0].Node != p.id {
 		t.Errorf("by the name of a node that left: %+v, %v", records, err)
 	}
+}
+
+// Who asks for the last minute does not have the server read years.
+func TestHistoryOfAMinute(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	open(t, b)
+	exec(t, b, `
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
+SELECT 'scheduler', n, gen_random_uuid(), 'a', 1, at, at, 'resigned'
+FROM generate_series(1, 20000) n, LATERAL (SELECT clock_timestamp() - interval '1 year' + n * interval '1 minute' AS at) times`)
+	exec(t, b, `ANALYZE {history}`)
+	asking := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema})
+	for range 10 { // the server may change its plan after a few times
+		if records, err := asking.History(ctx, HistoryQuery{Since: time.Now().Add(-time.Minute)}); err != nil || len(records) != 0 {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+	}
+	asking.Close() // its connection tells what it did when it ends
+	eventually(t, b, `SELECT idx_scan >= 10 FROM pg_stat_user_indexes WHERE schemaname = $1 AND indexrelname = 'tenure_history_ended_at'`, b.config.Schema)
 }

@@ -42,9 +42,15 @@ var common = []setting{
 	{"default_transaction_deferrable", "off"},
 	{"synchronous_commit", "on"},
 	{"jit", "off"},
-	{"plan_cache_mode", "force_generic_plan"}, // planned once, in warm
-	{"enable_seqscan", "off"},                 // and not for the few rows that there are at that time
 }
+
+// planning is for connections that ask the same all their life, and must answer
+// at once: each statement is planned once, when it is warmed, and not for the few
+// rows that there are at that time.
+var planning = append([]setting{
+	{"plan_cache_mode", "force_generic_plan"},
+	{"enable_seqscan", "off"},
+}, common...)
 
 // migrationSettings let a migration wait for another process's, as long as its
 // context allows.
@@ -54,7 +60,11 @@ var migrationSettings = append([]setting{
 	{"idle_in_transaction_session_timeout", "60000"},
 }, common...)
 
+// readerSettings have each question planned for what it asks for: the same
+// statement may be about a minute or about years.
 var readerSettings = append([]setting{
+	{"plan_cache_mode", "force_custom_plan"},
+	{"enable_seqscan", "on"},
 	{"statement_timeout", milliseconds(askTimeout)},
 	{"lock_timeout", "5000"},
 	{"idle_in_transaction_session_timeout", "60000"},
@@ -72,7 +82,7 @@ func sessionSettings(timing tenure.Timing, incarnation int32, version int) []set
 		{"lock_timeout", half},
 		{"client_connection_check_interval", "1000"},
 		{incarnationSetting, strconv.Itoa(int(incarnation))},
-	}, common...)
+	}, planning...)
 	if version >= 170000 {
 		settings = append(settings, setting{"transaction_timeout", lease})
 	}
@@ -95,7 +105,7 @@ func watchSettings(version int) []setting {
 		{"statement_timeout", milliseconds(watchStatementTimeout)},
 		{"lock_timeout", "1000"},
 		{"client_connection_check_interval", "1000"},
-	}, common...)
+	}, planning...)
 	if version >= 170000 {
 		settings = append(settings, setting{"transaction_timeout", milliseconds(watchStatementTimeout)})
 	}

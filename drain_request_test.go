@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -47,8 +48,14 @@ func TestRequestsToDrain(t *testing.T) {
 func TestWhoAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
-		node := open(t, db)
-		defer closeNode(t, node)
+		var log strings.Builder
+		node := open(t, db, func(cfg *tenure.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		defer func() {
+			closeNode(t, node)
+			for _, by := range []string{"ann", "bob", "cem", "dan"} {
+				want(t, "the log names "+by, strings.Contains(log.String(), `msg="asked to change its status"`) && strings.Contains(log.String(), " by="+by), true)
+			}
+		}()
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		lead(t, e)
 		by := func() string {

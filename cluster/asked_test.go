@@ -87,6 +87,50 @@ func TestWhoAsked(t *testing.T) {
 	}
 }
 
+// Roles that are shared go to the others in the name of who drains the node; what
+// is moved later names nobody.
+func TestWhoAskedForTheMove(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	roles := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
+	a := site.join("a", cluster.Config{}, brief).share(roles, idle)
+	b := site.join("b", cluster.Config{}, brief).share(roles, idle)
+	both := []*sharer{a, b}
+	until(t, "shared by two", both, all(4, 2, 2))
+	count := func(by string) int {
+		t.Helper()
+		terms, err := site.store().History(within(t), postgres.HistoryQuery{Node: b.ID().UUID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, term := range terms {
+			if !term.Ended.IsZero() && term.By == by && term.Reason == tenure.EndHandedOver {
+				n++
+			}
+		}
+		return n
+	}
+	if err := cluster.DrainNode(within(t), site.store(), b.ID(), cluster.DrainOptions{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "led by the one in service", both, all(4, 0, 4))
+	if n := count("ann"); n != 2 {
+		t.Errorf("%d terms were handed over for ann; want 2", n)
+	}
+	if err := cluster.UndrainNode(within(t), site.store(), b.ID(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "shared by two again", both, all(4, 2, 2))
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	until(t, "led by the other one", both, all(4, 0, 4))
+	if ann, bob, nobody := count("ann"), count("bob"), count(""); ann != 2 || bob != 0 || nobody != 2 {
+		t.Errorf("terms were handed over for ann %d times, for bob %d, for nobody %d; want 2, 0, 2", ann, bob, nobody)
+	}
+}
+
 // A node that dies in the middle has been asked to drain by somebody, and to die
 // by nobody.
 func TestNodeDiesWhileItDrains(t *testing.T) {

@@ -100,13 +100,19 @@ func (s *steering) entered() {
 }
 
 // handOver gives the seat's role to another node, or to nobody, and waits until
-// it is free.
+// it is free. If somebody has asked the node to drain, the term ends by them.
 func (seat *seat) handOver(ctx context.Context, target uuid.UUID) error {
 	var err error
-	if target == uuid.Nil {
-		err = seat.election.StepDown(ctx)
-	} else {
+	d := seat.election.Node().Description()
+	switch asked := d.Status == Draining && d.StatusBy != ""; {
+	case target != uuid.Nil && asked:
+		err = seat.election.Comply(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target, By: d.StatusBy})
+	case target != uuid.Nil:
 		err = seat.election.HandOver(ctx, target)
+	case asked:
+		err = seat.election.Comply(ctx, tenure.Request{Kind: tenure.RequestStepDown, By: d.StatusBy})
+	default:
+		err = seat.election.StepDown(ctx)
 	}
 	if errors.Is(err, tenure.ErrNotLeader) {
 		seat.stop()

@@ -23,7 +23,7 @@ type queries struct {
 	begun, claim, vacate, giveUp      string
 	awaitSeats, newSeat               string
 	disown, vacancy, changed          string
-	leaders, seats, nodes             string
+	leaders, seats, nodes, history    string
 	holder, alive, namesakes, request string
 	takeRequests, dropRequests, fence string
 }
@@ -271,6 +271,7 @@ WHERE holder = ? AND role IN %s`),
 		changed: sql(`UPDATE {news} SET terms = terms + 1 WHERE id = 1`),
 
 		leaders: sql(leadersQuery),
+		history: sql(historyQuery),
 		seats:   sql(`SELECT role FROM {seats}`),
 		nodes: sql(`
 SELECT node_id, node_name, host

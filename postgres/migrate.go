@@ -121,6 +121,20 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return b.readVersion(ctx, conn)
 }
 
+// CheckSchema returns an error that matches tenure.ErrSchema if the schema in the
+// database is newer than this package: it may have another meaning then. Who reads
+// or changes its tables with statements of their own asks first; the methods of a
+// Backend do so by themselves. An older schema, or none, is no error.
+func (b *Backend) CheckSchema(ctx context.Context) error {
+	return b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
+		version, err := b.readVersion(ctx, conn)
+		if err == nil && version > len(migrations) {
+			err = newerSchema(version)
+		}
+		return err
+	})
+}
+
 // MigrationSQL returns a script that creates the present schema from nothing,
 // for those who apply changes with tools of their own.
 func (b *Backend) MigrationSQL() string {

@@ -85,13 +85,42 @@ func TestMigrations(t *testing.T) {
 	exec(t, b, b.MigrationSQL())
 	version(len(migrations))
 	open(t, b).take("scheduler")
+	if err := b.CheckSchema(ctx); err != nil {
+		t.Errorf("the present schema: %v", err)
+	}
 	exec(t, b, "INSERT INTO {migrations} (version) VALUES (99)")
 	for name, err := range map[string]error{
-		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, 0),
+		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, 0), "look": b.CheckSchema(ctx),
 	} {
 		if !errors.Is(err, tenure.ErrSchema) {
 			t.Errorf("a newer schema, %s: %v; want ErrSchema", name, err)
 		}
+	}
+}
+
+// An older schema, or none, is no reason to read nothing; what it has not yet is
+// told as such.
+func TestOlderSchema(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	if err := b.CheckSchema(ctx); err != nil {
+		t.Errorf("no schema: %v", err)
+	}
+	if err := b.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.MigrateDown(ctx, 6); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CheckSchema(ctx); err != nil {
+		t.Errorf("an older schema: %v", err)
+	}
+	if _, err := b.History(ctx, HistoryQuery{}); err != nil {
+		t.Errorf("the terms: %v", err)
+	}
+	if _, err := b.NodeHistory(ctx, HistoryQuery{}); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "older than this program") {
+		t.Errorf("the changes of nodes: %v; want the schema to be older", err)
 	}
 }
 

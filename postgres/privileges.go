@@ -49,6 +49,7 @@ var applicationPrivileges = []privilege{
 // workPrivileges are those of the database user under which processors and
 // schedules do their own statements, beyond those of an application.
 var workPrivileges = []privilege{
+	{"SELECT", "TABLE", "{migrations}"},
 	{"SELECT", "TABLE", "{leaders}"},
 	{"SELECT, INSERT", "TABLE", "{events}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{processors}"},

@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const alertsLong = `Show, check, try out and export alerts.
@@ -117,47 +115,33 @@ func (c *alertsListCommand) run(ctx context.Context) error {
 	})
 }
 
-// readAlerts reads the alerts of the database.
-func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error) {
-	backend, err := f.registry(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer backend.Close()
-	pool, err := f.pool(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	return readAlertsOf(ctx, backend, pool)
-}
-
 // alertsTimeout bounds the reading of all alerts.
 const alertsTimeout = 30 * time.Second
 
-func readAlertsOf(ctx context.Context, backend *postgres.Backend, pool *pgxpool.Pool) ([]alerts.Status, error) {
+// readAlerts reads the alerts of the database: none if there is no schema.
+func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, alertsTimeout)
 	defer cancel()
-	version, err := backend.SchemaVersion(ctx)
-	if err != nil || version == 0 {
-		return nil, err // no schema, no alerts
-	}
-	list, err := alerts.List(ctx, backend, pool)
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) && answer.Code == "42P01" { // undefined_table
-		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
-			tenure.ErrSchema, err)
-	}
-	return list, err
-}
-
-// pool opens connections for statements of a command's own.
-func (f *databaseFlags) pool(ctx context.Context) (*pgxpool.Pool, error) {
-	target, err := f.target()
+	database, err := f.work(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return pgxpool.New(ctx, target.SessionDSN())
+	defer database.Close()
+	list, err := alerts.List(ctx, database.Backend, database.pool)
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != undefinedTable {
+		return list, f.explain(err)
+	}
+	version, unknown := database.SchemaVersion(ctx)
+	switch {
+	case unknown != nil:
+		return nil, unknown
+	case version == 0:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
+			tenure.ErrSchema, err)
+	}
 }
 
 func newAlertRecord(s alerts.Status) alertRecord {

@@ -18,7 +18,16 @@ func TestHistory(t *testing.T) {
 	one.await("acquired")
 	two := place.run(t, "--role", "billing", "--name", "two")
 	two.await("acquire_failed")
-	place.stepDown(t)
+	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	wide := strings.Repeat("🦄", 200)
+	request := tenure.Request{Kind: tenure.RequestStepDown, Role: "billing", By: wide + "\x1b[2J"}
+	if err := backend.Request(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
 	two.await("acquired")
 	two.signal(syscall.SIGKILL)
 	one.await("acquired")
@@ -39,8 +48,11 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%+v; want %+v", got, want)
 		}
 	}
-	if seen.Terms[2].By == "" {
-		t.Error("it is not told who asked for the step-down")
+	if seen.Terms[2].By != request.By {
+		t.Errorf("%q asked for the step-down; want %q", seen.Terms[2].By, request.By)
+	}
+	if text := invoke(t, place.with("history")...).want(t, exitDone).stdout; strings.Contains(text, "\x1b") || !strings.Contains(text, wide) {
+		t.Errorf("who asked is not told, or moves the cursor:\n%q", text)
 	}
 
 	var changes nodeHistoryRecord

@@ -71,17 +71,7 @@ func TestMigrateGrants(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, exitDone)
 	user := "u_" + place.schema
-	conn := place.server.Conn(t)
-	run := func(sql string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatalf("%v in\n%s", err, sql)
-		}
-	}
-	run("CREATE ROLE " + user + " LOGIN")
-	t.Cleanup(func() {
-		_, _ = place.server.Conn(t).Exec(context.Background(), "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
-	})
+	run := place.user(t, user)
 	asUser := []string{"acquire", "--role", "billing", "--schema", place.schema, "--dsn", place.server.DSNFor(user, "postgres")}
 	got := invoke(t, asUser...).want(t, exitUsage)
 	if !strings.Contains(got.stderr, "GRANT") {
@@ -113,6 +103,51 @@ func TestMigrateGrants(t *testing.T) {
 	}
 }
 
+// TestManageAsGranted: a user with the privileges for work, and no others, manages
+// what is there, and without them is told what to do.
+func TestManageAsGranted(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, exitDone)
+	user := "u_" + place.schema
+	run := place.user(t, user)
+	run("GRANT USAGE ON SCHEMA " + place.schema + " TO " + user)
+	each := func(code int, wanted string) {
+		t.Helper()
+		for _, args := range [][]string{{"cron", "list"}, {"processor", "list"}, {"alerts", "list"}} {
+			got := invoke(t, append(args, "--schema", place.schema, "--dsn", place.server.DSNFor(user, "postgres"))...).want(t, code)
+			if !strings.Contains(got.stderr, wanted) {
+				t.Errorf("%v: %q; want %q", args, got.stderr, wanted)
+			}
+		}
+	}
+	each(exitUsage, "GRANT SELECT ON TABLE")
+	versions := `"` + place.schema + `"."tenure_migrations"`
+	run("GRANT SELECT ON TABLE " + versions + " TO " + user)
+	each(exitUsage, "tenure migrate grants --work")
+	run("REVOKE SELECT ON TABLE " + versions + " FROM " + user)
+	run(invoke(t, "migrate", "grants", "--user", user, "--schema", place.schema, "--work").want(t, exitDone).stdout)
+	each(exitDone, "")
+}
+
+// user makes a database user, dropped with the test, and returns what runs SQL as
+// the superuser.
+func (p place) user(t *testing.T, name string) (run func(sql string)) {
+	t.Helper()
+	conn := p.server.Conn(t)
+	run = func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%v in\n%s", err, sql)
+		}
+	}
+	run("CREATE ROLE " + name + " LOGIN")
+	t.Cleanup(func() {
+		_, _ = p.server.Conn(t).Exec(context.Background(), "DROP OWNED BY "+name+"; DROP ROLE "+name, pgx.QueryExecModeSimpleProtocol)
+	})
+	return run
+}
+
 // TestNewerSchema is refused by everything that would use it.
 func TestNewerSchema(t *testing.T) {
 	t.Parallel()
@@ -124,9 +159,13 @@ func TestNewerSchema(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0"},
+		{"status"}, {"step-down", "--role", "billing"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"serve", "--listen", ":0"},
+		{"cron", "list"}, {"cron", "history", "nightly"}, {"cron", "trigger", "nightly"}, {"cron", "pause", "nightly"}, {"cron", "changes"},
+		{"processor", "list"}, {"processor", "lag"}, {"processor", "pause", "orders"}, {"processor", "rewind", "orders", "--to", "start", "--yes"}, {"processor", "changes"},
+		{"alerts", "list"}, {"alerts", "export"},
 	} {
 		got := invoke(t, place.with(args...)...).want(t, exitUsage)
-		if !strings.Contains(got.stderr, "version 1000") || strings.Count(got.stderr, "\n") != 1 {
+		if !strings.Contains(got.stderr, "version 1000") || !strings.Contains(got.stderr, "newer release") || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%v: %s", args, got.stderr)
 		}
 	}

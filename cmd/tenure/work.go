@@ -27,7 +27,8 @@ func (d *workDatabase) Close() {
 	d.Backend.Close()
 }
 
-// work opens the database for a command on leader-only work.
+// work opens the database for a command that does statements of its own. A newer
+// schema is refused.
 func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
 	if err := f.requireSessions("this command"); err != nil {
 		return nil, err
@@ -40,6 +41,10 @@ func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opened.CheckSchema(ctx); err != nil {
+		opened.Close()
+		return nil, err
+	}
 	pool, err := target.Pool(ctx, "status")
 	if err != nil {
 		opened.Close()
@@ -47,6 +52,13 @@ func (f *databaseFlags) work(ctx context.Context) (*workDatabase, error) {
 	}
 	return &workDatabase{opened, pool}, nil
 }
+
+// SQLSTATE codes about which the user must do something.
+const (
+	undefinedTable        = "42P01"
+	invalidSchemaName     = "3F000"
+	insufficientPrivilege = "42501"
+)
 
 // explain says of an error of the database what to do about it, if the user must
 // do something.
@@ -56,10 +68,10 @@ func (f *databaseFlags) explain(err error) error {
 		return err
 	}
 	switch answer.Code {
-	case "42P01", "3F000": // undefined_table, invalid_schema_name
+	case undefinedTable, invalidSchemaName:
 		return fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
 			tenure.ErrSchema, f.schema, f.prefix, err)
-	case "42501": // insufficient_privilege
+	case insufficientPrivilege:
 		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", tenure.ErrPrivilege, err)
 	}
 	return err

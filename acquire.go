@@ -239,7 +239,7 @@ func (s *session) begin(e *Election, granted Attempt) {
 	t.work.body = e.bodies != nil
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false
-	e.tally.began(t.number)
+	e.tally.began(granted)
 	if t.vacant >= 0 {
 		n.tally.vacancies.add(t.vacant)
 	}

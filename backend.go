@@ -159,6 +159,7 @@ const (
 type Attempt struct {
 	Outcome    Outcome
 	Term       int64         // if Granted: larger than every term of the role before
+	Previous   int64         // if Granted: the last term of the role before, of whichever node; 0 if there was none
 	AcquiredAt time.Time     // if Granted: by the database's clock
 	Vacant     time.Duration // if Granted: how long nobody had led before; negative if unknown
 	Holder     uuid.UUID     // if Busy and asked for: the node of the last term, if known

@@ -20,6 +20,7 @@ type database struct {
 	opened   int
 	holders  map[string]*conn
 	terms    map[string]int64
+	jump     int64 // that the next term's number makes, as on another server
 	leaders  map[string]tenure.Leader
 	requests []tenure.Request
 	sessions []*conn // newest last
@@ -217,11 +218,12 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 		return tenure.Attempt{Outcome: tenure.Busy, Holder: holder.opening.Node.ID}
 	}
 	d.holders[role] = c
-	d.terms[role]++
+	previous := d.terms[role]
+	d.terms[role] += 1 + d.jump
 	d.leaders[role] = tenure.Leader{
 		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
 	}
-	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], AcquiredAt: time.Now(), Vacant: 3 * time.Second}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), Vacant: 3 * time.Second}
 }
 
 func (c *conn) Heartbeat(tenure.Load) (tenure.Pulse, error) {

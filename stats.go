@@ -92,14 +92,15 @@ type electionTally struct {
 	lastTerm                           int64 // that began here
 }
 
-// began counts a term.
-func (t *electionTally) began(number int64) {
+// began counts a term. The first one ever is no failover. Numbers need not be
+// consecutive.
+func (t *electionTally) began(granted Attempt) {
 	t.attempts++
 	t.terms++
-	if number != t.lastTerm+1 { // the first term ever is no failover either
+	if granted.Previous != 0 && granted.Previous != t.lastTerm {
 		t.failovers++
 	}
-	t.lastTerm = number
+	t.lastTerm = granted.Term
 }
 
 // transition counts a change of state. Under the node's mutex.

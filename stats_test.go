@@ -85,6 +85,37 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// Numbers that jump, as on another server, are no failovers by themselves.
+func TestFailoversOfNumbersThatJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.jump = 1000
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		db.last().kill()
+		if _, err := e.WaitForLeadership(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, own := figures(t, node)
+		want(t, "terms", own.Terms, uint64(2))
+		want(t, "failovers after its own terms", own.Failovers, uint64(0))
+
+		if err := e.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db.seize("r")
+		time.Sleep(time.Minute)
+		db.free("r")
+		if _, err := e.WaitForLeadership(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, after := figures(t, node)
+		want(t, "failovers after another's term", after.Failovers, uint64(1))
+	})
+}
+
 // A role that another took within the reconnect grace was tried for.
 func TestStatsOfReconnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

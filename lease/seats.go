@@ -112,9 +112,10 @@ func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, 
 	case t.key != keyOf(c.Role):
 		return failed(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, c.Role, t.key, keyOf(c.Role))), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation && !t.endedAt.Valid:
-		// The commit that began this term was not answered, but it happened.
+		// The commit that began this term was not answered, but it happened. Its
+		// number mostly follows that of the term before.
 		delete(s.doubtful, t.role)
-		return granted(t.term, t.beganAt.Int64, t.vacant), false
+		return granted(t.term, t.term-1, t.beganAt.Int64, t.vacant), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation:
 		left := microseconds(t.readyAt.Int64 - t.now)
 		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: max(left, 0)}, left <= 0
@@ -130,8 +131,8 @@ func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, 
 	return tenure.Attempt{}, true
 }
 
-func granted(term, beganAt int64, vacant sql.NullInt64) tenure.Attempt {
-	attempt := tenure.Attempt{Outcome: tenure.Granted, Term: term, AcquiredAt: time.UnixMicro(beganAt), Vacant: -1}
+func granted(term, previous, beganAt int64, vacant sql.NullInt64) tenure.Attempt {
+	attempt := tenure.Attempt{Outcome: tenure.Granted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), Vacant: -1}
 	if vacant.Valid && vacant.Int64 >= 0 {
 		attempt.Vacant = microseconds(vacant.Int64)
 	}

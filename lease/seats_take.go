@@ -75,7 +75,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 		if len(begin) == 0 {
 			return nil
 		}
-		return s.begin(ctx, on, begin, at, attempts)
+		return s.begin(ctx, on, begin, locked, at, attempts)
 	})
 	for _, t := range free {
 		switch {
@@ -188,7 +188,9 @@ func endOf(t *seat) int64 {
 }
 
 // begin begins the terms of roles whose rows are locked.
-func (s *session) begin(ctx context.Context, on querier, roles []string, at server, attempts map[string]tenure.Attempt) error {
+func (s *session) begin(
+	ctx context.Context, on querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.Attempt,
+) error {
 	q, node := s.backend.queries, s.opening.Node
 	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
 		return err
@@ -205,7 +207,7 @@ func (s *session) begin(ctx context.Context, on querier, roles []string, at serv
 				vacant        sql.NullInt64
 			)
 			err := rows.Scan(&role, &term, &beganAt, &vacant)
-			attempts[role] = granted(term, beganAt, vacant)
+			attempts[role] = granted(term, locked[role].term, beganAt, vacant)
 			begun++
 			return err
 		}, args...)

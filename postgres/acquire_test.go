@@ -329,7 +329,7 @@ func TestAnotherServer(t *testing.T) {
 			t.Parallel()
 			b := newBackend(t)
 			first, second := open(t, b), open(t, b, short)
-			first.take("scheduler")
+			took := first.take("scheduler")
 			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
 			first.release("scheduler", tenure.EndResigned) // whatever the row says
 			exec(t, b, sql)
@@ -339,8 +339,8 @@ func TestAnotherServer(t *testing.T) {
 				t.Fatalf("%+v; want it to wait for the longer lease, 600ms", attempt)
 			}
 			before := time.Now().UnixMilli()
-			if attempt = second.win("scheduler"); attempt.Term < before {
-				t.Errorf("the term is %d, want at least the time, %d", attempt.Term, before)
+			if attempt = second.win("scheduler"); attempt.Term < before || attempt.Previous != took.Term {
+				t.Errorf("the term is %d after %d, want at least the time, %d, after %d", attempt.Term, attempt.Previous, before, took.Term)
 			}
 		})
 	}
@@ -370,8 +370,8 @@ func TestAnotherServer(t *testing.T) {
 		if attempt.Outcome != tenure.Waiting || attempt.RetryIn <= 0 || attempt.RetryIn > lease {
 			t.Errorf("%+v; want it to wait for the rest of the lease", attempt)
 		}
-		if attempt = p.win("scheduler"); attempt.Term < time.Now().Add(-time.Minute).UnixMilli() {
-			t.Errorf("the term is %d, want a time", attempt.Term)
+		if attempt = p.win("scheduler"); attempt.Term < time.Now().Add(-time.Minute).UnixMilli() || attempt.Previous != 0 {
+			t.Errorf("the term is %d after %d, want a time, after none", attempt.Term, attempt.Previous)
 		}
 		p.take("later") // the lease is over now
 	})

@@ -183,7 +183,7 @@ SET term = CASE
     retired_by = ''
 FROM previous
 WHERE t.role = previous.role
-RETURNING t.role, t.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
+RETURNING t.role, t.term, previous.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
 
 	// A whole resignation. The rows are written before a lock is freed, since
 	// the unlocking reads how many were: a successor that finds the lock free

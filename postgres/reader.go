@@ -126,7 +126,7 @@ func (b *Backend) answer(doing string, err error) error {
 	case err == nil:
 		return nil
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
-		return fmt.Errorf("%w: %s: there is none in schema %q with prefix %q; open a node or migrate first: %w",
+		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
 			tenure.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
 	case hasCode(err, codeUndefinedColumn):
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",

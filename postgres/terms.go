@@ -108,7 +108,7 @@ func (s *session) begin(ready []*seat, examined bool) error {
 			attempt = tenure.Attempt{Outcome: tenure.Granted}
 			vacant  float64
 		)
-		if err := rows.Scan(&role, &attempt.Term, &attempt.AcquiredAt, &vacant); err != nil {
+		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &attempt.AcquiredAt, &vacant); err != nil {
 			return err
 		}
 		attempt.Vacant = fromMilliseconds(vacant)

@@ -94,7 +94,7 @@ func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) t
 	}
 	r.reservedUntil = 0
 	d.tellListeners()
-	return tenure.Attempt{Outcome: tenure.Granted, Term: r.last.Term, AcquiredAt: now.Wall, Vacant: vacant}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: r.last.Term, Previous: r.last.Term - 1, AcquiredAt: now.Wall, Vacant: vacant}
 }
 
 // end records the end of the present term, if there is one, and drops the

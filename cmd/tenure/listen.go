@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/sidecar"
+	"github.com/exactly-one/tenure/metrics"
 )
 
 // listenFlags are the flags of the HTTP server beside a node.
@@ -35,6 +36,9 @@ func (f *listenFlags) check() error {
 	if (f.cert == "") != (f.key == "") {
 		return usage("--tls-cert and --tls-key belong together: give both")
 	}
+	if err := (metrics.Config{Prefix: f.prefix}).Validate(); err != nil {
+		return usage("--metrics-prefix: %w", err)
+	}
 	if f.address == "" {
 		for _, given := range []struct{ name, value string }{{"--token-file", f.token}, {"--tls-cert", f.cert}} {
 			if given.value != "" {
@@ -53,12 +57,10 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	if err := f.check(); err != nil || f.address == "" {
 		return nil, err
 	}
-	figures, err := newNodeMetrics(f.prefix)
-	if err != nil {
-		return nil, err
-	}
+	figures := newNodeMetrics(f.prefix)
 	s := &httpServer{metrics: figures, ended: make(chan struct{})}
 	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page}
+	var err error
 	if f.token != "" {
 		if s.token, err = sidecar.OpenToken(f.token, logger); err != nil {
 			return nil, err

@@ -53,6 +53,7 @@ func TestListenBadInput(t *testing.T) {
 		"--tls-cert and --tls-key belong together":     {"--listen", ":0", "--tls-cert", missing},
 		"--tls-key belong":                             {"--tls-key", missing},
 		"names of metrics cannot begin with \"1a\"":    {"--listen", ":0", "--metrics-prefix", "1a"},
+		"names of metrics cannot begin with \"b-\"":    {"--metrics-prefix", "b-"},
 		"--token-file is for --listen, which is not":   {"--token-file", missing},
 		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
 	} {

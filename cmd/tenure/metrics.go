@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,12 +17,8 @@ type nodeMetrics struct {
 	config   metrics.Config
 }
 
-func newNodeMetrics(prefix string) (*nodeMetrics, error) {
-	config := metrics.Config{Prefix: prefix}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("--metrics-prefix: %w", err)
-	}
-	return &nodeMetrics{prometheus.NewRegistry(), config}, nil
+func newNodeMetrics(prefix string) *nodeMetrics {
+	return &nodeMetrics{prometheus.NewRegistry(), metrics.Config{Prefix: prefix}}
 }
 
 func (m *nodeMetrics) handler() http.Handler {

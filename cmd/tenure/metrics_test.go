@@ -84,10 +84,7 @@ func TestMetricsOfPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Close(context.Background())
-	figures, err := newNodeMetrics("forge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := newNodeMetrics("forge")
 	figures.attach(&participant{node: node})
 	families, err := figures.registry.Gather()
 	if err != nil {

@@ -108,8 +108,8 @@ func (o *observer) close() []hold {
 // under is there, every term lies in a time in which the lock was held, and the
 // last term of each such time ended when the lock was freed. An end that others
 // found is told as of then: not before the lock was freed, nor after the next
-// term began. A session that frees a lock and takes it again at once may not be
-// seen to.
+// term began. A vacancy is the time between two terms. A session that frees a
+// lock and takes it again at once may not be seen to.
 func (c *cluster) agree(o *observer) {
 	c.t.Helper()
 	const tolerance = 50 * time.Millisecond
@@ -165,8 +165,15 @@ func (c *cluster) agree(o *observer) {
 				last.Term, last.Reason, last.Ended, h.to, h.gone, i, len(holds))
 		}
 	}
+	if len(terms) > 0 && terms[0].Term != 1 {
+		c.t.Errorf("the first term that is told is %d", terms[0].Term)
+	}
 	for i := 1; i < len(terms); i++ {
-		switch before, after := terms[i-1], terms[i]; {
+		before, after := terms[i-1], terms[i]
+		if vacant := after.Began.Sub(before.Ended); (after.Vacant - vacant).Abs() > time.Millisecond {
+			c.t.Errorf("before term %d the role is told to have been vacant for %v; its times tell %v", after.Term, after.Vacant, vacant)
+		}
+		switch {
 		case before.Ended.IsZero() || before.Reason == "":
 			c.t.Errorf("term %d has no end, and %d followed", before.Term, after.Term)
 		case after.Term != before.Term+1:

@@ -140,15 +140,15 @@ func recovering(s *suite) {
 
 func vacancy(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
-	if first := a.lead(role); first.Vacant >= 0 {
-		s.Errorf("nobody has ever led: vacant for %v, want it unknown", first.Vacant)
-	} else {
-		a.resign(role, first.Term)
+	first := a.lead(role)
+	if first.Vacant >= 0 || first.Previous != 0 {
+		s.Errorf("nobody has ever led: vacant for %v after term %d, want neither", first.Vacant, first.Previous)
 	}
+	a.resign(role, first.Term)
 	// What the database calls a vacancy began before Release returned and ended
 	// before the next attempt did.
-	if second := b.lead(role); second.Vacant < 0 || second.Vacant > patience {
-		s.Errorf("after a resignation: vacant for %v", second.Vacant)
+	if second := b.lead(role); second.Vacant < 0 || second.Vacant > patience || second.Previous != first.Term {
+		s.Errorf("after the resignation of term %d: vacant for %v after term %d", first.Term, second.Vacant, second.Previous)
 	}
 }
 

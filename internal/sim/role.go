@@ -121,7 +121,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: wait}
 	}
 
-	term, vacant := row.term+1, now-row.endedAt
+	previous, term, vacant := row.term, row.term+1, now-row.endedAt
 	if row.term == 0 {
 		vacant = -1
 	}
@@ -134,7 +134,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
 	s.world.checker.termBegan(name, term, b)
-	return tenure.Attempt{Outcome: tenure.Granted, Term: term, AcquiredAt: s.wall(now), Vacant: vacant}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: term, Previous: previous, AcquiredAt: s.wall(now), Vacant: vacant}
 }
 
 // mustHold is how long the lock must be held before a term can begin: one lease

@@ -39,7 +39,7 @@ func (t *tracer) changed(event tenure.Event) {
 	switch event.From {
 	case tenure.Leading:
 		if event.To == tenure.Releasing {
-			_, t.release = t.tracer.Start(t.inTerm, "tenure.release", trace.WithTimestamp(event.At))
+			_, t.release = t.tracer.Start(t.inTerm, "tenure.release", attributesOf(event.Term), trace.WithTimestamp(event.At))
 		} else {
 			t.end(event)
 		}
@@ -56,11 +56,7 @@ func (t *tracer) changed(event tenure.Event) {
 
 func (t *tracer) begin(event tenure.Event) {
 	term := event.Term
-	attributes := trace.WithAttributes(
-		attribute.String("tenure.role", term.Role().Name()),
-		attribute.Int64("tenure.term", term.Number()),
-		attribute.String("tenure.node.id", term.NodeID().String()),
-	)
+	attributes := attributesOf(term)
 	ctx := context.Background()
 	acquiring, acquire := t.tracer.Start(ctx, "tenure.acquire", attributes, trace.WithTimestamp(t.attempted), trace.WithNewRoot())
 	if vacant := term.Vacant(); vacant >= 0 {
@@ -69,6 +65,14 @@ func (t *tracer) begin(event tenure.Event) {
 	acquire.End(trace.WithTimestamp(event.At))
 	t.inTerm, t.term = t.tracer.Start(ctx, "tenure.term", attributes, trace.WithTimestamp(event.At), trace.WithNewRoot(),
 		trace.WithLinks(trace.LinkFromContext(acquiring)))
+}
+
+func attributesOf(term *tenure.Term) trace.SpanStartEventOption {
+	return trace.WithAttributes(
+		attribute.String("tenure.role", term.Role().Name()),
+		attribute.Int64("tenure.term", term.Number()),
+		attribute.String("tenure.node.id", term.NodeID().String()),
+	)
 }
 
 // end ends the spans of the present term.

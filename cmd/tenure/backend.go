@@ -121,6 +121,23 @@ func (f *databaseFlags) target() (*database.Target, error) {
 	return database.Parse(dsn)
 }
 
+// history is what leases know of terms. Who asked for their ends is not in it.
+func (l leases) history(ctx context.Context, query postgres.HistoryQuery, node string) ([]postgres.TermRecord, error) {
+	found, err := l.History(ctx, lease.HistoryQuery{
+		Role: query.Role, Node: node, Since: query.Since, Until: query.Until, Limit: query.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	terms := make([]postgres.TermRecord, len(found))
+	for i, t := range found {
+		terms[i] = postgres.TermRecord{
+			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began, Ended: t.Ended, Reason: t.Reason, Vacant: t.Vacant,
+		}
+	}
+	return terms, nil
+}
+
 // holders is what leases know of who holds roles: their leaders. It is empty if
 // there are no tables.
 func (l leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Holder, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -114,22 +115,39 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if c.days != "" {
 		return c.printDays(ctx, now)
 	}
-	backend, err := c.database.registry(ctx)
-	if err != nil {
-		return err
-	}
-	defer backend.Close()
 	if c.nodes {
+		backend, err := c.database.registry(ctx)
+		if err != nil {
+			return err
+		}
+		defer backend.Close()
 		return c.printNodes(ctx, backend, query)
 	}
-	return c.printTerms(ctx, backend, query)
-}
-
-func (c *historyCommand) printTerms(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {
-	terms, err := backend.History(ctx, query)
+	terms, err := c.terms(ctx, query)
 	if err != nil {
 		return err
 	}
+	return c.printTerms(terms)
+}
+
+// terms reads the history, be it of sessions or of leases.
+func (c *historyCommand) terms(ctx context.Context, query postgres.HistoryQuery) ([]postgres.TermRecord, error) {
+	opened, err := c.database.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	switch b := opened.(type) {
+	case *postgres.Backend:
+		return b.History(ctx, query)
+	case leases:
+		return b.history(ctx, query, c.node)
+	default:
+		panic(fmt.Sprintf("a backend of type %T", opened))
+	}
+}
+
+func (c *historyCommand) printTerms(terms []postgres.TermRecord) error {
 	record := termHistoryRecord{Terms: make([]termRecord, len(terms))}
 	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
 	now := time.Now()

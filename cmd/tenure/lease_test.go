@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure"
 )
 
 // TestLeases goes through the commands on a file of SQLite, with nodes as
@@ -48,6 +50,13 @@ func TestLeases(t *testing.T) {
 	if took := time.Since(killed); took > lease+time.Second {
 		t.Errorf("a killed leader was replaced after %v; the lease is %v", took, lease)
 	}
+	var history termHistoryRecord
+	invoke(t, on("history", "--role", "r", "-o", "json")...).want(t, exitDone).decode(t, &history)
+	if terms := history.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
+		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
+		t.Errorf("history: %+v", history.Terms)
+	}
+	invoke(t, on("history", "--nodes")...).want(t, exitUsage)
 	leader.signal(syscall.SIGTERM)
 	if code := leader.exit(); code != exitDone {
 		t.Errorf("exit code %d: %s", code, leader.log())

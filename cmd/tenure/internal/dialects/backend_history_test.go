@@ -1,0 +1,81 @@
+package dialects
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// Every term is told of once, with its end, whatever that was, on every database.
+func TestBackendHistory(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, kind)
+			first := c.join("first")
+			election := first.stand(backendRole)
+			leads(t, election)
+			second := c.join("second")
+			other := second.stand(backendRole)
+			if err := first.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: second.ID()}); err != nil {
+				t.Fatal(err)
+			}
+			leads(t, other)
+			if err := second.Close(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			leads(t, election)
+			read := func(query lease.HistoryQuery) []lease.TermRecord {
+				t.Helper()
+				records, err := first.backend.History(soon(t), query)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return records
+			}
+			all := read(lease.HistoryQuery{})
+			if len(all) != 3 {
+				t.Fatalf("%+v; want three terms", all)
+			}
+			for i, want := range []lease.TermRecord{
+				{NodeName: "first", Node: first.ID()},
+				{NodeName: "second", Node: second.ID(), Reason: tenure.EndShutdown},
+				{NodeName: "first", Node: first.ID(), Reason: tenure.EndHandedOver},
+			} {
+				got := all[i]
+				if got.Role != backendRole || got.NodeName != want.NodeName || got.Node != want.Node || got.Reason != want.Reason ||
+					got.Ended.IsZero() != (i == 0) || (got.Vacant < 0) != (i == 2) || i > 0 && all[i-1].Began.Before(got.Ended) {
+					t.Errorf("%+v; want %+v", got, want)
+				}
+			}
+			for name, part := range map[string]struct {
+				query lease.HistoryQuery
+				want  int
+			}{
+				"a role":         {lease.HistoryQuery{Role: backendRole}, 3},
+				"another role":   {lease.HistoryQuery{Role: "other"}, 0},
+				"a node by name": {lease.HistoryQuery{Node: "second"}, 1},
+				"a node by id":   {lease.HistoryQuery{Node: first.ID().String()}, 2},
+				"since":          {lease.HistoryQuery{Since: all[0].Began.Add(time.Microsecond)}, 1},
+				"until":          {lease.HistoryQuery{Until: all[1].Began}, 2},
+				"the newest":     {lease.HistoryQuery{Limit: 1}, 1},
+			} {
+				if got := read(part.query); len(got) != part.want {
+					t.Errorf("%s: %+v; want %d terms", name, got, part.want)
+				}
+			}
+
+			// A node that falls silent.
+			term := all[0].Term
+			execute(t, first.db, "UPDATE "+lease.DefaultPrefix+"sessions SET expires_at = last_heartbeat")
+			for _, r := range read(lease.HistoryQuery{}) {
+				if r.Term == term && (r.Reason != tenure.EndExpired || r.Ended.IsZero()) {
+					t.Errorf("silent: %+v", r)
+				}
+			}
+		})
+	}
+}

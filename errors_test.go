@@ -40,6 +40,8 @@ var ancestry = map[error][]error{
 	tenure.ErrStopping:      {tenure.ErrResigned, tenure.ErrTermEnded, tenure.ErrTenure},
 	tenure.ErrNotLeader:     {tenure.ErrTenure},
 	tenure.ErrNoLeader:      {tenure.ErrTenure},
+	tenure.ErrLed:           {tenure.ErrTenure},
+	tenure.ErrUnknownRole:   {tenure.ErrTenure},
 	tenure.ErrHeld:          {tenure.ErrLock, tenure.ErrTenure},
 	tenure.ErrLockTimeout:   {tenure.ErrLock, tenure.ErrTenure},
 	tenure.ErrLockTableFull: {tenure.ErrLock, tenure.ErrTenure},

@@ -32,6 +32,12 @@ type message struct {
 	alerts  []notifiers.Alert
 }
 
+// halves are two messages with the alerts of one.
+func (m message) halves() [2]message {
+	middle := len(m.alerts) / 2
+	return [2]message{{m.address, m.alerts[:middle]}, {m.address, m.alerts[middle:]}}
+}
+
 func (m message) ids() []uuid.UUID {
 	ids := make([]uuid.UUID, len(m.alerts))
 	for i, a := range m.alerts {
@@ -41,24 +47,32 @@ func (m message) ids() []uuid.UUID {
 }
 
 // readDue returns what is to be sent by a notifier now, in messages of a size.
+// What was tried before goes apart from what is new: an alert that is refused
+// again and again must not hold up others.
 func (t tables) readDue(ctx context.Context, notifier string, size int) ([]message, error) {
+	type kind struct {
+		address string
+		again   bool
+	}
 	var (
 		messages []message
-		open     = map[string]int{} // by address: its message that is not full
+		open     = map[kind]int{} // the message of a kind that is not full
 		a        notifiers.Alert
 		ended    *time.Time
 		address  string
+		attempts int
 	)
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit)
-	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address}
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit, Severities)
+	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address, &attempts}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if ended != nil {
 			a.EndedAt = *ended
 		}
-		i, ok := open[address]
+		of := kind{address, attempts > 0}
+		i, ok := open[of]
 		if !ok || len(messages[i].alerts) >= size {
 			i = len(messages)
-			open[address] = i
+			open[of] = i
 			messages = append(messages, message{address: address})
 		}
 		messages[i].alerts = append(messages[i].alerts, a)
@@ -76,8 +90,11 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Duration, ok bool, err error) {
 	rows, _ := t.database.Query(ctx, t.backend.SQL(readNextDue), notifier)
 	ms, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*float64])
-	if err != nil || ms == nil {
-		return 0, false, err
+	if err != nil {
+		return 0, false, fmt.Errorf("read when something is to be sent: %w", err)
+	}
+	if ms == nil {
+		return 0, false, nil
 	}
 	return time.Duration(*ms * float64(time.Millisecond)), true, nil
 }

@@ -67,9 +67,9 @@ ON CONFLICT DO NOTHING`
 // The statements of delivery.
 const (
 	// Of what concerns one alert and one address, only the first is due: nobody is
-	// told that an alert ended before it began.
+	// told that an alert ended before it began. What is severe goes first.
 	readDue = `
-SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address
+SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address, attempts
 FROM (
     SELECT DISTINCT ON (rule, fingerprint, address) *
     FROM {alert_notifications}
@@ -77,13 +77,18 @@ FROM (
     ORDER BY rule, fingerprint, address, number
 ) first
 WHERE next_attempt_at <= clock_timestamp()
-ORDER BY number
+ORDER BY array_position($3::text[], severity) DESC NULLS LAST, number
 LIMIT $2`
 
+	// Of the same: what waits behind another is due when that has been told.
 	readNextDue = `
 SELECT (1000 * extract(epoch FROM min(next_attempt_at) - clock_timestamp()))::double precision
-FROM {alert_notifications}
-WHERE notifier = $1 AND status = 'pending'`
+FROM (
+    SELECT DISTINCT ON (rule, fingerprint, address) next_attempt_at
+    FROM {alert_notifications}
+    WHERE notifier = $1 AND status = 'pending'
+    ORDER BY rule, fingerprint, address, number
+) first`
 
 	// Who takes over meanwhile does not try before this attempt is over.
 	claimNotifications = `

@@ -38,7 +38,7 @@ func TestWaitBehind(t *testing.T) {
 	w := newWorld(t)
 	w.note("down", "critical", false, 30*time.Second)
 	w.note("down", "critical", true, 0)
-	wait, err := w.sender(w.set["hook"]).pass(t.Context())
+	wait, err := w.sender(w.set["hook"]).pass(t.Context(), nil)
 	if err != nil || wait < 20*time.Second || wait > 30*time.Second {
 		t.Errorf("the sender looks again in %v (%v)", wait, err)
 	}

@@ -89,7 +89,9 @@ func (w *world) start(name string, config Config) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.Database = w.pool
+	if config.Database == nil {
+		config.Database = w.pool
+	}
 	if config.Interval == 0 {
 		config.Interval = 50 * time.Millisecond
 	}

@@ -202,7 +202,8 @@ func (n *Notifier) Refresh() time.Duration {
 
 // Send makes one attempt to send a message about at most [Notifier.Batch]
 // alerts, bounded by the context and 10 s. An error of the type [RetryAfterError]
-// says when to try again. After an error the message may have arrived
+// says when to try again, and one of the type [RefusedError] that another message
+// may be accepted. After an error the message may have arrived
 // nevertheless.
 func (n *Notifier) Send(ctx context.Context, target string, alerts []Alert) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func TestAlertmanager(t *testing.T) {
 // secret, even if the answer repeats it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{301, 400, 404, 429, 500} {
+	for _, status := range []int{301, 400, 401, 404, 413, 422, 429, 500} {
 		url, _ := receive(t, status, "no /services/T/B/key for R0UT1NG")
 		for _, config := range []Config{
 			{Type: Slack, URL: url + "/services/T/B/key"},
@@ -235,6 +236,10 @@ func TestRefusals(t *testing.T) {
 			}
 			var later *RetryAfterError
 			if errors.As(err, &later) != (status == 429) || status == 429 && later.Delay != 7*time.Second {
+				t.Errorf("%s, %d: %#v", config.Type, status, err)
+			}
+			var refused *RefusedError
+			if errors.As(err, &refused) != slices.Contains([]int{400, 413, 422}, status) {
 				t.Errorf("%s, %d: %#v", config.Type, status, err)
 			}
 		}

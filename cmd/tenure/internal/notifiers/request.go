@@ -38,6 +38,13 @@ type RetryAfterError struct {
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
+// RefusedError is a refusal of a message for what it is: the same one would be
+// refused again, and another one may be accepted.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // newClient makes a client that follows no redirects: they would take secrets to
 // other places.
 func newClient(config *tls.Config) *http.Client {
@@ -109,10 +116,13 @@ func judge(response *http.Response, address *url.URL, secrets []string) error {
 	if shown = shown[:min(len(shown), maxShown)]; shown != "" {
 		err = fmt.Errorf("%w: %q", err, shown)
 	}
-	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable {
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if delay, ok := retryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
 			return &RetryAfterError{delay, err}
 		}
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &RefusedError{err}
 	}
 	return err
 }

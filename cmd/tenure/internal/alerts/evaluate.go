@@ -106,7 +106,7 @@ func labelMap(l labels.Labels) map[string]string {
 	all := map[string]string{}
 	l.Range(func(label labels.Label) {
 		if label.Name != model.MetricNameLabel {
-			all[label.Name] = label.Value
+			all[storable(label.Name, maxText)] = storable(label.Value, maxText)
 		}
 	})
 	return all

@@ -15,13 +15,13 @@ func (e *Engine) Handler() http.Handler {
 	own.MustRegister(e.collector())
 	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		e.mu.Lock()
-		store := e.store
+		leads := e.leads
 		e.mu.Unlock()
 		all, err := own.Gather()
-		if store == nil || err != nil {
+		if !leads || err != nil {
 			return all, err
 		}
-		clusterWide, err := store.Gather()
+		clusterWide, err := e.store.Gather()
 		return append(all, clusterWide...), err
 	}), promhttp.HandlerOpts{})
 }
@@ -54,7 +54,7 @@ func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	c.engine.mu.Lock()
-	store, took := c.engine.store, c.engine.took
+	leads, took := c.engine.leads, c.engine.took
 	counts := map[State]int{}
 	for _, a := range c.engine.present {
 		counts[a.State]++
@@ -63,12 +63,12 @@ func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	if store == nil {
+	if !leads {
 		gauge(c.leads, 0)
 		return
 	}
 	gauge(c.leads, 1)
-	gauge(c.series, float64(store.Len()))
+	gauge(c.series, float64(c.engine.store.Len()))
 	gauge(c.evaluation, took.Seconds())
 	for _, state := range []State{Pending, Firing} {
 		gauge(c.alerts, float64(counts[state]), string(state))

@@ -127,7 +127,7 @@ func (t tables) settleSent(ctx context.Context, m message) error {
 // settleUnsent notes why an attempt failed, and when the next is due: not before
 // a delay.
 func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay time.Duration) error {
-	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), reason.Error(), delay.Milliseconds(), giveUpAfter.Milliseconds())
+	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), storable(reason.Error(), maxError), delay.Milliseconds(), giveUpAfter.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("note an attempt that failed: %w", err)
 	}

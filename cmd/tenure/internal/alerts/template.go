@@ -15,9 +15,6 @@ import (
 // definitions are what Prometheus's templates begin with.
 const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
-// maxExpanded is the most bytes of a label or an annotation.
-const maxExpanded = 4096
-
 // CheckTemplate refuses what is no template.
 func CheckTemplate(text string) error {
 	return expander(context.Background(), text, nil, time.Time{}, nil).ParseTest()
@@ -43,8 +40,7 @@ func expand(
 			}
 			text = result
 		}
-		text = strings.ReplaceAll(text[:min(len(text), maxExpanded)], "\x00", "") // PostgreSQL keeps none
-		expanded[name] = strings.ToValidUTF8(text, "")
+		expanded[name] = storable(text, maxText)
 	}
 	return expanded
 }

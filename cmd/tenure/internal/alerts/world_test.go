@@ -78,17 +78,34 @@ type process struct {
 	stop   func() // politely
 }
 
-// start starts a process that ends with the test at the latest.
-func (w *world) start(name string, config Config) *process {
+// idle opens a node that runs nothing, until the test ends.
+func (w *world) idle(name string) *tenure.Node {
 	w.Helper()
-	backend := w.open()
-	node, err := tenure.Open(w.Context(), backend, tenure.Config{
+	node, err := tenure.Open(w.Context(), w.open(), tenure.Config{
 		Name: name, CheckInterval: 200 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
+	w.Cleanup(func() { w.close(node) })
+	return node
+}
+
+// close closes a node, unless it is closed already.
+func (w *world) close(node *tenure.Node) {
+	w.Helper()
+	closing, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := node.Close(closing); err != nil {
+		w.Error(err)
+	}
+}
+
+// start starts a process that ends with the test at the latest.
+func (w *world) start(name string, config Config) *process {
+	w.Helper()
+	node := w.idle(name)
 	if config.Database == nil {
 		config.Database = w.pool
 	}
@@ -110,11 +127,7 @@ func (w *world) start(name string, config Config) *process {
 		if err := <-done; err != nil {
 			w.Error(err)
 		}
-		closing, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(closing); err != nil {
-			w.Error(err)
-		}
+		w.close(node)
 	})}
 	w.Cleanup(p.stop)
 	return p

@@ -29,7 +29,18 @@ func (l *leading) deliver(ctx context.Context) {
 		}
 		stop()
 		senders.Wait()
+		if err := l.retryAtOnce(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("notifications", "error", err)
+		}
 	}
+}
+
+// retryAtOnce makes due what waits to be tried again: the notifiers have changed,
+// perhaps to mend them.
+func (l *leading) retryAtOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	return l.makeDue(ctx)
 }
 
 // keepTidy tidies up at once and then every minute.

@@ -134,6 +134,14 @@ func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay
 	return nil
 }
 
+// makeDue lets everything be tried again now. Nobody must be sending.
+func (t tables) makeDue(ctx context.Context) error {
+	if _, err := t.database.Exec(ctx, t.backend.SQL(makeDue)); err != nil {
+		return fmt.Errorf("try again what was not sent: %w", err)
+	}
+	return nil
+}
+
 // tidy notes what this node cannot send, since it has no such notifier, and drops
 // what was settled long ago.
 func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) error {

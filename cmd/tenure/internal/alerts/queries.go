@@ -115,6 +115,11 @@ SET
     settled_at = CASE WHEN created_at < clock_timestamp() - $4::bigint * interval '1 millisecond' THEN clock_timestamp() END
 WHERE id = ANY ($1::uuid[]) AND status = 'pending'`
 
+	makeDue = `
+UPDATE {alert_notifications}
+SET next_attempt_at = clock_timestamp()
+WHERE status = 'pending' AND next_attempt_at > clock_timestamp()`
+
 	noteUnknown = `
 UPDATE {alert_notifications}
 SET

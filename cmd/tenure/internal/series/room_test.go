@@ -19,7 +19,7 @@ func TestLimit(t *testing.T) {
 	if left := s.Complete(begin, nil, nil); left != 1 || s.Len() != 2 {
 		t.Errorf("%d series were left out, %d are kept", left, s.Len())
 	}
-	s.Complete(begin.Add(retention+time.Minute), nil, nil)
+	s.Complete(begin.Add(Retention+time.Minute), nil, nil)
 	if s.Len() != 0 || len(s.nodes) != 0 || len(s.named) != 0 || s.ended.Len() != 0 {
 		t.Errorf("after a day without samples there are %d series of %d nodes", s.Len(), len(s.nodes))
 	}

@@ -110,7 +110,7 @@ func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
 // forget ends the store's own series of what is not known any more, drops what is
 // too old, and then series of which nothing is left.
 func (s *Store) forget(now int64) {
-	oldest := now - retention.Milliseconds()
+	oldest := now - Retention.Milliseconds()
 	for _, one := range s.series {
 		if one.setIn != 0 && one.setIn != s.round {
 			s.end(one, now)

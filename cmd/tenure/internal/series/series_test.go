@@ -243,7 +243,7 @@ func TestResolutions(t *testing.T) {
 			t.Fatalf("%v ago there is a gap of %d ms", age, gap)
 		}
 	}
-	if age := now - all[0].at; age < retention.Milliseconds() {
+	if age := now - all[0].at; age < Retention.Milliseconds() {
 		t.Errorf("the oldest sample is of %d ms ago", age)
 	}
 	if part := line.read(now-step, now, nil); len(part) != 2 {

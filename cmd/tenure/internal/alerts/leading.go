@@ -146,16 +146,26 @@ func (l *leading) commit(ctx context.Context, c change) error {
 		return err
 	}
 	l.present = apply(l.present, c)
-	for _, a := range c.written {
-		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
-	}
-	for _, key := range c.removed {
-		l.log.Info("alert", "alert", key.rule, "state", Inactive)
-	}
+	l.tellChange(c)
 	if len(c.notify) > 0 {
 		l.wakeSenders()
 	}
 	return nil
+}
+
+// mostLogged is how many changes of a round are logged one by one.
+const mostLogged = 100
+
+func (l *leading) tellChange(c change) {
+	for _, a := range c.written[:min(len(c.written), mostLogged)] {
+		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
+	}
+	for _, key := range c.removed[:min(len(c.removed), mostLogged)] {
+		l.log.Info("alert", "alert", key.rule, "state", Inactive)
+	}
+	if more := max(0, len(c.written)-mostLogged) + max(0, len(c.removed)-mostLogged); more > 0 {
+		l.log.Info("more alerts changed", "count", more)
+	}
 }
 
 // wakeSenders tells everybody who waits for news.

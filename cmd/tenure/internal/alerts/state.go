@@ -54,8 +54,18 @@ func (c change) empty() bool { return len(c.written) == 0 && len(c.removed) == 0
 
 // found is a series that a condition yields at present.
 type found struct {
-	labels, annotations map[string]string
-	value               float64
+	labels   map[string]string
+	value    float64
+	annotate func() map[string]string // its annotations, which take time
+}
+
+// as is an alert with the annotations of what was found.
+func (f found) as(a alert) alert {
+	a.Annotations = map[string]string{}
+	if f.annotate != nil {
+		a.Annotations = f.annotate()
+	}
+	return a
 }
 
 // outcome is a rule and what its condition yields. If it could not be evaluated,
@@ -81,7 +91,7 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 		for _, f := range o.found {
 			next := alert{
 				Rule: o.rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: o.rule.Severity,
-				Labels: f.labels, Annotations: f.annotations, Value: f.value, ActiveAt: now,
+				Labels: f.labels, Value: f.value, ActiveAt: now,
 			}
 			before, known := present[next.key()]
 			kept[next.key()] = true
@@ -93,10 +103,11 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 				c.tellOthers(before, o.rule.Notify)
 			case complete && now.Sub(next.ActiveAt) >= o.rule.For:
 				next.State, next.FiredAt, next.Notified = Firing, now, o.rule.Notify
+				next = f.as(next)
 				c.written = append(c.written, next)
 				c.tell(next, next.Notified, time.Time{})
 			case !known || !next.ActiveAt.Equal(before.ActiveAt):
-				c.written = append(c.written, next)
+				c.written = append(c.written, f.as(next))
 			}
 		}
 	}

@@ -26,14 +26,15 @@ func expander(ctx context.Context, text string, data any, now time.Time, query t
 }
 
 // expand fills in templates for one series. A template that fails says so in its
-// place: an alert is told in any case.
+// place, and one for which there is no time stays as it is: an alert is told in any
+// case.
 func expand(
 	ctx context.Context, templates map[string]string, series map[string]string, value float64, now time.Time, query template.QueryFunc,
 ) map[string]string {
 	expanded := make(map[string]string, len(templates))
 	data := template.AlertTemplateData(series, map[string]string{}, "", promql.Sample{F: value})
 	for name, text := range templates {
-		if strings.Contains(text, "{{") {
+		if strings.Contains(text, "{{") && ctx.Err() == nil {
 			result, err := expander(ctx, text, data, now, query).Expand()
 			if err != nil {
 				result = fmt.Sprintf("<error expanding template: %v>", err)

@@ -142,6 +142,12 @@ func (w *world) report(node *tenure.Node, gauges map[string]float64) {
 		g.Set(value)
 		registry.MustRegister(g)
 	}
+	w.reportAll(node, registry)
+}
+
+// reportAll writes one sample of everything in a registry in a node's name.
+func (w *world) reportAll(node *tenure.Node, registry *prometheus.Registry) {
+	w.Helper()
 	reporter, err := metrics.NewReporter(node, w.pool, registry, metrics.ReporterConfig{Interval: time.Hour})
 	if err != nil {
 		w.Fatal(err)

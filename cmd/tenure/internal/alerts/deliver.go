@@ -64,5 +64,9 @@ func (l *leading) keepTidy(ctx context.Context, set notifiers.Set) {
 func (l *leading) tidyOnce(ctx context.Context, set notifiers.Set) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	return l.tidy(ctx, set, l.node)
+	unheard, err := l.tidy(ctx, set, l.node)
+	if unheard > 0 {
+		l.log.Warn("alerts come and go faster than they can be told; some beginnings and ends were left out", "left_out", unheard)
+	}
+	return err
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
@@ -69,5 +72,71 @@ func TestSevereFirst(t *testing.T) {
 	want := [][]string{{"again"}, {"b", "c", "d"}, {"a", "e"}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the messages are %v; want %v", got, want)
+	}
+}
+
+// TestUnheard: of an alert that comes and goes while nothing can be sent, people
+// are told only what they need to: the end of what they heard of, and the newest.
+func TestUnheard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		w.note("flaps", "warning", false, 0)
+		if i < 4 {
+			w.note("flaps", "warning", true, 0)
+		}
+		w.exec(`UPDATE {alert_notifications} SET started_at = $1 WHERE started_at = '2026-11-21'`, began.Add(time.Duration(i+1)*time.Minute))
+	}
+	w.note("once", "warning", false, 0)
+	w.note("once", "warning", true, 0)
+	// The first was told to begin, and the beginning of the second was tried.
+	w.exec(`UPDATE {alert_notifications} SET status = 'sent', attempts = 1, settled_at = now() WHERE rule = 'flaps' AND number = 1`)
+	w.exec(`UPDATE {alert_notifications} SET attempts = 1 WHERE rule = 'flaps' AND number = 3`)
+	w.exec(`UPDATE {alert_notifications} SET notifier = 'hook'`)
+	for i, want := range []int64{4, 0} {
+		if unheard, err := w.tables.tidy(t.Context(), w.set, "n"); err != nil || unheard != want {
+			t.Errorf("time %d: %d were left out (%v); want %d", i, unheard, err, want)
+		}
+	}
+	rows, _ := w.pool.Query(t.Context(), w.backend.SQL(`SELECT number FROM {alert_notifications} WHERE status = 'pending' ORDER BY number`))
+	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if want := []int64{2, 3, 4, 9, 10, 11}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %v (%v); want %v", left, err, want)
+	}
+}
+
+// TestOutdatedMessage: where a part of a message is no longer to be sent, all of it
+// is put together anew, and nothing waits for that.
+func TestOutdatedMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.note("a", "warning", false, 0)
+	w.note("b", "warning", false, 0)
+	messages, err := w.tables.readDue(t.Context(), "hook", 10)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%v, %v", messages, err)
+	}
+	election, err := w.idle("n").Election(tenure.NamedRole("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`DELETE FROM {alert_notifications} WHERE rule = 'a'`)
+	if claimed, err := w.tables.claim(t.Context(), term, messages[0]); claimed || err != nil {
+		t.Errorf("claimed is %v (%v)", claimed, err)
+	}
+	messages, err = w.tables.readDue(t.Context(), "hook", 10)
+	if err != nil || len(messages) != 1 || len(messages[0].alerts) != 1 {
+		t.Fatalf("%v, %v", messages, err)
+	}
+	if claimed, err := w.tables.claim(t.Context(), term, messages[0]); !claimed || err != nil {
+		t.Errorf("claimed is %v (%v)", claimed, err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

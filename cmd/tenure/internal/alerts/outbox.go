@@ -2,11 +2,13 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
@@ -99,18 +101,24 @@ func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Dur
 	return time.Duration(*ms * float64(time.Millisecond)), true, nil
 }
 
+// errOutdated says that a part of a message is no longer to be sent.
+var errOutdated = errors.New("it is no longer to be sent")
+
 // claim notes an attempt before it is made, if the term stands: whoever leads
-// next does not try meanwhile. It tells whether the message is still to be sent.
+// next does not try meanwhile. It tells whether the message is still to be sent,
+// all of it; if not, nothing is noted.
 func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
 	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, t.backend.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
-		claimed = tag.RowsAffected() == int64(len(m.alerts))
+		if err == nil && tag.RowsAffected() != int64(len(m.alerts)) {
+			err = errOutdated
+		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errOutdated) {
 		return false, fmt.Errorf("note an attempt: %w", err)
 	}
-	return claimed, nil
+	return err == nil, nil
 }
 
 // settleSent notes that a message was acknowledged. That is true whoever leads
@@ -142,16 +150,32 @@ func (t tables) makeDue(ctx context.Context) error {
 	return nil
 }
 
+const (
+	// pruneLimit is how many old notifications one statement drops, and mostPrunes
+	// how often it runs at a time.
+	pruneLimit = 1000
+	mostPrunes = 20
+)
+
 // tidy notes what this node cannot send, since it has no such notifier, and drops
-// what was settled long ago.
-func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) error {
+// what was settled long ago, and what came and went before anybody was told of it
+// while the same is there once more. It returns how much that was.
+func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unheard int64, err error) {
 	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
-	_, err := t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
+	_, err = t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
 	if err == nil {
-		_, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds())
+		var tag pgconn.CommandTag
+		tag, err = t.database.Exec(ctx, t.backend.SQL(dropUnheard))
+		unheard = tag.RowsAffected()
+	}
+	for i := 0; err == nil && i < mostPrunes; i++ {
+		var tag pgconn.CommandTag
+		if tag, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds(), pruneLimit); tag.RowsAffected() < pruneLimit {
+			break
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("tidy up notifications: %w", err)
+		err = fmt.Errorf("tidy up notifications: %w", err)
 	}
-	return nil
+	return unheard, err
 }

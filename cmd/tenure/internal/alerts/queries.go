@@ -130,6 +130,27 @@ WHERE status = 'pending'
     AND NOT notifier = ANY ($1::text[])
     AND (last_error <> $2 OR created_at < clock_timestamp() - $3::bigint * interval '1 millisecond')`
 
+	// Of an alert that comes and goes faster than it can be told, only what is told
+	// already and what is newest matter. Both rows of a pair are locked, so that
+	// nobody is told of a beginning whose end is dropped.
+	dropUnheard = `
+WITH unheard AS (
+    SELECT began.id AS began, ended.id AS ended
+    FROM {alert_notifications} began
+    JOIN {alert_notifications} ended USING (rule, fingerprint, address, started_at)
+    WHERE began.ended_at IS NULL AND began.status = 'pending' AND began.attempts = 0
+        AND ended.ended_at IS NOT NULL AND ended.status = 'pending' AND ended.attempts = 0
+        AND EXISTS (
+            SELECT
+            FROM {alert_notifications} later
+            WHERE later.rule = began.rule AND later.fingerprint = began.fingerprint AND later.address = began.address
+                AND later.status = 'pending' AND later.started_at > began.started_at
+        )
+    FOR UPDATE OF began, ended SKIP LOCKED
+)
+DELETE FROM {alert_notifications}
+WHERE id IN (SELECT began FROM unheard UNION ALL SELECT ended FROM unheard)`
+
 	pruneNotifications = `
 DELETE FROM {alert_notifications}
 WHERE id IN (
@@ -137,7 +158,7 @@ WHERE id IN (
     FROM {alert_notifications}
     WHERE settled_at < clock_timestamp() - $1::bigint * interval '1 millisecond'
     ORDER BY settled_at
-    LIMIT 1000
+    LIMIT $2
 )`
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
@@ -128,8 +129,8 @@ func (s *sender) send(ctx context.Context, m message) error {
 	if claimed, err := s.claim(noting, s.term, m); err != nil || !claimed {
 		return err
 	}
-	_, target, _ := (notifiers.Set{s.notifier.Name(): s.notifier}).Find(m.address) // what is wrong with a target, the attempt tells
-	term := s.term.Context()                                                       // an attempt in flight may end where no new one may begin
+	_, target, _ := strings.Cut(m.address, ":") // what is wrong with it, the attempt tells
+	term := s.term.Context()                    // an attempt in flight may end where no new one may begin
 	failure := s.notifier.Send(term, target, m.alerts)
 	if failure == nil {
 		s.unnoted = append(s.unnoted, m)

@@ -63,6 +63,7 @@ type Engine struct {
 	leads    bool
 	present  map[alertKey]alert
 	took     time.Duration // by the last evaluation
+	shown    time.Time     // when the last round succeeded, or the term began
 	reloaded chan struct{} // closed when the notifiers change
 }
 
@@ -197,7 +198,7 @@ func (e *Engine) notifiers() (set notifiers.Set, changed <-chan struct{}) {
 func (e *Engine) show(leads bool, present map[alertKey]alert, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leads, e.present, e.took = leads, present, took
+	e.leads, e.present, e.took, e.shown = leads, present, took, time.Now()
 }
 
 // lead works for one term, or until it is asked to end.

@@ -38,7 +38,7 @@ func (s *sender) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			wait, news = max(min(leastPause<<min(failures, 10), mostPause), retryDelay(err)), nil
+			wait, news = pauseAfter(err, failures), nil
 			failures++
 			s.log.Warn("a notification was not sent", "error", err, "again_in", wait)
 		default:
@@ -59,6 +59,11 @@ func (s *sender) run(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// pauseAfter is how long a notifier pauses after an error that followed others.
+func pauseAfter(err error, failures int) time.Duration {
+	return max(min(leastPause<<min(failures, 10), mostPause), retryDelay(err))
 }
 
 // retryDelay is when a receiver wants to be asked again; 0 if it did not say so.

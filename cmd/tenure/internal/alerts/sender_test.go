@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -153,5 +155,27 @@ func TestUnnoted(t *testing.T) {
 	w.await("that it is noted", w.settled("r", "sent"))
 	if n := len(taken()); n != 1 {
 		t.Errorf("it was sent %d times", n)
+	}
+}
+
+// TestRetryAfter: a receiver that says when to try again is left alone until then,
+// with all that is for it.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	asks := &notifiers.RetryAfterError{Delay: time.Minute, Err: errors.New("it answered 429")}
+	for _, test := range []struct {
+		err      error
+		failures int
+		want     time.Duration
+	}{
+		{errors.New("it answered 500"), 0, leastPause},
+		{errors.New("it answered 500"), 2, 4 * leastPause},
+		{errors.New("it answered 500"), 99, mostPause},
+		{errors.Join(errors.New("another"), fmt.Errorf("the notifier: %w", asks)), 0, time.Minute},
+		{&notifiers.RetryAfterError{Err: errors.New("at once")}, 1, 2 * leastPause},
+	} {
+		if got := pauseAfter(test.err, test.failures); got != test.want {
+			t.Errorf("after %v the pause is %v; want %v", test.err, got, test.want)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAlertsCheck(t *testing.T) {
 	t.Parallel()
 	path := writeAlerts(t, alertsFile, "https://hooks.example/x")
 	want := path + ":12: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
-		"for that many events write increase(forge_leader_failovers_total[5m]) > 5\n" + path + ": no errors; alerts: 2\n"
+		"for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5\n" + path + ": no errors; alerts: 2\n"
 	if got := invoke(t, "alerts", "check", path).want(t, exitDone).stdout; got != want {
 		t.Errorf("%s", got)
 	}

@@ -70,15 +70,17 @@ func (r *reloader) reload() {
 	}
 	changes := config.Diff(r.config.file, file)
 	r.config.file = file
+	lists := map[string]error{}
 	for _, change := range changes {
-		r.apply(change)
+		r.apply(change, lists)
 	}
 	r.log.Warn("the configuration was reloaded", "file", r.config.path, "changes", len(changes))
 }
 
-func (r *reloader) apply(change config.Change) {
-	flag := r.flags.Lookup(change.Flag)
-	if change.Flag != "" && flag == nil {
+// apply applies one change, and a list as a whole at the first change of it; lists
+// are those that were applied, with what came of it.
+func (r *reloader) apply(change config.Change, lists map[string]error) {
+	if change.Evidence != "" && r.flags.Lookup(change.Evidence) == nil {
 		return // of another command
 	}
 	apply, value := r.live[change.Flag], ""
@@ -86,15 +88,22 @@ func (r *reloader) apply(change config.Change) {
 		apply = r.live[liveList(change.List)]
 	}
 	switch {
-	case flag != nil && r.outranked(change.Flag) != "":
+	case change.Flag != "" && r.outranked(change.Flag) != "":
 		r.log.Warn("a change has no effect", "change", change.Key, "outranked_by", r.outranked(change.Flag))
 	case apply == nil:
 		r.log.Warn("a change takes effect when the program is started again", "change", change.What())
 	default:
-		if flag != nil {
+		if change.Flag != "" {
 			value = r.value(change.Flag)
 		}
-		if err := apply(value); err != nil {
+		err, applied := lists[change.List]
+		if !applied {
+			err = apply(value)
+		}
+		if change.List != "" {
+			lists[change.List] = err
+		}
+		if err != nil {
 			r.log.Error("a change could not be applied", "change", change.What(), "error", err)
 			return
 		}

@@ -52,12 +52,18 @@ type Engine struct {
 	config Config
 	wake   chan struct{} // the rules of the configuration are to be written
 
+	// What was measured stays from term to term: after a crash of its server the
+	// database has no samples of before, and a window without them looks well.
+	store *series.Store
+	clock clock // of the term's rounds
+
 	mu       sync.Mutex
 	rules    []Rule
 	set      notifiers.Set
-	store    *series.Store // nil unless it leads
+	leads    bool
 	present  map[alertKey]alert
 	took     time.Duration // by the last evaluation
+	shown    time.Time     // when the last round succeeded, or the term began
 	reloaded chan struct{} // closed when the notifiers change
 }
 
@@ -68,7 +74,10 @@ func New(config Config) (*Engine, error) {
 	if config.Interval < leastInterval {
 		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastInterval)
 	}
-	e := &Engine{config: config, wake: make(chan struct{}, 1), reloaded: make(chan struct{})}
+	e := &Engine{
+		config: config, wake: make(chan struct{}, 1), reloaded: make(chan struct{}),
+		store: series.New(series.Config{Prefix: config.Prefix, MaxSeries: config.MaxSeries}),
+	}
 	if err := e.Reload(config.Rules, config.Notifiers); err != nil {
 		return nil, err
 	}
@@ -185,11 +194,11 @@ func (e *Engine) notifiers() (set notifiers.Set, changed <-chan struct{}) {
 	return e.set, e.reloaded
 }
 
-// show lets others see what the leader has; nil where it leads no more.
-func (e *Engine) show(store *series.Store, present map[alertKey]alert, took time.Duration) {
+// show lets others see whether this node leads, and what the leader has.
+func (e *Engine) show(leads bool, present map[alertKey]alert, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.store, e.present, e.took = store, present, took
+	e.leads, e.present, e.took, e.shown = leads, present, took, time.Now()
 }
 
 // lead works for one term, or until it is asked to end.
@@ -206,10 +215,10 @@ func (e *Engine) lead(ctx context.Context, l *leading) {
 		case <-ctx.Done():
 		}
 	})
-	l.store = series.New(series.Config{Prefix: e.config.Prefix, MaxSeries: e.config.MaxSeries})
-	l.evaluator = newEvaluator(l.store)
-	e.show(l.store, nil, 0)
-	defer e.show(nil, nil, 0)
+	e.clock.begin()
+	l.evaluator = newEvaluator(e.store)
+	e.show(true, nil, 0)
+	defer e.show(false, nil, 0)
 	beside.Go(func() { l.deliver(ctx) })
 	tick := time.NewTicker(e.config.Interval)
 	defer tick.Stop()

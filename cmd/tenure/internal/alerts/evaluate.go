@@ -1,10 +1,12 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -21,7 +23,13 @@ const (
 	lookback = 5 * time.Minute
 	// maxQuerySamples bounds the memory of one condition, to about 800 MB.
 	maxQuerySamples = 50_000_000
-	queryTimeout    = 10 * time.Second
+	// ruleTimeout bounds one rule, and evaluationTimeout all of them, so that there
+	// is time left in the round to write what was found.
+	ruleTimeout       = 10 * time.Second
+	evaluationTimeout = 15 * time.Second
+	// annotationsTimeout bounds the annotations of all alerts that are new in a
+	// round; those that it does not suffice for stay as they are written.
+	annotationsTimeout = 5 * time.Second
 	// maxAlerts is how many series a condition may yield.
 	maxAlerts = 10_000
 )
@@ -30,26 +38,44 @@ const (
 type evaluator struct {
 	engine *promql.Engine
 	series storage.Queryable
+	took   map[string]time.Duration // by each rule the last time
 }
 
 func newEvaluator(series storage.Queryable) *evaluator {
 	return &evaluator{series: series, engine: promql.NewEngine(promql.EngineOpts{
-		MaxSamples: maxQuerySamples, Timeout: queryTimeout, LookbackDelta: lookback,
+		MaxSamples: maxQuerySamples, Timeout: ruleTimeout, LookbackDelta: lookback,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: language,
 	})}
 }
 
-// evaluate returns what each rule yields at a time.
+// evaluate returns what each rule yields at a time. The rules that took longest the
+// last time come last: where time is short, it is short for them alone.
 func (e *evaluator) evaluate(ctx context.Context, now time.Time, rules []Rule) []outcome {
-	outcomes := make([]outcome, len(rules))
-	for i, rule := range rules {
-		all, err := e.one(ctx, now, rule)
-		outcomes[i] = outcome{rule, all, err}
+	evaluating, cancel := context.WithTimeout(ctx, evaluationTimeout)
+	defer cancel()
+	outcomes, took := make([]outcome, len(rules)), map[string]time.Duration{}
+	order := make([]int, len(rules))
+	for i := range order {
+		order[i] = i
 	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(e.took[rules[a].Name], e.took[rules[b].Name]) })
+	left := &allowance{ctx: ctx, time: annotationsTimeout}
+	for _, i := range order {
+		began := time.Now()
+		all, err := e.one(evaluating, now, rules[i], left)
+		took[rules[i].Name] = max(time.Since(began), e.took[rules[i].Name]/2) // one that had no time is not quick
+		if err != nil && evaluating.Err() != nil {
+			err = fmt.Errorf("all conditions together take longer than %v: %w", evaluationTimeout, err)
+		}
+		outcomes[i] = outcome{rules[i], all, err}
+	}
+	e.took = took
 	return outcomes
 }
 
-func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule) ([]found, error) {
+func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule, left *allowance) ([]found, error) {
+	ctx, cancel := context.WithTimeout(ctx, ruleTimeout)
+	defer cancel()
 	vector, err := e.query(ctx, rule.Condition, now)
 	if err != nil {
 		return nil, err
@@ -69,9 +95,15 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule) ([]found,
 		own := labelMap(sample.Metric)
 		f := found{labels: maps.Clone(own), value: sample.F}
 		maps.Copy(f.labels, expand(ctx, rule.Labels, own, sample.F, now, query))
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("the labels of its alerts: %w", err)
+		}
 		maps.DeleteFunc(f.labels, func(_, value string) bool { return value == "" }) // which is the same as no label
 		f.labels["alertname"], f.labels["severity"] = rule.Name, rule.Severity
-		f.annotations = expand(ctx, rule.Annotations, own, sample.F, now, query)
+		f.annotate = func() (annotations map[string]string) {
+			left.spend(func(ctx context.Context) { annotations = expand(ctx, rule.Annotations, own, sample.F, now, query) })
+			return annotations
+		}
 		key := fingerprint(f.labels)
 		if seen[key] {
 			return nil, fmt.Errorf("two series have the labels %v: the rule's labels must not make them equal", f.labels)
@@ -79,7 +111,22 @@ func (e *evaluator) one(ctx context.Context, now time.Time, rule Rule) ([]found,
 		seen[key] = true
 		all[i] = f
 	}
-	return all, ctx.Err()
+	return all, nil
+}
+
+// allowance is time that several may spend, one after the other.
+type allowance struct {
+	ctx  context.Context // of the round that it is for
+	time time.Duration
+}
+
+// spend calls fn with a context that ends when no time is left.
+func (a *allowance) spend(fn func(ctx context.Context)) {
+	ctx, cancel := context.WithTimeout(a.ctx, a.time)
+	defer cancel()
+	began := time.Now()
+	fn(ctx)
+	a.time -= time.Since(began)
 }
 
 func (e *evaluator) query(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
@@ -106,7 +153,7 @@ func labelMap(l labels.Labels) map[string]string {
 	all := map[string]string{}
 	l.Range(func(label labels.Label) {
 		if label.Name != model.MetricNameLabel {
-			all[label.Name] = label.Value
+			all[storable(label.Name, maxText)] = storable(label.Value, maxText)
 		}
 	})
 	return all

@@ -1,6 +1,8 @@
 package alerts
 
 import (
+	"context"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/prometheus/storage"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
 	"github.com/exactly-one/tenure/metrics"
@@ -53,9 +56,12 @@ func TestEvaluate(t *testing.T) {
 		labels: map[string]string{
 			"alertname": "r", "severity": "warning", "role": "role-1", "team": "role-1-team", "node_name": "x",
 		},
-		annotations: map[string]string{"summary": "role-1 has 0.0 and 2", "zero": "ab"},
 	}
-	if got := outcomes[0].found[0]; !reflect.DeepEqual(got, want) {
+	got := outcomes[0].found[0]
+	if annotations := got.annotate(); !maps.Equal(annotations, map[string]string{"summary": "role-1 has 0.0 and 2", "zero": "ab"}) {
+		t.Errorf("the annotations are %q", annotations)
+	}
+	if got.annotate = nil; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 	rule.Condition = "tenure_leader_failovers_total"
@@ -66,6 +72,59 @@ func TestEvaluate(t *testing.T) {
 	many, now := measured(maxAlerts+1, 1)
 	if err := newEvaluator(many).evaluate(t.Context(), now, []Rule{rule})[0].err; err == nil || !strings.Contains(err.Error(), "the most is 10000") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSlowRules: where rules take all the time, those that are quick are evaluated
+// nevertheless, and the slow ones say why they are not.
+func TestSlowRules(t *testing.T) {
+	t.Parallel()
+	store, now := measured(1, 1)
+	e := newEvaluator(store)
+	ended, cancel := context.WithCancel(t.Context())
+	rules := []Rule{
+		{Name: "slow", Condition: "tenure_leader_failovers_total"}, {Name: "quick", Condition: "vector(1)"}, {Name: "middling", Condition: "vector(1)"},
+	}
+	e.took = map[string]time.Duration{"slow": time.Minute, "middling": time.Second}
+	begun := 0
+	e.series = queryableFunc(func(from, to int64) (storage.Querier, error) {
+		if begun++; begun == len(rules) {
+			cancel() // the time is over when the last one begins
+		}
+		return store.Querier(from, to)
+	})
+	outcomes := e.evaluate(ended, now, rules)
+	if outcomes[0].err == nil || !strings.Contains(outcomes[0].err.Error(), "all conditions together") {
+		t.Errorf("of the slow one the error is %v", outcomes[0].err)
+	}
+	for _, o := range outcomes[1:] {
+		if o.err != nil || len(o.found) != 1 {
+			t.Errorf("%s: %+v", o.rule.Name, o)
+		}
+	}
+	if e.took["slow"] < 10*time.Second {
+		t.Errorf("the slow one counts as quick: it took %v", e.took["slow"])
+	}
+}
+
+// queryableFunc is a storage that a function opens.
+type queryableFunc func(from, to int64) (storage.Querier, error)
+
+func (f queryableFunc) Querier(from, to int64) (storage.Querier, error) { return f(from, to) }
+
+// TestShortOfTime: annotations for which there is no time stay as they are written.
+func TestShortOfTime(t *testing.T) {
+	t.Parallel()
+	left := &allowance{ctx: t.Context(), time: time.Hour}
+	texts := map[string]string{"summary": "{{ $labels.role }} is down"}
+	own := map[string]string{"role": "r"}
+	for _, want := range []string{"r is down", "{{ $labels.role }} is down"} {
+		var got map[string]string
+		left.spend(func(ctx context.Context) { got = expand(ctx, texts, own, 0, time.Now(), nil) })
+		if got["summary"] != want {
+			t.Errorf("it says %q; want %q", got["summary"], want)
+		}
+		left.time = 0
 	}
 }
 

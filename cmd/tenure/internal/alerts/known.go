@@ -13,11 +13,14 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
+// ourMetrics are those of the nodes.
+var ourMetrics = metrics.Definitions()
+
 // knownMetrics are all metrics of the nodes, and those that the aggregator adds,
 // without their prefix.
 var knownMetrics = func() []string {
 	names := []string{"node_up"}
-	for _, d := range metrics.Definitions() {
+	for _, d := range ourMetrics {
 		if d.Type == metrics.HistogramSeries {
 			names = append(names, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")
 		} else {

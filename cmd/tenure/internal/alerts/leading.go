@@ -20,13 +20,13 @@ type leading struct {
 	term      *tenure.Term
 	node      string // its name
 	log       *slog.Logger
-	store     *series.Store
 	evaluator *evaluator
 
 	// Of the rounds.
 	position   metrics.Position
 	present    map[alertKey]alert // nil if the database has to be asked
 	failing    bool
+	crowded    bool               // there were too many series in the last round
 	unreadable map[uuid.UUID]bool // nodes whose samples cannot be read
 
 	mu   sync.Mutex
@@ -70,6 +70,11 @@ func (l *leading) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.engine.clock.tick(now, time.Now()); err != nil {
+		l.position = ""
+		l.engine.store.Clear()
+		return err
+	}
 	roles, nodes, err := l.readKnown(ctx)
 	if err != nil {
 		return err
@@ -79,38 +84,51 @@ func (l *leading) round(ctx context.Context) error {
 		rules[i] = s.Rule
 		roles = append(roles, rolesIn(s.Condition)...)
 	}
-	if left := l.store.Complete(now, roles, nodes); left > 0 {
-		l.log.Warn("there are too many series; some are left out", "left_out", left, "kept", l.store.Len())
-	}
+	left := l.engine.store.Complete(now, roles, nodes)
+	l.tellCrowded(left)
 	began := time.Now()
 	outcomes := l.evaluator.evaluate(ctx, now, rules)
 	took := time.Since(began)
 	if err := ctx.Err(); err != nil {
 		return err // it would look like an error of the rules
 	}
-	if err := l.commit(ctx, step(now, l.present, outcomes, l.complete(now, nodes))); err != nil {
+	if err := l.commit(ctx, step(now, l.present, outcomes, l.complete(now, nodes, left))); err != nil {
 		return err
 	}
-	l.engine.show(l.store, l.present, took)
+	l.engine.show(true, l.present, took)
 	return l.writeErrors(ctx, stored, outcomes)
 }
 
-// settleRounds is for how many rounds a new leader waits for the samples of nodes:
-// after a crash of the server none are left.
+// tellCrowded says that series are left out, and when that is over.
+func (l *leading) tellCrowded(left int) {
+	switch {
+	case left > 0 && !l.crowded:
+		l.log.Warn("there are too many series; some are left out", "left_out", left, "kept", l.engine.store.Len())
+	case left == 0 && l.crowded:
+		l.log.Info("all series are kept again", "kept", l.engine.store.Len())
+	}
+	l.crowded = left > 0
+}
+
+// settleRounds is for how many rounds a leader waits for the samples of nodes: a
+// new one, since after a crash of the server none are left; and one whose rounds
+// failed, since the nodes could not write any then.
 const settleRounds = 3.5
 
 // complete tells whether samples of all nodes have come, or would have come if
-// these wrote any. Until then nothing is over, for its series may be on their way.
-func (l *leading) complete(now time.Time, nodes []series.Node) bool {
-	waited := now.Sub(l.term.AcquiredAt())
-	return waited > time.Duration(settleRounds*float64(l.engine.config.Interval)) || l.store.AllReport(nodes)
+// these wrote any. Until then nothing begins to fire, and nothing is over: what is
+// missing may be on its way.
+func (l *leading) complete(now time.Time, nodes []series.Node, left int) bool {
+	waited := now.Sub(l.engine.clock.steady)
+	return waited > time.Duration(settleRounds*float64(l.engine.config.Interval)) || left == 0 && l.engine.store.AllReport(nodes)
 }
 
 // take takes a sample of a node.
 func (l *leading) take(snapshot metrics.Snapshot) error {
-	if snapshot.Problem == nil {
-		l.store.Append(snapshot)
-	} else if !l.unreadable[snapshot.Node] {
+	switch {
+	case snapshot.Problem == nil && !l.engine.clock.isToCome(snapshot.At, time.Now()):
+		l.engine.store.Append(snapshot)
+	case snapshot.Problem != nil && !l.unreadable[snapshot.Node]:
 		l.unreadable[snapshot.Node] = true
 		l.log.Warn("samples of a node cannot be read", "node", snapshot.NodeName, "error", snapshot.Problem)
 	}
@@ -128,16 +146,26 @@ func (l *leading) commit(ctx context.Context, c change) error {
 		return err
 	}
 	l.present = apply(l.present, c)
-	for _, a := range c.written {
-		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
-	}
-	for _, key := range c.removed {
-		l.log.Info("alert", "alert", key.rule, "state", Inactive)
-	}
+	l.tellChange(c)
 	if len(c.notify) > 0 {
 		l.wakeSenders()
 	}
 	return nil
+}
+
+// mostLogged is how many changes of a round are logged one by one.
+const mostLogged = 100
+
+func (l *leading) tellChange(c change) {
+	for _, a := range c.written[:min(len(c.written), mostLogged)] {
+		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
+	}
+	for _, key := range c.removed[:min(len(c.removed), mostLogged)] {
+		l.log.Info("alert", "alert", key.rule, "state", Inactive)
+	}
+	if more := max(0, len(c.written)-mostLogged) + max(0, len(c.removed)-mostLogged); more > 0 {
+		l.log.Info("more alerts changed", "count", more)
+	}
 }
 
 // wakeSenders tells everybody who waits for news.

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -15,13 +16,13 @@ func (e *Engine) Handler() http.Handler {
 	own.MustRegister(e.collector())
 	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		e.mu.Lock()
-		store := e.store
+		leads := e.leads
 		e.mu.Unlock()
 		all, err := own.Gather()
-		if store == nil || err != nil {
+		if !leads || err != nil {
 			return all, err
 		}
-		clusterWide, err := store.Gather()
+		clusterWide, err := e.store.Gather()
 		return append(all, clusterWide...), err
 	}), promhttp.HandlerOpts{})
 }
@@ -34,13 +35,15 @@ func (e *Engine) collector() prometheus.Collector {
 		leads:      prometheus.NewDesc(name("is_leader"), "1 if this node makes the metrics of the cluster and evaluates alerts, 0 otherwise.", nil, nil),
 		series:     prometheus.NewDesc(name("series"), "Series that are kept.", nil, nil),
 		evaluation: prometheus.NewDesc(name("evaluation_seconds"), "How long the last evaluation of all alerts took.", nil, nil),
-		alerts:     prometheus.NewDesc(name("alerts"), "Alerts by state.", []string{"state"}, nil),
+		age: prometheus.NewDesc(name("round_age_seconds"),
+			"Seconds since alerts were evaluated the last time. It grows while that fails.", nil, nil),
+		alerts: prometheus.NewDesc(name("alerts"), "Alerts by state.", []string{"state"}, nil),
 	}
 }
 
 type engineCollector struct {
-	engine                            *Engine
-	leads, series, evaluation, alerts *prometheus.Desc
+	engine                                 *Engine
+	leads, series, evaluation, age, alerts *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
@@ -48,13 +51,14 @@ func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.leads
 	to <- c.series
 	to <- c.evaluation
+	to <- c.age
 	to <- c.alerts
 }
 
 // Collect implements [prometheus.Collector].
 func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	c.engine.mu.Lock()
-	store, took := c.engine.store, c.engine.took
+	leads, took, age := c.engine.leads, c.engine.took, time.Since(c.engine.shown)
 	counts := map[State]int{}
 	for _, a := range c.engine.present {
 		counts[a.State]++
@@ -63,13 +67,14 @@ func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	if store == nil {
+	if !leads {
 		gauge(c.leads, 0)
 		return
 	}
 	gauge(c.leads, 1)
-	gauge(c.series, float64(store.Len()))
+	gauge(c.series, float64(c.engine.store.Len()))
 	gauge(c.evaluation, took.Seconds())
+	gauge(c.age, age.Seconds())
 	for _, state := range []State{Pending, Firing} {
 		gauge(c.alerts, float64(counts[state]), string(state))
 	}

@@ -2,11 +2,13 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
@@ -32,6 +34,12 @@ type message struct {
 	alerts  []notifiers.Alert
 }
 
+// halves are two messages with the alerts of one.
+func (m message) halves() [2]message {
+	middle := len(m.alerts) / 2
+	return [2]message{{m.address, m.alerts[:middle]}, {m.address, m.alerts[middle:]}}
+}
+
 func (m message) ids() []uuid.UUID {
 	ids := make([]uuid.UUID, len(m.alerts))
 	for i, a := range m.alerts {
@@ -41,24 +49,32 @@ func (m message) ids() []uuid.UUID {
 }
 
 // readDue returns what is to be sent by a notifier now, in messages of a size.
+// What was tried before goes apart from what is new: an alert that is refused
+// again and again must not hold up others.
 func (t tables) readDue(ctx context.Context, notifier string, size int) ([]message, error) {
+	type kind struct {
+		address string
+		again   bool
+	}
 	var (
 		messages []message
-		open     = map[string]int{} // by address: its message that is not full
+		open     = map[kind]int{} // the message of a kind that is not full
 		a        notifiers.Alert
 		ended    *time.Time
 		address  string
+		attempts int
 	)
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit)
-	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address}
+	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit, Severities)
+	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address, &attempts}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if ended != nil {
 			a.EndedAt = *ended
 		}
-		i, ok := open[address]
+		of := kind{address, attempts > 0}
+		i, ok := open[of]
 		if !ok || len(messages[i].alerts) >= size {
 			i = len(messages)
-			open[address] = i
+			open[of] = i
 			messages = append(messages, message{address: address})
 		}
 		messages[i].alerts = append(messages[i].alerts, a)
@@ -76,24 +92,33 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Duration, ok bool, err error) {
 	rows, _ := t.database.Query(ctx, t.backend.SQL(readNextDue), notifier)
 	ms, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*float64])
-	if err != nil || ms == nil {
-		return 0, false, err
+	if err != nil {
+		return 0, false, fmt.Errorf("read when something is to be sent: %w", err)
+	}
+	if ms == nil {
+		return 0, false, nil
 	}
 	return time.Duration(*ms * float64(time.Millisecond)), true, nil
 }
 
+// errOutdated says that a part of a message is no longer to be sent.
+var errOutdated = errors.New("it is no longer to be sent")
+
 // claim notes an attempt before it is made, if the term stands: whoever leads
-// next does not try meanwhile. It tells whether the message is still to be sent.
+// next does not try meanwhile. It tells whether the message is still to be sent,
+// all of it; if not, nothing is noted.
 func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
 	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, t.backend.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
-		claimed = tag.RowsAffected() == int64(len(m.alerts))
+		if err == nil && tag.RowsAffected() != int64(len(m.alerts)) {
+			err = errOutdated
+		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errOutdated) {
 		return false, fmt.Errorf("note an attempt: %w", err)
 	}
-	return claimed, nil
+	return err == nil, nil
 }
 
 // settleSent notes that a message was acknowledged. That is true whoever leads
@@ -110,23 +135,47 @@ func (t tables) settleSent(ctx context.Context, m message) error {
 // settleUnsent notes why an attempt failed, and when the next is due: not before
 // a delay.
 func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay time.Duration) error {
-	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), reason.Error(), delay.Milliseconds(), giveUpAfter.Milliseconds())
+	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), storable(reason.Error(), maxError), delay.Milliseconds(), giveUpAfter.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("note an attempt that failed: %w", err)
 	}
 	return nil
 }
 
-// tidy notes what this node cannot send, since it has no such notifier, and drops
-// what was settled long ago.
-func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) error {
-	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
-	_, err := t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
-	if err == nil {
-		_, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds())
-	}
-	if err != nil {
-		return fmt.Errorf("tidy up notifications: %w", err)
+// makeDue lets everything be tried again now. Nobody must be sending.
+func (t tables) makeDue(ctx context.Context) error {
+	if _, err := t.database.Exec(ctx, t.backend.SQL(makeDue)); err != nil {
+		return fmt.Errorf("try again what was not sent: %w", err)
 	}
 	return nil
+}
+
+const (
+	// pruneLimit is how many old notifications one statement drops, and mostPrunes
+	// how often it runs at a time.
+	pruneLimit = 1000
+	mostPrunes = 20
+)
+
+// tidy notes what this node cannot send, since it has no such notifier, and drops
+// what was settled long ago, and what came and went before anybody was told of it
+// while the same is there once more. It returns how much that was.
+func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unheard int64, err error) {
+	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
+	_, err = t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
+	if err == nil {
+		var tag pgconn.CommandTag
+		tag, err = t.database.Exec(ctx, t.backend.SQL(dropUnheard))
+		unheard = tag.RowsAffected()
+	}
+	for i := 0; err == nil && i < mostPrunes; i++ {
+		var tag pgconn.CommandTag
+		if tag, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds(), pruneLimit); tag.RowsAffected() < pruneLimit {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("tidy up notifications: %w", err)
+	}
+	return unheard, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -151,16 +152,22 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 	return nil
 }
 
-// execJSON runs a statement on records, if there are any.
+// mostRecords is how many records one statement takes: PostgreSQL bounds the size
+// of a JSON value, and a storm of alerts need not be in memory twice.
+const mostRecords = 1000
+
+// execJSON runs a statement on records, as often as it takes.
 func (t tables) execJSON(ctx context.Context, tx pgx.Tx, sql string, records []record, args ...any) error {
-	if len(records) == 0 {
-		return nil
+	for some := range slices.Chunk(records, mostRecords) {
+		encoded, err := json.Marshal(some)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		if _, err := tx.Exec(ctx, t.backend.SQL(sql), append([]any{string(encoded)}, args...)...); err != nil {
+			return err
+		}
 	}
-	encoded, err := json.Marshal(records)
-	if err == nil {
-		_, err = tx.Exec(ctx, t.backend.SQL(sql), append([]any{string(encoded)}, args...)...)
-	}
-	return err
+	return nil
 }
 
 // writeErrors notes which conditions could not be evaluated.
@@ -168,7 +175,7 @@ func (t tables) writeErrors(ctx context.Context, rules []storedRule, outcomes []
 	for i, o := range outcomes {
 		text := ""
 		if o.err != nil {
-			text = o.err.Error()
+			text = storable(o.err.Error(), maxError)
 		}
 		if text == rules[i].lastError {
 			continue

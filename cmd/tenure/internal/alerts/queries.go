@@ -67,9 +67,9 @@ ON CONFLICT DO NOTHING`
 // The statements of delivery.
 const (
 	// Of what concerns one alert and one address, only the first is due: nobody is
-	// told that an alert ended before it began.
+	// told that an alert ended before it began. What is severe goes first.
 	readDue = `
-SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address
+SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address, attempts
 FROM (
     SELECT DISTINCT ON (rule, fingerprint, address) *
     FROM {alert_notifications}
@@ -77,13 +77,18 @@ FROM (
     ORDER BY rule, fingerprint, address, number
 ) first
 WHERE next_attempt_at <= clock_timestamp()
-ORDER BY number
+ORDER BY array_position($3::text[], severity) DESC NULLS LAST, number
 LIMIT $2`
 
+	// Of the same: what waits behind another is due when that has been told.
 	readNextDue = `
 SELECT (1000 * extract(epoch FROM min(next_attempt_at) - clock_timestamp()))::double precision
-FROM {alert_notifications}
-WHERE notifier = $1 AND status = 'pending'`
+FROM (
+    SELECT DISTINCT ON (rule, fingerprint, address) next_attempt_at
+    FROM {alert_notifications}
+    WHERE notifier = $1 AND status = 'pending'
+    ORDER BY rule, fingerprint, address, number
+) first`
 
 	// Who takes over meanwhile does not try before this attempt is over.
 	claimNotifications = `
@@ -110,6 +115,11 @@ SET
     settled_at = CASE WHEN created_at < clock_timestamp() - $4::bigint * interval '1 millisecond' THEN clock_timestamp() END
 WHERE id = ANY ($1::uuid[]) AND status = 'pending'`
 
+	makeDue = `
+UPDATE {alert_notifications}
+SET next_attempt_at = clock_timestamp()
+WHERE status = 'pending' AND next_attempt_at > clock_timestamp()`
+
 	noteUnknown = `
 UPDATE {alert_notifications}
 SET
@@ -120,6 +130,27 @@ WHERE status = 'pending'
     AND NOT notifier = ANY ($1::text[])
     AND (last_error <> $2 OR created_at < clock_timestamp() - $3::bigint * interval '1 millisecond')`
 
+	// Of an alert that comes and goes faster than it can be told, only what is told
+	// already and what is newest matter. Both rows of a pair are locked, so that
+	// nobody is told of a beginning whose end is dropped.
+	dropUnheard = `
+WITH unheard AS (
+    SELECT began.id AS began, ended.id AS ended
+    FROM {alert_notifications} began
+    JOIN {alert_notifications} ended USING (rule, fingerprint, address, started_at)
+    WHERE began.ended_at IS NULL AND began.status = 'pending' AND began.attempts = 0
+        AND ended.ended_at IS NOT NULL AND ended.status = 'pending' AND ended.attempts = 0
+        AND EXISTS (
+            SELECT
+            FROM {alert_notifications} later
+            WHERE later.rule = began.rule AND later.fingerprint = began.fingerprint AND later.address = began.address
+                AND later.status = 'pending' AND later.started_at > began.started_at
+        )
+    FOR UPDATE OF began, ended SKIP LOCKED
+)
+DELETE FROM {alert_notifications}
+WHERE id IN (SELECT began FROM unheard UNION ALL SELECT ended FROM unheard)`
+
 	pruneNotifications = `
 DELETE FROM {alert_notifications}
 WHERE id IN (
@@ -127,7 +158,7 @@ WHERE id IN (
     FROM {alert_notifications}
     WHERE settled_at < clock_timestamp() - $1::bigint * interval '1 millisecond'
     ORDER BY settled_at
-    LIMIT 1000
+    LIMIT $2
 )`
 )
 

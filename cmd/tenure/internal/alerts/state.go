@@ -54,8 +54,18 @@ func (c change) empty() bool { return len(c.written) == 0 && len(c.removed) == 0
 
 // found is a series that a condition yields at present.
 type found struct {
-	labels, annotations map[string]string
-	value               float64
+	labels   map[string]string
+	value    float64
+	annotate func() map[string]string // its annotations, which take time
+}
+
+// as is an alert with the annotations of what was found.
+func (f found) as(a alert) alert {
+	a.Annotations = map[string]string{}
+	if f.annotate != nil {
+		a.Annotations = f.annotate()
+	}
+	return a
 }
 
 // outcome is a rule and what its condition yields. If it could not be evaluated,
@@ -68,7 +78,7 @@ type outcome struct {
 
 // step decides what becomes of the alerts at a time. It changes nothing. Alerts
 // that are not found, and those of rules that are no longer there, are over, if
-// what was found is complete.
+// what was found is complete; and none begins to fire before it is.
 func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool) change {
 	var c change
 	kept := map[alertKey]bool{}
@@ -81,22 +91,23 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 		for _, f := range o.found {
 			next := alert{
 				Rule: o.rule.Name, Fingerprint: fingerprint(f.labels), State: Pending, Severity: o.rule.Severity,
-				Labels: f.labels, Annotations: f.annotations, Value: f.value, ActiveAt: now,
+				Labels: f.labels, Value: f.value, ActiveAt: now,
 			}
 			before, known := present[next.key()]
 			kept[next.key()] = true
-			if known {
+			if known && before.ActiveAt.Before(now) { // the clock may have gone back
 				next.ActiveAt = before.ActiveAt
 			}
 			switch {
 			case known && before.State == Firing:
-				continue
-			case now.Sub(next.ActiveAt) >= o.rule.For:
+				c.tellOthers(before, o.rule.Notify)
+			case complete && now.Sub(next.ActiveAt) >= o.rule.For:
 				next.State, next.FiredAt, next.Notified = Firing, now, o.rule.Notify
+				next = f.as(next)
 				c.written = append(c.written, next)
-				c.tell(next, time.Time{})
-			case !known:
-				c.written = append(c.written, next)
+				c.tell(next, next.Notified, time.Time{})
+			case !known || !next.ActiveAt.Equal(before.ActiveAt):
+				c.written = append(c.written, f.as(next))
 			}
 		}
 	}
@@ -106,15 +117,34 @@ func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complet
 		}
 		c.removed = append(c.removed, key)
 		if before := present[key]; before.State == Firing {
-			c.tell(before, now)
+			ended := now
+			if ended.Before(before.FiredAt) {
+				ended = before.FiredAt // the clock went back; receivers refuse an end before the beginning
+			}
+			c.tell(before, before.Notified, ended)
 		}
 	}
 	return c
 }
 
-func (c *change) tell(a alert, endedAt time.Time) {
-	for _, address := range a.Notified {
+func (c *change) tell(a alert, addresses []string, endedAt time.Time) {
+	for _, address := range addresses {
 		c.notify = append(c.notify, notification{a, address, endedAt})
+	}
+}
+
+// tellOthers tells those of an alert that fires whom its rule names only since.
+func (c *change) tellOthers(a alert, addresses []string) {
+	var others []string
+	for _, address := range addresses {
+		if !slices.Contains(a.Notified, address) {
+			others = append(others, address)
+		}
+	}
+	if len(others) > 0 {
+		a.Notified = slices.Concat(a.Notified, others)
+		c.written = append(c.written, a)
+		c.tell(a, others, time.Time{})
 	}
 }
 

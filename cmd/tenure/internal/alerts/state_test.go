@@ -95,6 +95,74 @@ func TestRemovedRule(t *testing.T) {
 	}
 }
 
+// TestIncomplete: before all samples have come nothing fires; what holds then
+// fires as soon as they have.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	outcomes := []outcome{{rule: Rule{Name: "r", Notify: []string{"a"}}, found: []found{{}}}}
+	early := step(now, nil, outcomes, false)
+	present := apply(map[alertKey]alert{}, early)
+	if len(early.notify) > 0 || len(early.written) != 1 || early.written[0].State != Pending {
+		t.Fatalf("%+v", early)
+	}
+	if again := step(now.Add(time.Second), present, outcomes, false); !again.empty() {
+		t.Errorf("%+v", again)
+	}
+	full := step(now.Add(2*time.Second), present, outcomes, true)
+	if len(full.notify) != 1 || full.written[0].State != Firing || !full.written[0].ActiveAt.Equal(now) {
+		t.Errorf("%+v", full)
+	}
+}
+
+// TestToldLater: whom a rule names only while its alert fires is told that it
+// does, once, and of its end like the others.
+func TestToldLater(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	rule := Rule{Name: "r", Notify: []string{"a"}}
+	found := []found{{labels: map[string]string{"x": "y"}}}
+	present := apply(map[alertKey]alert{}, step(now, nil, []outcome{{rule: rule, found: found}}, true))
+	rule.Notify = []string{"b", "c"}
+	more := step(now.Add(time.Second), present, []outcome{{rule: rule, found: found}}, true)
+	var told []string
+	for _, n := range more.notify {
+		told = append(told, n.address)
+		if !n.endedAt.IsZero() || !n.alert.FiredAt.Equal(now) {
+			t.Errorf("%+v", n)
+		}
+	}
+	present = apply(present, more)
+	if !slices.Equal(told, []string{"b", "c"}) || !step(now.Add(2*time.Second), present, []outcome{{rule: rule, found: found}}, true).empty() {
+		t.Errorf("told is %q", told)
+	}
+	if over := step(now.Add(3*time.Second), present, nil, true); len(over.notify) != 3 {
+		t.Errorf("%+v", over)
+	}
+}
+
+// TestClockBack: where the database's clock goes back, "for" begins anew and not
+// in the future; and nothing ends before it began.
+func TestClockBack(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	outcomes := []outcome{
+		{rule: Rule{Name: "slow", For: time.Minute, Notify: []string{"a"}}, found: []found{{}}},
+		{rule: Rule{Name: "fires", Notify: []string{"a"}}, found: []found{{}}},
+	}
+	present := apply(map[alertKey]alert{}, step(now, nil, outcomes, true))
+	now = now.Add(-time.Hour)
+	present = apply(present, step(now, present, outcomes, true))
+	if c := step(now.Add(time.Minute), present, outcomes, true); len(c.written) != 1 || c.written[0].Rule != "slow" || c.written[0].State != Firing {
+		t.Errorf("%+v", c)
+	}
+	for _, n := range step(now.Add(time.Minute), present, nil, true).notify {
+		if n.endedAt.Before(n.alert.FiredAt) {
+			t.Errorf("%s ended %v before it began", n.alert.Rule, n.alert.FiredAt.Sub(n.endedAt))
+		}
+	}
+}
+
 // TestLimiter: a burst, and then one after the other.
 func TestLimiter(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,6 @@ import (
 // definitions are what Prometheus's templates begin with.
 const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
-// maxExpanded is the most bytes of a label or an annotation.
-const maxExpanded = 4096
-
 // CheckTemplate refuses what is no template.
 func CheckTemplate(text string) error {
 	return expander(context.Background(), text, nil, time.Time{}, nil).ParseTest()
@@ -29,22 +26,22 @@ func expander(ctx context.Context, text string, data any, now time.Time, query t
 }
 
 // expand fills in templates for one series. A template that fails says so in its
-// place: an alert is told in any case.
+// place, and one for which there is no time stays as it is: an alert is told in any
+// case.
 func expand(
 	ctx context.Context, templates map[string]string, series map[string]string, value float64, now time.Time, query template.QueryFunc,
 ) map[string]string {
 	expanded := make(map[string]string, len(templates))
 	data := template.AlertTemplateData(series, map[string]string{}, "", promql.Sample{F: value})
 	for name, text := range templates {
-		if strings.Contains(text, "{{") {
+		if strings.Contains(text, "{{") && ctx.Err() == nil {
 			result, err := expander(ctx, text, data, now, query).Expand()
 			if err != nil {
 				result = fmt.Sprintf("<error expanding template: %v>", err)
 			}
 			text = result
 		}
-		text = strings.ReplaceAll(text[:min(len(text), maxExpanded)], "\x00", "") // PostgreSQL keeps none
-		expanded[name] = strings.ToValidUTF8(text, "")
+		expanded[name] = storable(text, maxText)
 	}
 	return expanded
 }

@@ -1,13 +1,14 @@
 package alerts
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/exactly-one/tenure/metrics"
 )
 
 // Traps says where a condition that is right in itself probably does not mean
@@ -18,20 +19,31 @@ func Traps(condition, prefix string) []string {
 		return nil
 	}
 	traps := unknownMetrics(expression, prefix)
+	add := func(trap string) {
+		if trap != "" && !slices.Contains(traps, trap) {
+			traps = append(traps, trap)
+		}
+	}
+	add(firesAlways(expression))
 	guarded := isGuarded(expression)
-	parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
-		comparison, ok := node.(*parser.BinaryExpr)
-		if !ok || !comparison.Op.IsComparisonOperator() {
-			return nil
-		}
-		c, ok := comparedWith(comparison)
-		if !ok {
-			return nil
-		}
-		for _, trap := range []string{c.perSecond(), c.neverResolves(), c.canVanish(guarded)} {
-			if trap != "" {
-				traps = append(traps, trap)
+	parser.Inspect(expression, func(node parser.Node, path []parser.Node) error {
+		switch node := node.(type) {
+		case *parser.BinaryExpr:
+			if c, ok := comparedWith(node); ok {
+				add(c.perSecond())
+				add(c.ofEachProcess())
+				add(c.neverResolves())
+				add(c.canVanish(guarded))
+				add(c.countsNothing(guarded))
 			}
+		case *parser.Call:
+			add(neverAbsent(node))
+			add(wrongType(node))
+			add(rateOfSum(node))
+		case *parser.MatrixSelector:
+			add(outOfReach(node, path))
+		case *parser.SubqueryExpr:
+			add(beyondRetention(node.Range, node.OriginalOffset, node.String()))
 		}
 		return nil
 	})
@@ -46,6 +58,9 @@ type comparisonWith struct {
 }
 
 func comparedWith(e *parser.BinaryExpr) (comparisonWith, bool) {
+	if !e.Op.IsComparisonOperator() {
+		return comparisonWith{}, false
+	}
 	turned := map[parser.ItemType]parser.ItemType{
 		parser.GTR: parser.LSS, parser.GTE: parser.LTE, parser.LSS: parser.GTR, parser.LTE: parser.GTE,
 	}
@@ -78,45 +93,12 @@ func numberIn(e parser.Expr) (float64, bool) {
 	return 0, false
 }
 
-// perSecond tells of a rate that is compared with a number of events.
-func (c comparisonWith) perSecond() string {
-	var trap string
-	parser.Inspect(c.side, func(node parser.Node, _ []parser.Node) error {
-		call, ok := node.(*parser.Call)
-		if !ok || call.Func.Name != "rate" && call.Func.Name != "irate" || c.number < 1 || c.op != parser.GTR && c.op != parser.GTE {
-			return nil
-		}
-		window, ok := call.Args[0].(*parser.MatrixSelector)
-		if !ok {
-			return nil
-		}
-		trap = fmt.Sprintf("%s is per second: %s %s means %s in %v; for that many events write increase(%s) %s %s",
-			call.Func.Name, c.op, written(c.number), written(c.number*window.Range.Seconds()), model.Duration(window.Range),
-			window.String(), c.op, written(c.number))
-		return nil
-	})
-	return trap
-}
+// high tells whether a comparison finds that there is much of something.
+func (c comparisonWith) high() bool { return c.op == parser.GTR || c.op == parser.GTE }
 
-// neverResolves tells of a counter that, once it is above a number, stays there.
-func (c comparisonWith) neverResolves() string {
-	selector := plainSelector(c.side)
-	if selector == nil || !isCounter(selector.Name) || c.op != parser.GTR && c.op != parser.GTE && c.op != parser.NEQ {
-		return ""
-	}
-	return fmt.Sprintf("%s only grows, so the alert never resolves: compare increase(%s[5m]) instead", selector.Name, selector.String())
-}
-
-// canVanish tells of a comparison that is meant to find that something is missing
-// or low, over series that are not there when it is.
-func (c comparisonWith) canVanish(guarded bool) string {
-	low := c.op == parser.LSS || c.op == parser.LTE || c.op == parser.EQLC && c.number == 0
-	selector := plainSelector(c.side)
-	if !low || guarded || selector == nil || alwaysThere(selector.Name) {
-		return ""
-	}
-	return fmt.Sprintf("the series of %s end when no node has them, and then the condition yields nothing and does not fire: add \"or absent(%s)\"",
-		selector.Name, selector.String())
+// low tells whether a comparison finds that there is little of something, or none.
+func (c comparisonWith) low() bool {
+	return c.op == parser.LSS || c.op == parser.LTE || c.op == parser.EQLC && c.number == 0
 }
 
 // plainSelector is the only series that an expression is about, as it is or
@@ -138,29 +120,28 @@ func plainSelector(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// isGuarded tells whether an expression thinks of series that are not there.
-func isGuarded(e parser.Expr) bool {
-	guarded := false
-	parser.Inspect(e, func(node parser.Node, _ []parser.Node) error {
-		switch node := node.(type) {
-		case *parser.Call:
-			guarded = guarded || node.Func.Name == "absent" || node.Func.Name == "absent_over_time"
-		case *parser.BinaryExpr:
-			guarded = guarded || node.Op == parser.LOR
-		}
-		return nil
-	})
-	return guarded
+// definitionOf is what a metric of this program is; ok is false for others.
+func definitionOf(name string) (d metrics.Definition, ok bool) {
+	_, rest, _ := strings.Cut(name, "_")
+	i := slices.IndexFunc(ourMetrics, func(d metrics.Definition) bool { return d.Name == rest })
+	if i < 0 {
+		return d, false
+	}
+	return ourMetrics[i], true
 }
 
 func isCounter(name string) bool {
 	return slices.ContainsFunc([]string{"_total", "_count", "_bucket"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// alwaysThere tells whether the aggregator keeps series of a metric for every
-// role or node that is known.
-func alwaysThere(name string) bool {
-	return strings.HasSuffix(name, "_leader_is_leader") || strings.HasSuffix(name, "_node_up")
+// selectedBy tells whether a selector looks at any of some labels.
+func selectedBy(selector *parser.VectorSelector, names ...string) bool {
+	for _, m := range selector.LabelMatchers {
+		if m.Name != model.MetricNameLabel && slices.Contains(names, m.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 func written(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }

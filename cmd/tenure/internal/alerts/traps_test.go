@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+const always = "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
+
 // TestTraps: what is warned of, and what is not.
 func TestTraps(t *testing.T) {
 	t.Parallel()
@@ -16,20 +18,74 @@ func TestTraps(t *testing.T) {
 		{"sum(tenure_leader_is_leader) < 2", nil},
 		{"tenure_node_up == 0", nil},
 		{"rate(forge_leader_failovers_total[5m]) > 5", []string{
-			"rate is per second: > 5 means 1500 in 5m; for that many events write increase(forge_leader_failovers_total[5m]) > 5"}},
+			"rate is per second: > 5 means 1500 in 5m; for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5"}},
 		{"1 < sum(irate(tenure_leader_losses_total[90s]))", []string{
 			"irate is per second: > 1 means 90 in 1m30s; for that many events write increase(tenure_leader_losses_total[1m30s]) > 1"}},
+		{"rate(app_requests_total[5m]) > 5", []string{
+			"rate is per second: > 5 means 1500 in 5m; for that many events write sum(increase(app_requests_total[5m])) > 5"}},
 		{"rate(tenure_leader_failovers_total[5m]) > 0.1", nil},
-		{"increase(tenure_leader_failovers_total[1h]) > 5", nil},
+		{"increase(tenure_leader_failovers_total[1h]) > 5", []string{
+			"each process counts for itself, and this is of each: for those of all write sum by (role) (increase(tenure_leader_failovers_total[1h])) > 5"}},
+		{"sum by (role) (increase(tenure_leader_failovers_total[1h])) > 5", nil},
+		{"increase(tenure_leader_losses_total[5m]) > 0", nil},
+		{"increase(app_requests_total[1h]) > 5", nil},
 		{"tenure_leader_losses_total > 0", []string{
-			"tenure_leader_losses_total only grows, so the alert never resolves: compare increase(tenure_leader_losses_total[5m]) instead"}},
+			"tenure_leader_losses_total only grows, so the alert does not resolve before the process ends: " +
+				"compare increase(tenure_leader_losses_total[5m]) instead"}},
 		{"sum(tenure_leader_losses_total{role='a'}) >= (3)", []string{
-			"tenure_leader_losses_total only grows, so the alert never resolves: compare increase(tenure_leader_losses_total{role=\"a\"}[5m]) instead"}},
-		{"tenure_leader_connected == 0", []string{
+			"tenure_leader_losses_total only grows, so the alert does not resolve before the process ends: " +
+				"compare increase(tenure_leader_losses_total{role=\"a\"}[5m]) instead"}},
+		{"sum(tenure_leader_connected) == 0", []string{
 			"the series of tenure_leader_connected end when no node has them, and then the condition yields nothing and does not fire: " +
 				"add \"or absent(tenure_leader_connected)\""}},
+		{"tenure_leader_connected == 0", []string{
+			"the series of tenure_leader_connected end when no node has them, and then the condition yields nothing and does not fire: " +
+				"add \"or absent(tenure_leader_connected)\"; that a node is gone, tenure_node_up == 0 finds"}},
 		{"tenure_leader_connected == 0 or absent(tenure_leader_connected)", nil},
-		{"tenure_leader_trust_remaining_seconds < 1 or vector(1)", nil},
+		{"tenure_leader_is_leader{role='r',node_name='a'} == 0", []string{
+			"the series of tenure_leader_is_leader end when no node has them, and then the condition yields nothing and does not fire: " +
+				"add \"or absent(tenure_leader_is_leader{node_name=\"a\",role=\"r\"})\"; that a node is gone, tenure_node_up == 0 finds"}},
+		{"count(tenure_leader_is_leader{role='r'} == 1) == 0", []string{
+			"count(tenure_leader_is_leader{role=\"r\"} == 1) is nothing, and not 0, where it is of no series, and then the condition does not fire: " +
+				"write (count(tenure_leader_is_leader{role=\"r\"} == 1) or vector(0)) == 0"}},
+		{"(count(tenure_leader_is_leader{role='r'} == 1) or vector(0)) == 0", nil},
+		{"count(app_up) < 2", []string{
+			"count(app_up) is nothing, and not 0, where it is of no series, and then the condition does not fire: write (count(app_up) or vector(0)) < 2"}},
+		{"count(tenure_leader_is_leader{role='r'}) < 1", []string{
+			"tenure_leader_is_leader has series of 0 for every role and node, which count counts: compare sum(tenure_leader_is_leader{role=\"r\"})"}},
+		{"count(app_up == 1) > 2", nil},
+		{"absent(forge_leader_is_leader{role='r'})", []string{
+			"forge_leader_is_leader has a series of 0 where nobody leads, so it is never absent: write sum(forge_leader_is_leader{role=\"r\"}) == 0"}},
+		{"absent(tenure_leader_is_leader{role='r',node_name='a'})", nil},
+		{"absent(tenure_leader_connected)", nil},
+		{"tenure_leader_roles_led > bool 5", []string{
+			"with bool a comparison yields 0 or 1 and leaves out nothing, so the alert always fires: leave out bool"}},
+		{"sum(tenure_leader_roles_led > bool 5) > 1", nil},
+		{"tenure_leader_connected", []string{always}},
+		{"vector(1)", []string{always}},
+		{"scalar(tenure_leader_roles_led)", []string{always}},
+		{"tenure_leader_trust_remaining_seconds < 1 or vector(1)", []string{always}},
+		{"-(tenure_leader_roles_led > 5) * 2", nil},
+		{"max_over_time((tenure_leader_roles_led > 5)[10m:1m])", nil},
+		{"app_a unless app_b", nil},
+		{"increase(tenure_leader_roles_led[5m]) > 0", []string{
+			"tenure_leader_roles_led is no counter, and each fall of it would count as a new start: use delta or changes instead of increase"}},
+		{"delta(tenure_leader_roles_led[5m]) > 0", nil},
+		{"resets(tenure_leader_failovers_total[1h]) > 0", []string{
+			"a process that starts again has series of its own, so resets(tenure_leader_failovers_total[1h]) is always 0"}},
+		{"increase(sum by (role) (tenure_leader_failovers_total)[5m:10s]) > 5", []string{
+			"a sum of counters falls when a process ends, which increase takes for a new start of all: " +
+				"sum over increase(tenure_leader_failovers_total[5m]) instead"}},
+		{"increase(tenure_leader_failovers_total[5m:10s]) > 0", nil},
+		{"sum(increase(tenure_leader_failovers_total[2d])) > 5", []string{"samples are kept for 1d: tenure_leader_failovers_total[2d] sees no more"}},
+		{"sum(increase(tenure_leader_failovers_total[12h] offset 13h)) > 5", []string{
+			"samples are kept for 1d: tenure_leader_failovers_total[12h] offset 13h sees no more"}},
+		{"max_over_time(app_x[7d:1m]) > 5", []string{"samples are kept for 1d: app_x[1w:1m] sees no more"}},
+		{"rate(app_x_total[10s]) > 0", []string{"rate takes two samples, which [10s] often does not have: take 30s at least"}},
+		{"rate(app_x_total[1m]) > 0", nil},
+		{"rate(app_x_total[1m] offset 2h) > 0", []string{"rate takes two samples, which [1m] often does not have: take 3m at least"}},
+		{"rate(app_x_total[5m] offset 7h) > 0", []string{"rate takes two samples, which [5m] often does not have: take 15m at least"}},
+		{"max_over_time(app_x[10s]) > 0", nil},
 		{"tenure_leader_connectd > 0", []string{"there is no metric tenure_leader_connectd; did you mean tenure_leader_connected?"}},
 		{"shop_something_else_entirely > 0", []string{"there is no metric shop_something_else_entirely"}},
 		{"up > 0", nil},

@@ -78,18 +78,37 @@ type process struct {
 	stop   func() // politely
 }
 
-// start starts a process that ends with the test at the latest.
-func (w *world) start(name string, config Config) *process {
+// idle opens a node that runs nothing, until the test ends.
+func (w *world) idle(name string) *tenure.Node {
 	w.Helper()
-	backend := w.open()
-	node, err := tenure.Open(w.Context(), backend, tenure.Config{
+	node, err := tenure.Open(w.Context(), w.open(), tenure.Config{
 		Name: name, CheckInterval: 200 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.Database = w.pool
+	w.Cleanup(func() { w.close(node) })
+	return node
+}
+
+// close closes a node, unless it is closed already.
+func (w *world) close(node *tenure.Node) {
+	w.Helper()
+	closing, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := node.Close(closing); err != nil {
+		w.Error(err)
+	}
+}
+
+// start starts a process that ends with the test at the latest.
+func (w *world) start(name string, config Config) *process {
+	w.Helper()
+	node := w.idle(name)
+	if config.Database == nil {
+		config.Database = w.pool
+	}
 	if config.Interval == 0 {
 		config.Interval = 50 * time.Millisecond
 	}
@@ -108,11 +127,7 @@ func (w *world) start(name string, config Config) *process {
 		if err := <-done; err != nil {
 			w.Error(err)
 		}
-		closing, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(closing); err != nil {
-			w.Error(err)
-		}
+		w.close(node)
 	})}
 	w.Cleanup(p.stop)
 	return p
@@ -127,6 +142,12 @@ func (w *world) report(node *tenure.Node, gauges map[string]float64) {
 		g.Set(value)
 		registry.MustRegister(g)
 	}
+	w.reportAll(node, registry)
+}
+
+// reportAll writes one sample of everything in a registry in a node's name.
+func (w *world) reportAll(node *tenure.Node, registry *prometheus.Registry) {
+	w.Helper()
 	reporter, err := metrics.NewReporter(node, w.pool, registry, metrics.ReporterConfig{Interval: time.Hour})
 	if err != nil {
 		w.Fatal(err)

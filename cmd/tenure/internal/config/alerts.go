@@ -185,8 +185,11 @@ func (r *reader) checkAddress(notify setting, address string) {
 		r.fault(notify.at, "%s names the notifier %q, which is not configured; %s", notify.path, name, hint)
 		return
 	}
-	if kind := r.file.notifier(name).Type; hasTarget && !notifiers.TakesTarget(kind) {
-		r.fault(notify.at, "%s names %q, but a notifier of type %s has no targets: leave out %q", notify.path, address, kind, ":"+target)
+	if !hasTarget {
+		return
+	}
+	if err := notifiers.CheckTarget(r.file.notifier(name).Type, target); err != nil {
+		r.fault(notify.at, "%s names %q, but %v", notify.path, address, err)
 	}
 }
 

@@ -97,6 +97,9 @@ func TestAlertErrors(t *testing.T) {
 			`4:1: alerts[0].notify names the notifier "slcak", which is not configured; did you mean "slack"?`,
 			`4:1: alerts[0].notify names "pagerduty:x", but a notifier of type pagerduty has no targets: leave out ":x"`,
 			`4:1: alerts[0].notify names the notifier "none", which is not configured; add [alerts.notifications.none]`}},
+		{"recipients", "[[alerts]]\nname = 'a'\ncondition = 'up'\nnotify = ['email:ops@example.com', 'email:ops']\n" +
+			"[alerts.notifications.email]\nsmtp = 'h:25'\nfrom = 'a@b'\nto = ['c@d']", []string{
+			`4:1: alerts[0].notify names "email:ops", but "ops" is no address like oncall@example.com`}},
 		{"templates and labels", "[[alerts]]\nname = 'a'\ncondition = 'up'\nlabels = { severity = 'x', 'a b' = '' }\n" +
 			"annotations = { s = '{{ $lables.x }}' }", []string{
 			`5:21: alerts[0].annotations.s: template: template:1: undefined variable "$lables"`}},

@@ -14,8 +14,12 @@ type Change struct {
 	Key string
 	// Flag is the flag that takes the key's value; empty if there is none.
 	Flag string
-	// List is the list of tables that an entry is of; empty for a key.
+	// List is the list of tables that an entry is of, or that a key belongs to as
+	// the notifiers to the alerts; empty for other keys.
 	List string
+	// Evidence is a flag that those commands have which use what changed, and no
+	// others.
+	Evidence string
 	// Live says that the change can be applied at once. Every other one takes
 	// effect when the program starts again.
 	Live bool
@@ -40,12 +44,15 @@ func (c Change) String() string {
 // effect before and after.
 func Diff(before, after *File) []Change {
 	changes := diffKeys(single(before), single(after))
-	for _, list := range []string{"alerts", "cron"} {
-		changes = append(changes, diffEntries(list, entries(before, list), entries(after, list))...)
+	for list, evidence := range listEvidence {
+		changes = append(changes, diffEntries(list, evidence, entries(before, list), entries(after, list))...)
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(a.Key, b.Key) })
 	return changes
 }
+
+// listEvidence is for each list of tables the flag of the commands that use it.
+var listEvidence = map[string]string{alertList: alertEvidence, "cron": cronEvidence}
 
 // single are the settings outside lists of tables, by path.
 func single(f *File) map[string]setting {
@@ -73,7 +80,11 @@ func diffKeys(before, after map[string]setting) []Change {
 		if from == to {
 			what = "changes" // what differs is secret
 		}
-		changes = append(changes, Change{Key: path, Flag: s.key.flag, Live: s.key.live, what: what})
+		change := Change{Key: path, Flag: s.key.flag, Evidence: s.key.evidence, Live: s.key.live, what: what}
+		if strings.HasPrefix(path, notifications) {
+			change.List = alertList // both are applied together
+		}
+		changes = append(changes, change)
 	}
 	return changes
 }
@@ -105,7 +116,7 @@ func entries(f *File, list string) map[string]string {
 	return byName
 }
 
-func diffEntries(list string, before, after map[string]string) []Change {
+func diffEntries(list, evidence string, before, after map[string]string) []Change {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	var changes []Change
@@ -121,7 +132,7 @@ func diffEntries(list string, before, after map[string]string) []Change {
 		case was == is:
 			continue
 		}
-		changes = append(changes, Change{Key: list + " " + quoted(name), List: list, Live: true, what: what})
+		changes = append(changes, Change{Key: list + " " + quoted(name), List: list, Evidence: evidence, Live: true, what: what})
 	}
 	return changes
 }

@@ -69,6 +69,12 @@ dsn = "postgres://app:secret4@db/app"
 	if !slices.Equal(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	for _, change := range Diff(before, after) {
+		ofAlerts := strings.HasPrefix(change.Key, "alerts")
+		if (change.List == "alerts") != ofAlerts || (change.Evidence == alertEvidence) != ofAlerts {
+			t.Errorf("%s is of the list %q and of commands with --%s", change.Key, change.List, change.Evidence)
+		}
+	}
 	if changes := Diff(nil, nil); len(changes) > 0 {
 		t.Errorf("nothing differs from nothing: %v", changes)
 	}

@@ -29,6 +29,9 @@ func (m alertmanager) send(ctx context.Context, _ string, alerts []Alert) error 
 		if a.Firing() {
 			ends = time.Now().Add(4 * alertmanagerRefresh)
 		}
+		if ends.Before(a.StartedAt) { // by the database's clock, which may be ahead; it would be refused
+			ends = a.StartedAt.Add(4 * alertmanagerRefresh)
+		}
 		message[i] = alertmanagerAlert{a.Labels, a.Annotations, a.StartedAt.UTC(), ends.UTC()}
 	}
 	return m.post(ctx, "/api/v2/alerts", message, nil)

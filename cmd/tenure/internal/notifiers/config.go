@@ -163,11 +163,13 @@ func (s Set) Names() []string {
 func (s Set) Find(address string) (n *Notifier, target string, err error) {
 	name, target, hasTarget := strings.Cut(address, ":")
 	n = s[name]
-	switch {
-	case n == nil:
+	if n == nil {
 		return nil, "", fmt.Errorf("%w: the notifier %q is not configured here; add [alerts.notifications.%s]", tenure.ErrInvalidConfig, name, name)
-	case hasTarget && !TakesTarget(n.config.Type):
-		return nil, "", fmt.Errorf("%w: the notifier %q is of type %s, which has no targets: leave out %q", tenure.ErrInvalidConfig, name, n.config.Type, ":"+target)
+	}
+	if hasTarget {
+		if err := CheckTarget(n.config.Type, target); err != nil {
+			return nil, "", fmt.Errorf("%w: %q: %w", tenure.ErrInvalidConfig, address, err)
+		}
 	}
 	return n, target, nil
 }
@@ -178,9 +180,19 @@ func NameOf(address string) string {
 	return name
 }
 
-// TakesTarget tells whether a colon and a target can follow the name of a
-// notifier of this type: a channel of Slack, or who gets an e-mail.
-func TakesTarget(kind string) bool { return kind == Slack || kind == Email }
+// CheckTarget refuses what cannot follow the colon after the name of a notifier of
+// this type: for Slack it is a channel, for e-mail who gets it, and others have
+// none.
+func CheckTarget(kind, target string) error {
+	switch kind {
+	case Slack:
+		return nil
+	case Email:
+		_, err := recipients([]string{target})
+		return err
+	}
+	return fmt.Errorf("a notifier of type %s has no targets: leave out %q", kind, ":"+target)
+}
 
 // Name is the notifier's.
 func (n *Notifier) Name() string { return n.config.Name }
@@ -202,7 +214,8 @@ func (n *Notifier) Refresh() time.Duration {
 
 // Send makes one attempt to send a message about at most [Notifier.Batch]
 // alerts, bounded by the context and 10 s. An error of the type [RetryAfterError]
-// says when to try again. After an error the message may have arrived
+// says when to try again, and one of the type [RefusedError] that another message
+// may be accepted. After an error the message may have arrived
 // nevertheless.
 func (n *Notifier) Send(ctx context.Context, target string, alerts []Alert) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)

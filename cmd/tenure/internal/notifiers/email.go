@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/mail"
 	"net/smtp"
+	"net/textproto"
 	"strings"
 	"time"
 )
@@ -71,10 +72,11 @@ func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
 	if len(to) == 0 {
 		return errors.New("it has nobody to send to: set to")
 	}
-	client, err := e.connect(ctx)
+	client, stop, err := e.connect(ctx)
 	if err != nil {
 		return err
 	}
+	defer stop()
 	defer client.Close()
 	if err := e.authenticate(client); err != nil {
 		return err
@@ -82,34 +84,65 @@ func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
 	if err := client.Mail(e.from.Address); err != nil {
 		return fmt.Errorf("%s refused the sender: %w", e.host, err)
 	}
-	for _, address := range to {
-		if err := client.Rcpt(address.Address); err != nil {
-			return fmt.Errorf("%s refused the recipient: %w", e.host, err)
-		}
+	refused, err := e.address(client, to)
+	if err != nil {
+		return err
 	}
 	body, err := client.Data()
 	if err == nil {
-		_, err = body.Write(e.message(to, alerts, time.Now()))
+		_, err = body.Write(e.message(to, refused, alerts, time.Now()))
 	}
 	if err == nil {
 		err = body.Close() // the server has it now
 	}
 	if err != nil {
-		return fmt.Errorf("%s refused the mail: %w", e.host, err)
+		return forGood(err, fmt.Errorf("%s refused the mail: %w", e.host, err))
 	}
 	_ = client.Quit() // nothing depends on it any more
 	return nil
 }
 
-// connect returns a connection whose every step is bounded by the context.
-func (e *email) connect(ctx context.Context) (*smtp.Client, error) {
+// address tells the server for whom a mail is, and returns for whom it takes none.
+// An error says that it takes it for nobody: one who is gone must not keep the
+// others from being told.
+func (e *email) address(client *smtp.Client, to []*mail.Address) (refused []string, err error) {
+	for _, address := range to {
+		if failure := client.Rcpt(address.Address); failure != nil {
+			refused = append(refused, address.Address)
+			err = fmt.Errorf("%s refused the recipient %s: %w", e.host, address.Address, failure)
+		}
+	}
+	if len(refused) < len(to) {
+		return refused, nil
+	}
+	return nil, err
+}
+
+// forGood marks an error whose cause is a refusal that SMTP calls permanent.
+func forGood(cause, err error) error {
+	if answer, ok := errors.AsType[*textproto.Error](cause); ok && answer.Code >= 500 {
+		return &RefusedError{err}
+	}
+	return err
+}
+
+// connect returns a connection that ends with the context, until stop is called.
+func (e *email) connect(ctx context.Context) (client *smtp.Client, stop func() bool, err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(e.host, e.port))
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be reached: %w", e.host, err)
+		return nil, nil, fmt.Errorf("%s cannot be reached: %w", e.host, err)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // fails only for a closed connection, as does what follows
+	plain := conn
+	stop = context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) }) // fails only for one that is closed
+	if client, err = e.greet(conn); err != nil {
+		stop()
+		return nil, nil, err
 	}
+	return client, stop, nil
+}
+
+// greet makes a connection a secured one, and closes it if that fails.
+func (e *email) greet(conn net.Conn) (*smtp.Client, error) {
 	if e.port == "465" {
 		conn = tls.Client(conn, e.tls)
 	}
@@ -147,14 +180,18 @@ func (e *email) authenticate(client *smtp.Client) error {
 	if err != nil {
 		return err
 	}
-	if err := client.Auth(smtp.PlainAuth("", e.username, password, e.host)); err != nil {
-		return fmt.Errorf("%s refused the user %s", e.host, e.username) // the reason could repeat the password
+	err = client.Auth(smtp.PlainAuth("", e.username, password, e.host))
+	if answer, ok := errors.AsType[*textproto.Error](err); ok {
+		return fmt.Errorf("%s refused the user %s with code %d", e.host, e.username, answer.Code) // its text could repeat the password
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the user %s: %w", e.host, e.username, err)
 	}
 	return nil
 }
 
-// message is a mail about some alerts.
-func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byte {
+// message is a mail about some alerts; those who get it read who does not.
+func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, now time.Time) []byte {
 	subject := alerts[0].title()
 	if more := len(alerts) - 1; more > 0 {
 		subject += fmt.Sprintf(" and %d more", more)
@@ -185,6 +222,9 @@ func (e *email) message(to []*mail.Address, alerts []Alert, now time.Time) []byt
 			fmt.Fprintf(text, "  %s\r\n", line)
 		}
 		fmt.Fprint(text, "\r\n")
+	}
+	if len(refused) > 0 {
+		fmt.Fprintf(text, "The mail server takes no mail for %s.\r\n", strings.Join(refused, ", "))
 	}
 	_ = text.Close() // a buffer takes everything
 	return written.Bytes()

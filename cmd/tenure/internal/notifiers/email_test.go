@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -124,7 +125,17 @@ func (s *mailServer) serve(conn net.Conn) {
 				body.WriteString(part)
 			}
 			s.note(body.String())
-			say("250 queued")
+			if strings.Contains(body.String(), "unwanted") {
+				say("554 no such mail here")
+			} else {
+				say("250 queued")
+			}
+		case "RCPT":
+			if strings.Contains(line, "gone") {
+				say("550 nobody of that name")
+			} else {
+				say("250 good")
+			}
 		case "QUIT":
 			say("221 bye")
 			return
@@ -204,6 +215,55 @@ func TestEmailRefusals(t *testing.T) {
 	}
 	if isLoopback(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}) || !isLoopback(&net.TCPAddr{IP: net.IPv6loopback}) {
 		t.Error("a server elsewhere counts as one on this machine, or the other way round")
+	}
+}
+
+// TestEmailRecipients: one who is gone does not keep the others from being told,
+// and they read of it; where nobody is left it is an error.
+func TestEmailRecipients(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{greets: true}
+	startMail(t, server)
+	config := Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"gone@d", "here@d"}}
+	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err != nil {
+		t.Fatal(err)
+	}
+	if heard := server.all(); !strings.Contains(heard, "takes no mail for gone@d.") || !strings.Contains(heard, "RCPT TO:<here@d>") {
+		t.Error(heard)
+	}
+	config.To = []string{"gone@d", "gone@e"}
+	if err := mustOpen(t, config).Send(t.Context(), "", []Alert{firing()}); err == nil || !strings.Contains(err.Error(), "the recipient gone@e: 550") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEmailRefusedForGood: what the server takes from nobody is another matter
+// than a server that is down.
+func TestEmailRefusedForGood(t *testing.T) {
+	t.Parallel()
+	server := &mailServer{greets: true}
+	startMail(t, server)
+	n := mustOpen(t, Config{Type: Email, SMTP: server.address, From: "a@b", To: []string{"c@d"}})
+	unwanted := firing()
+	unwanted.Annotations["summary"] = "unwanted"
+	err := n.Send(t.Context(), "", []Alert{unwanted})
+	if _, ok := errors.AsType[*RefusedError](err); !ok || !strings.Contains(err.Error(), "554") {
+		t.Errorf("%#v", err)
+	}
+}
+
+// TestEmailIsInterrupted: an attempt ends with its context, also in the middle: a
+// leader must not wait for a server that says nothing.
+func TestEmailIsInterrupted(t *testing.T) {
+	t.Parallel()
+	silent := &mailServer{}
+	startMail(t, silent)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	err := mustOpen(t, Config{Type: Email, SMTP: silent.address, From: "a@b", To: []string{"c@d"}}).Send(ctx, "", []Alert{firing()})
+	if took := time.Since(began); err == nil || took > attemptTimeout/2 {
+		t.Errorf("after %v: %v", took, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,13 +210,21 @@ func TestAlertmanager(t *testing.T) {
 	if !got[1].EndsAt.Equal(began.Add(time.Minute)) {
 		t.Errorf("%+v", got[1])
 	}
+	ahead := firing()
+	ahead.StartedAt = time.Now().Add(time.Hour)
+	if err := n.Send(t.Context(), "", []Alert{ahead}); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte((<-requests).body), &got); err != nil || got[0].EndsAt.Before(got[0].StartsAt) {
+		t.Errorf("%v: of a clock that is ahead: %+v", err, got[0])
+	}
 }
 
 // TestRefusals: an error tells who refused and how, when to try again, and no
 // secret, even if the answer repeats it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{301, 400, 404, 429, 500} {
+	for _, status := range []int{301, 400, 401, 404, 413, 422, 429, 500} {
 		url, _ := receive(t, status, "no /services/T/B/key for R0UT1NG")
 		for _, config := range []Config{
 			{Type: Slack, URL: url + "/services/T/B/key"},
@@ -237,6 +246,18 @@ func TestRefusals(t *testing.T) {
 			if errors.As(err, &later) != (status == 429) || status == 429 && later.Delay != 7*time.Second {
 				t.Errorf("%s, %d: %#v", config.Type, status, err)
 			}
+			var refused *RefusedError
+			if errors.As(err, &refused) != slices.Contains([]int{400, 413, 422}, status) {
+				t.Errorf("%s, %d: %#v", config.Type, status, err)
+			}
+		}
+	}
+	url, _ := receive(t, 403, "no k3yk3yk3y for user:pa55word with T0KEN of longsegment")
+	secret := strings.Replace(url, "http://", "http://user:pa55word@", 1) + "/x/longsegment?token=T0KEN&key=k3yk3yk3y"
+	refusal := mustOpen(t, Config{Type: Slack, URL: secret}).Send(t.Context(), "", []Alert{firing()})
+	for _, part := range []string{"pa55word", "T0KEN", "k3yk3yk3y", "longsegment"} {
+		if refusal == nil || strings.Contains(refusal.Error(), part) {
+			t.Errorf("the secret %s is in %v", part, refusal)
 		}
 	}
 	closed := httptest.NewServer(http.NotFoundHandler())

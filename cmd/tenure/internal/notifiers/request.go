@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,13 @@ type RetryAfterError struct {
 
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// RefusedError is a refusal of a message for what it is: the same one would be
+// refused again, and another one may be accepted.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // newClient makes a client that follows no redirects: they would take secrets to
 // other places.
@@ -90,7 +98,30 @@ func (e endpoint) postBytes(ctx context.Context, path string, body []byte, heade
 		return fmt.Errorf("%s cannot be reached: %w", address.Host, err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
-	return judge(response, address, append(secrets, text, strings.Trim(address.Path, "/")))
+	return judge(response, address, append(secrets, secretParts(text, address)...))
+}
+
+// leastSecret is how long a part of a path is that may be a secret.
+const leastSecret = 8
+
+// secretParts are what of a URL a response must not show: all of it, and each part
+// that a receiver may repeat alone. The longest come first.
+func secretParts(text string, address *url.URL) []string {
+	path := strings.Trim(address.Path, "/")
+	parts := []string{text, path, address.RawQuery}
+	if password, ok := address.User.Password(); ok {
+		parts = append(parts, password)
+	}
+	for _, values := range address.Query() {
+		parts = append(parts, values...)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if len(part) >= leastSecret {
+			parts = append(parts, part)
+		}
+	}
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
+	return parts
 }
 
 // judge reads a response. Any 2xx is an acknowledgement.
@@ -106,13 +137,19 @@ func judge(response *http.Response, address *url.URL, secrets []string) error {
 		}
 	}
 	err := fmt.Errorf("%s answered %d", address.Host, response.StatusCode)
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		err = fmt.Errorf("%w, which is a redirect, and none is followed; set its URL to where that leads", err)
+	}
 	if shown = shown[:min(len(shown), maxShown)]; shown != "" {
 		err = fmt.Errorf("%w: %q", err, shown)
 	}
-	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable {
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if delay, ok := retryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
 			return &RetryAfterError{delay, err}
 		}
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &RefusedError{err}
 	}
 	return err
 }

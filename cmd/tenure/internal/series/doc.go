@@ -9,6 +9,7 @@
 // A query may call a metric tenure_…, forge_… or by the prefix that the nodes
 // are configured with: it is the same series.
 //
-// Memory is bounded by [Config.MaxSeries]. A series takes about 7 kB while its
+// Memory is bounded by [Config.MaxSeries]: series that have ended make room for
+// new ones. A series takes about 7 kB while its
 // value rests and at most about 17 kB: 10,000 series take 70 to 170 MB.
 package series

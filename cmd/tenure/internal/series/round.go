@@ -46,11 +46,13 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 	for _, n := range nodes {
 		alive[n.ID] = n.Alive
 	}
+	var silent []*node
 	for id, n := range s.nodes {
-		if !alive[id] || now.Sub(n.at) > staleAfter {
-			s.silence(n, at)
+		if !n.silent && (!alive[id] || now.Sub(n.at) > staleAfter) {
+			silent = append(silent, n)
 		}
 	}
+	s.silence(silent, at-1) // the store itself may have a value of now
 	for _, role := range roles {
 		s.set(at, 0, model.MetricNameLabel, isLeaderMetric, "role", role)
 	}
@@ -72,80 +74,56 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 	return left
 }
 
-// silence ends all series of a node, and keeps what it has counted.
-func (s *Store) silence(n *node, at int64) {
-	if n.silent {
-		return
-	}
-	n.silent = true
-	for _, one := range n.series {
-		if !one.over() {
-			s.depart(one)
-		}
-		one.end(at)
-	}
-}
-
 // set gives a series of the store's own a value.
 func (s *Store) set(at int64, value float64, pairs ...string) {
-	if one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries); one != nil {
+	if one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at); one != nil {
 		one.setIn = s.round
-		one.append(sample{at, value})
+		s.append(one, sample{at, value})
 	}
 }
 
 // lead sets a series to 1, whatever the node has measured.
 func (s *Store) lead(at int64, pairs ...string) {
-	one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries)
+	one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
 	if one == nil {
 		return
 	}
 	one.setIn = s.round
 	if one.last.at < at || one.last.value != 1 {
-		one.append(sample{at, 1})
+		s.append(one, sample{at, 1})
 	}
 }
 
 // setUnlessMeasured sets a series to 0 that the node could have measured itself:
 // the sum of many roles has no label for the role.
 func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
-	one, _ := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries)
+	one := s.find(labels.FromStrings(pairs...).WithoutEmpty(), metrics.GaugeSeries, at)
 	if one == nil {
 		return
 	}
 	one.setIn = s.round
 	if n == nil || n.silent || one.seenIn != n.snapshot {
-		one.append(sample{at, 0})
+		s.append(one, sample{at, 0})
 	}
 }
 
 // forget ends the store's own series of what is not known any more, drops what is
 // too old, and then series of which nothing is left.
 func (s *Store) forget(now int64) {
-	oldest := now - retention.Milliseconds()
-	gone := map[*series]bool{}
-	for key, one := range s.series {
+	oldest := now - Retention.Milliseconds()
+	for _, one := range s.series {
 		if one.setIn != 0 && one.setIn != s.round {
-			one.end(now)
+			s.end(one, now)
 			one.setIn = 0 // what its node measures goes on
 		}
 		one.drop(now)
 		if one.last.at < oldest {
-			delete(s.series, key)
-			gone[one] = true
-		}
-	}
-	if len(gone) == 0 {
-		return
-	}
-	isGone := func(one *series) bool { return gone[one] }
-	for name, all := range s.named {
-		if s.named[name] = slices.DeleteFunc(all, isGone); len(s.named[name]) == 0 {
-			delete(s.named, name)
+			s.remove(one)
 		}
 	}
 	for id, n := range s.nodes {
-		if n.series = slices.DeleteFunc(n.series, isGone); len(n.series) == 0 && n.silent {
+		// Before that its samples could come again, of the database.
+		if len(n.series) == 0 && n.silent && n.at.UnixMilli() < oldest {
 			delete(s.nodes, id)
 		}
 	}

@@ -146,6 +146,11 @@ func TestLeadersByTheDatabase(t *testing.T) {
 	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
 	tick(idle, 0)
 	wantAnswer(t, s, condition, at, "{} => 0")
+	tick(leads, 1)
+	at = at.Add(staleAfter)
+	tick(leads) // it leads, and says nothing any more
+	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
+	tick(idle, 0)
 	tick(idle, 0)
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader{role='scheduler'})", at, `{node_name="a"} => 0`, `{} => 0`)
 }
@@ -238,26 +243,11 @@ func TestResolutions(t *testing.T) {
 			t.Fatalf("%v ago there is a gap of %d ms", age, gap)
 		}
 	}
-	if age := now - all[0].at; age < retention.Milliseconds() {
+	if age := now - all[0].at; age < Retention.Milliseconds() {
 		t.Errorf("the oldest sample is of %d ms ago", age)
 	}
 	if part := line.read(now-step, now, nil); len(part) != 2 {
 		t.Errorf("the last two samples are %v", part)
-	}
-}
-
-// TestLimit: what comes beyond the most series is left out and told of; what is
-// too old makes room.
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	s, id := New(Config{MaxSeries: 2}), uuid.New()
-	s.Append(metrics.Snapshot{Node: id, NodeName: "a", At: begin, Series: []metrics.Series{gauge("a", 1), gauge("b", 1), gauge("c", 1)}})
-	if left := s.Complete(begin, nil, nil); left != 1 || s.Len() != 2 {
-		t.Errorf("%d series were left out, %d are kept", left, s.Len())
-	}
-	s.Complete(begin.Add(retention+time.Minute), nil, nil)
-	if s.Len() != 0 || len(s.nodes) != 0 || len(s.named) != 0 {
-		t.Errorf("after a day without samples there are %d series of %d nodes", s.Len(), len(s.nodes))
 	}
 }
 

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"container/list"
 	"math"
 	"sync"
 	"time"
@@ -23,8 +24,9 @@ const (
 type Config struct {
 	// Prefix begins the names of the nodes' metrics. Default "tenure".
 	Prefix string
-	// MaxSeries is how many series are kept; those that come beyond are left
-	// out. Default 50,000.
+	// MaxSeries is how many series are kept. For those that come beyond, series
+	// make room that have ended, the longest ended first; where none has, they are
+	// left out. Default 50,000.
 	MaxSeries int
 }
 
@@ -39,13 +41,15 @@ type Store struct {
 	prefixes prefixes
 	max      int
 
-	mu       sync.RWMutex
-	series   map[string]*series   // by their labels
-	named    map[string][]*series // by the names under which they are kept
-	nodes    map[uuid.UUID]*node
-	departed map[string]*departed // what counters of nodes that are gone amount to, by their labels
-	round    uint64               // counts rounds
-	left     int                  // how many series were left out in this round
+	mu        sync.RWMutex
+	series    map[string]*series   // by their labels
+	named     map[string][]*series // by the names under which they are kept
+	nodes     map[uuid.UUID]*node
+	departed  map[string]*departed // what counters of nodes that are gone amount to, by their labels
+	ended     *list.List           // of *series: those that are over, the longest ended first
+	round     uint64               // counts rounds
+	left      int                  // how many series were left out in this round
+	lookAgain int64                // when makeRoom may look for silent nodes again
 }
 
 // series is one series.
@@ -56,6 +60,13 @@ type series struct {
 	seenIn   uint64  // the snapshot of its node that had it last
 	setIn    uint64  // the round in which the store itself had it last; 0 for never
 	departed float64 // what it is among those of nodes that are gone
+
+	// Where it is in the store's indexes, so that it can leave them at once.
+	key     string
+	inNamed int
+	node    *node // who measures it; nil if nobody did
+	inNode  int
+	inEnded *list.Element // nil while it goes on
 }
 
 // node is who measured series.
@@ -65,6 +76,7 @@ type node struct {
 	snapshot uint64    // counts them
 	series   []*series
 	silent   bool
+	evicted  map[uint64]float64 // what departed of its series that made room, by the hashes of their labels
 }
 
 // New makes an empty store.
@@ -72,10 +84,17 @@ func New(config Config) *Store {
 	if config.MaxSeries == 0 {
 		config.MaxSeries = defaultMaxSeries
 	}
-	return &Store{
-		prefixes: newPrefixes(config.Prefix), max: config.MaxSeries,
-		series: map[string]*series{}, named: map[string][]*series{}, nodes: map[uuid.UUID]*node{}, departed: map[string]*departed{},
-	}
+	s := &Store{prefixes: newPrefixes(config.Prefix), max: config.MaxSeries}
+	s.Clear()
+	return s
+}
+
+// Clear forgets everything.
+func (s *Store) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.series, s.named, s.nodes = map[string]*series{}, map[string][]*series{}, map[uuid.UUID]*node{}
+	s.departed, s.ended, s.left, s.lookAgain = map[string]*departed{}, list.New(), 0, 0
 }
 
 // Append takes what a node measured. What the node does not measure any more
@@ -109,54 +128,64 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 		builder.Add(nodeLabel, id)
 		builder.Add(nodeNameLabel, n.name)
 		builder.Sort()
-		one, isNew := s.find(builder.Labels(), measured.Type)
+		one := s.find(builder.Labels(), measured.Type, at)
 		if one == nil {
 			continue
 		}
-		if isNew || one.seenIn == 0 {
+		if one.node == nil {
+			one.node, one.inNode = n, len(n.series)
 			n.series = append(n.series, one)
+			s.recall(one)
 		}
 		one.seenIn = n.snapshot
 		s.comeBack(one)
-		one.append(sample{at, measured.Value})
+		s.append(one, sample{at, measured.Value})
 	}
-	n.endUnseen(at)
-}
-
-// find returns the series with these labels, or nil if there are too many.
-func (s *Store) find(l labels.Labels, kind metrics.SeriesType) (found *series, isNew bool) {
-	var buffer [512]byte
-	key := l.Bytes(buffer[:0])
-	if known := s.series[string(key)]; known != nil {
-		return known, false
-	}
-	if len(s.series) >= s.max {
-		s.left++
-		return nil, false
-	}
-	found = &series{labels: l.Copy(), kind: kind}
-	s.series[string(key)] = found
-	name := l.Get(model.MetricNameLabel)
-	s.named[name] = append(s.named[name], found)
-	return found, true
-}
-
-// endUnseen ends the series that the last snapshot did not have.
-func (n *node) endUnseen(at int64) {
 	for _, one := range n.series {
 		if one.seenIn != n.snapshot {
-			one.end(at)
+			s.end(one, at)
 		}
 	}
 }
 
-// ended says that a series has no value any more, as Prometheus has it.
-var ended = math.Float64frombits(value.StaleNaN)
+// find returns the series with these labels, or nil if there are too many at a
+// time.
+func (s *Store) find(l labels.Labels, kind metrics.SeriesType, at int64) *series {
+	var buffer [512]byte
+	key := l.Bytes(buffer[:0])
+	if known := s.series[string(key)]; known != nil {
+		return known
+	}
+	if len(s.series) >= s.max && !s.makeRoom(at) {
+		s.left++
+		return nil
+	}
+	name := l.Get(model.MetricNameLabel)
+	found := &series{labels: l.Copy(), kind: kind, key: string(key), inNamed: len(s.named[name])}
+	s.series[found.key] = found
+	s.named[name] = append(s.named[name], found)
+	return found
+}
+
+// staleNaN says that a series has no value any more, as Prometheus has it.
+var staleNaN = math.Float64frombits(value.StaleNaN)
+
+// append gives a series a value.
+func (s *Store) append(one *series, v sample) {
+	one.append(v)
+	if one.inEnded != nil && !one.over() {
+		s.ended.Remove(one.inEnded)
+		one.inEnded = nil
+	}
+}
 
 // end marks a series as ended.
-func (s *series) end(at int64) {
-	if !s.over() {
-		s.append(sample{max(at, s.last.at+1), ended})
+func (s *Store) end(one *series, at int64) {
+	if !one.over() {
+		one.append(sample{max(at, one.last.at+1), staleNaN})
+	}
+	if one.inEnded == nil {
+		one.inEnded = s.ended.PushBack(one)
 	}
 }
 

@@ -21,28 +21,6 @@ type departed struct {
 	total  float64
 }
 
-// depart keeps the last value of a counter whose node is gone.
-func (s *Store) depart(one *series) {
-	if one.kind == metrics.GaugeSeries {
-		return
-	}
-	shared := withoutNode(one.labels)
-	key := string(shared.Bytes(nil))
-	if s.departed[key] == nil {
-		s.departed[key] = &departed{labels: shared, kind: one.kind}
-	}
-	one.departed = one.last.value
-	s.departed[key].total += one.departed
-}
-
-// comeBack undoes depart: the node that was gone goes on counting.
-func (s *Store) comeBack(one *series) {
-	if one.departed != 0 {
-		s.departed[string(withoutNode(one.labels).Bytes(nil))].total -= one.departed
-		one.departed = 0
-	}
-}
-
 func withoutNode(l labels.Labels) labels.Labels {
 	return labels.NewBuilder(l).Del(nodeLabel, nodeNameLabel).Labels()
 }

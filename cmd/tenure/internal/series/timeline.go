@@ -12,11 +12,22 @@ import (
 var resolutions = [...]struct{ step, keep time.Duration }{
 	{0, time.Hour}, // every sample
 	{time.Minute, 6 * time.Hour},
-	{5 * time.Minute, 24 * time.Hour},
+	{5 * time.Minute, Retention},
 }
 
-// retention is for how long anything is kept.
-var retention = resolutions[len(resolutions)-1].keep
+// Retention is for how long anything is kept.
+const Retention = 24 * time.Hour
+
+// Step is the time between two samples of a series that are of some time ago; 0
+// where all are kept.
+func Step(ago time.Duration) time.Duration {
+	for _, resolution := range resolutions {
+		if ago < resolution.keep {
+			return resolution.step
+		}
+	}
+	return resolutions[len(resolutions)-1].step
+}
 
 // chunkSize is how many samples are compressed together, and dropped together.
 const chunkSize = 60

@@ -1,0 +1,47 @@
+package alerts
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// clockSlack is by how much the database's clock may be put back before what
+	// was measured by it is forgotten.
+	clockSlack = 30 * time.Second
+	// leastGap is for how long rounds may fail before it matters that the nodes
+	// could not write samples either.
+	leastGap = 35 * time.Second
+)
+
+// clock follows the database's clock from round to round. Its zero value is ready
+// to use.
+type clock struct {
+	at     time.Time // by the database, in the last round
+	local  time.Time // here, at that time
+	steady time.Time // by the database: since then no round was missing
+}
+
+// begin begins a term: who led before may have missed rounds.
+func (c *clock) begin() { c.steady = time.Time{} }
+
+// tick takes the time of a round. An error says that the database's clock was put
+// back, so that samples have times that are to come.
+func (c *clock) tick(now, local time.Time) error {
+	before := c.at
+	passed := now.Sub(before)
+	c.at, c.local = now, local
+	if c.steady.IsZero() || passed > leastGap || passed < 0 {
+		c.steady = now
+	}
+	if !before.IsZero() && passed < -clockSlack {
+		return fmt.Errorf("the database's clock went back from %s to %s; what was measured is read again",
+			before.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// isToCome tells whether a time is later than the database's clock can show.
+func (c *clock) isToCome(at, local time.Time) bool {
+	return !c.at.IsZero() && at.After(c.at.Add(local.Sub(c.local)+clockSlack))
+}

@@ -1,0 +1,50 @@
+package alerts
+
+import (
+	"testing"
+	"time"
+)
+
+// TestClock: rounds are steady since the term began, since rounds were missing, or
+// since the database's clock went back; and samples of a clock that was ahead are
+// to come.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var c clock
+	if c.isToCome(begin.Add(time.Hour), begin) {
+		t.Error("before the first round nothing is known")
+	}
+	after := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	for i, step := range []struct {
+		now, local, steady int
+		begins, back       bool
+	}{
+		{now: 0, local: 0, steady: 0, begins: true},
+		{now: 10, local: 10, steady: 0},
+		{now: 45, local: 20, steady: 0},
+		{now: 81, local: 30, steady: 81}, // it went ahead, or rounds failed
+		{now: 80, local: 40, steady: 80}, // it was set right
+		{now: 90, local: 50, steady: 80},
+		{now: 30, local: 60, steady: 30, back: true},
+		{now: 40, local: 70, steady: 30},
+		{now: 50, local: 80, steady: 50, begins: true},
+		{now: 10, local: 90, steady: 10, begins: true, back: true},
+	} {
+		if step.begins {
+			c.begin()
+		}
+		if err := c.tick(after(step.now), after(step.local)); (err != nil) != step.back {
+			t.Errorf("step %d: the error is %v", i, err)
+		}
+		if !c.steady.Equal(after(step.steady)) {
+			t.Errorf("step %d: it is steady since %v", i, c.steady)
+		}
+	}
+	if c.isToCome(after(10+20+30), after(90+20)) {
+		t.Error("a sample of now is to come")
+	}
+	if !c.isToCome(after(10+20+31), after(90+20)) {
+		t.Error("a sample of a clock that was ahead is of now")
+	}
+}

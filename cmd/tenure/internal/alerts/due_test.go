@@ -1,0 +1,142 @@
+package alerts
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+)
+
+// notes writes notifications by hand: of a rule of that name to the notifier
+// "hook", which began or ended, due after a time.
+func (w *world) note(rule, severity string, ended bool, due time.Duration) {
+	w.Helper()
+	w.exec(`
+INSERT INTO {alert_notifications} (
+    rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, ended_at, term, next_attempt_at
+)
+VALUES (
+    $1, 'f', 'hook', 'hook', $2, '{}', '{}', 0, '2026-11-21', CASE WHEN $3 THEN now() END, 1,
+    clock_timestamp() + $4::bigint * interval '1 millisecond'
+)`, rule, severity, ended, due.Milliseconds())
+}
+
+// senderOf is a sender by a notifier, of a leader that does nothing else.
+func (w *world) sender(n *notifiers.Notifier) *sender {
+	return &sender{
+		leading:  &leading{tables: w.tables, engine: &Engine{}, news: make(chan struct{})},
+		notifier: n, limiter: newLimiter(n.PerMinute()), log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// TestWaitBehind: while the beginning of an alert waits to be tried again, its
+// end, which waits behind it, keeps nobody busy.
+func TestWaitBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.note("down", "critical", false, 30*time.Second)
+	w.note("down", "critical", true, 0)
+	wait, err := w.sender(w.set["hook"]).pass(t.Context(), nil)
+	if err != nil || wait < 20*time.Second || wait > 30*time.Second {
+		t.Errorf("the sender looks again in %v (%v)", wait, err)
+	}
+}
+
+// TestSevereFirst: in a storm what is critical is sent first, and what was tried
+// before goes in messages of its own.
+func TestSevereFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.note("again", "critical", false, 0)
+	w.exec(`UPDATE {alert_notifications} SET attempts = 1`)
+	for rule, severity := range map[string]string{"a": "info", "b": "critical", "c": "error", "d": "warning", "e": "unheard"} {
+		w.note(rule, severity, false, 0)
+	}
+	messages, err := w.tables.readDue(t.Context(), "hook", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, m := range messages {
+		var names []string
+		for _, a := range m.alerts {
+			names = append(names, a.Name)
+		}
+		got = append(got, names)
+	}
+	want := [][]string{{"again"}, {"b", "c", "d"}, {"a", "e"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the messages are %v; want %v", got, want)
+	}
+}
+
+// TestUnheard: of an alert that comes and goes while nothing can be sent, people
+// are told only what they need to: the end of what they heard of, and the newest.
+func TestUnheard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		w.note("flaps", "warning", false, 0)
+		if i < 4 {
+			w.note("flaps", "warning", true, 0)
+		}
+		w.exec(`UPDATE {alert_notifications} SET started_at = $1 WHERE started_at = '2026-11-21'`, began.Add(time.Duration(i+1)*time.Minute))
+	}
+	w.note("once", "warning", false, 0)
+	w.note("once", "warning", true, 0)
+	// The first was told to begin, and the beginning of the second was tried.
+	w.exec(`UPDATE {alert_notifications} SET status = 'sent', attempts = 1, settled_at = now() WHERE rule = 'flaps' AND number = 1`)
+	w.exec(`UPDATE {alert_notifications} SET attempts = 1 WHERE rule = 'flaps' AND number = 3`)
+	w.exec(`UPDATE {alert_notifications} SET notifier = 'hook'`)
+	for i, want := range []int64{4, 0} {
+		if unheard, err := w.tables.tidy(t.Context(), w.set, "n"); err != nil || unheard != want {
+			t.Errorf("time %d: %d were left out (%v); want %d", i, unheard, err, want)
+		}
+	}
+	rows, _ := w.pool.Query(t.Context(), w.backend.SQL(`SELECT number FROM {alert_notifications} WHERE status = 'pending' ORDER BY number`))
+	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if want := []int64{2, 3, 4, 9, 10, 11}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %v (%v); want %v", left, err, want)
+	}
+}
+
+// TestOutdatedMessage: where a part of a message is no longer to be sent, all of it
+// is put together anew, and nothing waits for that.
+func TestOutdatedMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.note("a", "warning", false, 0)
+	w.note("b", "warning", false, 0)
+	messages, err := w.tables.readDue(t.Context(), "hook", 10)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%v, %v", messages, err)
+	}
+	election, err := w.idle("n").Election(tenure.NamedRole("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := election.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`DELETE FROM {alert_notifications} WHERE rule = 'a'`)
+	if claimed, err := w.tables.claim(t.Context(), term, messages[0]); claimed || err != nil {
+		t.Errorf("claimed is %v (%v)", claimed, err)
+	}
+	messages, err = w.tables.readDue(t.Context(), "hook", 10)
+	if err != nil || len(messages) != 1 || len(messages[0].alerts) != 1 {
+		t.Fatalf("%v, %v", messages, err)
+	}
+	if claimed, err := w.tables.claim(t.Context(), term, messages[0]); !claimed || err != nil {
+		t.Errorf("claimed is %v (%v)", claimed, err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,131 @@
+package alerts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// canVanish tells of a comparison that is meant to find that something is missing
+// or low, over series that are not there when it is.
+func (c comparisonWith) canVanish(guarded bool) string {
+	selector := plainSelector(c.side)
+	if !c.low() || guarded || selector == nil || alwaysThere(selector) {
+		return ""
+	}
+	trap := fmt.Sprintf("the series of %s end when no node has them, and then the condition yields nothing and does not fire: add \"or absent(%s)\"",
+		selector.Name, selector.String())
+	if selectedBy(selector, "node", "node_name") || selector == c.side {
+		trap += "; that a node is gone, tenure_node_up == 0 finds"
+	}
+	return trap
+}
+
+// countsNothing tells of an aggregation that yields nothing, and not 0, where no
+// series passes what is inside; and of a count of series that are always there.
+func (c comparisonWith) countsNothing(guarded bool) string {
+	side := c.side
+	for {
+		inner, ok := side.(*parser.ParenExpr)
+		if !ok {
+			break
+		}
+		side = inner.Expr
+	}
+	aggregate, ok := side.(*parser.AggregateExpr)
+	if !ok || !c.low() || guarded {
+		return ""
+	}
+	if selector, ok := aggregate.Expr.(*parser.VectorSelector); ok && aggregate.Op == parser.COUNT {
+		if alwaysThere(selector) {
+			return fmt.Sprintf("%s has series of 0 for every role and node, which count counts: compare sum(%s)", selector.Name, selector)
+		}
+	} else if !filters(aggregate.Expr) {
+		return ""
+	}
+	return fmt.Sprintf("%s is nothing, and not 0, where it is of no series, and then the condition does not fire: write (%s or vector(0)) %s %s",
+		side, side, c.op, written(c.number))
+}
+
+// neverAbsent tells of series that the aggregator keeps for everything it knows.
+func neverAbsent(call *parser.Call) string {
+	if call.Func.Name != "absent" || len(call.Args) == 0 {
+		return ""
+	}
+	selector := plainSelector(call.Args[0])
+	if selector == nil || !isLeader(selector) || !alwaysThere(selector) {
+		return ""
+	}
+	return fmt.Sprintf("%s has a series of 0 where nobody leads, so it is never absent: write sum(%s) == 0", selector.Name, selector)
+}
+
+// firesAlways tells of a condition that leaves out no series.
+func firesAlways(e parser.Expr) string {
+	if filters(e) {
+		return ""
+	}
+	if comparison, ok := e.(*parser.BinaryExpr); ok && comparison.ReturnBool {
+		return "with bool a comparison yields 0 or 1 and leaves out nothing, so the alert always fires: leave out bool"
+	}
+	return "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
+}
+
+// filters tells whether what an expression yields depends on values, or on what is
+// there: whether it can yield nothing of series that go on.
+func filters(e parser.Expr) bool {
+	switch e := e.(type) {
+	case *parser.ParenExpr:
+		return filters(e.Expr)
+	case *parser.StepInvariantExpr:
+		return filters(e.Expr)
+	case *parser.UnaryExpr:
+		return filters(e.Expr)
+	case *parser.SubqueryExpr:
+		return filters(e.Expr)
+	case *parser.AggregateExpr:
+		return filters(e.Expr)
+	case *parser.Call:
+		return strings.HasPrefix(e.Func.Name, "absent") || slices.ContainsFunc(e.Args, filters)
+	case *parser.BinaryExpr:
+		switch {
+		case e.Op == parser.LAND, e.Op == parser.LUNLESS:
+			return true
+		case e.Op == parser.LOR:
+			return filters(e.LHS) && filters(e.RHS)
+		case e.Op.IsComparisonOperator():
+			return !e.ReturnBool || filters(e.LHS) || filters(e.RHS)
+		}
+		return filters(e.LHS) || filters(e.RHS)
+	}
+	return false
+}
+
+// isGuarded tells whether an expression thinks of series that are not there.
+func isGuarded(e parser.Expr) bool {
+	guarded := false
+	parser.Inspect(e, func(node parser.Node, _ []parser.Node) error {
+		switch node := node.(type) {
+		case *parser.Call:
+			guarded = guarded || node.Func.Name == "absent" || node.Func.Name == "absent_over_time"
+		case *parser.BinaryExpr:
+			guarded = guarded || node.Op == parser.LOR
+		}
+		return nil
+	})
+	return guarded
+}
+
+// alwaysThere tells whether the aggregator keeps the series that a selector has,
+// for every role or every node that is known; not for every role of a node.
+func alwaysThere(selector *parser.VectorSelector) bool {
+	if isLeader(selector) {
+		return !selectedBy(selector, "role") || !selectedBy(selector, "node", "node_name")
+	}
+	return strings.HasSuffix(selector.Name, "_node_up")
+}
+
+func isLeader(selector *parser.VectorSelector) bool {
+	return strings.HasSuffix(selector.Name, "_leader_is_leader")
+}

@@ -1,0 +1,132 @@
+package series
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// longSilent is for how long a node has said nothing that counts as gone, where
+// its series are in the way of others: samples of long ago are that far apart.
+var longSilent = 2 * resolutions[len(resolutions)-1].step
+
+// makeRoom removes the series that ended the longest ago, and tells whether there
+// was one. Where none has ended it looks, once in a round, whether nodes went
+// silent before this time: so it is where the samples of a day are read at once.
+func (s *Store) makeRoom(at int64) bool {
+	if s.ended.Len() == 0 && at >= s.lookAgain {
+		s.lookAgain = at + staleAfter.Milliseconds()
+		s.silenceBefore(time.UnixMilli(at).Add(-longSilent), at)
+	}
+	oldest := s.ended.Front()
+	if oldest == nil {
+		return false
+	}
+	one, _ := oldest.Value.(*series)
+	if one.departed != 0 { // its node may come back
+		if one.node.evicted == nil {
+			one.node.evicted = map[uint64]float64{}
+		}
+		one.node.evicted[one.labels.Hash()] = one.departed
+	}
+	s.remove(one)
+	return true
+}
+
+// remove takes a series out of all indexes.
+func (s *Store) remove(one *series) {
+	delete(s.series, one.key)
+	name := one.labels.Get(model.MetricNameLabel)
+	all := withoutIndex(s.named[name], one.inNamed, func(moved *series, to int) { moved.inNamed = to })
+	if s.named[name] = all; len(all) == 0 {
+		delete(s.named, name)
+	}
+	if one.node != nil {
+		one.node.series = withoutIndex(one.node.series, one.inNode, func(moved *series, to int) { moved.inNode = to })
+	}
+	if one.inEnded != nil {
+		s.ended.Remove(one.inEnded)
+	}
+}
+
+// withoutIndex returns a list without one element, in whose place the last one
+// moves.
+func withoutIndex(all []*series, i int, moves func(moved *series, to int)) []*series {
+	last := len(all) - 1
+	all[i] = all[last]
+	moves(all[i], i)
+	all[last] = nil
+	return all[:last]
+}
+
+// silenceBefore ends all series of the nodes that have said nothing since a time,
+// those first that have said nothing for the longest time.
+func (s *Store) silenceBefore(since time.Time, at int64) {
+	var silent []*node
+	for _, n := range s.nodes {
+		if !n.silent && n.at.Before(since) {
+			silent = append(silent, n)
+		}
+	}
+	s.silence(silent, at)
+}
+
+// silence ends all series of some nodes, and keeps what they have counted. Those
+// are ended first that have said nothing for the longest time.
+func (s *Store) silence(nodes []*node, at int64) {
+	slices.SortFunc(nodes, func(a, b *node) int { return a.at.Compare(b.at) })
+	for _, n := range nodes {
+		n.silent = true
+		for _, one := range n.series {
+			if !one.over() {
+				s.depart(one)
+			}
+			s.end(one, at)
+		}
+	}
+}
+
+// recall undoes the departure of a series that made room, and is new again.
+func (s *Store) recall(one *series) {
+	hash := one.labels.Hash()
+	if value, ok := one.node.evicted[hash]; ok {
+		delete(one.node.evicted, hash)
+		s.departedOf(one).total -= value
+	}
+}
+
+// depart keeps the last value of a counter whose node is gone. Their number is
+// bounded as that of series is: labels may be of any kind.
+func (s *Store) depart(one *series) {
+	if one.kind == metrics.GaugeSeries {
+		return
+	}
+	if of := s.departedOf(one); of != nil {
+		one.departed = one.last.value
+		of.total += one.departed
+	}
+}
+
+// comeBack undoes depart: the node that was gone goes on counting.
+func (s *Store) comeBack(one *series) {
+	if one.departed != 0 {
+		s.departedOf(one).total -= one.departed
+		one.departed = 0
+	}
+}
+
+// departedOf is what counters like this one amount to; nil if there are too many.
+func (s *Store) departedOf(one *series) *departed {
+	shared := withoutNode(one.labels)
+	key := string(shared.Bytes(nil))
+	if s.departed[key] == nil {
+		if len(s.departed) >= s.max {
+			return nil
+		}
+		s.departed[key] = &departed{labels: shared, kind: one.kind}
+	}
+	return s.departed[key]
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,6 +203,22 @@ func TestManyRolesAreSummedUp(t *testing.T) {
 			got.want(t, others, "tenure_leader_roles", "state", "stopped")
 		})
 	}
+}
+
+// Whatever a role may be called comes back from a scrape as it is.
+func TestNamesOfRoles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, tenuretest.NewDatabase(), "a")
+		defer closeNode(t, node)
+		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "\u202eright to left", "key:1:2", strings.Repeat("👑", tenure.MaxRoleName/len("👑"))}
+		for _, name := range names {
+			lead(t, node, name)
+		}
+		got := scrape(t, metrics.NewElections(node, metrics.Config{}))
+		for _, name := range names {
+			got.want(t, 1, "tenure_leader_is_leader", "role", name)
+		}
+	})
 }
 
 func TestDefaultBoundOnRoles(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -82,6 +83,18 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
 }
 
+// check refuses what would be found wrong only after the node has joined, and what
+// would lock everybody out.
+func (c *serveCommand) check() error {
+	switch {
+	case c.keep.value != 0 && c.keep.value < time.Hour:
+		return usage("--retention is %v; the least is an hour", c.keep.value)
+	case c.login && c.listen.token == "" && c.passwords == "" && c.header == "":
+		return usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
+	}
+	return nil
+}
+
 // networks are the trusted proxies.
 func (c *serveCommand) networks() ([]netip.Prefix, error) {
 	var all []netip.Prefix
@@ -104,6 +117,9 @@ func (c *serveCommand) networks() ([]netip.Prefix, error) {
 
 func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err := c.node.database.requireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
 	proxies, err := c.networks()

@@ -321,15 +321,20 @@ func TestScrapesDuringElections(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	for _, roles := range []int{1, 1000, 10_000} {
-		b.Run(fmt.Sprintf("roles=%d", roles), func(b *testing.B) {
+	for _, c := range []struct {
+		roles int
+		name  string
+		most  int
+	}{{1, "each", 0}, {1000, "each", 0}, {10_000, "summed up", 0}, {10_000, "each", -1}} {
+		b.Run(fmt.Sprintf("roles=%d/%s", c.roles, c.name), func(b *testing.B) {
 			node := open(b, tenuretest.NewDatabase(), "a")
 			defer closeNode(b, node)
-			for i := range roles {
+			for i := range c.roles {
 				lead(b, node, fmt.Sprint(i))
 			}
 			registry := prometheus.NewRegistry()
-			registry.MustRegister(metrics.NewElections(node, metrics.Config{}))
+			registry.MustRegister(metrics.NewElections(node, metrics.Config{MaxRoles: c.most}))
+			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := registry.Gather(); err != nil {
 					b.Fatal(err)

@@ -27,8 +27,8 @@ metrics_aggregator, and keep the history short, as that of log_compactor. Start 
 on two machines; each serves, and one of them does the rest.
 
 --listen takes connections of this machine only unless it names an address.
-Everybody who can connect may look, unless --login-required; to act takes the
-token of --token-file, a user and password of --password-file, or a user that a
+Everybody who can connect may look, unless --login-required, which leaves only
+/healthz, /readyz and /leader to everybody; to act takes the token of --token-file, a user and password of --password-file, or a user that a
 reverse proxy names (--user-header, --trusted-proxy).
 
 /metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
@@ -91,6 +91,8 @@ func (c *serveCommand) check() error {
 		return usage("--retention is %v; the least is an hour", c.keep.value)
 	case c.login && c.listen.token == "" && c.passwords == "" && c.header == "":
 		return usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
+	case c.login && !c.dashboard:
+		return usage("--login-required needs the dashboard, which --dashboard=false leaves out")
 	}
 	return nil
 }
@@ -157,7 +159,12 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	defer rules.close()
 	page := &latePage{}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics/cluster", rules.engine.Handler())
+	figures := rules.engine.Handler()
+	if c.login {
+		c.listen.protect = page.protect
+		figures = page.protect(figures)
+	}
+	mux.Handle("GET /metrics/cluster", figures)
 	if c.dashboard {
 		mux.Handle("/", page)
 	}

@@ -191,6 +191,7 @@ func TestServeRefused(t *testing.T) {
 		"alert-interval":            {"--alert-interval", "0s"},
 		"the least is an hour":      {"--retention", "1m"},
 		"nobody who can log in":     {"--login-required"},
+		"needs the dashboard":       {"--login-required", "--user-header", "X-User", "--trusted-proxy", "10.0.0.1", "--dashboard=false"},
 		"the token file":            {"--token-file", broken + ".token"},
 		"3:":                        {"--config", broken},
 	} {

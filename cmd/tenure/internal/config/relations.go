@@ -30,7 +30,7 @@ func (r *reader) checkTogether() {
 	}
 	for _, pair := range [][2]string{
 		{"http.tls_cert", "http.tls_key"}, {"http.tls_key", "http.tls_cert"},
-		{"dashboard.user_header", "dashboard.trusted_proxies"}, {"dashboard.trusted_proxies", "dashboard.user_header"},
+		{"dashboard.user_header", "dashboard.trusted_proxies"},
 	} {
 		if has := r.file.lookup(pair[0]); has.key != nil && !r.file.set(pair[1]) {
 			r.fault(has.at, "%s needs %s", pair[0], pair[1])

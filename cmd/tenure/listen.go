@@ -93,7 +93,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	return s, nil
 }
 
-// httpServer serves what a node knows. The methods of a nil one do nothing.
+// httpServer serves what a node knows. The methods of a nil one do nothing, but for url.
 type httpServer struct {
 	handler     *sidecar.Handler
 	metrics     *nodeMetrics
@@ -102,6 +102,15 @@ type httpServer struct {
 	certificate *sidecar.Certificate
 	stop        context.CancelFunc
 	ended       chan struct{}
+}
+
+// url is where the server answers.
+func (s *httpServer) url() string {
+	scheme := "http"
+	if s.certificate != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
 // attach gives the server its node, once, and what people call its cluster.

@@ -40,6 +40,7 @@ const defaultServe = "127.0.0.1:8080"
 
 // serveCommand serves the dashboard, and looks after the cluster.
 type serveCommand struct {
+	out    *output
 	node   nodeFlags
 	listen listenFlags
 	member membershipFlags
@@ -54,8 +55,13 @@ type serveCommand struct {
 	keep      duration
 }
 
-func newServe() *cobra.Command {
-	c := &serveCommand{}
+// servedRecord says where the dashboard is served.
+type servedRecord struct {
+	URL string `json:"url"`
+}
+
+func newServe(out *output) *cobra.Command {
+	c := &serveCommand{out: out}
 	cmd := &cobra.Command{
 		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and keep the history short", Long: serveLong, Args: noArgs,
 		Example: "  tenure serve --dsn postgres://app@db/app --listen :8080\n  tenure serve --config tenure.toml --token-file /etc/tenure/token",
@@ -174,6 +180,9 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer server.close()
+	if err := c.out.print(servedRecord{server.url()}, "serving "+server.url()); err != nil {
+		return err
+	}
 	defer page.close() // before the server, which waits for open streams
 	err = c.node.with(ctx, config, serveMembership{&c.member, rules}, func(ctx context.Context, p *participant) error {
 		defer page.close() // before the backend

@@ -22,6 +22,9 @@ func TestServeLoginRequired(t *testing.T) {
 	}
 	p := launch(t, place.with("serve", "--listen", ":0", "--login-required", "--token-file", file, "--log-level", "info")...)
 	base := served(p)
+	if line, _ := p.line(); line != "serving "+base+"/" {
+		t.Errorf("%q is printed", line)
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/leader?role=metrics_aggregator"} {
 		eventually(t, path, func() bool {
 			status, _ := fetch(t, http.MethodGet, base+path, "")

@@ -126,6 +126,10 @@ func New(config Config) (*Dashboard, error) {
 // Requests are answered with what was seen last. It may be called more than once.
 func (d *Dashboard) Close() { d.stop() }
 
+// Protect returns a handler for what is served beside the dashboard: it answers
+// those who may look at the dashboard, known in the same ways.
+func (d *Dashboard) Protect(next http.Handler) http.Handler { return d.guard.reading(next.ServeHTTP) }
+
 // ServeHTTP implements [http.Handler].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 

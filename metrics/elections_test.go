@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +205,22 @@ func TestManyRolesAreSummedUp(t *testing.T) {
 	}
 }
 
+// Whatever a role may be called comes back from a scrape as it is.
+func TestNamesOfRoles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t, tenuretest.NewDatabase(), "a")
+		defer closeNode(t, node)
+		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "\u202eright to left", "key:1:2", strings.Repeat("👑", tenure.MaxRoleName/len("👑"))}
+		for _, name := range names {
+			lead(t, node, name)
+		}
+		got := scrape(t, metrics.NewElections(node, metrics.Config{}))
+		for _, name := range names {
+			got.want(t, 1, "tenure_leader_is_leader", "role", name)
+		}
+	})
+}
+
 func TestDefaultBoundOnRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
@@ -304,15 +321,20 @@ func TestScrapesDuringElections(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	for _, roles := range []int{1, 1000, 10_000} {
-		b.Run(fmt.Sprintf("roles=%d", roles), func(b *testing.B) {
+	for _, c := range []struct {
+		roles int
+		name  string
+		most  int
+	}{{1, "each", 0}, {1000, "each", 0}, {10_000, "summed up", 0}, {10_000, "each", -1}} {
+		b.Run(fmt.Sprintf("roles=%d/%s", c.roles, c.name), func(b *testing.B) {
 			node := open(b, tenuretest.NewDatabase(), "a")
 			defer closeNode(b, node)
-			for i := range roles {
+			for i := range c.roles {
 				lead(b, node, fmt.Sprint(i))
 			}
 			registry := prometheus.NewRegistry()
-			registry.MustRegister(metrics.NewElections(node, metrics.Config{}))
+			registry.MustRegister(metrics.NewElections(node, metrics.Config{MaxRoles: c.most}))
+			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := registry.Gather(); err != nil {
 					b.Fatal(err)

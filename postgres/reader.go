@@ -125,6 +125,8 @@ func (b *Backend) answer(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, tenure.ErrTenure): // it says what is wrong
+		return fmt.Errorf("%s: %w", doing, err)
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
 		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
 			tenure.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
@@ -133,8 +135,6 @@ func (b *Backend) answer(doing string, err error) error {
 			tenure.ErrSchema, doing, err)
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: %s: %w", tenure.ErrPrivilege, doing, err)
-	case errors.Is(err, tenure.ErrTenure):
-		return fmt.Errorf("%s: %w", doing, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
 	}

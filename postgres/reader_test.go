@@ -2,9 +2,16 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
 )
 
 // The connection for questions goes when nobody asks, and comes back.
@@ -40,5 +47,21 @@ func TestReaderRests(t *testing.T) {
 	b.reader.close()
 	if _, err := b.Leaders(context.Background()); err == nil {
 		t.Error("a closed reader answers")
+	}
+}
+
+// An error that says what is wrong is not told so again.
+func TestAnswersOfTheReader(t *testing.T) {
+	t.Parallel()
+	b := new(Backend)
+	refused := &pgconn.PgError{Code: codeInsufficientPrivilege, Message: "permission denied"}
+	for _, err := range []error{refused, fmt.Errorf("%w: GRANT SELECT: %w", tenure.ErrPrivilege, refused)} {
+		answer := b.answer("read", err)
+		if !errors.Is(answer, tenure.ErrPrivilege) || strings.Count(answer.Error(), tenure.ErrPrivilege.Error()) != 1 {
+			t.Errorf("%v", answer)
+		}
+	}
+	if err := b.answer("read", errors.New("cut")); !errors.Is(err, tenure.ErrConnection) {
+		t.Errorf("%v", err)
 	}
 }

@@ -20,7 +20,8 @@ type listenFlags struct {
 	key     string
 	prefix  string // of metrics
 
-	page http.Handler // answers what the server beside a node does not; may be nil
+	page    http.Handler                    // answers what the server beside a node does not; may be nil
+	protect func(http.Handler) http.Handler // around what tells of the cluster; may be nil
 }
 
 func (f *listenFlags) register(flags *pflag.FlagSet) {
@@ -59,7 +60,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	}
 	figures := newNodeMetrics(f.prefix)
 	s := &httpServer{metrics: figures, ended: make(chan struct{})}
-	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page}
+	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page, Protect: f.protect}
 	var err error
 	if f.token != "" {
 		if s.token, err = sidecar.OpenToken(f.token, logger); err != nil {
@@ -92,7 +93,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	return s, nil
 }
 
-// httpServer serves what a node knows. The methods of a nil one do nothing.
+// httpServer serves what a node knows. The methods of a nil one do nothing, but for url.
 type httpServer struct {
 	handler     *sidecar.Handler
 	metrics     *nodeMetrics
@@ -101,6 +102,15 @@ type httpServer struct {
 	certificate *sidecar.Certificate
 	stop        context.CancelFunc
 	ended       chan struct{}
+}
+
+// url is where the server answers.
+func (s *httpServer) url() string {
+	scheme := "http"
+	if s.certificate != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
 // attach gives the server its node, once, and what people call its cluster.

@@ -12,16 +12,21 @@ type moment struct {
 	ago  time.Duration
 }
 
+// timeLayouts are how a time may be written. One without a zone is in that of this
+// machine, as the program prints times.
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
+
 // Set implements pflag.Value.
 func (m *moment) Set(s string) error {
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if err == nil {
-		*m = moment{text: s, at: at}
-		return nil
+	for _, layout := range timeLayouts {
+		if at, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			*m = moment{text: s, at: at}
+			return nil
+		}
 	}
 	ago, err := parseDuration(s)
 	if err != nil || ago < 0 {
-		return fmt.Errorf("a time is written like 2026-03-08T02:30:00Z, or how long ago it was, like 90m")
+		return fmt.Errorf("a time is written like 2026-03-08T02:30:00Z, or 2026-03-08 02:30 in the zone of this machine, or how long ago it was, like 90m")
 	}
 	*m = moment{text: s, ago: ago}
 	return nil

@@ -51,7 +51,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(out), newAcquire(out), newStatus(out), newObserve(out), newStepDown(out), newRetire(out),
 		newCluster(out), newNodes(out), newRebalance(out), newCron(out), newProcessor(out),
-		newServe(), newHistory(out), newAlerts(out), newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
+		newServe(out), newHistory(out), newAlerts(out), newDoctor(out), newMigrate(out), newDemo(out), newDemoNode(out), newVersion(out),
 		newConfig(out, root), newHealth(out), newManual(root),
 	)
 	complete(root)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -26,8 +27,8 @@ metrics_aggregator, and keep the history short, as that of log_compactor. Start 
 on two machines; each serves, and one of them does the rest.
 
 --listen takes connections of this machine only unless it names an address.
-Everybody who can connect may look, unless --login-required; to act takes the
-token of --token-file, a user and password of --password-file, or a user that a
+Everybody who can connect may look, unless --login-required, which leaves only
+/healthz, /readyz and /leader to everybody; to act takes the token of --token-file, a user and password of --password-file, or a user that a
 reverse proxy names (--user-header, --trusted-proxy).
 
 /metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
@@ -39,6 +40,7 @@ const defaultServe = "127.0.0.1:8080"
 
 // serveCommand serves the dashboard, and looks after the cluster.
 type serveCommand struct {
+	out    *output
 	node   nodeFlags
 	listen listenFlags
 	member membershipFlags
@@ -53,8 +55,13 @@ type serveCommand struct {
 	keep      duration
 }
 
-func newServe() *cobra.Command {
-	c := &serveCommand{}
+// servedRecord says where the dashboard is served.
+type servedRecord struct {
+	URL string `json:"url"`
+}
+
+func newServe(out *output) *cobra.Command {
+	c := &serveCommand{out: out}
 	cmd := &cobra.Command{
 		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and keep the history short", Long: serveLong, Args: noArgs,
 		Example: "  tenure serve --dsn postgres://app@db/app --listen :8080\n  tenure serve --config tenure.toml --token-file /etc/tenure/token",
@@ -82,6 +89,20 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
 }
 
+// check refuses what would be found wrong only after the node has joined, and what
+// would lock everybody out.
+func (c *serveCommand) check() error {
+	switch {
+	case c.keep.value != 0 && c.keep.value < time.Hour:
+		return usage("--retention is %v; the least is an hour", c.keep.value)
+	case c.login && c.listen.token == "" && c.passwords == "" && c.header == "":
+		return usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
+	case c.login && !c.dashboard:
+		return usage("--login-required needs the dashboard, which --dashboard=false leaves out")
+	}
+	return nil
+}
+
 // networks are the trusted proxies.
 func (c *serveCommand) networks() ([]netip.Prefix, error) {
 	var all []netip.Prefix
@@ -104,6 +125,9 @@ func (c *serveCommand) networks() ([]netip.Prefix, error) {
 
 func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err := c.node.database.requireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
 	proxies, err := c.networks()
@@ -141,7 +165,12 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	defer rules.close()
 	page := &latePage{}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics/cluster", rules.engine.Handler())
+	figures := rules.engine.Handler()
+	if c.login {
+		c.listen.protect = page.protect
+		figures = page.protect(figures)
+	}
+	mux.Handle("GET /metrics/cluster", figures)
 	if c.dashboard {
 		mux.Handle("/", page)
 	}
@@ -151,6 +180,9 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer server.close()
+	if err := c.out.print(servedRecord{server.url()}, "serving "+server.url()); err != nil {
+		return err
+	}
 	defer page.close() // before the server, which waits for open streams
 	err = c.node.with(ctx, config, serveMembership{&c.member, rules}, func(ctx context.Context, p *participant) error {
 		defer page.close() // before the backend

@@ -39,6 +39,17 @@ func (p *latePage) close() {
 
 // ServeHTTP implements http.Handler.
 func (p *latePage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.serve(w, r, func(page *dashboard.Dashboard) http.Handler { return page })
+}
+
+// protect lets those see what next answers who may look at the dashboard.
+func (p *latePage) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.serve(w, r, func(page *dashboard.Dashboard) http.Handler { return page.Protect(next) })
+	})
+}
+
+func (p *latePage) serve(w http.ResponseWriter, r *http.Request, handler func(*dashboard.Dashboard) http.Handler) {
 	p.mu.RLock()
 	page := p.page
 	p.mu.RUnlock()
@@ -47,5 +58,5 @@ func (p *latePage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Tenure waits for its database.", http.StatusServiceUnavailable)
 		return
 	}
-	page.ServeHTTP(w, r)
+	handler(page).ServeHTTP(w, r)
 }

@@ -190,6 +190,9 @@ func TestServeRefused(t *testing.T) {
 		"is not of the form":        {"--password-file", broken},
 		"alert-interval":            {"--alert-interval", "0s"},
 		"the least is an hour":      {"--retention", "1m"},
+		"nobody who can log in":     {"--login-required"},
+		"needs the dashboard":       {"--login-required", "--user-header", "X-User", "--trusted-proxy", "10.0.0.1", "--dashboard=false"},
+		"the token file":            {"--token-file", broken + ".token"},
 		"3:":                        {"--config", broken},
 	} {
 		got := invoke(t, place.with(append([]string{"serve", "--listen", ":0"}, args...)...)...).want(t, exitUsage)
@@ -199,5 +202,8 @@ func TestServeRefused(t *testing.T) {
 	}
 	if got := invoke(t, "serve", "--dsn", "sqlite:"+filepath.Join(t.TempDir(), "x")).want(t, exitUsage); !strings.Contains(got.stderr, "needs PostgreSQL") {
 		t.Errorf("on SQLite: %q", got.stderr)
+	}
+	if got := invoke(t, place.with("status")...).want(t, exitUsage); !strings.Contains(got.stderr, "there are no tables") {
+		t.Errorf("a node has joined: %q", got.stderr)
 	}
 }

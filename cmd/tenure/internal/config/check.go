@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -68,6 +69,19 @@ func labels(value any) error {
 			return fmt.Errorf("the label %q is given twice", name)
 		}
 		seen[name] = true
+	}
+	return nil
+}
+
+// networks checks addresses and networks.
+func networks(value any) error {
+	items, _ := value.([]string)
+	for _, item := range items {
+		_, addressErr := netip.ParseAddr(item)
+		_, networkErr := netip.ParsePrefix(item)
+		if addressErr != nil && networkErr != nil {
+			return fmt.Errorf("%q is no address and no network, such as 10.0.0.7 or 10.0.0.0/8", item)
+		}
 	}
 	return nil
 }

@@ -123,6 +123,9 @@ func TestErrors(t *testing.T) {
 			[]string{`2:1: cluster.leader_election.retry_base (2s) is longer than cluster.leader_election.retry_max (1s)`}},
 		{"two databases", "[database]\nlocal = true\ndsn = 'postgres://h/d'",
 			[]string{`2:1: database.local and database.dsn exclude each other: leave one out`}},
+		{"half of a proxy", "[dashboard]\nuser_header = 'X-User'", []string{`2:1: dashboard.user_header needs dashboard.trusted_proxies`}},
+		{"no network", "[dashboard]\nuser_header = 'X-User'\ntrusted_proxies = ['10.0.0.7', '10.0.0.0/99']",
+			[]string{`3:1: dashboard.trusted_proxies: "10.0.0.0/99" is no address and no network, such as 10.0.0.7 or 10.0.0.0/8`}},
 		{"half of TLS", "[http]\ntls_key = 'k'", []string{`2:1: http.tls_key needs http.tls_cert`}},
 		{"alert", "[[alerts]]\nname = 'a'\n[[alerts]]\nname = 'a'\ncondition = 'up'", []string{
 			`1:3: alerts[0] needs condition`, `4:1: the name "a" is already used in line 2`}},

@@ -158,7 +158,7 @@ var serverKeys = []key{
 	{path: "dashboard.login_required", kind: boolean, flag: "login-required", fallback: false},
 	{path: "dashboard.password_file", kind: text, flag: "password-file", note: "none"},
 	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
-	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", note: "none"},
+	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", check: networks, note: "none"},
 	{path: "dashboard.hosts", kind: texts, flag: "host", note: "those of this machine"},
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
 }

@@ -28,7 +28,10 @@ func (r *reader) checkTogether() {
 	if local := r.file.lookup("database.local"); local.value == true && r.file.set("database.dsn") {
 		r.fault(local.at, "database.local and database.dsn exclude each other: leave one out")
 	}
-	for _, pair := range [][2]string{{"http.tls_cert", "http.tls_key"}, {"http.tls_key", "http.tls_cert"}} {
+	for _, pair := range [][2]string{
+		{"http.tls_cert", "http.tls_key"}, {"http.tls_key", "http.tls_cert"},
+		{"dashboard.user_header", "dashboard.trusted_proxies"},
+	} {
 		if has := r.file.lookup(pair[0]); has.key != nil && !r.file.set(pair[1]) {
 			r.fault(has.at, "%s needs %s", pair[0], pair[1])
 		}

@@ -30,6 +30,9 @@ type Config struct {
 	// Page, if set, answers every path that the handler does not know. It sets
 	// headers of its own in place of the handler's.
 	Page http.Handler
+	// Protect, if set, is put around what tells of the cluster: all but Page and
+	// the health of the node.
+	Protect func(http.Handler) http.Handler
 	// Logger receives what happens. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -201,18 +204,31 @@ func (h *Handler) routes() {
 func (h *Handler) route(r *http.Request) http.Handler {
 	path := r.URL.EscapedPath()
 	if found, ok := h.paths[path]; ok {
-		return found
+		if slices.Contains(healthPaths, path) {
+			return found
+		}
+		return h.guarded(found)
 	}
 	for _, p := range h.named {
 		if name, ok := p.match(path); ok {
 			r.SetPathValue(p.value, name)
-			return p.methods
+			return h.guarded(p.methods)
 		}
 	}
 	if h.config.Page != nil {
 		return h.config.Page
 	}
 	return http.HandlerFunc(nothing)
+}
+
+// healthPaths are for those who start, stop and balance, and know nobody.
+var healthPaths = []string{"/healthz", "/readyz", "/leader"}
+
+func (h *Handler) guarded(next http.Handler) http.Handler {
+	if h.config.Protect == nil {
+		return next
+	}
+	return h.config.Protect(next)
 }
 
 // nothing answers for paths that do not exist.

@@ -35,10 +35,11 @@ type Token struct {
 // OpenToken reads a token: the only line of a file. The error is one line,
 // repeats nothing of the file, and matches [tenure.ErrInvalidConfig].
 func OpenToken(file string, log *slog.Logger) (*Token, error) {
-	t := &Token{file: file, log: log}
+	t := &Token{file: file, log: slog.New(slog.DiscardHandler)} // the caller is told
 	if err := t.reload(); err != nil {
 		return nil, err
 	}
+	t.log = log
 	return t, nil
 }
 

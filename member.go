@@ -41,7 +41,8 @@ type Description struct {
 	// active, the node stands for no role.
 	Status NodeStatus
 	// StatusBy is who asked for the status, as in Request.By; empty if nobody
-	// did, or nobody knows. The registry's history has it beside the change.
+	// did, or nobody knows, and of a dead node. The registry's history has it
+	// beside the change.
 	StatusBy string
 	// Drained says that a draining node has nothing left to do.
 	Drained bool

@@ -47,6 +47,16 @@ type drain struct {
 	by     atomic.Value  // who asked last, a string; nothing if nobody did
 }
 
+// note takes up what a request says of a drain. Under the departure's mutex.
+func (d *drain) note(request tenure.Request) {
+	if request.Target != uuid.Nil {
+		d.target = request.Target
+	}
+	if request.By != "" {
+		d.by.Store(request.By)
+	}
+}
+
 // asker returns who asked last; empty if the node drains by itself.
 func (d *drain) asker() string {
 	by, _ := d.by.Load().(string)
@@ -125,6 +135,7 @@ func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving
 		life, cancel := context.WithCancel(m.life)
 		run := &drain{cancel: cancel, worked: make(chan struct{}), done: make(chan struct{})}
 		run.until = m.node.Clock().Now().Mono + m.policy.Load().DrainTimeout
+		run.note(request) // before it is performed
 		d.inFlight.drain()
 		begun := m.run(func() {
 			defer close(run.done)
@@ -137,12 +148,7 @@ func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving
 		}
 		d.drain = run
 	}
-	if request.Target != uuid.Nil {
-		d.drain.target = request.Target
-	}
-	if request.By != "" {
-		d.drain.by.Store(request.By)
-	}
+	d.drain.note(request)
 	return d.drain, nil
 }
 

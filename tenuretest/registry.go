@@ -62,7 +62,7 @@ func (s *session) record() *record { return s.db.records[s.opening.Node.ID] }
 
 // bury records the death of a node. Under the mutex.
 func (r *record) bury() {
-	r.member.Status, r.requests = tenure.StatusDead, nil
+	r.member.Status, r.member.StatusBy, r.requests = tenure.StatusDead, "", nil
 }
 
 // beat records a heartbeat. Under the mutex.

@@ -127,21 +127,17 @@ func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error)
 		return nil, err
 	}
 	defer database.Close()
+	version, err := database.SchemaVersion(ctx)
+	if err != nil || version == 0 {
+		return nil, err
+	}
 	list, err := alerts.List(ctx, database.Backend, database.pool)
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) || answer.Code != undefinedTable {
-		return list, f.explain(err)
-	}
-	version, unknown := database.SchemaVersion(ctx)
-	switch {
-	case unknown != nil:
-		return nil, unknown
-	case version == 0:
-		return nil, nil
-	default:
+	if errors.As(err, &answer) && answer.Code == undefinedTable {
 		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
 			tenure.ErrSchema, err)
 	}
+	return list, f.explain(err)
 }
 
 func newAlertRecord(s alerts.Status) alertRecord {

@@ -60,6 +60,7 @@ var withoutKey = map[string]string{
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",
 	"work":            "as user",
+	"compaction":      "as user",
 	"for":             "of the demonstration, which takes no configuration",
 	"kill-every":      "as for",
 	"sqlite":          "as for",

@@ -143,7 +143,7 @@ func membersDead(s *suite) {
 		return b.member(a.id).Status == tenure.StatusDead
 	})
 	dead := whole()
-	dead.Status = tenure.StatusDead
+	dead.Status, dead.StatusBy = tenure.StatusDead, "" // nobody has asked for that
 	s.described(b.member(a.id), dead)
 	c := s.reopen(a.id, "a", timing())
 	if m := b.member(a.id); m.Status != tenure.StatusActive || m.Incarnation != c.Incarnation() {

@@ -129,7 +129,7 @@ func (s *server) members() []tenure.Member {
 			Lease: row.lease, SilentFor: row.silentFor(s),
 		}
 		if row.dead {
-			m.Status = tenure.StatusDead
+			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 		members = append(members, m)
 	}

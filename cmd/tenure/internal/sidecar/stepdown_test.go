@@ -34,6 +34,8 @@ func TestStepDown(t *testing.T) {
 		ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
 		ask(t, first, "POST", "/v1/elections/other/step-down", "", authorized...).refused(t, 404, codeUnknownRole)
 		ask(t, first, "POST", "/v1/elections/%0A/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
+		unicorns := strings.Repeat("%F0%9F%A6%84", 200)
+		ask(t, first, "POST", "/v1/elections/"+unicorns+"/step-down", "", authorized...).refused(t, 400, codeInvalidRole)
 		ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)
 		ask(t, first, "POST", stepDownPath, `{"to":"same"}`, authorized...).refused(t, 409, codeAmbiguous)
 		ask(t, first, "POST", stepDownPath, `{"to":"one"}`, authorized...).refused(t, 409, codeUnknownNode)

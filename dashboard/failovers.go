@@ -48,8 +48,9 @@ func failoverOf(before, t postgres.TermRecord) failoverRecord {
 	}
 }
 
-// failoversOf returns those of a role, or all, newest first.
-func (p *picture) failoversOf(role string) []failoverRecord {
+// failoversOf returns those of a role, or all, newest first, and what time it is
+// by the clock that they are told by.
+func (p *picture) failoversOf(role string) ([]failoverRecord, time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	records := make([]failoverRecord, 0, len(p.failovers))
@@ -58,7 +59,7 @@ func (p *picture) failoversOf(role string) []failoverRecord {
 			records = append(records, r)
 		}
 	}
-	return records
+	return records, p.clock()
 }
 
 // summary says how long roles were vacant.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -222,8 +223,9 @@ func TestFeed(t *testing.T) {
 	quick := slow
 	seen := 0
 	for i := range 3 * maxRetained {
-		f.publish(i)
-		f.tell(kindNow, i)
+		if err := errors.Join(f.publish(i), f.tell(kindNow, i)); err != nil {
+			t.Fatal(err)
+		}
 		b := f.after(quick)
 		quick = b.through
 		seen++
@@ -242,12 +244,16 @@ func TestFeed(t *testing.T) {
 	if missed || len(b.frames) != 6 { // five changes and a state
 		t.Errorf("missed %v, %d frames", missed, len(b.frames))
 	}
-	f.publish(strings.Repeat("x", maxRetainedBytes))
+	if err := f.publish(strings.Repeat("x", maxRetainedBytes)); err != nil {
+		t.Fatal(err)
+	}
 	if f.next-f.oldest != 1 {
 		t.Errorf("%d changes are kept beside one that is too large", f.next-f.oldest)
 	}
 	f.close()
-	f.publish(0)
+	if err := f.publish(0); err != nil {
+		t.Error(err)
+	}
 	at, _ = f.join("")
 	at.state = f.version
 	if !f.after(at).ended {

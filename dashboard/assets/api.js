@@ -1,9 +1,10 @@
 // Asking the server.
 
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, body = {}) {
     super(message);
     this.status = status;
+    this.body = body;
   }
 }
 
@@ -14,13 +15,13 @@ async function ask(path, options) {
   try {
     response = await fetch(path, { credentials: "same-origin", ...options });
   } catch {
-    throw new Refused(0, "The dashboard does not answer.");
+    throw new Refused(0, "the dashboard does not answer");
   }
   let body = {};
   try {
     body = await response.json();
   } catch { /* what refuses may be something before the dashboard */ }
-  if (!response.ok) throw new Refused(response.status, body.error ?? `The dashboard answered ${response.status}.`);
+  if (!response.ok) throw new Refused(response.status, body.error ?? `the dashboard answered ${response.status}`, body);
   return body;
 }
 

@@ -129,3 +129,46 @@ func TestProxyWithoutUsers(t *testing.T) {
 		t.Errorf("%+v, secure %v, from %s", v, g.secure(r), g.addressOf(r))
 	}
 }
+
+// TestOddRequests: what is asked for in other ways than a browser's gets no more
+// than a browser does, and holds nothing open.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{Authentication: authentication(t)})
+	type ask struct {
+		method, path string
+		headers      []string
+		want         int
+	}
+	for name, c := range map[string]ask{
+		"a part of a file":         {http.MethodGet, "/assets/app.js", []string{"Range", "bytes=0-9"}, 206},
+		"parts without end":        {http.MethodGet, "/assets/app.js", []string{"Range", "bytes=" + strings.Repeat("0-,", 500) + "0-"}, 200},
+		"a part that is not there": {http.MethodGet, "/assets/app.js", []string{"Range", "bytes=99999999-"}, 416},
+		"weak tags from a proxy":   {http.MethodGet, "/assets/app.js", []string{"If-None-Match", `"x", *`}, 304},
+		"a web socket":             {http.MethodGet, "/api/now", []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "x"}, 200},
+		"a scheme in other case":   {http.MethodGet, "/api/now", []string{"Authorization", "bEARER " + annasToken}, 200},
+		"another's address":        {http.MethodGet, "/api/now", []string{"X-Forwarded-For", "127.0.0.1", "X-Forwarded-Host", "evil.example", "X-Original-URL", "/api/actions", "X-HTTP-Method-Override", "POST"}, 200},
+		"credentials in a query":   {http.MethodPost, "/api/actions?token=" + annasToken, nil, 401},
+	} {
+		response, text := w.request(c.method, c.path, "", c.headers...)
+		if response.StatusCode != c.want {
+			t.Errorf("%s: %s %s; want %d", name, response.Status, text, c.want)
+		}
+		if policy := response.Header.Get("Content-Security-Policy"); policy == "" || strings.Contains(text, "evil") || strings.Contains(text, annasToken) {
+			t.Errorf("%s: %v %s", name, response.Header, text)
+		}
+	}
+	// Its connection stays open for more.
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, w.url+"/api/stream", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	w.await("no stream is open", func() bool { return len(w.board.streams) == 0 })
+}

@@ -36,6 +36,7 @@ type picture struct {
 	events    []eventRecord       // oldest first
 	number    uint64              // of the last event
 	failovers []failoverRecord    // oldest first
+	overall   overall             // of them
 	nodeAt    map[nodeChange]bool // changes of nodes that became events, of the last look
 	work      workRecord
 	alerts    []Alert

@@ -233,3 +233,26 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 }
+
+// TestAllFailovers: what is summed up once for everybody is summed up again when
+// there is more, and its rows are the newest.
+func TestAllFailovers(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	began := time.Now().Add(-time.Minute)
+	var terms []postgres.TermRecord
+	for i := range 5 {
+		term := picturesTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
+		term.Vacant = time.Duration(i) * time.Second
+		terms = append(terms, term)
+		if lookAt(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
+			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)
+		}
+	}
+	if rows := p.lastFailovers(1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
+		t.Errorf("the second and the third: %+v", rows)
+	}
+	if rows := p.lastFailovers(5, 10); rows == nil || len(rows) != 0 {
+		t.Errorf("beyond the last: %+v", rows)
+	}
+}

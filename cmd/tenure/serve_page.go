@@ -44,6 +44,8 @@ func (p *latePage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.RUnlock()
 	if page == nil {
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Refresh", "2") // who has opened it sees the page when it is there
+		w.Header().Set("Cache-Control", "no-store")
 		http.Error(w, "Tenure waits for its database.", http.StatusServiceUnavailable)
 		return
 	}

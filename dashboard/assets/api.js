@@ -10,10 +10,14 @@ export class Refused extends Error {
 
 export const session = { current: { title: "Tenure", user: "", may_look: true, may_act: false, log_in: "", csrf_token: "" } };
 
+// In milliseconds: an action and its outcome take up to half a minute, and to read a
+// long history up to 20 s.
+const patience = 40_000;
+
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    response = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(patience), ...options });
   } catch {
     throw new Refused(0, "the dashboard does not answer");
   }

@@ -10,7 +10,7 @@ const soon = 1500; // milliseconds: a connection that comes back at once is no n
 // While nothing is heard, what is shown may be over.
 function present() {
   if (!state.connected && state.lost && Date.now() - state.lost >= soon) {
-    return { level: "warning", sentence: `Nothing was heard of the dashboard since ${clock(state.lost)}: what is shown may have changed.` };
+    return { level: "warning", sentence: `Nothing was heard of the dashboard since ${clock(state.heard || state.lost)}: what is shown may have changed.` };
   }
   return state.now?.health;
 }

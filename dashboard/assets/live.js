@@ -5,7 +5,7 @@ const patience = 12_000; // the server tells something every 7 s at the latest
 const rest = 15_000; // before a hidden page lets its connection go
 
 export const live = new EventTarget();
-export const state = { connected: false, lost: 0, now: null, work: null, alerts: null, alertsShown: false };
+export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false };
 
 let wanted = false, source, last = "", watchdog, retry, hidden, failures = 0;
 
@@ -21,6 +21,7 @@ function setConnected(connected) {
 }
 
 function alive() {
+  state.heard = Date.now();
   clearTimeout(watchdog);
   watchdog = setTimeout(reopen, patience);
 }

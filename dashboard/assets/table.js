@@ -30,7 +30,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
 
   // Those that were there before the last refresh are shown until others come.
   let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
-  let total = 0, generation = 0, reading = 0, drawing = false, again = false, rowHeight = 0;
+  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, rowHeight = 0;
 
   function layout() {
     rowHeight = heightOf(lines);
@@ -141,6 +141,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     const offset = Math.floor(Math.max(0, element.scrollTop / rowHeight) / chunk) * chunk;
     asked = new Set([offset]);
     reading++;
+    began = performance.now();
     try {
       const page = await fetch(offset, chunk, order);
       if (mine !== generation) return;
@@ -158,10 +159,11 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   }
 
   // later refreshes in a moment, for changes that come one after another. A reading
-  // that goes on is let end: else none would, while there is much to tell.
+  // that goes on is let end: else none would, while there is much to tell. One that
+  // takes long may be of a connection that is no more.
   let timer;
   const later = () => {
-    if (reading) again = true;
+    if (reading && performance.now() - began < 3000) again = true;
     else timer ??= setTimeout(() => { timer = undefined; refresh(); }, soon);
   };
 

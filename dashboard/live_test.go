@@ -214,6 +214,24 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestTooMany: there are only so many streams, and a place is free again when a
+// viewer goes.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	for range maxStreams - 1 {
+		w.board.streams <- struct{}{}
+	}
+	_, end := w.follow("")
+	response, text := w.request(http.MethodGet, "/api/stream", "")
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %s %s", response.Status, text)
+	}
+	end()
+	w.await("its place is free", func() bool { return len(w.board.streams) == maxStreams-1 })
+	w.follow("")
+}
+
 // TestFeed: a viewer that is too slow is dropped, gets the newest state alone, and
 // has missed nothing if it is not.
 func TestFeed(t *testing.T) {

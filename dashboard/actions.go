@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -60,27 +61,35 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + outcomeTimeout + stallTimeout))
 	before := d.picture.eventsSeen()
 	about, err := d.perform(ctx, body, by)
-	d.log.Info("asked on the dashboard", "action", body.Action, "name", body.Name, "node", about.node, "by", by, "from", d.guard.addressOf(r), "error", err)
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn
+	}
+	d.log.Log(ctx, level, "asked on the dashboard", "action", body.Action, "name", body.Name, "node", about.node, "by", by, "from", d.guard.addressOf(r), "error", err)
 	if err != nil {
 		status, message := explain(err, body)
-		if status == http.StatusServiceUnavailable {
-			d.log.Warn("an action failed", "action", body.Action, "error", err)
-		}
-		refuse(w, status, message)
+		answer(w, status, refusal{message, errors.Is(err, tenure.ErrLastNode)})
 		return
 	}
 	event := d.picture.note(eventRecord{
-		At: time.Now(), Kind: eventAction, Role: about.role, Node: about.node, NodeName: about.nodeName, By: by, Status: body.Action, Detail: about.detail,
+		Kind: eventAction, Role: about.role, Node: about.node, NodeName: about.nodeName, By: by, Status: body.Action, Detail: about.detail,
 	})
-	d.feed.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
+	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.poke()
-	answer(w, http.StatusOK, d.await(r.Context(), body, before))
+	answer(w, http.StatusOK, d.await(r.Context(), asked{body, before, about.run}))
+}
+
+// refusal is why an action was not done.
+type refusal struct {
+	Error    string `json:"error"`
+	Forcible bool   `json:"forcible"` // it can be asked for with force
 }
 
 // subject is what an action is about.
 type subject struct {
 	role, nodeName, detail string
 	node                   uuid.UUID
+	run                    int64 // of a schedule, that was asked for
 }
 
 // perform does what is asked for.
@@ -111,7 +120,8 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 	case resumeProcessor:
 		return about, d.processors.Resume(ctx, body.Name, by)
 	case triggerSchedule:
-		_, err := d.schedules.Trigger(ctx, body.Name, by)
+		run, err := d.schedules.Trigger(ctx, body.Name, by)
+		about.run = run
 		return about, err
 	case pauseSchedule:
 		return about, d.schedules.Pause(ctx, body.Name, by)
@@ -151,7 +161,7 @@ func explain(err error, body actionBody) (status int, message string) {
 	case errors.Is(err, tenure.ErrUnknownNode):
 		return http.StatusConflict, "the node does not live any more"
 	case errors.Is(err, tenure.ErrLastNode):
-		return http.StatusConflict, "no other node would be left in service; it can be forced"
+		return http.StatusConflict, "no other node would be left in service"
 	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
 	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):
@@ -159,8 +169,8 @@ func explain(err error, body actionBody) (status int, message string) {
 	case errors.Is(err, tenure.ErrPrivilege):
 		return http.StatusForbidden, "the dashboard's database user may not do that"
 	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout, "it was asked for, and has not happened within the time; look again"
+		return http.StatusGatewayTimeout, "the database did not answer in time, so whether it was asked for is not known; look again in a while"
 	default:
-		return http.StatusServiceUnavailable, "the database did not take it"
+		return http.StatusServiceUnavailable, "the database did not take it; the log of the dashboard says why"
 	}
 }

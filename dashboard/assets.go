@@ -1,12 +1,15 @@
 package dashboard
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"sync"
+	"time"
 )
 
 //go:embed assets
@@ -20,6 +23,24 @@ var types = map[string]string{
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
 }
+
+// version is a digest of all files: a page that was loaded before a new version
+// was installed loads itself anew.
+var version = sync.OnceValue(func() string {
+	sum := sha256.New()
+	err := fs.WalkDir(assets, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := assets.ReadFile(name)
+		_, _ = sum.Write(content) // never fails
+		return err
+	})
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+})
 
 // serveAssets serves each embedded file under its own path, so that no other path
 // means anything. Browsers keep them and ask whether they have changed.
@@ -43,11 +64,7 @@ func serveAssets(mux *http.ServeMux) {
 			w.Header().Set("Content-Type", types[path.Ext(entry.Name())])
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("ETag", tag)
-			if r.Header.Get("If-None-Match") == tag {
-				w.WriteHeader(http.StatusNotModified)
-				return
-			}
-			_, _ = w.Write(content) // whoever is gone does not miss it
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 		})
 	}
 }

@@ -7,11 +7,13 @@ import (
 
 // The bounds on guessing: wrong credentials in a period, from one address and
 // from all together. Whoever has used theirs up waits, and is not told whether
-// the next ones would have been right.
+// the next ones would have been right. The bound on all holds for addresses from
+// which nobody has logged in: who guesses from many must not lock the others out.
 const (
 	attemptsPeriod = time.Minute
 	maxAttempts    = 10
 	maxAllAttempts = 200
+	maxKnown       = 1000 // addresses from which somebody has logged in
 )
 
 // attempts counts wrong credentials. It is safe for concurrent use.
@@ -22,16 +24,28 @@ type attempts struct {
 	began time.Time // of the period
 	from  map[string]int
 	all   int
+	known map[string]bool // addresses from which somebody has logged in
 }
 
-func newAttempts() *attempts { return &attempts{now: time.Now, from: map[string]int{}} }
+func newAttempts() *attempts {
+	return &attempts{now: time.Now, from: map[string]int{}, known: map[string]bool{}}
+}
 
 // allowed reports whether an address may try again.
 func (a *attempts) allowed(address string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.renew()
-	return a.from[address] < maxAttempts && a.all < maxAllAttempts
+	return a.from[address] < maxAttempts && (a.all < maxAllAttempts || a.known[address])
+}
+
+// succeeded notes that somebody has logged in from an address.
+func (a *attempts) succeeded(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.known) < maxKnown {
+		a.known[address] = true
+	}
 }
 
 // failed counts wrong credentials. There are never more addresses than attempts.

@@ -28,7 +28,11 @@ type Authentication struct {
 	// UserHeader is a header in which a reverse proxy names the user, such as
 	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
 	// must be set with it. The proxy must remove it from what its clients send.
-	UserHeader     string
+	UserHeader string
+
+	// TrustedProxies are the addresses of reverse proxies. From them alone the
+	// headers X-Forwarded-For, by whose last address wrong credentials are
+	// counted, and X-Forwarded-Proto count besides UserHeader.
 	TrustedProxies []netip.Prefix
 
 	// Required lets nobody look either who is not known.
@@ -108,8 +112,6 @@ func isUser(name string) bool {
 
 func (a Authentication) validate() error {
 	switch {
-	case a.UserHeader == "" && len(a.TrustedProxies) > 0:
-		return invalid("TrustedProxies is given without UserHeader, in which they name the user")
 	case a.UserHeader != "" && len(a.TrustedProxies) == 0:
 		return invalid("UserHeader is given without TrustedProxies: anybody could send it")
 	case slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return !p.IsValid() }):
@@ -157,8 +159,8 @@ func (g *guard) identify(r *http.Request) visitor {
 			return visitor{user: given[0], way: byBrowser}
 		}
 	}
-	if header := r.Header.Get("Authorization"); header != "" {
-		return g.byHeader(r, header)
+	if a.takes(r.Header.Get("Authorization")) {
+		return g.byHeader(r)
 	}
 	if user, key, ok := g.sessions.find(r, a.Token); ok {
 		return visitor{user: user, way: byCookie, session: key}
@@ -166,26 +168,36 @@ func (g *guard) identify(r *http.Request) visitor {
 	return visitor{}
 }
 
+// takes reports whether a header is meant for the dashboard. What something before
+// it asks for under another scheme, as a reverse proxy with passwords of its own
+// does, is not.
+func (a Authentication) takes(header string) bool {
+	scheme, _, _ := strings.Cut(header, " ")
+	return a.Password != nil && strings.EqualFold(scheme, "Basic") || a.Token != nil && strings.EqualFold(scheme, "Bearer")
+}
+
 // byHeader checks what was sent to be known by.
-func (g *guard) byHeader(r *http.Request, header string) visitor {
+func (g *guard) byHeader(r *http.Request) visitor {
 	a := g.authentication
 	address := g.addressOf(r)
 	if !g.attempts.allowed(address) {
 		return visitor{refused: true}
 	}
-	scheme, token, _ := strings.Cut(header, " ")
-	if user, password, ok := r.BasicAuth(); ok && a.Password != nil {
-		if isUser(user) && a.Password(user, password) {
-			return visitor{user: user, way: byBrowser}
-		}
-	} else if strings.EqualFold(scheme, "Bearer") && a.Token != nil {
+	known := visitor{refused: true}
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		if user, ok := a.Token(strings.TrimSpace(token)); ok && isUser(user) {
-			return visitor{user: user, way: byBearer}
+			known = visitor{user: user, way: byBearer}
 		}
+	} else if user, password, ok := r.BasicAuth(); ok && isUser(user) && a.Password(user, password) {
+		known = visitor{user: user, way: byBrowser}
 	}
-	g.attempts.failed(address)
-	g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
-	return visitor{refused: true}
+	if known.refused {
+		g.attempts.failed(address)
+		g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
+	} else {
+		g.attempts.succeeded(address)
+	}
+	return known
 }
 
 // fromProxy reports whether a request comes from a proxy that is trusted.

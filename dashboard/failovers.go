@@ -3,6 +3,7 @@ package dashboard
 import (
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure/postgres"
@@ -48,8 +49,9 @@ func failoverOf(before, t postgres.TermRecord) failoverRecord {
 	}
 }
 
-// failoversOf returns those of a role, or all, newest first.
-func (p *picture) failoversOf(role string) []failoverRecord {
+// failoversOf returns those of a role, or all, newest first, and what time it is
+// by the clock that they are told by.
+func (p *picture) failoversOf(role string) ([]failoverRecord, time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	records := make([]failoverRecord, 0, len(p.failovers))
@@ -57,6 +59,42 @@ func (p *picture) failoversOf(role string) []failoverRecord {
 		if role == "" || r.Role == role {
 			records = append(records, r)
 		}
+	}
+	return records, p.clock()
+}
+
+// overall is the summary of all failovers, for everybody who asks until there are
+// more.
+type overall struct {
+	mu     sync.Mutex
+	number uint64 // of the last event
+	at     time.Time
+	record failoversRecord // without rows
+}
+
+// overallLife is for how long a summary holds: it counts the last 24 hours.
+const overallLife = 10 * time.Second
+
+// allFailovers summarises all, without rows.
+func (p *picture) allFailovers() failoversRecord {
+	number := p.eventsSeen()
+	p.overall.mu.Lock()
+	defer p.overall.mu.Unlock()
+	if p.overall.number != number || time.Since(p.overall.at) >= overallLife {
+		all, now := p.failoversOf("")
+		p.overall.number, p.overall.at, p.overall.record = number, time.Now(), summary(all, now)
+		p.overall.record.Points = points(all)
+	}
+	return p.overall.record
+}
+
+// lastFailovers are some of all, newest first.
+func (p *picture) lastFailovers(offset, limit int) []failoverRecord {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	records := []failoverRecord{}
+	for i := len(p.failovers) - 1 - offset; i >= 0 && len(records) < limit; i-- {
+		records = append(records, p.failovers[i])
 	}
 	return records
 }

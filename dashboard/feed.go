@@ -59,13 +59,17 @@ func (f *feed) number(id string) (number uint64, ok bool) {
 	return number, err == nil && name == f.name
 }
 
-// publish appends a change. After close it does nothing.
-func (f *feed) publish(change any) {
-	data := encode(change)
+// publish appends a change. After close it does nothing. An error says that the
+// change cannot be told.
+func (f *feed) publish(change any) error {
+	data, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return
+		return nil
 	}
 	frame := frameOf(f.id(f.next), kindChange, data)
 	for f.next-f.oldest == maxRetained || f.next > f.oldest && f.bytes+len(frame) > maxRetainedBytes {
@@ -78,19 +82,23 @@ func (f *feed) publish(change any) {
 	f.bytes += len(frame)
 	f.next++
 	f.signal()
+	return nil
 }
 
-// tell replaces the state of a kind.
-func (f *feed) tell(kind string, now any) {
-	frame := frameOf("", kind, encode(now))
+// tell replaces the state of a kind. An error says that it cannot be told.
+func (f *feed) tell(kind string, now any) error {
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return
+	if !f.closed {
+		f.version++
+		f.states[kind] = state{f.version, frameOf("", kind, data)}
+		f.signal()
 	}
-	f.version++
-	f.states[kind] = state{f.version, frame}
-	f.signal()
+	return nil
 }
 
 // signal wakes everybody who waits for more. Under the mutex.
@@ -173,14 +181,4 @@ func frameOf(id, kind string, data []byte) []byte {
 		frame = fmt.Appendf(frame, "id: %s\n", id)
 	}
 	return fmt.Appendf(frame, "event: %s\ndata: %s\n\n", kind, data)
-}
-
-// encode is the JSON of one of this package's records, which are texts, numbers
-// and times.
-func encode(record any) []byte {
-	data, err := json.Marshal(record)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }

@@ -204,6 +204,7 @@ type sessionRecord struct {
 	CanLogOut bool   `json:"can_log_out"` // of a session
 	ReadOnly  bool   `json:"read_only"`   // for everybody
 	Token     string `json:"csrf_token"`
+	Version   string `json:"version"` // of the page's files
 }
 
 func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +212,7 @@ func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
 	v := g.identify(r)
 	record := sessionRecord{
 		Title: d.config.Title, User: v.user, MayLook: g.mayLook(v), MayAct: g.mayAct(v),
-		LogIn: g.loginWay(), CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody,
+		LogIn: g.loginWay(), CanLogOut: v.way == byCookie, ReadOnly: g.readOnly || !g.canBeKnown() && v.way == nobody, Version: version(),
 	}
 	wantsIn := !record.MayLook || v.way == nobody && r.URL.Query().Has("login")
 	if wantsIn && record.LogIn != "token" {
@@ -264,6 +265,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "that token is not known")
 		return
 	}
+	g.attempts.succeeded(address)
 	g.log.Info("logged in to the dashboard", "user", user, "from", address)
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
 	answer(w, http.StatusOK, map[string]string{"user": user})
@@ -276,8 +278,10 @@ func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "requests of other sites are refused")
 		return
 	}
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		g.sessions.end(cookie.Value)
+	for _, name := range cookieNames {
+		for _, cookie := range r.CookiesNamed(name) {
+			g.sessions.end(cookie.Value)
+		}
 	}
 	http.SetCookie(w, g.cookie(r, "", -time.Second))
 	answer(w, http.StatusOK, map[string]string{})

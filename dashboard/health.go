@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // health is the state of the cluster in one sentence.
@@ -43,7 +42,7 @@ func (p *picture) health(n nowRecord) health {
 	case p.problem != nil && !p.seen:
 		return health{critical, "The database cannot be read."}
 	case p.problem != nil:
-		return health{critical, fmt.Sprintf("The database cannot be read for %s; this is what was seen before.", spoken(time.Since(p.problem.since)))}
+		return health{critical, "The database cannot be read; this is what was seen before."}
 	case n.Vacant > 0:
 		return health{critical, fmt.Sprintf("Nobody leads %s.", p.vacantText(n)) + firing}
 	case len(silentNodes) > 0:
@@ -147,16 +146,4 @@ func isControl(r rune) bool {
 // isDirection reports the characters that change the direction of what follows.
 func isDirection(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
-}
-
-// spoken is a duration with the precision that a sentence wants.
-func spoken(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	default:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
 }

@@ -92,8 +92,8 @@ func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
 		return
 	}
-	all := d.picture.failoversOf(role.Name)
-	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, time.Now())})
+	all, now := d.picture.failoversOf(role.Name)
+	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, now)})
 }
 
 func (d *Dashboard) getTerms(w http.ResponseWriter, r *http.Request) {
@@ -174,11 +174,17 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 
 func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 	offset, limit := pageOf(r)
-	all := d.picture.failoversOf(r.URL.Query().Get("role"))
-	record := summary(all, time.Now())
-	record.Rows = cut(all, offset, limit)
-	if offset == 0 {
-		record.Points = points(all)
+	var record failoversRecord
+	if role := r.URL.Query().Get("role"); role == "" {
+		record = d.picture.allFailovers()
+		record.Rows = d.picture.lastFailovers(offset, limit)
+	} else {
+		all, now := d.picture.failoversOf(role)
+		record = summary(all, now)
+		record.Points, record.Rows = points(all), cut(all, offset, limit)
+	}
+	if offset > 0 {
+		record.Points = nil
 	}
 	answer(w, http.StatusOK, record)
 }

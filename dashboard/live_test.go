@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -213,6 +214,24 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestTooMany: there are only so many streams, and a place is free again when a
+// viewer goes.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	for range maxStreams - 1 {
+		w.board.streams <- struct{}{}
+	}
+	_, end := w.follow("")
+	response, text := w.request(http.MethodGet, "/api/stream", "")
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %s %s", response.Status, text)
+	}
+	end()
+	w.await("its place is free", func() bool { return len(w.board.streams) == maxStreams-1 })
+	w.follow("")
+}
+
 // TestFeed: a viewer that is too slow is dropped, gets the newest state alone, and
 // has missed nothing if it is not.
 func TestFeed(t *testing.T) {
@@ -222,8 +241,9 @@ func TestFeed(t *testing.T) {
 	quick := slow
 	seen := 0
 	for i := range 3 * maxRetained {
-		f.publish(i)
-		f.tell(kindNow, i)
+		if err := errors.Join(f.publish(i), f.tell(kindNow, i)); err != nil {
+			t.Fatal(err)
+		}
 		b := f.after(quick)
 		quick = b.through
 		seen++
@@ -242,12 +262,16 @@ func TestFeed(t *testing.T) {
 	if missed || len(b.frames) != 6 { // five changes and a state
 		t.Errorf("missed %v, %d frames", missed, len(b.frames))
 	}
-	f.publish(strings.Repeat("x", maxRetainedBytes))
+	if err := f.publish(strings.Repeat("x", maxRetainedBytes)); err != nil {
+		t.Fatal(err)
+	}
 	if f.next-f.oldest != 1 {
 		t.Errorf("%d changes are kept beside one that is too large", f.next-f.oldest)
 	}
 	f.close()
-	f.publish(0)
+	if err := f.publish(0); err != nil {
+		t.Error(err)
+	}
 	at, _ = f.join("")
 	at.state = f.version
 	if !f.after(at).ended {

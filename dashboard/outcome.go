@@ -3,19 +3,30 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cron"
 )
+
+// asked is an action whose outcome is waited for.
+type asked struct {
+	actionBody
+
+	before uint64 // the last event before it
+	run    int64  // of a schedule, that was asked for
+}
 
 // await waits until the picture shows what came of an action. It asks no
 // database.
-func (d *Dashboard) await(ctx context.Context, body actionBody, before uint64) outcome {
+func (d *Dashboard) await(ctx context.Context, what asked) outcome {
 	ctx, cancel := context.WithTimeout(ctx, outcomeTimeout)
 	defer cancel()
 	for {
-		message, done, changed := d.picture.outcomeOf(body, before)
+		message, done, changed := d.picture.outcomeOf(what)
 		if done {
 			return outcome{true, message}
 		}
@@ -27,42 +38,83 @@ func (d *Dashboard) await(ctx context.Context, body actionBody, before uint64) o
 	}
 }
 
-// outcomeOf says what can be seen of an action since an event, and whether that
-// is all there is to see.
-func (p *picture) outcomeOf(body actionBody, before uint64) (message string, done bool, changed <-chan struct{}) {
+// outcomeOf says what can be seen of an action, and whether that is all there is
+// to see.
+func (p *picture) outcomeOf(what asked) (message string, done bool, changed <-chan struct{}) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	changed = p.news
-	switch body.Action {
+	switch what.Action {
 	case stepDown, handOver:
-		for _, e := range p.since(before) {
-			if e.Role == body.Name && e.Kind == eventBegan {
-				return fmt.Sprintf("%s leads now, in term %d.", quoted(e.NodeName), e.Term), true, changed
-			}
-		}
-		return "The leader was asked. It gives the role up when its work has ended.", false, changed
-	case drain:
-		m, ok := p.member(body.Node)
-		switch {
-		case !ok:
-			return "The node is gone.", true, changed
-		case m.Drained:
-			return quoted(m.Name) + " is drained: it leads nothing and takes no work.", true, changed
-		default:
-			return quoted(m.Name) + " was asked to drain. It takes no more work and ends what it has.", m.Status == tenure.StatusDraining, changed
-		}
-	case undrain:
-		m, ok := p.member(body.Node)
-		if ok && m.Status == tenure.StatusActive {
-			return quoted(m.Name) + " is in service again.", true, changed
-		}
-		return "The node was asked to come back into service.", !ok, changed
+		message, done = p.succession(what)
+	case drain, undrain:
+		message, done = p.drained(what)
 	case triggerSchedule:
-		return quoted(body.Name) + " was asked to run; its leader starts it at once.", true, changed
+		message, done = p.ran(what)
 	case pauseProcessor, pauseSchedule:
-		return quoted(body.Name) + " is paused.", true, changed
+		message, done = quoted(what.Name)+" is paused.", true
 	default:
-		return quoted(body.Name) + " goes on.", true, changed
+		message, done = quoted(what.Name)+" goes on.", true
+	}
+	return message, done, p.news
+}
+
+// succession says who leads a role after its leader was asked to give it up.
+func (p *picture) succession(what asked) (message string, done bool) {
+	var over *eventRecord
+	for _, e := range p.since(what.before) {
+		switch {
+		case e.Role != what.Name:
+		case e.Kind == eventEnded:
+			over = &e
+		case e.Kind == eventBegan && what.Action == handOver && e.Node != what.Node:
+			return fmt.Sprintf("%s leads now, in term %d: the node that it was to go to did not take it.", quoted(e.NodeName), e.Term), true
+		case e.Kind == eventBegan && over != nil && over.Node == e.Node:
+			return fmt.Sprintf("%s leads again, in term %d: no other node took it.", quoted(e.NodeName), e.Term), true
+		case e.Kind == eventBegan:
+			return fmt.Sprintf("%s leads now, in term %d.", quoted(e.NodeName), e.Term), true
+		}
+	}
+	if over != nil {
+		return fmt.Sprintf("%s has given it up, and nobody leads it yet.", quoted(over.NodeName)), false
+	}
+	return "The leader was asked. It gives the role up when its work has ended.", false
+}
+
+// drained says how far a node is that was asked to drain, or to come back.
+func (p *picture) drained(what asked) (message string, done bool) {
+	m, ok := p.member(what.Node)
+	switch {
+	case !ok || p.nodeState(m) == dead:
+		return "The node is gone.", true
+	case what.Action == undrain && m.Status == tenure.StatusActive:
+		return quoted(m.Name) + " is in service again.", true
+	case what.Action == undrain:
+		return quoted(m.Name) + " was asked to come back into service.", false
+	case m.Drained:
+		return quoted(m.Name) + " is drained: it leads nothing and takes no work.", true
+	default:
+		return quoted(m.Name) + " was asked to drain. It takes no more work and ends what it has.", m.Status == tenure.StatusDraining
+	}
+}
+
+// ran says what came of a run that was asked for.
+func (p *picture) ran(what asked) (message string, done bool) {
+	i := slices.IndexFunc(p.work.Schedules, func(s scheduleRecord) bool { return s.Name == what.Name })
+	if i < 0 {
+		return quoted(what.Name) + " was asked to run.", false
+	}
+	s := p.work.Schedules[i]
+	switch {
+	case s.Last != nil && s.Last.ID == what.run && s.Last.State == string(cron.Running):
+		return fmt.Sprintf("%s runs on %s.", quoted(s.Name), quoted(s.Last.NodeName)), true
+	case s.Last != nil && s.Last.ID == what.run:
+		return fmt.Sprintf("%s has run on %s: %s.", quoted(s.Name), quoted(s.Last.NodeName), strings.ReplaceAll(s.Last.State, "_", " ")), true
+	case s.Last != nil && s.Last.ID > what.run:
+		return quoted(s.Name) + " was asked to run, and runs of it have begun since.", true
+	case !s.Loaded:
+		return quoted(s.Name) + " was asked to run. It waits: no leader has it at the moment.", true
+	default:
+		return quoted(s.Name) + " was asked to run; its leader has not begun yet.", false
 	}
 }
 

@@ -26,6 +26,8 @@ type picture struct {
 	seen    bool // there was a first look
 	problem *problem
 	readAt  time.Time
+	offset  time.Duration // of the database's clock to this process's
+	looks   uint64        // at terms
 
 	roles     map[string]*role
 	names     []string // of the roles that are not retired, sorted
@@ -34,6 +36,7 @@ type picture struct {
 	events    []eventRecord       // oldest first
 	number    uint64              // of the last event
 	failovers []failoverRecord    // oldest first
+	overall   overall             // of them
 	nodeAt    map[nodeChange]bool // changes of nodes that became events, of the last look
 	work      workRecord
 	alerts    []Alert
@@ -46,10 +49,12 @@ type problem struct {
 	since time.Time
 }
 
-// role is the last term of a role, and how that was told last.
+// role is the last term of a role, the one before it, and how that was told last.
 type role struct {
 	term    postgres.TermRecord
+	before  postgres.TermRecord // zero if it is not known
 	state   string
+	look    uint64 // the last one in which its term was read
 	retired bool
 }
 
@@ -68,8 +73,11 @@ func newPicture() *picture {
 // reading is one look at the database.
 type reading struct {
 	members []tenure.Member
+	clock   time.Time             // of the database; zero if no node tells it
 	terms   []postgres.TermRecord // nil if they were not read
+	whole   bool                  // the last term of every role is among them
 	nodes   []postgres.NodeRecord
+	again   bool // earlier changes of nodes than those of the last look are among them
 }
 
 // update puts a reading into the picture and returns what has changed.
@@ -78,15 +86,24 @@ func (p *picture) update(r reading) changeRecord {
 	defer p.mu.Unlock()
 	first := !p.seen
 	p.seen, p.problem, p.readAt = true, nil, time.Now()
+	if !r.clock.IsZero() {
+		p.offset = r.clock.Sub(p.readAt)
+	}
 	p.members, p.byNode = r.members, make(map[uuid.UUID]int, len(r.members))
 	for i, m := range r.members {
 		p.byNode[m.ID] = i
 	}
-	events := p.putNodes(r.nodes, []eventRecord{}) // an empty list, not none, in JSON
-	events, fewer := p.putTerms(r.terms, events)
+	change := changeRecord{Roles: []roleRecord{}}
+	events := p.putNodes(r, []eventRecord{}) // an empty list, not none, in JSON
+	if r.terms != nil || r.whole {
+		var fewer bool
+		events, change.rewound, fewer = p.putTerms(r.terms, events)
+		change.missing = p.drop(r.whole)
+		change.More = r.whole && change.missing || change.rewound || fewer
+	}
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
 	p.record(events)
-	change := changeRecord{Roles: []roleRecord{}, Events: events}
+	change.Events = events
 	touched := make(map[string]bool, len(events))
 	for _, e := range events {
 		touched[e.Role] = true
@@ -98,15 +115,39 @@ func (p *picture) update(r reading) changeRecord {
 			change.Roles = append(change.Roles, p.roleRecord(name))
 		}
 	}
-	if first || fewer { // everybody reads it
-		return changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
+	if first { // everybody reads it
+		return anew
 	}
 	return change
 }
 
-// putTerms brings the roles up to date, and tells whether there are fewer.
-func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (all []eventRecord, fewer bool) {
-	slices.SortFunc(terms, func(a, b postgres.TermRecord) int {
+// drop reports whether the row of a role's last term has gone, and after a whole
+// reading forgets such roles.
+func (p *picture) drop(whole bool) (missing bool) {
+	gone := func(name string) bool {
+		r := p.roles[name]
+		return r.look != p.looks && (whole || r.term.Ended.IsZero()) // one that goes on is always read
+	}
+	missing = slices.ContainsFunc(p.names, gone)
+	if !missing || !whole {
+		return missing
+	}
+	p.names = slices.DeleteFunc(p.names, func(name string) bool {
+		if gone(name) {
+			delete(p.roles, name)
+			return true
+		}
+		return false
+	})
+	return true
+}
+
+// putTerms brings the roles up to date. Rewound are they where a server has taken
+// over that lacks the last terms of the one before; there are fewer where some were
+// retired.
+func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
+	p.looks++
+	slices.SortStableFunc(terms, func(a, b postgres.TermRecord) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Term, b.Term))
 	})
 	for _, t := range terms {
@@ -115,17 +156,22 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (a
 			r = &role{retired: true} // until its last term says something else
 			p.roles[t.Role] = r
 		}
-		if retired := !t.Retired.IsZero(); t.Term >= r.term.Term && retired != r.retired {
+		r.look = p.looks
+		another := t.Term == r.term.Term && (t.Node != r.term.Node || t.Incarnation != r.term.Incarnation) ||
+			t.Term < r.term.Term && t.Ended.IsZero() // what goes on is the last term
+		rewound = rewound || another
+		if retired := !t.Retired.IsZero(); retired != r.retired && (t.Term >= r.term.Term || another) {
 			r.retired = retired
 			if fewer = fewer || retired; !retired {
 				p.names = append(p.names, t.Role)
 			}
 		}
 		switch {
-		case t.Term > r.term.Term:
+		case t.Term > r.term.Term, another:
 			if r.term.Term > 0 && r.term.Ended.IsZero() { // the row is gone that said how it ended
 				events = append(events, eventOfEnd(r.term, t.Began.Add(-max(0, t.Vacant))))
 			}
+			r.before = r.term
 			events = append(events, eventOfBegin(t))
 			if t.Vacant >= 0 {
 				p.failovers = append(p.failovers, failoverOf(r.term, t))
@@ -148,25 +194,40 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (a
 	if len(p.failovers) > maxTerms*5/4 {
 		p.failovers = slices.Clone(p.failovers[len(p.failovers)-maxTerms:])
 	}
-	return events, fewer
+	return events, rewound, fewer
 }
 
 // putNodes makes events of the changes of nodes that were not seen before.
-func (p *picture) putNodes(records []postgres.NodeRecord, events []eventRecord) []eventRecord {
-	now := make(map[nodeChange]bool, len(records))
-	for _, r := range records {
+func (p *picture) putNodes(reading reading, events []eventRecord) []eventRecord {
+	now := make(map[nodeChange]bool, len(reading.nodes))
+	told := p.nodeAt
+	if reading.again {
+		told = p.nodesTold()
+	}
+	for _, r := range reading.nodes {
 		key := nodeChange{r.Node, r.At.UnixMicro(), r.Status}
 		now[key] = true
-		if !p.nodeAt[key] {
+		if !told[key] {
 			events = append(events, eventRecord{
 				At: r.At, Kind: eventNode, Node: r.Node, NodeName: r.NodeName, Status: r.Status, Previous: r.Previous, By: r.By,
 			})
 		}
 	}
-	if records != nil {
+	if reading.nodes != nil {
 		p.nodeAt = now
 	}
 	return events
+}
+
+// nodesTold are the changes of nodes that are among the events.
+func (p *picture) nodesTold() map[nodeChange]bool {
+	told := map[nodeChange]bool{}
+	for _, e := range p.events {
+		if e.Kind == eventNode {
+			told[nodeChange{e.Node, e.At.UnixMicro(), e.Status}] = true
+		}
+	}
+	return told
 }
 
 // record numbers events and keeps them.
@@ -183,10 +244,11 @@ func (p *picture) record(events []eventRecord) {
 	p.news = make(chan struct{})
 }
 
-// note records an event of this process itself.
+// note records an event of this process itself, that happens now.
 func (p *picture) note(event eventRecord) eventRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	event.At = p.clock()
 	events := []eventRecord{event}
 	p.record(events)
 	return events[0]
@@ -202,60 +264,13 @@ func eventOfEnd(t postgres.TermRecord, at time.Time) eventRecord {
 	}
 }
 
-// stateOf tells whether a term still stands. It does as long as its node's lease
-// runs, and the node has not been given another session.
-func (p *picture) stateOf(t postgres.TermRecord) string {
-	m, ok := p.member(t.Node)
-	if !t.Ended.IsZero() || !ok || m.Incarnation != int64(t.Incarnation) {
-		return vacant
-	}
-	switch p.nodeState(m) {
-	case dead:
-		return vacant
-	case silent:
-		return silent
-	default:
-		return led
-	}
-}
-
-func (p *picture) member(id uuid.UUID) (tenure.Member, bool) {
-	i, ok := p.byNode[id]
-	if !ok {
-		return tenure.Member{}, false
-	}
-	return p.members[i], true
-}
-
-// nodeState is a node's status, or silent if half its lease is over: heartbeats
-// come each third of it.
-func (p *picture) nodeState(m tenure.Member) string {
-	quiet := p.quiet(m)
-	switch {
-	case m.Status == tenure.StatusDead || quiet >= m.Lease:
-		return dead
-	case quiet > m.Lease/2:
-		return silent
-	default:
-		return string(m.Status)
-	}
-}
-
-// quiet is for how long a node has not been heard of. While the database cannot
-// be read, nobody knows what the nodes tell it: their age stands still.
-func (p *picture) quiet(m tenure.Member) time.Duration {
-	if p.problem != nil {
-		return m.SilentFor
-	}
-	return m.SilentFor + time.Since(p.readAt)
-}
-
 func (p *picture) roleRecord(name string) roleRecord {
 	r := p.roles[name]
 	t := r.term
 	record := roleRecord{
 		Name: name, State: r.state, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began,
 		Reason: string(t.Reason), By: t.By, Vacant: known(t.Vacant),
+		Previous: r.before.NodeName, PreviousReason: string(r.before.Reason), PreviousBy: r.before.By,
 	}
 	if !t.Ended.IsZero() {
 		record.Ended = &t.Ended
@@ -270,7 +285,11 @@ func (p *picture) roleRecord(name string) roleRecord {
 func (p *picture) now() nowRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	n := nowRecord{Roles: len(p.names), AllNodes: len(p.members), ReadAt: p.readAt, Nodes: []nodeRecord{}}
+	n := nowRecord{Roles: len(p.names), AllNodes: len(p.members), Clock: p.clock(), Nodes: []nodeRecord{}}
+	if p.problem != nil {
+		since := p.problem.since.Add(p.offset).Round(0)
+		n.UnreadSince = &since
+	}
 	leads := p.leads()
 	for _, name := range p.names {
 		switch p.roles[name].state {
@@ -286,9 +305,9 @@ func (p *picture) now() nowRecord {
 		if p.nodeState(m) != dead {
 			n.Living++
 		}
-		if len(n.Nodes) < maxNodesTold {
-			n.Nodes = append(n.Nodes, p.nodeRecord(m, leads))
-		}
+	}
+	for _, m := range p.mostWanted(leads) {
+		n.Nodes = append(n.Nodes, p.nodeRecord(m, leads))
 	}
 	for _, a := range p.alerts {
 		if a.State == "firing" {
@@ -297,25 +316,6 @@ func (p *picture) now() nowRecord {
 	}
 	n.Health = p.health(n)
 	return n
-}
-
-// leads counts the roles that nodes lead.
-func (p *picture) leads() map[uuid.UUID]int {
-	counts := map[uuid.UUID]int{}
-	for _, name := range p.names {
-		if r := p.roles[name]; r.state != vacant {
-			counts[r.term.Node]++
-		}
-	}
-	return counts
-}
-
-func (p *picture) nodeRecord(m tenure.Member, leads map[uuid.UUID]int) nodeRecord {
-	return nodeRecord{
-		ID: m.ID, Name: m.Name, Host: m.Host, Address: m.Address, Version: m.Version, State: p.nodeState(m), Drained: m.Drained,
-		Leads: leads[m.ID], Load: m.Load.Mean(), CPU: m.CPU, Memory: m.Memory, Clients: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,
-		StartedAt: m.StartedAt, Silent: seconds(p.quiet(m)), Lease: seconds(m.Lease), Labels: m.Labels, Roles: m.Roles,
-	}
 }
 
 // failed notes that the database could not be read.
@@ -329,3 +329,6 @@ func (p *picture) failed(err error) (first bool) {
 	p.problem = &problem{err, time.Now()}
 	return true
 }
+
+// clock is the time by the database's clock.
+func (p *picture) clock() time.Time { return time.Now().Add(p.offset).Round(0) }

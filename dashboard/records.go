@@ -28,6 +28,12 @@ type roleRecord struct {
 	Reason   string     `json:"reason"` // of the end, if that is known
 	By       string     `json:"by,omitempty"`
 	Vacant   *float64   `json:"vacant_seconds"` // before the term began; null if unknown
+
+	// Previous is the node of the term before, with the reason of its end and who
+	// asked for that, where they are known.
+	Previous       string `json:"previous,omitempty"`
+	PreviousReason string `json:"previous_reason,omitempty"`
+	PreviousBy     string `json:"previous_by,omitempty"`
 }
 
 // nodeRecord is a node as it is now.
@@ -90,7 +96,9 @@ type nowRecord struct {
 	Firing   int          `json:"firing"` // alerts
 	Nodes    []nodeRecord `json:"nodes"`  // at most maxNodesTold
 	AllNodes int          `json:"all_nodes"`
-	ReadAt   time.Time    `json:"read_at"`
+	Clock    time.Time    `json:"clock"` // the database's
+	// UnreadSince is since when the database cannot be read.
+	UnreadSince *time.Time `json:"unread_since"`
 }
 
 // changeRecord is what has changed since the last look.
@@ -98,6 +106,9 @@ type changeRecord struct {
 	Roles  []roleRecord  `json:"roles"`
 	Events []eventRecord `json:"events"`
 	More   bool          `json:"more,omitempty"` // too much to tell: read again
+
+	missing bool // the row of a role's last term has gone
+	rewound bool // terms that were told of never were, as the database has it now
 }
 
 // Bounds on what is told to everybody. Whoever needs more asks for it.

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -39,8 +40,13 @@ func refuse(w http.ResponseWriter, status int, message string) {
 }
 
 // answer answers with a record as JSON. If the client is gone, nobody misses it.
+// A record can hold what JSON cannot, as a time after the year 9999 that somebody
+// wrote into a table.
 func answer(w http.ResponseWriter, status int, record any) {
-	body := encode(record)
+	body, err := json.Marshal(record)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":"a row of the database has what cannot be shown"}`)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,7 +39,7 @@ func (s *sessions) begin(token string) string {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest, at := "", now
+	oldest, at := "", now.Add(time.Second)
 	for digest, session := range s.open {
 		if now.Sub(session.began) >= sessionLife {
 			delete(s.open, digest)
@@ -53,20 +54,27 @@ func (s *sessions) begin(token string) string {
 	return key
 }
 
-// find returns whose session a request belongs to.
+// find returns whose session a request belongs to. Another host of the same domain
+// can add cookies of the same name, which name no session, or one of its own: the
+// ones that it cannot set go first.
 func (s *sessions) find(r *http.Request, token func(string) (string, bool)) (user, key string, ok bool) {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil || token == nil {
+	if token == nil {
 		return "", "", false
 	}
-	s.mu.Lock()
-	found, ok := s.open[digestOf(cookie.Value)]
-	s.mu.Unlock()
-	if !ok || s.now().Sub(found.began) >= sessionLife {
-		return "", "", false
+	for _, name := range cookieNames {
+		for _, cookie := range r.CookiesNamed(name) {
+			s.mu.Lock()
+			found, ok := s.open[digestOf(cookie.Value)]
+			s.mu.Unlock()
+			if !ok || s.now().Sub(found.began) >= sessionLife {
+				continue
+			}
+			if user, ok = token(found.token); ok && isUser(user) {
+				return user, cookie.Value, true
+			}
+		}
 	}
-	user, ok = token(found.token)
-	return user, cookie.Value, ok && isUser(user)
+	return "", "", false
 }
 
 func (s *sessions) end(key string) {
@@ -80,20 +88,38 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// secure reports whether a request came over TLS, to here or to a proxy.
+// secure reports whether a request came over TLS, to here or to a proxy: either
+// the proxy says so, or the browser, by the address that its page has.
 func (g *guard) secure(r *http.Request) bool {
-	return r.TLS != nil || g.fromProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
+	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") ||
+		g.fromProxy(r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // cookieName names the session. The cookie is bound to its host by naming no
-// domain.
-const cookieName = "tenure_session"
+// domain. Browsers take a name with a prefix only from TLS, and the first one only
+// from the host itself, for all of its paths (RFC 6265bis, section 4.1.3).
+const (
+	cookieName   = "tenure_session"
+	hostPrefix   = "__Host-"
+	securePrefix = "__Secure-"
+)
+
+// cookieNames are all that a session can go by, those that are harder to forge
+// first.
+var cookieNames = []string{hostPrefix + cookieName, securePrefix + cookieName, cookieName}
 
 // cookie keeps the key of a session from scripts, from other sites, and from the
 // wire where there is TLS.
 func (g *guard) cookie(r *http.Request, key string, age time.Duration) *http.Cookie {
-	return &http.Cookie{
+	cookie := &http.Cookie{
 		Name: cookieName, Value: key, Path: g.basePath + "/", MaxAge: int(age.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure(r),
 	}
+	switch {
+	case cookie.Secure && cookie.Path == "/":
+		cookie.Name = hostPrefix + cookieName
+	case cookie.Secure:
+		cookie.Name = securePrefix + cookieName
+	}
+	return cookie
 }

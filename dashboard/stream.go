@@ -50,6 +50,9 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
 	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
 	s := stream{out: w, control: http.NewResponseController(w), mayLook: func() bool { return d.guard.mayLook(d.guard.identify(r)) }}
 	// The server's bounds on a request are not meant for a stream. Where they
 	// cannot be lifted it ends early, and the viewer comes back.

@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -15,31 +13,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// The bounds on the timelines in memory: together at most about 40 MB.
-const (
-	maxTimelines     = 8
-	maxTimelineTerms = 100_000
-	timelineTimeout  = 20 * time.Second
-)
-
-// timelines are the histories of the roles that people looked at last. Each is
-// read once and then follows what the watch sees, so that it costs the database
-// nothing to look at it again. It is safe for concurrent use.
-type timelines struct {
-	backend *postgres.Backend
-	turn    chan struct{} // to read, one after another: the watch reads in between
-
-	mu      sync.Mutex
-	loaded  map[string]*timeline
-	touched []string // the roles, the one looked at last at the end
-}
-
 // timeline is the history of a role.
 type timeline struct {
 	ready chan struct{} // closed when it was read
 
+	touched uint64 // when it was looked at last; under the mutex of all
+
 	mu      sync.RWMutex
-	err     error
+	err     error     // why it could not be read
+	failed  time.Time // when it could not
 	reading bool
 	pending []postgres.TermRecord // what the watch saw meanwhile
 	spans   []span                // oldest first
@@ -61,103 +43,6 @@ type span struct {
 	vacant             float32 // seconds, negative if unknown
 	reason, by         int32   // index in texts
 	node               int32   // index in nodes
-}
-
-func newTimelines(backend *postgres.Backend) *timelines {
-	return &timelines{backend: backend, turn: make(chan struct{}, 1), loaded: map[string]*timeline{}}
-}
-
-// of returns the history of a role, and reads it if need be.
-func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
-	t.mu.Lock()
-	line := t.loaded[role]
-	mine := line == nil
-	if mine {
-		line = &timeline{ready: make(chan struct{}), reading: true, index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
-		t.loaded[role] = line
-	}
-	t.touch(role)
-	t.mu.Unlock()
-	if mine {
-		select {
-		case t.turn <- struct{}{}:
-			// Others wait for it too: it does not end with the one who asked first.
-			line.read(context.WithoutCancel(ctx), t.backend, role)
-			<-t.turn
-		case <-ctx.Done():
-			line.fail(context.Cause(ctx))
-		}
-		if line.err != nil {
-			t.forget(role)
-		}
-	}
-	select {
-	case <-line.ready:
-		return line, line.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// touch notes that a role was looked at and forgets the one that was not for
-// longest. Under the mutex.
-func (t *timelines) touch(role string) {
-	t.touched = slices.DeleteFunc(t.touched, func(r string) bool { return r == role })
-	t.touched = append(t.touched, role)
-	if len(t.touched) > maxTimelines {
-		delete(t.loaded, t.touched[0])
-		t.touched = t.touched[1:]
-	}
-}
-
-func (t *timelines) forget(role string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.loaded, role)
-	t.touched = slices.DeleteFunc(t.touched, func(r string) bool { return r == role })
-}
-
-// follow adds what the watch saw.
-func (t *timelines) follow(terms []postgres.TermRecord) {
-	t.mu.Lock()
-	lines := make(map[string]*timeline, len(t.loaded))
-	for role, line := range t.loaded {
-		lines[role] = line
-	}
-	t.mu.Unlock()
-	if len(lines) == 0 {
-		return
-	}
-	for _, term := range terms {
-		if line := lines[term.Role]; line != nil {
-			line.follow(term)
-		}
-	}
-}
-
-func (l *timeline) read(ctx context.Context, backend *postgres.Backend, role string) {
-	ctx, cancel := context.WithTimeout(ctx, timelineTimeout)
-	defer cancel()
-	terms, err := backend.History(ctx, postgres.HistoryQuery{Role: role, Limit: maxTimelineTerms})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer close(l.ready)
-	l.err, l.reading = err, false
-	slices.Reverse(terms)
-	slices.SortStableFunc(terms, func(a, b postgres.TermRecord) int { return cmp.Compare(a.Term, b.Term) })
-	l.spans = make([]span, 0, len(terms)+16)
-	for _, term := range append(terms, l.pending...) {
-		l.add(term)
-	}
-	l.pending = nil
-}
-
-// fail ends the waiting of all who want the history of a role that is not read.
-func (l *timeline) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = err
-	close(l.ready)
 }
 
 func (l *timeline) follow(term postgres.TermRecord) {
@@ -188,6 +73,9 @@ func (l *timeline) add(t postgres.TermRecord) {
 	switch last := len(l.spans) - 1; {
 	case last < 0 || s.term > l.spans[last].term:
 		l.spans = append(l.spans, s)
+		if len(l.spans) > maxTimelineTerms*5/4 {
+			l.spans = slices.Clone(l.spans[len(l.spans)-maxTimelineTerms:])
+		}
 	case s.term == l.spans[last].term:
 		l.spans[last] = s
 	default: // its end is known already, or it was too old to be read
@@ -300,16 +188,4 @@ func (l *timeline) page(offset, limit int) ([]termRecord, int) {
 		records = append(records, r)
 	}
 	return records, len(l.spans)
-}
-
-// readTimeline returns the timeline of a role that exists.
-func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
-	if _, ok := d.picture.role(role); !ok {
-		return nil, errUnknown
-	}
-	line, err := d.timelines.of(ctx, role)
-	if err != nil {
-		return nil, fmt.Errorf("read the history of a role: %w", err)
-	}
-	return line, nil
 }

@@ -11,8 +11,10 @@ import (
 
 // When the database is looked at, in case no news comes.
 const (
-	nodesInterval = 2 * time.Second // the registry: one statement
-	allInterval   = 5 * time.Second // everything
+	nodesInterval = 2 * time.Second        // the registry: one statement
+	leastInterval = 500 * time.Millisecond // the same, where leases are short
+	allInterval   = 5 * time.Second        // everything that may have changed
+	wholeInterval = 5 * time.Minute        // the last term of each role: one may be gone
 	lookTimeout   = 5 * time.Second
 	// overlap is how far back a look reads again, since a transaction that commits
 	// late carries an earlier time.
@@ -37,7 +39,7 @@ func (d *Dashboard) watch(ctx context.Context) {
 		began := time.Now()
 		w.look(ctx, looked < len(aftermath))
 		took := time.Since(began)
-		pause := nodesInterval
+		pause := d.picture.pace()
 		if looked < len(aftermath) {
 			pause = max(aftermath[looked], 2*took) // looking takes at most a third of the time
 			looked++
@@ -92,12 +94,15 @@ func (d *Dashboard) poke() {
 // watcher is what one goroutine knows between two looks.
 type watcher struct {
 	*Dashboard
-	allAt  time.Time // when everything was read last
-	workAt time.Time
-	mark   time.Time // the database's clock at the last reading of all
-	work   string    // as it was told last
-	failed bool      // to read processors and schedules, the last time
-	alerts string
+	allAt   time.Time // when everything was read last
+	wholeAt time.Time // when the last term of each role was
+	workAt  time.Time
+	mark    time.Time // from when on terms and nodes are read, by the database's clock
+	again   bool      // that is earlier than it was
+	work    string    // as it was told last
+	alerts  string
+	failed  bool // to read processors and schedules, the last time
+	untold  bool // something could not be told, the last time
 }
 
 // look reads what may have changed and tells it.
@@ -116,20 +121,47 @@ func (w *watcher) look(ctx context.Context, news bool) {
 		if w.picture.failed(err) {
 			w.log.Warn("the dashboard cannot read the database", "error", err)
 		}
-		w.feed.tell(kindNow, w.picture.now())
+		w.tell(kindNow, w.picture.now())
 		return
 	}
-	if change := w.picture.update(reading); len(change.Roles)+len(change.Events) > 0 || change.More {
-		w.timelines.follow(reading.terms)
-		w.feed.publish(change.bounded())
+	change := w.picture.update(reading)
+	if change.missing {
+		w.wholeAt = time.Time{}
 	}
-	w.feed.tell(kindNow, w.picture.now())
+	if change.rewound {
+		w.timelines.clear()
+	}
+	if len(change.Roles)+len(change.Events) > 0 || change.More {
+		w.timelines.follow(reading.terms)
+		w.publish(change.bounded())
+	}
+	w.tell(kindNow, w.picture.now())
 }
+
+// publish tells everybody of a change. One that cannot be told has them read anew.
+func (d *Dashboard) publish(change changeRecord) {
+	if err := d.feed.publish(change); err != nil {
+		d.log.Warn("a change cannot be told", "error", err)
+		_ = d.feed.publish(anew) // it always can be told
+	}
+}
+
+// tell tells everybody of a state.
+func (w *watcher) tell(kind string, now any) {
+	err := w.feed.tell(kind, now)
+	if err != nil && !w.untold {
+		w.log.Warn("what was seen cannot be told", "kind", kind, "error", err)
+	}
+	w.untold = err != nil
+}
+
+// anew has everybody read everything.
+var anew = changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
 
 // bounded leaves out what is too much to tell everybody.
 func (c changeRecord) bounded() changeRecord {
 	if len(c.Roles) > maxRolesTold || len(c.Events) > maxEventsTold {
-		return changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
+		return anew
 	}
 	return c
 }
@@ -138,42 +170,65 @@ func (c changeRecord) bounded() changeRecord {
 // nodes come first: a term that they do not explain yet began after that, and is
 // shown as led at the next look.
 func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
-	backend := w.config.Backend
-	if !all {
-		r.members, err = backend.Members(ctx)
-		return r, err
-	}
 	began := time.Now()
-	query := postgres.HistoryQuery{Since: w.mark, Limit: maxRead}
-	if w.mark.IsZero() {
-		if r, err = w.readFirst(ctx); err != nil {
-			return r, err
-		}
-	} else {
-		if r.terms, err = backend.History(ctx, query); err != nil {
-			return r, err
-		}
-		if r.nodes, err = backend.NodeHistory(ctx, query); err != nil {
+	if all {
+		if r, err = w.readPast(ctx, began); err != nil {
 			return r, err
 		}
 	}
-	if r.members, err = backend.Members(ctx); err != nil {
+	if r.members, err = w.config.Backend.Members(ctx); err != nil {
 		return r, err
 	}
-	w.allAt = began
-	for _, m := range r.members {
-		if at := m.LastHeartbeat.Add(m.SilentFor).Add(-overlap); at.After(w.mark) {
-			w.mark = at
+	r.clock = clockOf(r.members)
+	r.showable()
+	if all {
+		w.allAt = began
+		if r.whole {
+			w.wholeAt = began
 		}
+		w.advance(r)
 	}
-	for _, t := range r.terms {
-		for _, at := range []time.Time{t.Began, t.Ended} {
-			if at = at.Add(-overlap); at.After(w.mark) {
-				w.mark = at
+	return r, nil
+}
+
+// advance moves the mark to shortly before a reading, by the database's clock.
+// That of another server may be behind.
+func (w *watcher) advance(r reading) {
+	to := r.clock.Add(-overlap)
+	if r.clock.IsZero() { // no node tells it
+		to = w.mark
+		for _, t := range r.terms {
+			for _, at := range []time.Time{t.Began, t.Ended} {
+				if at = at.Add(-overlap); at.After(to) {
+					to = at
+				}
 			}
 		}
 	}
-	return r, nil
+	w.again = to.Before(w.mark)
+	w.mark = to
+}
+
+// readPast reads terms and changes of nodes since the mark.
+func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err error) {
+	if w.mark.IsZero() {
+		return w.readFirst(ctx)
+	}
+	backend := w.config.Backend
+	r.again = w.again
+	query := postgres.HistoryQuery{Since: w.mark, Limit: maxRead}
+	if r.terms, err = backend.History(ctx, query); err != nil {
+		return r, err
+	}
+	if began.Sub(w.wholeAt) >= wholeInterval {
+		last, err := backend.History(ctx, postgres.HistoryQuery{Latest: true, Limit: maxRead})
+		if err != nil {
+			return r, err
+		}
+		r.terms, r.whole = append(last, r.terms...), true
+	}
+	r.nodes, err = backend.NodeHistory(ctx, query)
+	return r, err
 }
 
 // maxRead bounds the rows of one reading; it is above what an installation can
@@ -192,6 +247,6 @@ func (w *watcher) readFirst(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	r.nodes, err = backend.NodeHistory(ctx, postgres.HistoryQuery{Limit: maxEvents / 2})
-	r.terms = slices.Concat(last, recent)
+	r.terms, r.whole = slices.Concat(last, recent), true
 	return r, err
 }

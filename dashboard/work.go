@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -46,6 +47,7 @@ type scheduleRecord struct {
 
 // runRecord is the last run of a schedule.
 type runRecord struct {
+	ID          int64      `json:"id"`
 	State       string     `json:"state"`
 	For         time.Time  `json:"scheduled_for"`
 	Started     *time.Time `json:"started_at"`
@@ -89,14 +91,18 @@ func (w *watcher) readWork(ctx context.Context) {
 		}
 	}
 	w.picture.setWork(work, alerts)
-	if text := string(encode(work)); text != w.work {
-		w.work = text
-		w.feed.tell(kindWork, work)
+	w.tellNew(kindWork, &w.work, work)
+	w.tellNew(kindAlerts, &w.alerts, alerts)
+}
+
+// tellNew tells of a state that is not as it was told last.
+func (w *watcher) tellNew(kind string, last *string, now any) {
+	text, err := json.Marshal(now)
+	if err == nil && string(text) == *last {
+		return
 	}
-	if text := string(encode(alerts)); text != w.alerts {
-		w.alerts = text
-		w.feed.tell(kindAlerts, alerts)
-	}
+	*last = string(text)
+	w.tell(kind, now)
 }
 
 func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
@@ -130,7 +136,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 		}
 		if l := s.Last; l != nil {
 			r.Last = &runRecord{
-				State: string(l.State), For: l.ScheduledFor, Started: when(l.StartedAt), Ended: when(l.EndedAt), Manual: l.Manual,
+				ID: l.ID, State: string(l.State), For: l.ScheduledFor, Started: when(l.StartedAt), Ended: when(l.EndedAt), Manual: l.Manual,
 				RequestedBy: l.RequestedBy, NodeName: l.NodeName, Error: l.Error,
 			}
 		}

@@ -277,3 +277,6 @@ func object(pairs map[string]any) string {
 	_ = json.NewEncoder(&text).Encode(pairs)
 	return text.String()
 }
+
+// discarded is a log that nobody reads.
+func discarded() *slog.Logger { return slog.New(slog.DiscardHandler) }

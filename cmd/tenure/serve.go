@@ -83,7 +83,7 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
 	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
-	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy whose --user-header counts; may be repeated")
+	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto count; may be repeated")
 	flags.StringArrayVar(&c.hosts, "host", nil, "name by which browsers know the page, where a proxy on this machine passes it on; may be repeated")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
@@ -117,8 +117,8 @@ func (c *serveCommand) networks() ([]netip.Prefix, error) {
 		}
 		all = append(all, network)
 	}
-	if (c.header == "") != (len(all) == 0) {
-		return nil, usage("--user-header and --trusted-proxy belong together: give both")
+	if c.header != "" && len(all) == 0 {
+		return nil, usage("--user-header needs --trusted-proxy: anybody could send the header")
 	}
 	return all, nil
 }

@@ -55,6 +55,8 @@ func (p *latePage) serve(w http.ResponseWriter, r *http.Request, handler func(*d
 	p.mu.RUnlock()
 	if page == nil {
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Refresh", "2") // who has opened it sees the page when it is there
+		w.Header().Set("Cache-Control", "no-store")
 		http.Error(w, "Tenure waits for its database.", http.StatusServiceUnavailable)
 		return
 	}

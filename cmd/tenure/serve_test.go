@@ -186,7 +186,7 @@ func TestServeRefused(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"no address and no network": {"--trusted-proxy", "proxy", "--user-header", "X-User"},
-		"belong together":           {"--user-header", "X-User"},
+		"needs --trusted-proxy":     {"--user-header", "X-User"},
 		"is not of the form":        {"--password-file", broken},
 		"alert-interval":            {"--alert-interval", "0s"},
 		"the least is an hour":      {"--retention", "1m"},

@@ -1,13 +1,24 @@
 // Asking a leader, a node, a processor or a schedule for something: a dialog asks
 // once, and then shows what came of it.
 
-import { announce, h } from "./dom.js";
+import { announce, h, named } from "./dom.js";
 import { get, post, session } from "./api.js";
 
 export const mayAct = () => session.current.may_act;
 
-// confirm opens the dialog. extra are further fields, whose values read() returns.
-function confirm({ title, text, verb, extra, read, action }) {
+// refused says why something was not done, or that nobody knows: what asks may have
+// got through where the answer did not.
+function refused(error) {
+  if (error.status === 0) return "The connection broke: whether it was done is not known. Look again.";
+  if (error.status === 504) return `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
+  const log = error.status === 401 ? " Log in again." : "";
+  return `It was not done: ${error.message}.${log}`;
+}
+
+// confirm opens the dialog, one at a time. extra are further fields, whose values
+// read() returns; forced(error, form) may add one after a refusal.
+function confirm({ title, text, verb, extra, read, forced, action }) {
+  if (document.querySelector("dialog")) return;
   const answer = h("p", { class: "answer", role: "status" });
   const go = h("button", { type: "submit", class: "primary" }, verb);
   const cancel = h("button", { type: "button" }, "Cancel");
@@ -27,6 +38,7 @@ function confirm({ title, text, verb, extra, read, action }) {
     event.preventDefault();
     if (go.disabled) return;
     go.disabled = true;
+    cancel.textContent = "Close";
     answer.className = "answer";
     answer.textContent = "Asking…";
     try {
@@ -35,17 +47,20 @@ function confirm({ title, text, verb, extra, read, action }) {
       answer.textContent = result.message;
       announce(result.message);
       go.remove();
-      cancel.textContent = "Close";
       cancel.focus();
     } catch (error) {
       answer.classList.add("is-critical");
-      answer.textContent = `It was not done: ${error.message}.`.replace(/\.\.$/, ".");
+      answer.textContent = refused(error);
+      cancel.textContent = "Cancel";
       go.disabled = false;
+      forced?.(error, answer);
+      if (!dialog.isConnected) announce(answer.textContent);
     }
   });
   document.body.append(dialog);
   dialog.showModal();
-  (form.querySelector("select") ?? go).focus();
+  // Not what acts: the key that has opened the dialog may still be down.
+  (form.querySelector("select") ?? cancel).focus();
 }
 
 function button(label, open, key, props = {}) {
@@ -53,7 +68,7 @@ function button(label, open, key, props = {}) {
 }
 
 // called shortens what something is called for a sentence, as the server does.
-const called = (text) => "\u2068" + [...text].slice(0, 60).join("") + "\u2069";
+const called = (text) => "\u2068" + named([...text].slice(0, 60).join("")) + "\u2069";
 
 export function stepDown(role) {
   return button("Step down", () => confirm({
@@ -67,8 +82,13 @@ export function handOver(role) {
     let nodes = [];
     try {
       nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state === "active");
-    } catch { /* the dialog says that there is none */ }
-    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id }, `${node.name} (${node.host})`)));
+    } catch (error) {
+      return confirm({
+        title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name },
+        text: `The nodes cannot be listed: ${error.message}. ${called(role.node_name)} can step down, and any other node takes over.`,
+      });
+    }
+    const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id }, `${called(node.name)} (${called(node.host)})`)));
     if (!nodes.length) {
       return confirm({
         title: "Nobody to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
@@ -90,16 +110,20 @@ export function drain(node) {
     return button("End drain", () => confirm({
       title: "End the drain?", verb: "End drain", action: { action: "undrain", node: node.id },
       text: `${called(node.name)} comes back into service: it takes work and stands for its roles again.`,
-    }), `drain ${node.id}`, { class: "compact" });
+    }), `drain ${node.id}`, { class: "compact", "aria-label": `End drain: ${node.name}` });
   }
   return button("Drain", () => {
     const force = h("input", { type: "checkbox", id: "force" });
     confirm({
       title: "Drain?", verb: "Drain", action: { action: "drain", node: node.id }, read: () => ({ force: force.checked }),
       text: `${called(node.name)} takes no more work, ends what it has, and gives its roles to others.`,
-      extra: h("label", { class: "check", for: "force" }, force, "Also if no other node is left in service"),
+      forced: (error, answer) => { // asked for when it is needed, and then on its own
+        if (!error.body.forcible || force.isConnected) return;
+        answer.after(h("label", { class: "check", for: "force" }, force, "Drain it all the same: nobody leads its roles then"));
+        force.focus();
+      },
     });
-  }, `drain ${node.id}`, { class: "compact" });
+  }, `drain ${node.id}`, { class: "compact", "aria-label": `Drain: ${node.name}` });
 }
 
 export function processorAction(processor) {

@@ -1,6 +1,6 @@
 // Alerts: what fires first.
 
-import { h, name, panel, status } from "./dom.js";
+import { h, name, panel, prose, status } from "./dom.js";
 import { ago, statusOf, whole } from "./format.js";
 import { state } from "./live.js";
 
@@ -19,12 +19,12 @@ export default function alerts(page) {
       return;
     }
     body.replaceChildren(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Alerts" }, h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, ["Alert", "State", "Severity", "Since", "Summary"].map((title) => h("th", { scope: "col", class: title === "Summary" || title === "Severity" ? "wide" : "" }, title)))),
+      h("thead", {}, h("tr", {}, ["Alert", "State", "Severity", "Since", "Summary"].map((title) => h("th", { scope: "col", class: ["State", "Severity", "Summary"].includes(title) ? "wide" : "" }, title)))),
       h("tbody", {}, all.map((alert) => {
         const [level, word, shape] = statusOf(alert.state);
         const labels = Object.entries(alert.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
-        return h("tr", {}, h("td", {}, name(alert.name), labels ? h("div", { class: "small faint" }, name(labels)) : null), h("td", {}, status(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
-          h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"), h("td", { class: "wide" }, name(alert.summary || "–")));
+        return h("tr", {}, h("td", {}, name(alert.name), h("div", { class: "narrow" }, status(level, word, shape)), labels ? h("div", { class: "small faint" }, prose(labels)) : null, h("div", { class: "narrow small" }, alert.severity ? h("b", {}, alert.severity, ": ") : "", alert.summary ? prose(alert.summary) : "")), h("td", { class: "wide" }, status(level, word, shape)), h("td", { class: "wide" }, alert.severity || "–"),
+          h("td", {}, Date.parse(alert.since) > 0 ? h("time", { datetime: alert.since, title: whole(alert.since) }, ago(alert.since)) : "–"), h("td", { class: "wide" }, prose(alert.summary || "–")));
       })))));
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Alerts"), panel("Alerts", null, body));

@@ -1,26 +1,31 @@
 // Asking the server.
 
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, body = {}) {
     super(message);
     this.status = status;
+    this.body = body;
   }
 }
 
 export const session = { current: { title: "Tenure", user: "", may_look: true, may_act: false, log_in: "", csrf_token: "" } };
 
+// In milliseconds: an action and its outcome take up to half a minute, and to read a
+// long history up to 20 s.
+const patience = 40_000;
+
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    response = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(patience), ...options });
   } catch {
-    throw new Refused(0, "The dashboard does not answer.");
+    throw new Refused(0, "the dashboard does not answer");
   }
   let body = {};
   try {
     body = await response.json();
   } catch { /* what refuses may be something before the dashboard */ }
-  if (!response.ok) throw new Refused(response.status, body.error ?? `The dashboard answered ${response.status}.`);
+  if (!response.ok) throw new Refused(response.status, body.error ?? `the dashboard answered ${response.status}`, body);
   return body;
 }
 

@@ -1,9 +1,12 @@
 // The page as a whole: which part of it is shown, who looks, light or dark.
 
-import { h, sign } from "./dom.js";
-import { get, post, readSession, session } from "./api.js";
+import { h, named } from "./dom.js";
+import { get, readSession, session } from "./api.js";
 import { setClock } from "./format.js";
-import { live, open, state } from "./live.js";
+import { end, live, open, state } from "./live.js";
+import { drawConnection, drawHealth } from "./health.js";
+import { drawWho } from "./who.js";
+import { drawTheme, onTheme } from "./theme.js";
 import overview from "./overview.js";
 import role from "./role.js";
 import nodes from "./nodes.js";
@@ -15,7 +18,7 @@ import login from "./login.js";
 
 const pages = [["", "Overview", overview], ["nodes", "Nodes", nodes], ["events", "Events", events], ["failovers", "Failovers", failovers], ["work", "Work", work], ["alerts", "Alerts", alerts]];
 const main = document.getElementById("main");
-let current = null, first = true;
+let current = null, first = true, ended = false;
 
 function route() {
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
@@ -24,10 +27,11 @@ function route() {
     current = login(main, async () => {
       await readAll().catch(() => {});
       if (location.hash === "#/login") history.replaceState(null, "", "#/");
-      drawWho();
+      drawWho(drawAnew);
       start();
       route();
-    });
+    }, ended);
+    ended = false;
   } else if (path === "role" && rest.length) {
     let called = rest.join("/");
     try {
@@ -37,7 +41,7 @@ function route() {
   } else {
     current = (pages.find(([known]) => known === path) ?? pages[0])[2](main);
   }
-  document.title = `${current.title} · ${session.current.title}`;
+  document.title = named(`${current.title} · ${session.current.title}`);
   drawPages(path);
   scrollTo(0, 0);
   if (!first && path !== "login") main.focus({ preventScroll: true });
@@ -54,59 +58,12 @@ function drawPages(path) {
       known === "alerts" && state.now?.firing ? h("span", { class: "count" }, state.now.firing, h("span", { class: "unseen" }, " firing")) : null))));
 }
 
-function drawHealth() {
-  const { level, sentence } = state.now.health;
-  const bar = document.getElementById("health");
-  const text = `${level} ${sentence}`;
-  if (bar.dataset.text === text) return;
-  bar.dataset.text = text;
-  bar.className = `health ${level}`;
-  bar.replaceChildren(sign(level), h("span", {}, sentence));
+function drawAnew() {
+  drawWho(drawAnew);
+  route();
 }
 
-function drawConnection() {
-  const text = state.connected ? "Live" : "Connecting again…";
-  document.getElementById("connection").replaceChildren(h("span", { class: state.connected ? "status is-good" : "status is-warning" }, sign(state.connected ? "good" : "warning"), text));
-}
-
-function drawWho() {
-  const who = document.getElementById("who");
-  const { user, log_in, can_log_out, read_only } = session.current;
-  document.getElementById("title").textContent = session.current.title;
-  if (can_log_out) {
-    who.replaceChildren(h("button", { type: "button", class: "quiet", onclick: async () => { await post("logout", {}).catch(() => {}); location.reload(); } }, "Log out ", h("bdi", {}, user)));
-  } else if (user) {
-    who.replaceChildren(h("span", { class: "faint small" }, h("bdi", {}, user)));
-  } else if (log_in === "token") {
-    who.replaceChildren(h("a", { href: "#/login" }, "Log in"));
-  } else if (log_in === "password") {
-    who.replaceChildren(h("button", { type: "button", class: "quiet", onclick: async () => { await readSession(true).catch(() => {}); drawWho(); route(); } }, "Log in"));
-  } else {
-    who.replaceChildren(read_only ? h("span", { class: "faint small" }, "Read only") : "");
-  }
-}
-
-const themes = ["auto", "light", "dark"];
-const preferred = matchMedia("(prefers-color-scheme: dark)");
-let theme = localStorage.getItem("tenure-theme");
-if (!themes.includes(theme)) theme = "auto";
-
-function drawTheme() {
-  const dark = theme === "dark" || (theme === "auto" && preferred.matches);
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  const button = document.getElementById("theme");
-  button.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[theme];
-  button.setAttribute("aria-label", `Colours: ${button.textContent}. Change`);
-  button.title = "Light, dark, or as the system is";
-  current?.on.theme?.();
-}
-
-document.getElementById("theme").addEventListener("click", () => {
-  theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-  localStorage.setItem("tenure-theme", theme);
-  drawTheme();
-});
-preferred.addEventListener("change", drawTheme);
+onTheme(() => current?.on.theme?.());
 
 function pass(kind) {
   live.addEventListener(kind, (event) => current?.on[kind]?.(event.detail));
@@ -114,12 +71,45 @@ function pass(kind) {
 
 live.addEventListener("now", (event) => {
   event.detail.at = performance.now();
-  setClock(event.detail.read_at);
+  setClock(event.detail.clock);
   drawHealth();
   drawPages(location.hash.replace(/^#\/?/, "").split("/")[0]);
 });
-live.addEventListener("connection", drawConnection);
+live.addEventListener("connection", (event) => {
+  drawConnection();
+  if (event.detail) check(); // it may be another process, or another version
+});
+live.addEventListener("retry", (event) => { if (event.detail % 3 === 1) check(); }); // the session may have ended
 ["now", "work", "alerts", "change", "refresh"].forEach(pass);
+
+// check finds out whether this page is still what it was: whether its user may
+// look, and whether another version is served.
+let checking = false;
+async function check() {
+  if (checking) return;
+  checking = true;
+  const before = session.current;
+  try {
+    await readSession();
+    if (session.current.version !== before.version) return location.reload();
+    if (session.current.user !== before.user || session.current.may_look !== before.may_look || session.current.may_act !== before.may_act) outdated(before);
+  } catch (error) {
+    if (error.status === 401) outdated(before, { ...before, user: "", may_look: false, may_act: false });
+  } finally {
+    checking = false;
+  }
+}
+
+function outdated(before, after = session.current) {
+  session.current = after;
+  ended = before.user !== "" && after.user === "";
+  if (!after.may_look) {
+    started = false;
+    end();
+  }
+  document.querySelector("dialog")?.close();
+  drawAnew();
+}
 
 let started = false;
 function start() {
@@ -144,11 +134,15 @@ async function begin() {
     await readSession();
     if (session.current.may_look) await readAll();
   } catch (error) {
-    main.replaceChildren(h("p", { class: "loading" }, `${error.message} Trying again…`));
-    setTimeout(begin, 2000);
+    if (error.status === 401) { // the browser has asked, and should not ask for ever
+      main.replaceChildren(h("p", { class: "loading" }, "You are not logged in. ", h("button", { type: "button", onclick: begin }, "Log in")));
+      return;
+    }
+    main.replaceChildren(h("p", { class: "loading" }, `It cannot be shown: ${error.message}. Trying again…`));
+    setTimeout(begin, error.status === 429 ? 60_000 : 2000);
     return;
   }
-  drawWho();
+  drawWho(drawAnew);
   route();
   start();
   addEventListener("hashchange", route);

@@ -1,6 +1,19 @@
 // Building elements. Text is only ever set as text, so nothing that a node or a
 // role is called can become markup.
 
+// What nobody sees, or what turns the direction of the rest, can make a name look
+// like another one. Isolates stand in sentences, and are put right in names alone.
+const unseen = /[\p{Cc}\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
+const isolates = /[\u2066-\u2069]/g;
+const number = (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+
+// visible shows such characters of a sentence by their numbers.
+export const visible = (text) => String(text).replace(unseen, number);
+
+// named is visible for what something is called.
+export const named = (text) => visible(text).replace(isolates, number);
+
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
@@ -8,18 +21,23 @@ export function h(tag, props = {}, ...children) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (key === "class") element.className = value;
     else if (key === "value") element.value = value;
+    else if (key === "title" || key === "aria-label") element.setAttribute(key, visible(value));
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
+    .map((child) => (child instanceof Node ? child : visible(child))));
   return element;
 }
 
 // name shows what something is called: in its own direction, and cut where there
 // is no room, with the whole of it as a title.
 export function name(text, href) {
-  const shown = text || "(no name)";
+  const shown = named(text || "(no name)");
   return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
 }
+
+// prose shows what something says of itself, on several lines if need be.
+export const prose = (text) => h("span", { class: "prose", dir: "auto", title: text }, text);
 
 const shapes = {
   good: ["M7 1a6 6 0 1 0 0 12A6 6 0 0 0 7 1z", "M4.200 7.200l2 2 3.600-4"],
@@ -29,6 +47,7 @@ const shapes = {
   faint: ["M7 2.500a4.500 4.500 0 1 0 0 9 4.500 4.500 0 0 0 0-9z"],
   began: ["M3 1.500 12 7 3 12.500z"],
   ended: ["M2.500 2.500h9v9h-9z"],
+  theme: ["M7 1a6 6 0 1 0 0 12A6 6 0 0 0 7 1z", "M7 1v12M7 4.500h3.500M7 7h5M7 9.500h3.500"],
   action: ["M7 1.200 8.700 5l4.100.4-3.100 2.700 1 4L7 10l-3.700 2.100 1-4L1.200 5.400 5.300 5z"],
 };
 
@@ -86,6 +105,25 @@ export function become(old, next) {
   const focused = within(old).indexOf(document.activeElement);
   old.replaceWith(next);
   if (focused >= 0) within(next)[focused]?.focus();
+}
+
+// arrange makes the parts of an element those that are wanted, in their order. The
+// one that has the focus is not moved, which would take it away.
+export function arrange(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let at = parent.firstElementChild;
+  for (const child of wanted) {
+    if (child !== at && child.contains(document.activeElement)) {
+      while (at !== child) { // those come later
+        const next = at.nextElementSibling;
+        at.remove();
+        at = next;
+      }
+    }
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
 }
 
 let announcement;

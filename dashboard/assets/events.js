@@ -8,12 +8,12 @@ import { look, sentence } from "./sentences.js";
 
 export default function events(page) {
   const filter = { search: "", kind: "" };
-  let paused = false, waiting = 0;
+  let paused = false, waiting = 0, unsaid = [], saying;
   const table = list({
-    label: "Events, the newest first", key: (e) => e.number, empty: "Nothing of this kind has happened.",
+    label: "Events, the newest first", lines: 3, key: (e) => e.number, empty: "Nothing of this kind has happened.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "5.500rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at), "data-tick": "ago" }, ago(e.at)) },
-      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, colour] = look(e); return h("span", {}, h("span", { class: colour }, sign(shape)), "  ", sentence(e)); } },
+      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at), "data-tick": "ago" }, ago(e.at)) },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, colour] = look(e); return h("span", { class: "lines" }, h("span", { class: colour }, sign(shape)), "  ", sentence(e)); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
     fetch: (offset, limit) => get("events", { offset, limit, ...filter }),
@@ -27,26 +27,34 @@ export default function events(page) {
     paused = !paused;
     waiting = 0;
     hold.setAttribute("aria-pressed", String(paused));
-    hold.textContent = paused ? "Go on" : "Hold";
+    hold.textContent = "Hold";
     if (!paused) table.refresh();
   });
+  // say tells a screen reader of what is new, at most every few seconds.
+  function say() {
+    if (saying || !unsaid.length) return;
+    announce(unsaid.length === 1 ? h("p", {}, sentence(unsaid[0])).textContent : `${unsaid.length} events`);
+    unsaid = [];
+    saying = setTimeout(() => { saying = undefined; say(); }, 5000);
+  }
   page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold], table.element));
   const tick = setInterval(() => table.each((row, event) => { row.querySelector("[data-tick=ago]").textContent = ago(event.at); }), 1000);
   return {
     title: "Events",
     on: {
-      refresh: () => { if (!paused) table.refresh(); },
+      refresh: () => { if (!paused) table.later(); },
       change: (change) => {
         if (!change.events.length) return;
         if (paused) {
           waiting += change.events.length;
-          hold.textContent = `Go on (${waiting} new)`;
+          hold.textContent = `Hold (${waiting} new)`;
           return;
         }
         table.later();
-        announce(change.events.length === 1 ? h("p", {}, sentence(change.events[0])).textContent : `${change.events.length} events`);
+        unsaid.push(...change.events);
+        say();
       },
     },
-    close: () => clearInterval(tick),
+    close: () => { clearInterval(tick); clearTimeout(saying); },
   };
 }

@@ -1,8 +1,8 @@
 // How long roles were without a leader: each failover is a point.
 
-import { figures, h, name, panel, status } from "./dom.js";
+import { figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { duration, grouped, moment, reason, unclean, whole } from "./format.js";
+import { duration, grouped, minute, moment, reason, unclean, whole } from "./format.js";
 import { list } from "./table.js";
 import { roleLink } from "./sentences.js";
 
@@ -37,9 +37,10 @@ function plot(canvas, data) {
   }
   c.textAlign = "center";
   const marks = Math.max(2, Math.min(8, Math.floor((width - left) / 150)));
+  const label = last - first < 2 * 86_400_000 ? moment : minute;
   for (let i = 0; i < marks; i++) {
     const at = first + ((last - first) * (i + 0.5)) / marks;
-    c.fillText(moment(at), x(at), height - bottom / 2);
+    c.fillText(label(at), x(at), height - bottom / 2);
   }
   c.fillStyle = colour("--accent");
   for (const [at, seconds, many] of points) {
@@ -63,6 +64,9 @@ function plot(canvas, data) {
   }
 }
 
+const cause = (f) => (unclean(f.reason) ? status("critical", reason(f.reason)) : reason(f.reason));
+const path = (f) => [f.previous ? [h("bdi", {}, named(f.previous)), " → "] : "", h("bdi", {}, named(f.node_name))];
+
 export default function failovers(page) {
   const strip = h("div", {});
   const canvas = h("canvas", { class: "chart", role: "img", "aria-label": "Failovers" });
@@ -70,14 +74,14 @@ export default function failovers(page) {
   const period = h("span", { class: "faint small" });
   let data = null;
   const table = list({
-    label: "Failovers, the newest first", key: (f) => `${f.role} ${f.term}`, empty: "No role has changed its leader yet.",
+    label: "Failovers, the newest first", lines: 3, key: (f) => `${f.role} ${f.term}`, empty: "No role has changed its leader yet.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "7.500rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
-      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => name(f.role, roleLink(f.role)) },
+      { title: "When", width: "9.500rem", narrow: "5rem", cell: (f) => h("time", { datetime: f.at, title: whole(f.at) }, moment(f.at)) },
+      { title: "Role", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (f) => [name(f.role, roleLink(f.role)), h("span", { class: "narrow small" }, path(f), f.reason ? [", ", cause(f)] : "")] },
       { title: "From", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => (f.previous ? name(f.previous) : "–") },
       { title: "To", width: "minmax(6rem, 1fr)", wide: true, cell: (f) => name(f.node_name) },
-      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => (f.reason ? (unclean(f.reason) ? status("critical", reason(f.reason)) : reason(f.reason)) : "–") },
-      { title: "Without leader", width: "8rem", narrow: "5.500rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
+      { title: "Why", width: "minmax(9rem, 1fr)", wide: true, cell: (f) => (f.reason ? cause(f) : "–") },
+      { title: "Vacant for", width: "8rem", narrow: "4.800rem", number: true, cell: (f) => h("span", { class: "figure" }, duration(f.vacant_seconds)) },
     ],
     fetch: async (offset, limit) => {
       const page = await get("failovers", { offset, limit });
@@ -109,7 +113,7 @@ export default function failovers(page) {
   observer.observe(page);
   return {
     title: "Failovers",
-    on: { refresh: () => table.refresh(), theme: draw, change: (change) => { if (change.events.some((e) => e.kind === "began")) table.later(); } },
+    on: { refresh: () => table.later(), theme: draw, change: (change) => { if (change.events.some((e) => e.kind === "began")) table.later(); } },
     close: () => observer.disconnect(),
   };
 }

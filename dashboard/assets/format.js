@@ -1,8 +1,8 @@
 // How times, durations and the words of the records read.
 
-let offset = 0; // of the server's clock, in milliseconds
+let offset = 0; // of the database's clock, in milliseconds
 
-// setClock learns from a message what time it is where the page comes from.
+// setClock learns from a message what time it is by the database's clock.
 export function setClock(time) {
   const seen = Date.parse(time) - Date.now();
   if (Math.abs(seen - offset) > 1500) offset = seen;
@@ -46,9 +46,12 @@ export function until(time) {
 }
 
 const days = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
 const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
+const minutes = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+export const minute = (time) => minutes.format(new Date(time));
 export const moment = (time) => days.format(new Date(time));
 export const whole = (time) => full.format(new Date(time));
 export const clock = (time) => hours.format(new Date(time));

@@ -1,13 +1,13 @@
 // What is live: one stream of events for the page. It resumes after the last
 // change that was seen, and rests while nobody can see the page.
 
-const patience = 25_000; // the server gives a sign of life every 10 s
+const patience = 12_000; // the server tells something every 7 s at the latest
 const rest = 15_000; // before a hidden page lets its connection go
 
 export const live = new EventTarget();
-export const state = { connected: false, now: null, work: null, alerts: null, alertsShown: false };
+export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false };
 
-let source, last = "", watchdog, retry, hidden, failures = 0;
+let wanted = false, source, last = "", watchdog, retry, hidden, failures = 0;
 
 function tell(kind, detail) {
   live.dispatchEvent(new CustomEvent(kind, { detail }));
@@ -16,10 +16,12 @@ function tell(kind, detail) {
 function setConnected(connected) {
   if (state.connected === connected) return;
   state.connected = connected;
+  if (!connected) state.lost = Date.now();
   tell("connection", connected);
 }
 
 function alive() {
+  state.heard = Date.now();
   clearTimeout(watchdog);
   watchdog = setTimeout(reopen, patience);
 }
@@ -28,6 +30,7 @@ function reopen() {
   close();
   setConnected(false);
   failures++;
+  tell("retry", failures);
   clearTimeout(retry);
   retry = setTimeout(open, Math.min(5000, 300 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2));
 }
@@ -46,16 +49,31 @@ function on(kind, receive) {
   });
 }
 
+// stop lets the connection go: what is shown is what was.
+function stop() {
+  close();
+  clearTimeout(retry);
+  setConnected(false);
+}
+
+// end is for a page that may not look any more.
+export function end() {
+  wanted = false;
+  stop();
+}
+
 export function open() {
+  wanted = true;
   close();
   clearTimeout(retry);
   const resumed = last !== "";
   source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(last) : ""}`);
   alive();
   on("hello", () => {
+    const again = !resumed || failures > 0; // what was asked for meanwhile may have got no answer
     failures = 0;
     setConnected(true);
-    if (!resumed) tell("refresh");
+    if (again) tell("refresh");
   });
   on("resync", () => tell("refresh"));
   on("change", (change) => {
@@ -82,12 +100,9 @@ export function open() {
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hidden);
   if (document.hidden) {
-    hidden = setTimeout(() => {
-      close();
-      clearTimeout(retry);
-    }, rest);
-  } else if (!source) {
+    hidden = setTimeout(stop, rest);
+  } else if (!source && wanted) {
     open();
   }
 });
-window.addEventListener("online", () => { if (!state.connected) open(); });
+window.addEventListener("online", () => { if (!state.connected && wanted) open(); });

@@ -3,10 +3,10 @@
 import { h } from "./dom.js";
 import { post, readSession } from "./api.js";
 
-export default function login(page, done) {
+export default function login(page, done, ended = false) {
   const field = h("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true, spellcheck: "false" });
   const answer = h("p", { class: "answer is-critical", role: "alert" });
-  const form = h("form", {}, h("h1", {}, "Log in"), h("p", { class: "faint" }, "Enter the token that the one who runs this dashboard has given you."),
+  const form = h("form", {}, h("h1", {}, "Log in"), ended ? h("p", { class: "is-warning" }, "Your session has ended.") : null, h("p", { class: "faint" }, "Enter the token that the one who runs this dashboard has given you."),
     h("label", { for: "token" }, "Token", field), answer, h("button", { type: "submit", class: "primary" }, "Log in"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -16,7 +16,7 @@ export default function login(page, done) {
       await readSession();
       done();
     } catch (error) {
-      answer.textContent = error.message;
+      answer.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
       field.select();
     }
   });

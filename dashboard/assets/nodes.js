@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { ago, grouped, long, since, statusOf } from "./format.js";
 import { list } from "./table.js";
 import { drain, mayAct } from "./actions.js";
-import { entry } from "./sentences.js";
+import { showEntries } from "./sentences.js";
 
 const labels = (node) => Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ");
 
@@ -41,7 +41,7 @@ export default function nodes(page) {
   const changes = h("ul", { class: "entries", tabindex: "0", "aria-label": "Changes of nodes" });
   async function readChanges() {
     const { rows } = await get("events", { kind: "node", limit: 60 });
-    changes.replaceChildren(...(rows.length ? rows.map(entry) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]));
+    showEntries(changes, rows);
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Nodes"), panel("Nodes", find, table.element), panel("Changes of nodes", null, changes));
   readChanges().catch(() => {});
@@ -59,7 +59,7 @@ export default function nodes(page) {
         if (all !== told || now.all_nodes > now.nodes.length) table.later(); // others are there, or not all are told
         told = all;
       },
-      refresh: () => { table.refresh(); readChanges().catch(() => {}); },
+      refresh: () => { table.later(); readChanges().catch(() => {}); },
       change: (change) => { if (change.events.some((e) => e.kind === "node")) readChanges().catch(() => {}); },
     },
     close: () => clearInterval(tick),

@@ -1,17 +1,17 @@
 // The first page: who leads what, how the nodes fare, what happened last.
 
-import { figures, h, meter, name, panel, status } from "./dom.js";
+import { become, figures, h, meter, name, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { ago, duration, grouped, long, since, statusOf } from "./format.js";
+import { ago, duration, grouped, long, since, statusOf, whole } from "./format.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
-import { entry, roleLink } from "./sentences.js";
+import { roleLink, showEntries, why } from "./sentences.js";
 
 // trustOf says for how long a role is still its leader's if that falls silent now.
 export function trustOf(role) {
   const node = state.now?.nodes.find((n) => n.id === role.node);
   if (!node || role.state === "vacant") return null;
-  const age = node.silent_seconds + (state.connected ? (performance.now() - state.now.at) / 1000 : 0);
+  const age = node.silent_seconds + (state.connected && !state.now.unread_since ? (performance.now() - state.now.at) / 1000 : 0);
   return { left: Math.max(0, node.lease_seconds - age), lease: node.lease_seconds };
 }
 
@@ -21,6 +21,9 @@ export function trustCell(role) {
   const share = trust.left / trust.lease;
   return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, `${trust.left.toFixed(1)} s`));
 }
+
+// sinceWhen is the time from which on a role is as it is.
+const sinceWhen = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
 
 export const tenureOf = (role) => (role.ended ? `vacant for ${long(since(role.ended))}` : role.state === "vacant" ? "–" : long(since(role.began)));
 
@@ -32,12 +35,13 @@ export function roleStatus(role) {
 export default function overview(page) {
   const filter = { search: "", state: "" };
   const columns = [
-    { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.5fr)", cell: (r) => name(r.name, roleLink(r.name)) },
+    { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => (r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name)) },
-    { title: "Term", sort: "term", width: "5.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, grouped(r.term)) },
-    { title: "For", sort: "began", width: "9rem", wide: true, cell: (r) => h("span", { "data-tick": "tenure" }, tenureOf(r)) },
-    { title: "Trust", width: "8.5rem", wide: true, cell: (r) => h("span", { "data-tick": "trust" }, trustCell(r)) },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", h("span", { "data-tick": "tenure" }, tenureOf(r)))] },
+    { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
+    { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, grouped(r.term)) },
+    { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { "data-tick": "tenure", title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
+    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => h("span", { "data-tick": "trust" }, trustCell(r)) },
   ];
   const roles = list({
     label: "Roles", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
@@ -48,15 +52,15 @@ export default function overview(page) {
   const states = h("select", { "aria-label": "State" }, [["", "All"], ["led", "Led"], ["silent", "Silent"], ["vacant", "Vacant"]].map(([value, text]) => h("option", { value }, text)));
   states.addEventListener("change", () => { filter.state = states.value; roles.refresh(); });
 
-  const strip = h("div", {});
-  const nodes = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Nodes and their load" });
+  const strip = h("div", {}, h("div"));
+  const nodes = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Nodes and their load" }, h("div"));
   const events = h("ul", { class: "entries", tabindex: "0", "aria-label": "Latest events" });
   let failovers = null, recent = [];
 
   function drawNow() {
     const n = state.now;
     if (!n) return;
-    strip.replaceChildren(figures([
+    become(strip.firstChild, figures([
       ["Roles led", grouped(n.led + n.silent), `of ${grouped(n.roles)}`],
       ["Vacant", grouped(n.vacant)],
       ["Living nodes", grouped(n.living), `of ${grouped(n.all_nodes)}`],
@@ -65,7 +69,7 @@ export default function overview(page) {
       ["Alerts firing", state.alertsShown ? grouped(n.firing) : "–"],
     ]));
     const shown = [...n.nodes].sort((a, b) => (a.state === "dead") - (b.state === "dead") || b.leads - a.leads || a.name.localeCompare(b.name)).slice(0, 12);
-    nodes.replaceChildren(n.nodes.length ? h("table", { class: "table" },
+    become(nodes.firstChild, n.nodes.length ? h("table", { class: "table" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Node"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "Leads"), h("th", { scope: "col" }, "Load"))),
       h("tbody", {}, shown.map((node) => {
         const [level, text, shape] = statusOf(node.state);
@@ -75,12 +79,15 @@ export default function overview(page) {
   }
 
   function drawEvents() {
-    events.replaceChildren(...(recent.length ? recent.map(entry) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]));
+    showEntries(events, recent);
   }
+
+  // newest are the last of events that came in two ways.
+  const newest = (...lists) => [...new Map(lists.flat().map((event) => [event.number, event])).values()].sort((a, b) => b.number - a.number).slice(0, 30);
 
   async function readRest() {
     const [some, all] = await Promise.all([get("events", { limit: 30 }), get("failovers", { limit: 1 })]);
-    recent = some.rows;
+    recent = newest(recent, some.rows);
     failovers = all;
     drawNow();
     drawEvents();
@@ -98,7 +105,7 @@ export default function overview(page) {
 
   const tick = setInterval(() => {
     roles.each((row, role) => {
-      row.querySelector("[data-tick=tenure]").textContent = tenureOf(role);
+      row.querySelectorAll("[data-tick=tenure]").forEach((cell) => { cell.textContent = tenureOf(role); });
       row.querySelector("[data-tick=trust]").replaceChildren(trustCell(role));
     });
     events.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
@@ -108,14 +115,13 @@ export default function overview(page) {
     title: "Overview",
     on: {
       now: drawNow,
-      refresh: () => { roles.refresh(); readRest().catch(() => {}); },
+      refresh: () => { recent = []; roles.later(); readRest().catch(() => {}); },
       change: (change) => {
         if (change.roles.length) {
           roles.patch(change.roles); // at once
           roles.later(); // their order and number may be others
         }
-        const known = new Set(recent.map((e) => e.number));
-        recent = [...change.events.filter((e) => !known.has(e.number)).reverse(), ...recent].slice(0, 30);
+        recent = newest(recent, change.events);
         drawEvents();
         clearTimeout(later);
         later = setTimeout(() => readRest().catch(() => {}), 1500);

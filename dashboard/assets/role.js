@@ -1,44 +1,54 @@
 // A role: who leads it now, who led it when, and every term.
 
-import { figures, h, name, panel, status } from "./dom.js";
+import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
 import { duration, grouped, moment, reason, since, long, statusOf, unclean, whole } from "./format.js";
 import { list } from "./table.js";
+import { why } from "./sentences.js";
 import { timeline } from "./timeline.js";
 import { tenureOf, trustCell } from "./overview.js";
 import { handOver, mayAct, stepDown } from "./actions.js";
 
 export default function role(page, called) {
-  const facts = h("div", {});
+  const facts = h("div", {}, h("div"));
   const buttons = h("div", {});
-  const state = h("span", {});
+  const state = h("span", {}, h("span")), story = h("p", { class: "story" }, h("span"));
   const line = timeline(called);
   let current = null, failovers = null, unknown = false, buttonsFor = "";
   const terms = list({
-    label: "Terms, the newest first", key: (t) => t.term, empty: "Nobody has led this role yet.",
+    label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "Nobody has led this role yet.",
     columns: [
-      { title: "Term", width: "minmax(4.5rem, 0.6fr)", narrow: "minmax(3rem, 0.6fr)", cell: (t) => h("span", { class: "figure" }, grouped(t.term)) },
+      { title: "Term", width: "minmax(4.5rem, 0.6fr)", narrow: "minmax(2.4rem, 0.4fr)", cell: (t) => h("span", { class: "figure" }, grouped(t.term)) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
       { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
-      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "5.5rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : h("span", { "data-tick": "lasted" }, long(since(t.began)))) },
+      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : h("span", { "data-tick": "lasted" }, long(since(t.began)))) },
       { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
       { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
     ],
     fetch: (offset, limit) => get("terms", { role: called, offset, limit }),
   });
 
+  // tale says in a sentence since when it is as it is, and why.
+  function tale(now) {
+    const began = now.ended ?? (now.state === "vacant" ? null : now.began);
+    const known = now.state === "vacant" || now.previous;
+    return [now.state === "vacant" ? "Nobody leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+      known ? [": ", why(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, nobody led for ${duration(now.vacant_seconds)}` : "", "."];
+  }
+
   function ending(term) {
     if (!term.ended && current?.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
     const text = reason(term.reason);
-    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, term.by)) : ""];
+    return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
   }
 
   function draw() {
     if (!current) return;
     const [level, text, shape] = statusOf(current.state);
-    state.replaceChildren(status(level, text, shape));
+    become(state.firstChild, status(level, text, shape));
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
-    facts.replaceChildren(figures([
+    become(story.firstChild, h("span", {}, tale(current)));
+    become(facts.firstChild, figures([
       ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
       ["Term", grouped(current.term)],
       [current.state === "vacant" ? "Vacant for" : "Tenure", current.ended ? long(since(current.ended)) : tenureOf(current)],
@@ -60,14 +70,14 @@ export default function role(page, called) {
     } catch (error) {
       if (error.status !== 404) return;
       unknown = true;
-      page.replaceChildren(h("h1", {}, h("bdi", {}, called)), h("p", { class: "panel empty" }, "No role of this name has ever been led."));
+      page.replaceChildren(h("h1", {}, h("bdi", {}, named(called))), h("p", { class: "panel empty" }, "No role of this name is known: none has been led, or its row was removed."));
     }
   }
 
   page.replaceChildren(
-    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, called)), state, buttons), facts,
+    h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), state, buttons, story), facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
-      h("span", {}, "Bars: terms"), h("span", {}, "Red edge: an end that nobody wanted"), h("span", {}, "Hatched: nobody led"), h("span", {}, "Drag to move; Ctrl or Shift and the wheel zoom"))),
+      h("span", {}, "Bars: terms"), h("span", {}, "Notch: an end that nobody wanted"), h("span", {}, "Hatched: nobody led"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
   read();
   const tick = setInterval(() => {
@@ -79,11 +89,11 @@ export default function role(page, called) {
   }, 1000);
   let later;
   return {
-    title: called, at: "",
+    title: called,
     on: {
       now: draw,
       theme: () => line.redraw(),
-      refresh: () => { read(); line.reload(); terms.refresh(); },
+      refresh: () => { read(); line.reload(); terms.later(); },
       change: (change) => {
         const mine = change.roles.find((r) => r.name === called);
         if (!mine && !change.events.some((e) => e.role === called)) return;

@@ -1,12 +1,13 @@
 // An event as a sentence, and as an entry of a list.
 
-import { h, name, sign } from "./dom.js";
+import { arrange, h, named, sign } from "./dom.js";
 import { action, ago, duration, reason, unclean, whole } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
 
 function called(text, href) {
-  return href ? h("a", { href, dir: "auto" }, h("bdi", {}, text)) : h("bdi", {}, text || "(no name)");
+  const shown = h("bdi", {}, named(text || "(no name)"));
+  return href ? h("a", { href, dir: "auto" }, shown) : shown;
 }
 
 // sentence tells of an event, as parts of an element.
@@ -39,8 +40,29 @@ export function look(event) {
   return event.status === "dead" ? ["critical", "is-critical"] : event.status === "draining" ? ["paused", "is-warning"] : ["faint", "is-faint"];
 }
 
-export function entry(event) {
+// keyOf tells an event from others. Numbers begin again with the process.
+const keyOf = (event) => `${event.number} ${event.at}`;
+
+function entry(event) {
   const [shape, colour] = look(event);
-  return h("li", {}, h("span", { class: colour }, sign(shape)), h("span", { class: "what" }, sentence(event)),
+  return h("li", { "data-key": keyOf(event) }, h("span", { class: colour }, sign(shape)), h("span", { class: "what" }, sentence(event)),
     h("time", { datetime: event.at, title: whole(event.at) }, ago(event.at)));
+}
+
+// showEntries makes a list show events. Those that it has shown already stay as they
+// are: somebody may be reading them.
+export function showEntries(list, events) {
+  const known = new Map([...list.children].map((item) => [item.dataset.key, item]));
+  arrange(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]);
+}
+
+// why says how the last change of a role's leader came about.
+export function why(role) {
+  const vacant = role.state === "vacant";
+  if (vacant && !role.ended) return h("span", {}, "its node is gone");
+  const [who, what, by] = vacant ? [role.node_name, role.reason, role.by] : [role.previous, role.previous_reason, role.previous_by];
+  if (!who) return h("span", { class: "faint" }, "–");
+  const text = reason(what), asked = by ? [", asked by ", called(by)] : "";
+  return h("span", { class: unclean(what) ? "is-critical" : "", title: `${named(who)} ${text}${by ? `, asked by ${named(by)}` : ""}` },
+    unclean(what) ? [sign("critical"), " "] : "", called(who), " ", text, asked);
 }

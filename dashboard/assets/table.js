@@ -1,18 +1,26 @@
 // A list of any length, of which only the rows in view exist. Rows come from the
 // server, some at a time.
 
-import { become, h } from "./dom.js";
+import { arrange, become, h } from "./dom.js";
 
 const chunk = 100; // rows asked for at once
 const spare = 6; // rows beyond the edges
 const tallest = 8_000_000; // pixels: browsers draw nothing beyond some height
+const soon = 120; // milliseconds in which changes are put together
+
+const small = matchMedia("(max-width: 760px)"), coarse = matchMedia("(pointer: coarse)");
+
+// heightOf is the height of a row, which grows with the type.
+function heightOf(lines) {
+  const type = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return Math.round(type * (small.matches ? Math.max(3.15, 1.3 * lines + 0.8) : coarse.matches ? 3.15 : 2.58));
+}
 
 // list makes one. columns are [{title, width, number, wide, sort, cell(row)}];
 // fetch(offset, limit, order) returns {total, rows}; a row whose notable(row)
-// changes is shown as fresh.
-export function list({ label, columns, fetch, key, empty, order = {}, notable = JSON.stringify }) {
-  const rowHeight = matchMedia("(pointer: coarse)").matches ? 44 : 36;
-  const element = h("div", { class: "list", role: "table", "aria-label": label, tabindex: "0" });
+// changes is shown as fresh. On a phone its rows have room for some lines.
+export function list({ label, columns, fetch, key, empty, lines = 1, order = {}, notable = JSON.stringify }) {
+  const element = h("div", { class: lines > 1 ? "list tall" : "list", role: "table", "aria-label": label, tabindex: "0" });
   const titles = h("div", { class: "cells titles", role: "row" });
   const body = h("div", { class: "rows", role: "rowgroup" });
   const nothing = h("div", { class: "empty" }, empty);
@@ -20,11 +28,16 @@ export function list({ label, columns, fetch, key, empty, order = {}, notable = 
   element.append(h("div", { role: "rowgroup" }, titles), body);
   const wrapper = h("div", {}, element, nothing);
 
-  let rows = new Map(), asked = new Set(), shown = new Map(), total = 0, generation = 0, drawing = false;
+  // Those that were there before the last refresh are shown until others come.
+  let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
+  let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, rowHeight = 0;
 
   function layout() {
-    const small = matchMedia("(max-width: 760px)").matches;
-    element.style.setProperty("--columns", columns.filter((c) => !small || !c.wide).map((c) => (small && c.narrow) || c.width).join(" "));
+    rowHeight = heightOf(lines);
+    element.style.setProperty("--lines", lines);
+    element.style.setProperty("--row", `${rowHeight}px`);
+    element.style.setProperty("--columns", columns.filter((c) => !small.matches || !c.wide).map((c) => (small.matches && c.narrow) || c.width).join(" "));
+    body.style.height = `${Math.min(total * rowHeight, tallest)}px`;
   }
 
   function drawTitles() {
@@ -50,47 +63,46 @@ export function list({ label, columns, fetch, key, empty, order = {}, notable = 
 
   const cells = (row) => columns.map((column) => h("div", { class: classes(column), role: "cell" }, row ? column.cell(row) : column === columns[0] ? "…" : ""));
 
-  function make(index, row) {
-    const made = h("div", { class: "cells row", role: "row", "aria-rowindex": index + 2 }, cells(row));
-    made.style.transform = `translateY(${index * rowHeight}px)`;
-    return made;
-  }
-
   const update = (element, row) => cells(row).forEach((next, i) => become(element.children[i], next));
+
+  // drawn is the element of a row: the one that it had, wherever that was, so that
+  // it keeps the focus.
+  function drawn(row, before) {
+    const text = row ? JSON.stringify(row) : "";
+    if (!before) return { element: h("div", { class: "cells row", role: "row" }, cells(row)), text, row };
+    if (before.text !== text) {
+      update(before.element, row);
+      if (notable(row) !== notable(before.row)) {
+        before.element.classList.remove("fresh");
+        void before.element.offsetWidth; // so that it begins again
+        before.element.classList.add("fresh");
+      }
+    }
+    return { element: before.element, text, row };
+  }
 
   function draw() {
     drawing = false;
     if (!element.isConnected) return;
     const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - spare);
     const last = Math.min(total, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + spare);
-    for (const [index, { element: old }] of shown) {
-      if (index < first || index >= last) {
-        old.remove();
-        shown.delete(index);
-      }
-    }
+    const byKey = new Map([...shown.values()].filter(({ row }) => row).map((one) => [key(one.row), one]));
+    shown = new Map();
     for (let index = first; index < last; index++) {
-      const row = rows.get(index);
-      if (!row) ask(index);
-      const before = shown.get(index);
-      const text = row ? JSON.stringify(row) : "";
-      if (before?.text === text) continue;
-      const same = before?.row && row && key(row) === key(before.row);
-      let drawn = before?.element;
-      if (same) {
-        update(drawn, row);
-        if (notable(row) !== notable(before.row)) {
-          drawn.classList.remove("fresh");
-          void drawn.offsetWidth; // so that it begins again
-          drawn.classList.add("fresh");
-        }
-      } else {
-        drawn = make(index, row);
-        if (before) before.element.replaceWith(drawn);
-        else body.append(drawn);
+      let row = rows.get(index);
+      if (!row) {
+        ask(index);
+        row = old.get(index);
       }
-      shown.set(index, { element: drawn, text, row });
+      const one = drawn(row, row && byKey.get(key(row)));
+      if (row) byKey.delete(key(row)); // it can be there twice while some rows are older
+      one.element.setAttribute("aria-rowindex", index + 2);
+      one.element.style.transform = `translateY(${index * rowHeight}px)`;
+      shown.set(index, one);
     }
+    const held = body.contains(document.activeElement);
+    arrange(body, [...shown.values()].map((one) => one.element));
+    if (held && !body.contains(document.activeElement)) element.focus({ preventScroll: true }); // its row went out of view
   }
 
   function schedule() {
@@ -128,20 +140,31 @@ export function list({ label, columns, fetch, key, empty, order = {}, notable = 
     const mine = ++generation;
     const offset = Math.floor(Math.max(0, element.scrollTop / rowHeight) / chunk) * chunk;
     asked = new Set([offset]);
+    reading++;
+    began = performance.now();
     try {
       const page = await fetch(offset, chunk, order);
       if (mine !== generation) return;
-      rows = new Map();
+      [old, rows] = [rows, new Map()];
       put(offset, page);
     } catch {
       if (mine === generation) setTimeout(() => { if (element.isConnected && mine === generation) refresh(); }, 2000);
+    } finally {
+      reading--;
+      if (again && !reading) {
+        again = false;
+        later();
+      }
     }
   }
 
+  // later refreshes in a moment, for changes that come one after another. A reading
+  // that goes on is let end: else none would, while there is much to tell. One that
+  // takes long may be of a connection that is no more.
   let timer;
   const later = () => {
-    if (timer) return;
-    timer = setTimeout(() => { timer = undefined; refresh(); }, 120);
+    if (reading && performance.now() - began < 3000) again = true;
+    else timer ??= setTimeout(() => { timer = undefined; refresh(); }, soon);
   };
 
   // patch replaces rows that are known and reports whether all were.

@@ -1,7 +1,7 @@
 // Who led a role when: a lane for each node, and one for the time without a
 // leader. It is drawn on a canvas; the table beside it says the same in words.
 
-import { h } from "./dom.js";
+import { h, named } from "./dom.js";
 import { get } from "./api.js";
 import { clock, duration, long, moment, now, reason, unclean } from "./format.js";
 
@@ -9,6 +9,7 @@ const lane = 26, axis = 24, most = 14; // pixels, and lanes
 const least = 2_000; // milliseconds in view
 
 const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
+const forced = matchMedia("(forced-colors: active)"); // the system has a few colours, and all bars the same
 const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
 
 export function timeline(role) {
@@ -17,16 +18,17 @@ export function timeline(role) {
   tip.hidden = true;
   const element = h("div", { class: "timeline", tabindex: "0", role: "group", "aria-label": "Timeline of leaders. Left and right move, plus and minus zoom, Home shows everything, End goes to now. The table below has the same in words." }, canvas, tip);
   let span = 3_600_000, end = null; // end null: now
-  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
+  let view = { nodes: [], spans: [], first: 0 }, lanes = [], boxes = [], asked = 0, moved = false, loading, loadedTo = 0, vacantSince = null, drawing = false, gutter = 120;
 
   const to = () => end ?? now() + span * 0.02;
   const from = () => to() - span;
   const everything = () => (view.first ? Math.max(60_000, (now() - view.first) * 1.04) : 3_600_000);
 
   async function load() {
-    const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5;
+    const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5, mine = ++asked;
     try {
       const next = await get("timeline", { role, from: Math.max(0, Math.floor(wantedFrom)), to: Math.ceil(wantedTo), spans: 1600 });
+      if (mine !== asked) return; // somebody has moved on
       view = next;
       loadedTo = wantedTo;
     } catch { /* what was read before stays */ }
@@ -39,6 +41,7 @@ export function timeline(role) {
   }
 
   function move(nextSpan, nextEnd) {
+    moved = true;
     span = Math.min(Math.max(nextSpan, least), Math.max(everything(), 3_600_000) * 1.2);
     end = nextEnd === null || nextEnd >= now() ? null : nextEnd;
     schedule();
@@ -84,7 +87,7 @@ export function timeline(role) {
     }
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const palette = document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
+    const palette = forced.matches ? [colour("--text")] : document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
     const c = canvas.getContext("2d");
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, width, height);
@@ -93,13 +96,13 @@ export function timeline(role) {
     gutter = width < 560 ? 84 : 148;
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
     drawAxis(c, x, width, height, colour);
-    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"];
+    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"]; // a node may be called so too
     names.forEach((called, i) => {
       const y = 4 + i * lane;
       c.fillStyle = colour("--line");
       c.fillRect(0, y + lane - 1, width, 1);
       c.fillStyle = i >= lanes.length ? colour("--faint") : colour("--text");
-      c.fillText(fit(c, called, gutter - 22), 12, y + lane / 2);
+      c.fillText(fit(c, named(called), gutter - 22), 12, y + lane / 2);
     });
     boxes = [];
     c.save();
@@ -107,7 +110,7 @@ export function timeline(role) {
     c.rect(gutter, 0, width - gutter, height);
     c.clip();
     const vacantY = 4 + (names.length - 1) * lane;
-    for (const s of view.spans) drawSpan(c, s, x, palette, colour, names, vacantY);
+    for (const s of view.spans) drawSpan(c, s, x, palette, colour, vacantY);
     if (vacantSince && vacantSince < to()) {
       drawVacancy(c, x(vacantSince), x(now()), vacantY, colour);
       boxes.push({ left: x(vacantSince), right: x(now()), top: vacantY, text: `Nobody leads since ${moment(vacantSince)}` });
@@ -117,7 +120,7 @@ export function timeline(role) {
     c.restore();
   }
 
-  function drawSpan(c, s, x, palette, colour, names, vacantY) {
+  function drawSpan(c, s, x, palette, colour, vacantY) {
     const [began, ended, node, , , why, vacant] = s;
     const last = ended ?? now();
     if (vacant !== null && began - vacant * 1000 < to() && began > from()) {
@@ -125,11 +128,9 @@ export function timeline(role) {
       boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `Nobody led for ${duration(vacant)}\nuntil ${moment(began)}` });
     }
     if (last < from() || began > to()) return;
-    const called = node < 0 ? "several" : view.nodes[node].name;
-    let row = names.indexOf(called);
-    if (row < 0) row = lanes.length;
+    const own = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = own < 0 ? lanes.length : own;
     const y = 4 + row * lane, left = x(began), right = Math.max(x(last), left + 1.5);
-    c.fillStyle = node < 0 ? colour("--strong-line") : palette[row % palette.length];
+    c.fillStyle = own < 0 ? colour("--strong-line") : palette[row % palette.length];
     c.beginPath();
     c.roundRect(left, y + 5, right - left, lane - 11, Math.min(3, (right - left) / 2));
     c.fill();
@@ -164,7 +165,7 @@ export function timeline(role) {
     const when = `${moment(began)} to ${ended === null ? "now" : moment(ended)}`;
     const length = long(((ended ?? now()) - began) / 1000);
     if (count > 1) return `${count} terms from ${term} on, too short to be told apart\n${when}`;
-    return `${view.nodes[node].name}, term ${term}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
+    return `${named(view.nodes[node].name)}, term ${term}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
   }
 
   function drawAxis(c, x, width, height, colour) {
@@ -233,7 +234,7 @@ export function timeline(role) {
     if (end === null) schedule();
     if (end === null && to() > loadedTo) reload(0);
   }, 1000);
-  load().then(() => { if (view.first) move(Math.min(everything(), 86_400_000), null); });
+  load().then(() => { if (view.first && !moved) move(Math.min(everything(), 86_400_000), null); });
 
   const preset = (text, milliseconds) => h("button", { type: "button", class: "quiet compact", onclick: () => move(milliseconds ?? everything(), null) }, text);
   const tools = h("div", { role: "group", "aria-label": "What the timeline shows" },

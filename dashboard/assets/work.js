@@ -1,6 +1,6 @@
 // Processors and schedules.
 
-import { become, h, name, panel, status } from "./dom.js";
+import { become, h, name, panel, prose, status } from "./dom.js";
 import { ago, grouped, long, since, statusOf, until, whole } from "./format.js";
 import { state } from "./live.js";
 import { roleLink } from "./sentences.js";
@@ -11,9 +11,10 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 
 function processorRow(p) {
   const [level, text, shape] = statusOf(p.status);
-  const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, name(p.last_error)) : null;
+  const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
+  const state = () => (p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "nobody leads"));
   return h("tr", {},
-    cell("", name(p.name), trouble), cell("", p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "nobody leads")),
+    cell("", name(p.name), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),
     cell("number figure", grouped(p.behind)), cell("wide number", p.waiting_since ? long(since(p.waiting_since)) : "–"), cell("wide number figure", grouped(p.processed)),
     cell("wide number figure", p.dead_letters ? h("span", { class: "is-critical" }, grouped(p.dead_letters)) : "0"),
@@ -22,9 +23,11 @@ function processorRow(p) {
 
 function scheduleRow(s) {
   const last = s.last ? statusOf(s.last.state) : null;
+  const state = () => (s.paused ? status("warning", "paused", "paused")
+    : s.loaded ? status("good", s.running ? "running" : "on time", s.running ? "began" : "good") : status("faint", "not loaded"));
   return h("tr", {},
-    cell("", name(s.name), s.problem ? h("div", { class: "small is-critical" }, name(s.problem)) : null),
-    cell("", s.paused ? status("warning", "paused", "paused") : s.loaded ? status("good", s.running ? "running" : "on time", s.running ? "began" : "good") : status("faint", "not loaded")),
+    cell("", name(s.name), h("div", { class: "narrow" }, state()), s.problem ? h("div", { class: "small is-critical" }, prose(s.problem)) : null),
+    cell("wide", state()),
     cell("wide", h("code", { class: "figure" }, s.expression), " ", h("span", { class: "faint small" }, s.zone)),
     cell("", s.next ? h("time", { datetime: s.next, title: whole(s.next), "data-until": s.next }, until(s.next)) : "–"),
     cell("wide", last ? [status(last[0], last[1], last[2]), " ", h("time", { class: "faint small", datetime: s.last.scheduled_for, title: whole(s.last.scheduled_for) }, ago(s.last.scheduled_for))] : h("span", { class: "faint" }, "never ran")),
@@ -44,10 +47,10 @@ export default function work(page) {
     drawn = text;
     const unknown = h("p", { class: "empty" }, "This dashboard was not given the database connection that processors and schedules are read with.");
     become(processors.firstChild, h("div", {}, !w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, column("Processor"), column("State"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
+      h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.processors.map(processorRow))))));
     become(schedules.firstChild, h("div", {}, !w.shown ? unknown.cloneNode(true) : !w.schedules.length ? h("p", { class: "empty" }, "No schedule is known yet.") : region("Schedules", h("table", { class: "table" },
-      h("thead", {}, h("tr", {}, column("Schedule"), column("State"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
+      h("thead", {}, h("tr", {}, column("Schedule"), column("State", "wide"), column("When", "wide"), column("Next"), column("Last run", "wide"), column("Ran on", "wide"), column("Failures", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.schedules.map(scheduleRow))))));
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Processors and schedules"), panel("Processors", null, processors), panel("Schedules", null, schedules));

@@ -39,3 +39,25 @@ func TestDrain(t *testing.T) {
 	p.shows("anna asked to drain: api-1")
 	p.shows("anna asked to end the drain: api-1")
 }
+
+// TestDrainLast: to drain the last node is refused, and can then be asked for once
+// more on its own.
+func TestDrainLast(t *testing.T) {
+	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
+	only := w.node(w.backend, "api-1", tenure.Config{})
+	w.stand(only, "scheduler")
+	w.leads(only, "scheduler")
+	p := w.open("")
+	p.logIn()
+	p.visit("#/nodes")
+	button := `button[data-action="drain ` + only.ID().String() + `"]`
+	p.do("ask", chromedp.WaitVisible(button), chromedp.Click(button), chromedp.WaitVisible("dialog"))
+	p.await("nothing is forced yet, and what acts has not the focus", `!document.querySelector("#force") && document.activeElement.innerText === "Cancel"`)
+	p.do("drain", chromedp.Click("dialog .primary"))
+	p.await("it is refused", `document.querySelector("dialog .answer").innerText.includes("no other node would be left") && document.activeElement.id === "force"`)
+	p.do("all the same", chromedp.Click("#force"), chromedp.Click("dialog .primary"))
+	p.await("the outcome", `document.querySelector("dialog .answer").innerText.includes("drain") && !document.querySelector("dialog .primary")`)
+	p.do("close", chromedp.Click("dialog .buttons button"))
+	p.await("it drains", row("api-1")+`?.includes("drain")`)
+	p.forgive("409")
+}

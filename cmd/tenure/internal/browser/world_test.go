@@ -23,9 +23,11 @@ type world struct {
 	server  *pgtest.Server
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
-	board   *dashboard.Dashboard
+	config  dashboard.Config
+	board   atomic.Pointer[dashboard.Dashboard]
 	web     *httptest.Server
 	down    atomic.Bool // nothing is answered
+	user    string      // whom something before the dashboard knows
 	schema  string
 	url     string // with / at its end
 }
@@ -44,25 +46,37 @@ func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *worl
 	}
 	config.Backend, config.Database = w.backend, w.pool
 	config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
-	board, err := dashboard.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.board = board
+	w.config = config
+	w.restart()
 	w.web = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if w.down.Load() {
 			http.Error(out, "down", http.StatusServiceUnavailable)
 			return
 		}
-		board.ServeHTTP(out, r)
+		if w.user != "" {
+			r = r.WithContext(dashboard.WithUser(r.Context(), w.user))
+		}
+		w.board.Load().ServeHTTP(out, r)
 	}))
 	t.Cleanup(func() {
-		board.Close() // ends the streams
+		w.board.Load().Close() // ends the streams
 		w.web.CloseClientConnections()
 		w.web.Close()
 	})
 	w.url = w.web.URL + "/"
 	return w
+}
+
+// restart serves another dashboard, which knows nothing of the one before.
+func (w *world) restart() {
+	w.Helper()
+	board, err := dashboard.New(w.config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if before := w.board.Swap(board); before != nil {
+		before.Close()
+	}
 }
 
 func (w *world) newBackend(dsn, schema string) *postgres.Backend {

@@ -1,0 +1,43 @@
+// What the page says of the cluster in one sentence, and of its own connection.
+
+import { h, sign } from "./dom.js";
+import { clock, long, since } from "./format.js";
+import { state } from "./live.js";
+
+const bar = document.getElementById("health");
+const soon = 1500; // milliseconds: a connection that comes back at once is no news
+
+// While nothing is heard, what is shown may be over.
+function present() {
+  if (!state.connected && state.lost && Date.now() - state.lost >= soon) {
+    return { level: "warning", sentence: `Nothing was heard of the dashboard since ${clock(state.heard || state.lost)}: what is shown may have changed.` };
+  }
+  return state.now?.health;
+}
+
+// The time that goes by is not told to screen readers every second.
+function passed() {
+  const unread = state.connected && state.now?.unread_since;
+  return unread ? ` For ${long(since(unread))}.` : "";
+}
+
+export function drawHealth() {
+  const health = present();
+  if (!health) return;
+  const text = `${health.level} ${health.sentence}`;
+  if (bar.dataset.text !== text) {
+    bar.dataset.text = text;
+    bar.className = `health ${health.level}`;
+    bar.replaceChildren(sign(health.level), h("span", {}, h("span", {}, health.sentence), h("span", { "aria-hidden": "true" })));
+  }
+  const ticking = bar.querySelector("[aria-hidden=true]:not(svg)"), now = passed();
+  if (ticking.textContent !== now) ticking.textContent = now;
+}
+
+export function drawConnection() {
+  const level = state.connected ? "good" : "warning";
+  document.getElementById("connection").replaceChildren(h("span", { class: `status is-${level}` }, sign(level), state.connected ? "Live" : "Connecting again…"));
+  drawHealth();
+}
+
+setInterval(drawHealth, 1000);

@@ -1,0 +1,24 @@
+// Who looks, and how to log in and out.
+
+import { h, named } from "./dom.js";
+import { post, readSession, session } from "./api.js";
+
+// drawWho shows who looks; changed is called when that is somebody else.
+export function drawWho(changed) {
+  const who = document.getElementById("who");
+  const { user, log_in, can_log_out, read_only, title } = session.current;
+  document.getElementById("title").replaceChildren(h("bdi", {}, title));
+  const logOut = async () => {
+    await post("logout", {}).catch(() => {});
+    location.reload();
+  };
+  const logIn = async () => {
+    await readSession(true).catch(() => {}); // the browser asks
+    changed();
+  };
+  if (can_log_out) who.replaceChildren(h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out ", h("bdi", {}, named(user))));
+  else if (user) who.replaceChildren(h("span", { class: "faint small" }, h("bdi", {}, named(user))));
+  else if (log_in === "token") who.replaceChildren(h("a", { href: "#/login" }, "Log in"));
+  else if (log_in === "password") who.replaceChildren(h("button", { type: "button", class: "quiet", onclick: logIn }, "Log in"));
+  else who.replaceChildren(read_only ? h("span", { class: "faint small" }, "Read only") : "");
+}

@@ -1,0 +1,60 @@
+package dashboard
+
+import (
+	"math"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// latest is the last time that JSON has a form for.
+var latest = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
+// showable puts right what the tables can hold and no page can show: figures that
+// are no numbers, as a node's own measurement may be, and times without measure.
+func (r *reading) showable() {
+	for i := range r.members {
+		m := &r.members[i]
+		m.CPU, m.Memory, m.StartedAt = finite(m.CPU), finite(m.Memory), showableTime(m.StartedAt)
+	}
+	showableTerms(r.terms)
+	for i := range r.nodes {
+		r.nodes[i].At = showableTime(r.nodes[i].At)
+	}
+}
+
+func showableTerms(terms []postgres.TermRecord) {
+	for i := range terms {
+		terms[i].Began, terms[i].Ended = showableTime(terms[i].Began), showableTime(terms[i].Ended)
+	}
+}
+
+func finite(figure float64) float64 {
+	if math.IsNaN(figure) || math.IsInf(figure, 0) {
+		return 0
+	}
+	return figure
+}
+
+func showableTime(at time.Time) time.Time {
+	switch {
+	case at.After(latest):
+		return latest
+	case at.Year() < 0:
+		return time.Unix(0, 0)
+	default:
+		return at
+	}
+}
+
+// clockOf is the time by the database's clock at which nodes were read, or zero
+// where there is none to tell it.
+func clockOf(members []tenure.Member) (clock time.Time) {
+	for _, m := range members {
+		if at := m.LastHeartbeat.Add(m.SilentFor); at.After(clock) {
+			clock = at
+		}
+	}
+	return clock
+}

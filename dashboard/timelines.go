@@ -1,0 +1,171 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// The bounds on the timelines in memory: together at most about 40 MB.
+const (
+	maxTimelines     = 1000
+	maxTimelineTerms = 100_000 // of one
+	maxAllTerms      = 600_000 // of all but the one looked at last
+)
+
+// The bounds on reading them.
+const (
+	timelineTimeout = 20 * time.Second
+	timelineRest    = 3 * time.Second // after a failure, in which nobody tries again
+)
+
+// timelines are the histories of the roles that people looked at last. Each is
+// read once and then follows what the watch sees, so that it costs the database
+// nothing to look at it again. It is safe for concurrent use.
+type timelines struct {
+	backend *postgres.Backend
+	turn    chan struct{} // to read, one after another: the watch reads in between
+
+	mu      sync.Mutex
+	loaded  map[string]*timeline
+	touched uint64 // how often any was looked at
+}
+
+func newTimelines(backend *postgres.Backend) *timelines {
+	return &timelines{backend: backend, turn: make(chan struct{}, 1), loaded: map[string]*timeline{}}
+}
+
+func newTimeline() *timeline {
+	return &timeline{ready: make(chan struct{}), reading: true, index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
+}
+
+// of returns the history of a role, and reads it if need be. One that could not
+// be read is tried again after a while, however many ask for it.
+func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
+	t.mu.Lock()
+	line := t.loaded[role]
+	mine := line == nil || line.isStale(time.Now())
+	if mine {
+		line = newTimeline()
+		t.loaded[role] = line
+	}
+	t.touched++
+	line.touched = t.touched
+	t.mu.Unlock()
+	if mine {
+		// Others wait for it too: it does not end with the one who asked first.
+		t.read(context.WithoutCancel(ctx), line, role)
+		t.makeRoom()
+	}
+	select {
+	case <-line.ready:
+		return line, line.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// read reads the history of a role when it is its turn.
+func (t *timelines) read(ctx context.Context, line *timeline, role string) {
+	ctx, cancel := context.WithTimeout(ctx, timelineTimeout)
+	defer cancel()
+	select {
+	case t.turn <- struct{}{}:
+		terms, err := t.backend.History(ctx, postgres.HistoryQuery{Role: role, Limit: maxTimelineTerms})
+		<-t.turn
+		line.fill(terms, err)
+	case <-ctx.Done():
+		line.fill(nil, context.Cause(ctx))
+	}
+}
+
+// makeRoom forgets the timelines that were not looked at for longest.
+func (t *timelines) makeRoom() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	roles := slices.SortedFunc(maps.Keys(t.loaded), func(a, b string) int {
+		return cmp.Compare(t.loaded[b].touched, t.loaded[a].touched)
+	})
+	total := 0
+	for i, role := range roles {
+		total += t.loaded[role].size()
+		if i > 0 && (i >= maxTimelines || total > maxAllTerms) {
+			delete(t.loaded, role)
+		}
+	}
+}
+
+// clear forgets all: what they tell never was, as the database has it now.
+func (t *timelines) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.loaded)
+}
+
+// follow adds what the watch saw.
+func (t *timelines) follow(terms []postgres.TermRecord) {
+	t.mu.Lock()
+	lines := maps.Clone(t.loaded)
+	t.mu.Unlock()
+	if len(lines) == 0 {
+		return
+	}
+	for _, term := range terms {
+		if line := lines[term.Role]; line != nil {
+			line.follow(term)
+		}
+	}
+}
+
+// fill ends the waiting for a history, with what was read of it.
+func (l *timeline) fill(terms []postgres.TermRecord, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer close(l.ready)
+	l.reading = false
+	if err != nil {
+		l.err, l.failed = err, time.Now()
+		return
+	}
+	showableTerms(terms)
+	slices.SortFunc(terms, func(a, b postgres.TermRecord) int { return cmp.Compare(a.Term, b.Term) })
+	l.spans = make([]span, 0, len(terms)+16)
+	for _, term := range append(terms, l.pending...) {
+		l.add(term)
+	}
+	l.pending = nil
+}
+
+// isStale reports whether a history could not be read, and may be tried again.
+func (l *timeline) isStale(now time.Time) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.err != nil && now.Sub(l.failed) >= timelineRest
+}
+
+// size is how many terms are kept.
+func (l *timeline) size() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.spans)
+}
+
+// readTimeline returns the timeline of a role that exists.
+func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
+	if _, ok := d.picture.role(role); !ok {
+		return nil, errUnknown
+	}
+	line, err := d.timelines.of(ctx, role)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of a role: %w", err)
+	}
+	return line, nil
+}

@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestManyViewersManyRoles: 100 people who open every page at once, each on a role
+// of their own, cost one reading for each role and nothing more, then and later.
+func TestManyViewersManyRoles(t *testing.T) {
+	t.Parallel()
+	const viewers = 100
+	w := newWorld(t, Config{Alerts: func(context.Context) ([]Alert, error) { return nil, nil }})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	w.exec(`INSERT INTO {terms} (role, term, lock_key, node_id, node_name, incarnation, lease_ms, acquired_at)
+		SELECT 'role-' || i, 1, 'role-' || i, node_id, node_name, incarnation, lease_ms, acquired_at FROM {terms}, generate_series(1, $1) i`, viewers)
+	w.board.poke()
+	w.await("all roles are shown", func() bool { return w.board.picture.now().Roles == viewers+1 })
+	open := func() int64 {
+		before := w.statements.Load()
+		var group sync.WaitGroup
+		for i := range viewers {
+			group.Go(func() {
+				role := fmt.Sprintf("role-%d", i+1)
+				for _, page := range []string{
+					"session", "now", "roles?limit=100", "events?limit=30", "failovers?limit=1", "role?name=" + role, "timeline?role=" + role, "terms?role=" + role,
+					"nodes", "events?kind=node", "events", "failovers",
+				} {
+					answer := httptest.NewRecorder()
+					w.board.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/"+page, http.NoBody))
+					if answer.Code != http.StatusOK {
+						t.Errorf("%s: %d %s", page, answer.Code, answer.Body)
+					}
+				}
+			})
+		}
+		group.Wait()
+		return w.statements.Load() - before
+	}
+	began := time.Now()
+	first, again := open(), open()
+	// What the watch asks meanwhile: seven statements at a look, and at most ten
+	// looks in the first seconds after news.
+	own := int64(70 + 7*time.Since(began)/time.Second)
+	t.Logf("%d statements for %d viewers, %d when they come again; the watch may have asked %d", first, viewers, again, own)
+	if first > 2*viewers+own || again > own {
+		t.Errorf("%d statements, then %d; at most %d and %d", first, again, 2*viewers+own, own)
+	}
+}
+
+// TestTimelineFails: a history that cannot be read is not asked for by everybody,
+// nor given up with the one who asked first.
+func TestTimelineFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	lines := w.board.timelines
+
+	lines.turn <- struct{}{} // somebody reads
+	gone, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { _, _ = lines.of(gone, "scheduler") })
+	w.await("the first one waits", func() bool {
+		lines.mu.Lock()
+		defer lines.mu.Unlock()
+		return lines.loaded["scheduler"] != nil
+	})
+	var err error
+	group.Go(func() { _, err = lines.of(t.Context(), "scheduler") })
+	leave()
+	<-lines.turn
+	group.Wait()
+	if err != nil {
+		t.Errorf("with the first one gone: %v", err)
+	}
+
+	broken := newTimelines(w.board.config.Backend)
+	line := newTimeline()
+	line.fill(nil, errors.New("no"))
+	broken.loaded["scheduler"] = line
+	before := w.statements.Load()
+	for range 100 {
+		if _, err := broken.of(t.Context(), "scheduler"); err == nil {
+			t.Fatal("it was read again at once")
+		}
+	}
+	if asked := w.statements.Load() - before; asked > 30 { // by the watch
+		t.Errorf("%d statements", asked)
+	}
+	line.failed = time.Now().Add(-timelineRest)
+	if _, err := broken.of(t.Context(), "scheduler"); err != nil {
+		t.Errorf("after a while: %v", err)
+	}
+}
+
+// TestTimelinesBounded: what is kept is bounded by the terms, not only by the
+// roles, and goes on being so.
+func TestTimelinesBounded(t *testing.T) {
+	t.Parallel()
+	lines := newTimelines(nil)
+	for i := range 10 {
+		line := newTimeline()
+		line.fill(nil, nil)
+		line.spans, line.touched = make([]span, maxTimelineTerms), uint64(i)
+		lines.loaded[fmt.Sprint(i)] = line
+	}
+	lines.makeRoom()
+	if n := len(lines.loaded); n != maxAllTerms/maxTimelineTerms || lines.loaded["9"] == nil || lines.loaded["0"] != nil {
+		t.Errorf("%d are kept", n)
+	}
+	line := lines.loaded["9"]
+	for i := range maxTimelineTerms / 2 {
+		line.follow(picturesTerm(int64(maxTimelineTerms+i+1), 1, time.Now()))
+	}
+	if size := line.size(); size > maxTimelineTerms*5/4 {
+		t.Errorf("one has %d terms", size)
+	}
+	for i := range maxTimelines + 10 {
+		lines.loaded[fmt.Sprint("small ", i)] = newTimeline()
+	}
+	lines.makeRoom()
+	if n := len(lines.loaded); n > maxTimelines {
+		t.Errorf("%d are kept", n)
+	}
+}

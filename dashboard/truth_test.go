@@ -1,0 +1,258 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// TestStrangeRows: what somebody wrote into the tables that no page can show, or
+// what a node measured wrongly, hides nothing else and ends nothing.
+func TestStrangeRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.node("api-1", "scheduler")
+	w.led("scheduler", "api-1")
+	w.exec(`UPDATE {nodes} SET name = 'strange', cpu_usage = 'NaN', memory_usage = 'Infinity', started_at = '20000-01-01'`)
+	w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
+		SELECT role, 0, node_id, node_name, incarnation, '19999-01-01', '20000-01-01', 'resigned', 'NaN' FROM {terms}`)
+	w.exec(`UPDATE {history} SET term = -1 WHERE acquired_at > '19998-01-01'`)
+	w.board.poke()
+	w.await("the rows are seen", func() bool { return w.board.picture.now().Nodes[0].Name == "strange" })
+	for _, path := range []string{"now", "nodes", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "events", "failovers"} {
+		if response, text := w.request(http.MethodGet, "/api/"+path, ""); response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", path, response.Status, text)
+		}
+	}
+	if r := w.role("scheduler"); r.State != led || r.Term < 1 {
+		t.Errorf("the role: %+v", r)
+	}
+}
+
+// TestUntellable: what has no form in JSON is refused, and told of in no stream.
+func TestUntellable(t *testing.T) {
+	t.Parallel()
+	f := newFeed()
+	at := time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
+	if f.publish(changeRecord{Events: []eventRecord{{At: at}}}) == nil || f.tell(kindNow, nowRecord{Clock: at}) == nil {
+		t.Error("a year without a form was told")
+	}
+	if b := f.after(place{}); len(b.frames) != 0 {
+		t.Errorf("%s", b.frames)
+	}
+}
+
+// picturesTerm is a term of one role by a node.
+func picturesTerm(number int64, node byte, began time.Time) postgres.TermRecord {
+	return postgres.TermRecord{
+		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, Vacant: -1,
+	}
+}
+
+// lookAt puts terms that go on into a picture, with their nodes alive.
+func lookAt(p *picture, r reading) changeRecord {
+	for _, t := range r.terms {
+		r.members = append(r.members, tenure.Member{
+			NodeInfo: tenure.NodeInfo{ID: t.Node, Name: t.NodeName}, Description: tenure.Description{Status: tenure.StatusActive},
+			Incarnation: int64(t.Incarnation), Lease: 10 * time.Second,
+		})
+	}
+	return p.update(r)
+}
+
+// TestRewound: where a server takes over that lacks the last terms, what it has is
+// shown, also under the same number.
+func TestRewound(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-time.Minute)
+	for name, after := range map[string]postgres.TermRecord{
+		"an earlier term": picturesTerm(5, 1, began), "the same number by another node": picturesTerm(8, 2, began),
+	} {
+		p := newPicture()
+		lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, began)}, whole: true})
+		again := lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, began)}})
+		if again.rewound || len(again.Events) > 0 {
+			t.Errorf("%s: the same once more: %+v", name, again)
+		}
+		change := lookAt(p, reading{terms: []postgres.TermRecord{after}})
+		role, _ := p.role("scheduler")
+		if role.State != led || role.Term != after.Term || role.Node != after.Node || !change.rewound || !change.More {
+			t.Errorf("%s: %+v, %+v", name, role, change)
+		}
+	}
+}
+
+// TestRoleGone: a role whose row somebody removed is not shown for ever.
+func TestRoleGone(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	kept := picturesTerm(1, 1, time.Now())
+	kept.Role = "kept"
+	lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, time.Now()), kept}, whole: true})
+	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}}); !change.missing || change.More {
+		t.Errorf("it is not missed: %+v", change)
+	}
+	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}, whole: true}); !change.More {
+		t.Errorf("nobody is told to read anew: %+v", change)
+	}
+	if _, there := p.role("scheduler"); there || !slices.Equal(p.names, []string{"kept"}) {
+		t.Errorf("there are %v", p.names)
+	}
+	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}}); change.missing || change.More {
+		t.Errorf("it is missed still: %+v", change)
+	}
+}
+
+// TestClocks: times are those of the database, whatever the clock here says; that
+// of a server that takes over may be behind, and nothing is told twice.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	behind := time.Now().Add(-time.Hour)
+	node := postgres.NodeRecord{At: behind, Node: uuid.UUID{1}, Status: "active"}
+	lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{node}})
+	action := p.note(eventRecord{Kind: eventAction})
+	for what, at := range map[string]time.Time{"the page's clock": p.now().Clock, "an action": action.At} {
+		if off := at.Sub(behind).Abs(); off > time.Minute {
+			t.Errorf("%s is %v off", what, off)
+		}
+	}
+	lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{}})
+	if change := lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{node}, again: true}); len(change.Events) != 0 {
+		t.Errorf("told twice: %+v", change.Events)
+	}
+
+	w := watcher{mark: time.Now()}
+	w.advance(reading{clock: behind})
+	if want := behind.Add(-overlap); !w.mark.Equal(want) || !w.again {
+		t.Errorf("the mark is %v, again %v; want %v", w.mark, w.again, want)
+	}
+	w.advance(reading{clock: behind.Add(time.Second)})
+	if w.again {
+		t.Error("read again though the clock went on")
+	}
+	w.mark = time.Time{}
+	w.advance(reading{terms: []postgres.TermRecord{picturesTerm(1, 1, behind)}})
+	if want := behind.Add(-overlap); !w.mark.Equal(want) {
+		t.Errorf("without nodes the mark is %v; want %v", w.mark, want)
+	}
+}
+
+// TestStopped: after a time in which this process did not run, nodes are not
+// called dead before the database was asked.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(1, 1, time.Now())}, whole: true})
+	p.readAt = p.readAt.Add(-time.Minute)
+	if now := p.now(); now.Living != 1 || now.Nodes[0].State != string(tenure.StatusActive) {
+		t.Errorf("%+v", now.Nodes)
+	}
+	for lease, want := range map[time.Duration]time.Duration{
+		10 * time.Second: nodesInterval, 5 * time.Second: time.Second, 100 * time.Millisecond: leastInterval, time.Hour: nodesInterval,
+	} {
+		p.members[0].Lease = lease
+		if got := p.pace(); got != want {
+			t.Errorf("with a lease of %v nodes are looked at every %v; want %v", lease, got, want)
+		}
+	}
+}
+
+// TestMostWanted: where there are too many nodes to tell everybody of, those that
+// lead are told of.
+func TestMostWanted(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	var r reading
+	for i := range maxNodesTold + 10 {
+		r.members = append(r.members, tenure.Member{
+			NodeInfo: tenure.NodeInfo{ID: uuid.New()}, Description: tenure.Description{Status: tenure.StatusDead}, Incarnation: int64(i),
+		})
+	}
+	last := picturesTerm(1, 1, time.Now())
+	r.terms, r.whole = []postgres.TermRecord{last}, true
+	lookAt(p, r)
+	if now := p.now(); len(now.Nodes) != maxNodesTold || now.Nodes[0].ID != last.Node || now.AllNodes != maxNodesTold+11 {
+		t.Errorf("%d nodes, the first %+v", len(now.Nodes), now.Nodes[0])
+	}
+}
+
+// TestWhy: a role tells how the term before ended, and who asked for that.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	began := time.Now().Add(-time.Minute)
+	first, second := picturesTerm(1, 1, began), picturesTerm(2, 2, began.Add(10*time.Second))
+	lookAt(p, reading{terms: []postgres.TermRecord{first}, whole: true})
+	first.Ended, first.Reason, first.By = began.Add(9*time.Second), tenure.EndSteppedDown, "anna"
+	lookAt(p, reading{terms: []postgres.TermRecord{second, first}})
+	if r, _ := p.role("scheduler"); r.Previous != first.NodeName || r.PreviousReason != string(tenure.EndSteppedDown) || r.PreviousBy != "anna" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOutcomes: what is said of an action is what came of it, also where that is
+// not what was asked for.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-time.Minute)
+	ended := func(t postgres.TermRecord) postgres.TermRecord {
+		t.Ended, t.Reason = began.Add(9*time.Second), tenure.EndHandedOver
+		return t
+	}
+	first := picturesTerm(1, 1, began)
+	for name, c := range map[string]struct {
+		ask  actionBody
+		then []postgres.TermRecord
+		want string
+		done bool
+	}{
+		"nothing yet":           {actionBody{Action: stepDown}, nil, "was asked", false},
+		"it has ended":          {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first)}, "nobody leads it yet", false},
+		"the same again":        {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first), picturesTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
+		"another":               {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []postgres.TermRecord{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []postgres.TermRecord{ended(first), picturesTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
+		"a node that is gone":   {actionBody{Action: drain, Node: uuid.UUID{9}}, nil, "gone", true},
+		"its return":            {actionBody{Action: undrain, Node: uuid.UUID{9}}, nil, "gone", true},
+	} {
+		p := newPicture()
+		lookAt(p, reading{terms: []postgres.TermRecord{first}, whole: true})
+		c.ask.Name = "scheduler"
+		what := asked{actionBody: c.ask, before: p.eventsSeen()}
+		lookAt(p, reading{terms: c.then})
+		if message, done, _ := p.outcomeOf(what); !strings.Contains(message, c.want) || done != c.done {
+			t.Errorf("%s: %q, %v; want %q, %v", name, message, done, c.want, c.done)
+		}
+	}
+}
+
+// TestAllFailovers: what is summed up once for everybody is summed up again when
+// there is more, and its rows are the newest.
+func TestAllFailovers(t *testing.T) {
+	t.Parallel()
+	p := newPicture()
+	began := time.Now().Add(-time.Minute)
+	var terms []postgres.TermRecord
+	for i := range 5 {
+		term := picturesTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
+		term.Vacant = time.Duration(i) * time.Second
+		terms = append(terms, term)
+		if lookAt(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
+			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)
+		}
+	}
+	if rows := p.lastFailovers(1, 2); len(rows) != 2 || rows[0].Term != 4 || rows[1].Term != 3 {
+		t.Errorf("the second and the third: %+v", rows)
+	}
+	if rows := p.lastFailovers(5, 10); rows == nil || len(rows) != 0 {
+		t.Errorf("beyond the last: %+v", rows)
+	}
+}

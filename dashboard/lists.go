@@ -152,6 +152,11 @@ func (d *Dashboard) getNodes(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
+// mentions reports whether an event is about something, or somebody.
+func (e eventRecord) mentions(wanted string) bool {
+	return contains(e.Role, wanted) || contains(e.NodeName, wanted) || contains(e.By, wanted) || contains(e.Detail, wanted)
+}
+
 // getEvents lists what happened, the newest first.
 func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -161,7 +166,7 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	p.mu.RLock()
 	page := list[eventRecord]{Rows: []eventRecord{}}
 	for _, e := range slices.Backward(p.events) {
-		if kind != "" && e.Kind != kind || wanted != "" && !contains(e.Role, wanted) && !contains(e.NodeName, wanted) {
+		if kind != "" && e.Kind != kind || wanted != "" && !e.mentions(wanted) {
 			continue
 		}
 		if page.Total++; page.Total > offset && len(page.Rows) < limit {

@@ -18,6 +18,7 @@ import (
 const (
 	maxTimelines     = 1000
 	maxTimelineTerms = 100_000 // of one
+	timelinePart     = 20_000  // read at a time
 	maxAllTerms      = 600_000 // of all but the one looked at last
 )
 
@@ -79,12 +80,43 @@ func (t *timelines) read(ctx context.Context, line *timeline, role string) {
 	defer cancel()
 	select {
 	case t.turn <- struct{}{}:
-		terms, err := t.backend.History(ctx, postgres.HistoryQuery{Role: role, Limit: maxTimelineTerms})
+		terms, err := readTerms(ctx, t.backend, role)
 		<-t.turn
 		line.fill(terms, err)
 	case <-ctx.Done():
 		line.fill(nil, context.Cause(ctx))
 	}
+}
+
+// readTerms reads the terms of a role in parts, so that the watch, which asks on the
+// same connection, does not wait for long.
+func readTerms(ctx context.Context, backend historian, role string) (terms []postgres.TermRecord, err error) {
+	query := postgres.HistoryQuery{Role: role, Limit: timelinePart}
+	for len(terms) < maxTimelineTerms {
+		part, err := backend.History(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for len(terms) > 0 && terms[len(terms)-1].Began.Equal(query.Until) { // they have come again
+			terms = terms[:len(terms)-1]
+		}
+		terms = append(terms, part...)
+		if len(part) < query.Limit {
+			break
+		}
+		oldest := part[len(part)-1].Began
+		if oldest.Equal(query.Until) { // all began at the same time
+			query.Limit *= 2
+		}
+		query.Until = oldest
+	}
+	slices.SortStableFunc(terms, func(a, b postgres.TermRecord) int { return cmp.Compare(a.Term, b.Term) })
+	return terms[max(0, len(terms)-maxTimelineTerms):], nil
+}
+
+// historian reads terms, as a *postgres.Backend does.
+type historian interface {
+	History(ctx context.Context, query postgres.HistoryQuery) ([]postgres.TermRecord, error)
 }
 
 // makeRoom forgets the timelines that were not looked at for longest.
@@ -136,7 +168,6 @@ func (l *timeline) fill(terms []postgres.TermRecord, err error) {
 		return
 	}
 	showableTerms(terms)
-	slices.SortFunc(terms, func(a, b postgres.TermRecord) int { return cmp.Compare(a.Term, b.Term) })
 	l.spans = make([]span, 0, len(terms)+16)
 	for _, term := range append(terms, l.pending...) {
 		l.add(term)

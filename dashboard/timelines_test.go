@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/postgres"
 )
 
 // TestManyViewersManyRoles: 100 people who open every page at once, each on a role
@@ -129,5 +131,49 @@ func TestTimelinesBounded(t *testing.T) {
 	lines.makeRoom()
 	if n := len(lines.loaded); n > maxTimelines {
 		t.Errorf("%d are kept", n)
+	}
+}
+
+// pastOfMany is a history of terms of which several began at a time.
+type pastOfMany struct {
+	terms []postgres.TermRecord // newest first
+	most  int                   // read at once
+}
+
+func (p *pastOfMany) History(_ context.Context, query postgres.HistoryQuery) (part []postgres.TermRecord, _ error) {
+	for _, t := range p.terms {
+		if len(part) < query.Limit && (query.Until.IsZero() || !t.Began.After(query.Until)) {
+			part = append(part, t)
+		}
+	}
+	p.most = max(p.most, len(part))
+	return part, nil
+}
+
+// TestReadTerms: a long history is read in parts, each term once, also where many
+// began at the same time, and the newest where there are too many.
+func TestReadTerms(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for together, most := range map[int]int{1: timelinePart, 7: timelinePart, 3 * timelinePart: 4 * timelinePart} {
+		for _, count := range []int{0, 5, timelinePart, 2*timelinePart + 3, maxTimelineTerms + 1000} {
+			if count > maxTimelineTerms && together != 7 {
+				continue
+			}
+			past := &pastOfMany{}
+			for i := range count {
+				past.terms = append(past.terms, picturesTerm(int64(count-i), 1, now.Add(-time.Duration(i/together)*time.Second)))
+			}
+			terms, err := readTerms(t.Context(), past, "scheduler")
+			want := min(count, maxTimelineTerms)
+			if err != nil || len(terms) != want || past.most > most {
+				t.Fatalf("%d terms, %d at a time: %d were read, at most %d at once (%v)", count, together, len(terms), past.most, err)
+			}
+			for i, term := range terms {
+				if term.Term != int64(count-want+i+1) {
+					t.Fatalf("%d terms, %d at a time: the term %d is at %d", count, together, term.Term, i)
+				}
+			}
+		}
 	}
 }

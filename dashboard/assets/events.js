@@ -18,7 +18,7 @@ export default function events(page) {
     ],
     fetch: (offset, limit) => get("events", { offset, limit, ...filter }),
   });
-  const find = h("input", { type: "search", placeholder: "Find a role or node", "aria-label": "Find a role or node" });
+  const find = h("input", { type: "search", placeholder: "Find a role, node or user", "aria-label": "Find a role, node or user" });
   find.addEventListener("input", () => { filter.search = find.value.trim(); table.later(); });
   const kinds = h("select", { "aria-label": "Kind" }, [["", "All kinds"], ["began", "Terms begun"], ["ended", "Terms ended"], ["node", "Nodes"], ["action", "Actions"]].map(([value, text]) => h("option", { value }, text)));
   kinds.addEventListener("change", () => { filter.kind = kinds.value; table.refresh(); });

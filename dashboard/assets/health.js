@@ -5,6 +5,8 @@ import { clock, long, since } from "./format.js";
 import { state } from "./live.js";
 
 const bar = document.getElementById("health");
+const said = document.getElementById("health-said"); // for screen readers
+const breath = 5000; // milliseconds between two sentences
 const soon = 1500; // milliseconds: a connection that comes back at once is no news
 
 // While nothing is heard, what is shown may be over.
@@ -21,12 +23,23 @@ function passed() {
   return unread ? ` For ${long(since(unread))}.` : "";
 }
 
+// say has a screen reader say the newest sentence, not each of many that come one
+// after another.
+let saying;
+function say() {
+  if (saying || said.textContent === bar.dataset.said) return;
+  said.textContent = bar.dataset.said;
+  saying = setTimeout(() => { saying = undefined; say(); }, breath);
+}
+
 export function drawHealth() {
   const health = present();
   if (!health) return;
   const text = `${health.level} ${health.sentence}`;
   if (bar.dataset.text !== text) {
     bar.dataset.text = text;
+    bar.dataset.said = health.sentence;
+    say();
     bar.className = `health ${health.level}`;
     bar.replaceChildren(sign(health.level), h("span", {}, h("span", {}, health.sentence), h("span", { "aria-hidden": "true" })));
   }

@@ -100,8 +100,12 @@ export function open() {
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hidden);
   if (document.hidden) {
-    hidden = setTimeout(stop, rest);
+    hidden = setTimeout(() => {
+      stop();
+      state.lost = 0; // it was let go
+    }, rest);
   } else if (!source && wanted) {
+    state.lost = Date.now();
     open();
   }
 });

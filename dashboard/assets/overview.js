@@ -19,7 +19,7 @@ export function trustCell(role) {
   const trust = trustOf(role);
   if (!trust) return h("span", { class: "faint" }, "–");
   const share = trust.left / trust.lease;
-  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, `${trust.left.toFixed(1)} s`));
+  return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, trust.left < 100 ? `${trust.left.toFixed(1)} s` : long(trust.left)));
 }
 
 // sinceWhen is the time from which on a role is as it is.

@@ -119,6 +119,14 @@ func TestAccessibility(t *testing.T) {
 			}
 		}
 	}
+	p.do("twice the size", chromedp.EmulateViewport(680, 450))
+	for _, shown := range everyPage {
+		p.visit(shown.hash)
+		p.shows(shown.shows)
+		if wide := value[int](p, `document.documentElement.scrollWidth`); wide > 680 {
+			t.Errorf("%s is %d pixels wide in a window of 680", shown.name, wide)
+		}
+	}
 	p.visit("#/role/scheduler")
 	p.do("open a dialog", chromedp.WaitVisible(`button[data-action="hand_over scheduler"]`), chromedp.Click(`button[data-action="hand_over scheduler"]`), chromedp.WaitVisible("dialog"))
 	check("a dialog")

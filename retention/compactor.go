@@ -117,6 +117,9 @@ func (c *Compactor) Election() *tenure.Election { return c.election }
 // [tenure.Election.Run].
 func (c *Compactor) Run(ctx context.Context) error { return c.election.Run(ctx, c.lead) }
 
+// retryPause is the most time to the next look after an error.
+const retryPause = time.Minute
+
 func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	logger := c.node.Logger().With("role", term.Role().Name(), "term", term.Number())
 	for !over(ctx, term) {
@@ -128,9 +131,10 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 				return nil
 			case err != nil:
 				logger.Warn("folding old rows failed", "rows", f.what, "error", err)
+				pause = min(pause, retryPause)
 				continue
 			case folded >= f.most:
-				pause = c.config.Pause
+				pause = min(pause, c.config.Pause)
 			}
 			if folded > 0 {
 				logger.Debug("folded old rows", "rows", f.what, "count", folded)

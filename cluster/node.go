@@ -89,7 +89,8 @@ type NodeInfo struct {
 	Spreads      map[string]float64 // its weight in the sets of roles that it shares
 
 	Status        NodeStatus
-	Drained       bool // draining, with nothing left to do
+	StatusBy      string // who asked for the status, if somebody did
+	Drained       bool   // draining, with nothing left to do
 	StartedAt     time.Time
 	LastHeartbeat time.Time
 
@@ -115,12 +116,12 @@ func (n NodeInfo) Load() float64 {
 
 func newNodeInfo(m tenure.Member) NodeInfo {
 	if unmarked(m) {
-		m.Status = Dead
+		m.Status, m.StatusBy = Dead, ""
 	}
 	info := NodeInfo{
 		ID: NodeID(m.ID), Name: m.Name, Hostname: m.Host, Address: m.Address, HTTPPort: m.HTTPPort, GRPCPort: m.GRPCPort,
 		Capabilities: slices.Clone(m.Capabilities), Labels: maps.Clone(m.Labels), Version: m.Version, Spreads: maps.Clone(m.Spreads),
-		Status: m.Status, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
+		Status: m.Status, StatusBy: m.StatusBy, Drained: m.Drained, StartedAt: m.StartedAt, LastHeartbeat: m.LastHeartbeat,
 		CurrentConnections: m.Connections, CurrentJobs: m.Jobs, InFlight: m.InFlight, CPUUsage: m.CPU, MemoryUsage: m.Memory,
 	}
 	for _, role := range m.Roles {

@@ -80,7 +80,7 @@ func (v *view) read(ctx context.Context) error {
 	for i := range members {
 		if m := &members[i]; unmarked(*m) {
 			v.silence = max(v.silence, m.SilentFor)
-			m.Status = tenure.StatusDead
+			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
 	v.seen, v.nodes, v.readAt = members, nil, begun

@@ -125,7 +125,7 @@ func compareNodes(a, b NodeInfo) int {
 // the figures of its heartbeats.
 func saysSame(a, b NodeInfo) bool {
 	return a.Name == b.Name && a.Hostname == b.Hostname && a.Address == b.Address && a.HTTPPort == b.HTTPPort &&
-		a.GRPCPort == b.GRPCPort && a.Version == b.Version && a.Status == b.Status && a.Drained == b.Drained &&
+		a.GRPCPort == b.GRPCPort && a.Version == b.Version && a.Status == b.Status && a.StatusBy == b.StatusBy && a.Drained == b.Drained &&
 		slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Capabilities, b.Capabilities) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Spreads, b.Spreads)
 }

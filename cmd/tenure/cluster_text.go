@@ -128,10 +128,14 @@ func nodeText(m tenure.Member, leads []string) string {
 	for name, weight := range m.Spreads {
 		spreads = append(spreads, name+"="+strconv.FormatFloat(weight, 'g', -1, 64))
 	}
+	status := statusText(m)
+	if m.StatusBy != "" {
+		status += ", asked by " + m.StatusBy
+	}
 	rows := [][]string{
 		{"id", m.ID.String()},
 		{"name", m.Name},
-		{"status", statusText(m)},
+		{"status", status},
 		{"hostname", m.Host},
 		{"address", addressText(m)},
 		{"roles", strings.Join(m.Roles, ", ")},

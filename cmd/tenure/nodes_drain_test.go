@@ -52,11 +52,14 @@ func TestDrain(t *testing.T) {
 	two.await("acquired")
 	two.await("acquired")
 	seen := place.cluster(t)
-	if node := nodeNamed(t, seen, "one"); node.Status != tenure.StatusDraining || !node.Drained || len(node.Leads) != 0 {
+	if node := nodeNamed(t, seen, "one"); node.Status != tenure.StatusDraining || node.StatusBy != whoAsks() || !node.Drained || len(node.Leads) != 0 {
 		t.Errorf("drained: %+v", node)
 	}
 	if text := invoke(t, place.with("node", "list")...).want(t, exitDone).stdout; !strings.Contains(text, "drained") {
 		t.Errorf("list:\n%s", text)
+	}
+	if text := invoke(t, place.with("node", "show", "one")...).want(t, exitDone).stdout; !strings.Contains(text, "drained, asked by "+whoAsks()+"\n") {
+		t.Errorf("show:\n%s", text)
 	}
 	// Again, by the beginning of its id: nothing is left to do.
 	id := nodeNamed(t, seen, "one").ID.String()

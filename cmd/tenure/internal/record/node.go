@@ -15,8 +15,9 @@ type Profile struct {
 	Name         string             `json:"name"`
 	Hostname     string             `json:"hostname"`
 	Status       tenure.NodeStatus  `json:"status"`
-	Drained      bool               `json:"drained"` // draining, with nothing left to do
-	Roles        []string           `json:"roles"`   // what it is there for
+	StatusBy     string             `json:"status_by"` // who asked for the status, if somebody did
+	Drained      bool               `json:"drained"`   // draining, with nothing left to do
+	Roles        []string           `json:"roles"`     // what it is there for
 	Capabilities []string           `json:"capabilities"`
 	Labels       map[string]string  `json:"labels"`
 	Spreads      map[string]float64 `json:"spreads"` // its weight in each
@@ -30,7 +31,7 @@ type Profile struct {
 // NewProfile returns the profile of a node.
 func NewProfile(info tenure.NodeInfo, d tenure.Description, started time.Time) Profile {
 	profile := Profile{
-		ID: info.ID, Name: info.Name, Hostname: info.Host, Status: d.Status, Drained: d.Drained,
+		ID: info.ID, Name: info.Name, Hostname: info.Host, Status: d.Status, StatusBy: d.StatusBy, Drained: d.Drained,
 		Roles: list(d.Roles), Capabilities: list(d.Capabilities), Labels: d.Labels, Spreads: d.Spreads,
 		Address: d.Address, HTTPPort: d.HTTPPort, GRPCPort: d.GRPCPort, Version: d.Version, StartedAt: Time(started),
 	}

@@ -67,7 +67,7 @@ func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
 	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}}
 	for i := range members {
 		if m := &members[i]; m.SilentFor > m.Lease {
-			m.Status = tenure.StatusDead
+			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
 	for _, leader := range leaders {

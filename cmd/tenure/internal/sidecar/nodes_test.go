@@ -152,10 +152,17 @@ func TestDrain(t *testing.T) {
 				}
 			}
 		}
-		await("drained", func(d tenure.Description) bool { return d.Status == tenure.StatusDraining && d.Drained })
+		await("drained", func(d tenure.Description) bool {
+			return d.Status == tenure.StatusDraining && d.Drained && d.StatusBy == askedOverHTTP
+		})
 		ask(t, h, "POST", "/v1/nodes/one/drain", "", authorized...).refused(t, 409, codeLastNode)
 		ask(t, h, "POST", undrain, "", authorized...).want(t, 202)
-		await("back", func(d tenure.Description) bool { return d.Status == tenure.StatusActive })
+		await("back", func(d tenure.Description) bool { return d.Status == tenure.StatusActive && d.StatusBy == askedOverHTTP })
+		synctest.Wait()
+		time.Sleep(2 * lookUpInterval) // what was looked up is old
+		if back := decode[record.Node](t, ask(t, h, "GET", "/v1/nodes/two", "").want(t, 200).body); back.StatusBy != askedOverHTTP {
+			t.Errorf("%+v; want it to say who asked", back)
+		}
 		ask(t, h, "POST", "/v1/nodes/one/drain", `{"force":true}`, authorized...).want(t, 202)
 	})
 }

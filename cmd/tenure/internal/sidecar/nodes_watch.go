@@ -42,7 +42,7 @@ var kindOf = map[cluster.ChangeKind]string{
 // profileOf is what a node of the cluster tells of itself.
 func profileOf(node cluster.NodeInfo) record.Profile {
 	description := tenure.Description{
-		Status: node.Status, Drained: node.Drained, Address: node.Address, HTTPPort: node.HTTPPort, GRPCPort: node.GRPCPort,
+		Status: node.Status, StatusBy: node.StatusBy, Drained: node.Drained, Address: node.Address, HTTPPort: node.HTTPPort, GRPCPort: node.GRPCPort,
 		Capabilities: node.Capabilities, Labels: node.Labels, Version: node.Version, Spreads: node.Spreads,
 	}
 	for _, role := range node.Roles {

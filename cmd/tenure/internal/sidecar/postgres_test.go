@@ -72,7 +72,7 @@ func TestOnPostgreSQL(t *testing.T) {
 		t.Fatalf("%+v, %v; want two terms", terms, err)
 	}
 	for i, reason := range []tenure.EndReason{tenure.EndSteppedDown, tenure.EndHandedOver} {
-		if terms[i].Reason != reason || terms[i].By != "HTTP from 192.0.2.1:1234" { // httptest's address of a client
+		if terms[i].Reason != reason || terms[i].By != askedOverHTTP {
 			t.Errorf("%+v; want it %s, and who asked for that", terms[i], reason)
 		}
 	}

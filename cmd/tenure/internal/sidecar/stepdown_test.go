@@ -14,6 +14,9 @@ import (
 
 const stepDownPath = "/v1/elections/billing/step-down"
 
+// askedOverHTTP is who a client of a test is, by httptest's address.
+const askedOverHTTP = "HTTP from 192.0.2.1:1234"
+
 // authorized is the header of a request that may write.
 var authorized = []string{"Authorization", "bearer " + secret, "Content-Type", "application/json; charset=utf-8"}
 

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,26 +71,43 @@ func (*liveAlerts) shown(p *participant, pool *pgxpool.Pool) func(context.Contex
 		if err != nil {
 			return nil, err
 		}
-		all := []dashboard.Alert{}
-		for _, rule := range list {
-			if len(rule.Alerts) == 0 {
-				all = append(all, dashboard.Alert{
-					Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels,
-				})
-			}
-			for _, one := range rule.Alerts {
-				since := one.ActiveAt
-				if !one.FiredAt.IsZero() {
-					since = one.FiredAt
-				}
-				all = append(all, dashboard.Alert{
-					Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
-					Summary: summaryOf(rule, one),
-				})
-			}
-		}
-		return all, nil
+		return shownAlerts(list), nil
 	}
+}
+
+// mostShown is how many alerts of one rule the page shows: every viewer gets all of
+// them with each change.
+const mostShown = 100
+
+// shownAlerts are alerts as the page shows them: of each rule those that fire come
+// first, and of these the oldest.
+func shownAlerts(list []alerts.Status) []dashboard.Alert {
+	all := []dashboard.Alert{}
+	for _, rule := range list {
+		if len(rule.Alerts) == 0 {
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels,
+			})
+		}
+		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
+		for _, one := range rule.Alerts[:min(len(rule.Alerts), mostShown)] {
+			since := one.ActiveAt
+			if !one.FiredAt.IsZero() {
+				since = one.FiredAt
+			}
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
+				Summary: summaryOf(rule, one),
+			})
+		}
+		if more := len(rule.Alerts) - mostShown; more > 0 {
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(rule.State), Severity: rule.Severity,
+				Summary: fmt.Sprintf("and %d more: see tenure alerts list -o json", more),
+			})
+		}
+	}
+	return all
 }
 
 // summaryOf is what an alert says of itself, by the annotations that people use.

@@ -20,6 +20,7 @@ type clock struct {
 	at     time.Time // by the database, in the last round
 	local  time.Time // here, at that time
 	steady time.Time // by the database: since then no round was missing
+	ahead  time.Time // by the database, before its clock went back
 }
 
 // begin begins a term: who led before may have missed rounds.
@@ -35,13 +36,16 @@ func (c *clock) tick(now, local time.Time) error {
 		c.steady = now
 	}
 	if !before.IsZero() && passed < -clockSlack {
+		c.ahead = before
 		return fmt.Errorf("the database's clock went back from %s to %s; what was measured is read again",
 			before.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// isToCome tells whether a time is later than the database's clock can show.
+// isToCome tells whether a time is later than the database's clock can show, where
+// that went back. Otherwise a clock here that stood still, as that of a machine that
+// was paused, would make the newest samples seem so.
 func (c *clock) isToCome(at, local time.Time) bool {
-	return !c.at.IsZero() && at.After(c.at.Add(local.Sub(c.local)+clockSlack))
+	return c.at.Before(c.ahead) && at.After(c.at.Add(local.Sub(c.local)+clockSlack))
 }

@@ -37,6 +37,9 @@ func TestClock(t *testing.T) {
 		if err := c.tick(after(step.now), after(step.local)); (err != nil) != step.back {
 			t.Errorf("step %d: the error is %v", i, err)
 		}
+		if i < 6 && c.isToCome(after(step.now+3600), after(step.local)) {
+			t.Errorf("step %d: a sample of a clock that went on is to come", i)
+		}
 		if !c.steady.Equal(after(step.steady)) {
 			t.Errorf("step %d: it is steady since %v", i, c.steady)
 		}
@@ -46,5 +49,8 @@ func TestClock(t *testing.T) {
 	}
 	if !c.isToCome(after(10+20+31), after(90+20)) {
 		t.Error("a sample of a clock that was ahead is of now")
+	}
+	if err := c.tick(after(60), after(140)); err != nil || c.isToCome(after(3600), after(140)) {
+		t.Errorf("where the clock was before, a sample is to come (%v)", err)
 	}
 }

@@ -52,7 +52,7 @@ func nodeNamed(t *testing.T, seen record.Cluster, name string) record.Node {
 func TestClusterStatus(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	if empty := invoke(t, place.with("cluster", "status")...); empty.code != exitUsage || !strings.Contains(empty.stderr, "open a node or migrate") {
+	if empty := invoke(t, place.with("cluster", "status")...); empty.code != exitUsage || !strings.Contains(empty.stderr, "a node creates them, or tenure migrate") {
 		t.Errorf("without a schema: %+v", empty)
 	}
 	invoke(t, place.with("migrate")...).want(t, exitDone)

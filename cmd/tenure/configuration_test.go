@@ -78,6 +78,7 @@ var withoutKey = map[string]string{
 	"until":           "as since",
 	"node":            "as since",
 	"nodes":           "as since",
+	"days":            "as since",
 	"alert-interval":  "how often serve evaluates all [[alerts]] alike",
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -215,9 +218,34 @@ func TestStoppedGuardianOfAKilledSupervisor(t *testing.T) {
 	if err := syscall.Kill(c.leader.Guardian, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	awaitStopped(t, c.leader.Guardian)
 	c.supervisors[c.leader.Node].signal(syscall.SIGKILL)
 	c.follow(c.another())
 	c.verdict()
+}
+
+// awaitStopped waits until all threads of a process stand still: a signal that
+// stops a process takes effect in its own time.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(patience); ; <-poll.C {
+		states, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+		if err != nil || len(states) == 0 {
+			t.Fatalf("process %d has no threads: %v", pid, err)
+		}
+		moving := slices.ContainsFunc(states, func(path string) bool {
+			stat, err := os.ReadFile(path)
+			return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T "))
+		})
+		if !moving {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d does not stop", pid)
+		}
+	}
 }
 
 // holdStill stops all threads of a process, by tracing it, in a way that no

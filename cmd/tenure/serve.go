@@ -28,8 +28,9 @@ on two machines; each serves, and one of them does the rest.
 
 --listen takes connections of this machine only unless it names an address.
 Everybody who can connect may look, unless --login-required, which leaves only
-/healthz, /readyz and /leader to everybody; to act takes the token of --token-file, a user and password of --password-file, or a user that a
-reverse proxy names (--user-header, --trusted-proxy).
+/healthz, /readyz and /leader to everybody; to act takes the token of --token-file,
+a user and password of --password-file, or a user that a reverse proxy names
+(--user-header, --trusted-proxy).
 
 /metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
 of the samples that nodes write: those that run with --listen, and programs with

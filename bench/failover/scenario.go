@@ -120,7 +120,11 @@ func (s scenario) gather(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	for len(b.nodes()) < nodes {
+	wanted := nodes
+	if s.roles != nil {
+		wanted = 2 // several successors would share the roles
+	}
+	for len(b.nodes()) < wanted {
 		if _, err := b.spawn(ctx, "", "child-node", append(args, "-dsn", b.server.DSN())...); err != nil {
 			return err
 		}

@@ -35,15 +35,15 @@ type decision struct {
 }
 
 // next decides on a sample of a size at a time, and returns what is to be
-// remembered if it is written.
+// remembered if it is written. A clock that was put back begins another step too.
 func (k keeping) next(at time.Time, size int) (decision, keeping) {
 	stretch := time.Duration(1 + max(0, size-1)/stepSize)
 	d := decision{keep: keepEach, first: !k.begun}
 	k.begun = true
-	if step := at.Truncate(stretch * sparseStep); step.After(k.sparse) {
+	if step := at.Truncate(stretch * sparseStep); step.After(k.sparse) || k.sparse.After(at) {
 		k.sparse, d.keep = step, keepSparse
 	}
-	if step := at.Truncate(stretch * lastingStep); step.After(k.lasting) {
+	if step := at.Truncate(stretch * lastingStep); step.After(k.lasting) || k.lasting.After(at) {
 		k.lasting, d.keep, d.lasting = step, keepUnfolded, true
 	}
 	return d, k

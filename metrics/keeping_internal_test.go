@@ -34,3 +34,35 @@ func TestKeeping(t *testing.T) {
 		}
 	}
 }
+
+// Samples whose size goes up and down are not kept more often.
+func TestKeepingOfChangingSizes(t *testing.T) {
+	var k keeping
+	sparse, lasting := 0, 0
+	for i := range 360 { // an hour
+		var d decision
+		d, k = k.next(time.Date(2026, 1, 1, 0, 0, 10*i, 0, time.UTC), stepSize+i%2)
+		if d.keep >= keepSparse {
+			sparse++
+		}
+		if d.lasting {
+			lasting++
+		}
+	}
+	if sparse > 60 || lasting > 12 {
+		t.Errorf("%d are kept, %d for long", sparse, lasting)
+	}
+}
+
+// A clock that is put back stops nothing from being kept.
+func TestKeepingWhenTheClockIsPutBack(t *testing.T) {
+	at := time.Date(2026, 1, 2, 0, 0, 7, 0, time.UTC)
+	_, k := keeping{}.next(at, 1)
+	d, k := k.next(at.Add(-24*time.Hour), 1)
+	if !d.lasting || d.first {
+		t.Errorf("just after: %+v", d)
+	}
+	if d, _ := k.next(at.Add(-24*time.Hour+10*time.Second), 1); d.keep != keepEach {
+		t.Errorf("in the same step: %+v", d)
+	}
+}

@@ -68,9 +68,9 @@ ORDER BY l.pid`
 )
 
 // Holders reads who holds the given roles, or all roles that were ever led here
-// and are not retired if none is given, in order. It reads the whole lock table, which stops it for
-// a moment: ask seldom. Without a schema only roles with keys of their own can be
-// looked up.
+// and are not retired if none is given, in order. It reads the whole lock table,
+// which stops it for a moment: ask seldom. Without a schema only roles with keys of
+// their own can be looked up.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]Holder, error) {
 	for _, role := range roles {
 		if err := role.Validate(); err != nil {

@@ -12,7 +12,7 @@ export default function events(page) {
   const table = list({
     label: "Events, the newest first", lines: 3, key: (e) => e.number, empty: "Nothing of this kind has happened.",
     columns: [
-      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at), "data-tick": "ago" }, ago(e.at)) },
+      { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
       { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, colour] = look(e); return h("span", { class: "lines" }, h("span", { class: colour }, sign(shape)), "  ", sentence(e)); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
@@ -38,7 +38,7 @@ export default function events(page) {
     saying = setTimeout(() => { saying = undefined; say(); }, 5000);
   }
   page.replaceChildren(h("h1", { class: "unseen" }, "Events"), panel("Events", [find, kinds, hold], table.element));
-  const tick = setInterval(() => table.each((row, event) => { row.querySelector("[data-tick=ago]").textContent = ago(event.at); }), 1000);
+  const tick = setInterval(table.redraw, 1000);
   return {
     title: "Events",
     on: {

@@ -37,11 +37,11 @@ export default function overview(page) {
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.name, roleLink(r.name)) },
     { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
-    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", h("span", { "data-tick": "tenure" }, tenureOf(r)))] },
+    { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", tenureOf(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, grouped(r.term)) },
-    { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { "data-tick": "tenure", title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
-    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => h("span", { "data-tick": "trust" }, trustCell(r)) },
+    { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
+    { title: "Trust", width: "7.5rem", wide: true, cell: (r) => trustCell(r) },
   ];
   const roles = list({
     label: "Roles", columns, key: (r) => r.name, empty: "No role matches. A role appears here when a node first leads it.", order: { sort: "state", down: false },
@@ -104,10 +104,7 @@ export default function overview(page) {
   readRest().catch(() => {});
 
   const tick = setInterval(() => {
-    roles.each((row, role) => {
-      row.querySelectorAll("[data-tick=tenure]").forEach((cell) => { cell.textContent = tenureOf(role); });
-      row.querySelector("[data-tick=trust]").replaceChildren(trustCell(role));
-    });
+    roles.redraw();
     events.querySelectorAll("time").forEach((time) => { time.textContent = ago(time.dateTime); });
   }, 1000);
   let later;

@@ -21,7 +21,7 @@ export default function role(page, called) {
       { title: "Term", width: "minmax(4.5rem, 0.6fr)", narrow: "minmax(2.4rem, 0.4fr)", cell: (t) => h("span", { class: "figure" }, grouped(t.term)) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
       { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
-      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : h("span", { "data-tick": "lasted" }, long(since(t.began)))) },
+      { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : long(since(t.began))) },
       { title: "Ended", width: "minmax(9rem, 1.4fr)", narrow: "minmax(0, 1.3fr)", cell: (t) => ending(t) },
       { title: "Vacant before", width: "7rem", number: true, wide: true, cell: (t) => h("span", { class: "figure" }, duration(t.vacant_seconds)) },
     ],
@@ -37,7 +37,8 @@ export default function role(page, called) {
   }
 
   function ending(term) {
-    if (!term.ended && current?.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
+    if (!term.ended && !current) return "…"; // how it is comes with the role
+    if (!term.ended && current.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
     const text = reason(term.reason);
     return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
   }
@@ -56,6 +57,7 @@ export default function role(page, called) {
       ["Failovers seen", failovers ? grouped(failovers.total) : "–"],
       ["Median without leader", failovers?.total ? duration(failovers.median_seconds) : "–"],
     ]));
+    terms.redraw();
     const key = `${current.state !== "vacant"} ${current.term}`;
     if (mayAct() && key !== buttonsFor) {
       buttonsFor = key;
@@ -80,13 +82,7 @@ export default function role(page, called) {
       h("span", {}, "Bars: terms"), h("span", {}, "Notch: an end that nobody wanted"), h("span", {}, "Hatched: nobody led"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
   read();
-  const tick = setInterval(() => {
-    draw();
-    terms.each((row, term) => {
-      const cell = row.querySelector("[data-tick=lasted]");
-      if (cell) cell.textContent = long(since(term.began));
-    });
-  }, 1000);
+  const tick = setInterval(draw, 1000);
   let later;
   return {
     title: called,

@@ -181,8 +181,8 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     return byKey.size === 0;
   }
 
-  // each calls back for every row in view, to bring what ages up to date.
-  const each = (visit) => shown.forEach(({ element: made, row }) => { if (row) visit(made, row); });
+  // redraw brings up to date what ages, and what depends on more than the rows.
+  const redraw = () => shown.forEach(({ element: made, row }) => { if (row) update(made, row); });
 
   layout();
   drawTitles();
@@ -202,5 +202,5 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     event.preventDefault();
   });
   refresh();
-  return { element: wrapper, refresh, later, patch, each };
+  return { element: wrapper, refresh, later, patch, redraw };
 }

@@ -56,7 +56,7 @@ func (p *page) settle() {
 	value[bool](p, `new Promise((done) => {
 		let timer = setTimeout(() => done(true), 250);
 		const observer = new MutationObserver((all) => {
-			if (all.every((m) => m.target.closest?.("[data-tick], .health, nav"))) return;
+			if (all.every((m) => m.target.closest?.(".health, nav"))) return;
 			clearTimeout(timer);
 			timer = setTimeout(() => { observer.disconnect(); done(true); }, 250);
 		});

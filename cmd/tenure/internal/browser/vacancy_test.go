@@ -45,3 +45,29 @@ func TestVacancy(t *testing.T) {
 		t.Error("there is something to ask of nobody")
 	}
 }
+
+// TestTermsBeforeRole: the list of terms may come before how its role is now; the
+// term that goes on is shown as such all the same.
+func TestTermsBeforeRole(t *testing.T) {
+	w := newWorld(t, dashboard.Config{}, nil)
+	node := w.node(w.backend, "api-1", tenure.Config{})
+	w.stand(node, "scheduler")
+	w.leads(node, "scheduler")
+	p := w.open("")
+	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)
+	value[bool](p, `(() => {
+		const ask = window.fetch;
+		const held = new Promise((release) => { window.release = release; });
+		window.fetch = async (url, ...rest) => {
+			const answer = await ask(url, ...rest);
+			if (String(url).startsWith("api/role?")) await held;
+			return answer;
+		};
+		return true;
+	})()`)
+	p.visit("#/role/scheduler")
+	const ending = `[...document.querySelectorAll(".list .row")].find((row) => row.innerText.includes("api-1"))?.children[4].innerText`
+	p.await("the term is there", ending+` === "…"`)
+	value[bool](p, `(window.release(), true)`)
+	p.await("the term goes on", ending+`?.includes("goes on")`)
+}

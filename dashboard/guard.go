@@ -167,11 +167,18 @@ func (g *guard) acting(next http.HandlerFunc) http.Handler {
 		case !g.mayAct(v):
 			refuse(w, http.StatusForbidden, "you may look, and not act")
 		case v.way != byBearer && !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(g.forgeryToken(v))):
-			refuse(w, http.StatusForbidden, "the request does not come from this page; load it again")
+			answer(w, http.StatusForbidden, forgedRecord{"the request does not come from this page; load it again", true})
 		default:
 			next(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, v)))
 		}
 	})
+}
+
+// forgedRecord refuses a request without the token of its page, which has another
+// one after a restart.
+type forgedRecord struct {
+	Error  string `json:"error"`
+	Forged bool   `json:"forged"`
 }
 
 // canBeKnown reports whether there is a way to be known by what a request brings.

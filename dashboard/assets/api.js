@@ -34,12 +34,27 @@ export function get(path, query = {}) {
   return ask(`api/${path}${wanted.size ? "?" + wanted : ""}`);
 }
 
-export function post(path, body) {
+function send(path, body) {
   return ask(`api/${path}`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-CSRF-Token": session.current.csrf_token },
     body: JSON.stringify(body),
   });
+}
+
+// post sends what may change something. A dashboard that has started again knows the
+// page by another token: what it refused for that was not done, and is sent again.
+export async function post(path, body) {
+  const before = session.current, sent = before.csrf_token;
+  try {
+    return await send(path, body);
+  } catch (error) {
+    if (!error.body.forged) throw error;
+    const now = await ask("api/session").catch(() => before);
+    if (now.user !== before.user || now.csrf_token === sent) throw error;
+    session.current.csrf_token = now.csrf_token;
+    return send(path, body);
+  }
 }
 
 export async function readSession(login = false) {

@@ -63,8 +63,10 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
   (form.querySelector("select") ?? cancel).focus();
 }
 
+let pressed = 0; // how often buttons were: one that has to prepare its dialog may come too late
+
 function button(label, open, key, props = {}) {
-  return h("button", { type: "button", "data-action": key, onclick: open, ...props }, label);
+  return h("button", { type: "button", "data-action": key, onclick: () => open(++pressed), ...props }, label);
 }
 
 // called shortens what something is called for a sentence, as the server does.
@@ -78,16 +80,19 @@ export function stepDown(role) {
 }
 
 export function handOver(role) {
-  return button("Hand over…", async () => {
+  return button("Hand over…", async (press) => {
+    const here = location.hash, wanted = () => press === pressed && here === location.hash;
     let nodes = [];
     try {
       nodes = (await get("nodes", { limit: 500 })).rows.filter((node) => node.id !== role.node && node.state === "active");
     } catch (error) {
+      if (!wanted()) return;
       return confirm({
         title: "Hand over?", verb: "Step down instead", action: { action: "step_down", name: role.name },
         text: `The nodes cannot be listed: ${error.message}. ${called(role.node_name)} can step down, and any other node takes over.`,
       });
     }
+    if (!wanted()) return;
     const target = h("select", { name: "target" }, nodes.map((node) => h("option", { value: node.id }, `${called(node.name)} (${called(node.host)})`)));
     if (!nodes.length) {
       return confirm({

@@ -74,7 +74,7 @@ func TestMuch(t *testing.T) {
 	p.shows("partition-00001")
 	p.do("measure", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
 	p.do("load again, with everything there", chromedp.Reload())
-	p.shows("partition-00001")
+	p.await("the roles are there", row("partition-00001")+` !== undefined`)
 	painted := value[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 	shown := value[float64](p, `performance.now()`)
 	t.Logf("first paint after %.0f ms; the roles are there within %.0f ms", painted, shown)

@@ -100,8 +100,8 @@ func TestMuch(t *testing.T) {
 		}
 	}
 	const list = `document.querySelector(".list")`
-	measure("scrolling to the end of the roles", list+`.scrollTop = `+list+`.scrollHeight`, list+`.innerText.includes("partition-09990")`)
-	measure("scrolling within what is there", list+`.scrollTop -= 300`, list+`.innerText.includes("partition-09980")`)
+	measure("scrolling to the end of the roles", list+`.scrollTop = `+list+`.scrollHeight`, list+`.textContent.includes("partition-09990")`)
+	measure("scrolling within what is there", list+`.scrollTop -= 300`, list+`.textContent.includes("partition-09980")`)
 	if rows := value[int](p, list+`.querySelectorAll(".row").length`); rows > 100 {
 		t.Errorf("%d rows exist at once", rows)
 	}
@@ -115,7 +115,7 @@ func TestMuch(t *testing.T) {
 	measure("showing the whole timeline", key("Home"), `true`)
 	measure("zooming into it", key("+"), `true`)
 	measure("moving it", key("ArrowLeft"), `true`)
-	measure("scrolling to the first term", list+`.scrollTop = `+list+`.scrollHeight`, list+`.innerText.includes("resigned")`)
+	measure("scrolling to the first term", list+`.scrollTop = `+list+`.scrollHeight`, list+`.textContent.includes("resigned")`)
 	measure("opening the failovers", `location.hash = "#/failovers"`, `document.querySelector("h1").innerText === "Failovers"`)
 	p.shows("Longest")
 	busy := p.busy()

@@ -26,6 +26,11 @@ type Config struct {
 	// how soon a resignation or a request is noticed. Default 20 ms on SQLite,
 	// where a question costs microseconds, else 100 ms; at least 1 ms.
 	PollInterval time.Duration
+	// KeepHistory is how long terms are kept after their end; default
+	// [DefaultKeepHistory], at least an hour, and for ever if it is negative. Every
+	// node removes what is older, within ten minutes of its start and then each
+	// hour.
+	KeepHistory time.Duration
 	// ManualMigrations makes opening a session fail if the tables are missing or
 	// older, instead of creating them.
 	ManualMigrations bool
@@ -40,6 +45,9 @@ func (c Config) withDefaults(dialect Dialect) Config {
 		if dialect == SQLite {
 			c.PollInterval = 20 * time.Millisecond
 		}
+	}
+	if c.KeepHistory == 0 {
+		c.KeepHistory = DefaultKeepHistory
 	}
 	return c
 }
@@ -63,6 +71,8 @@ func (c Config) validate(dialect Dialect) error {
 	switch {
 	case c.Schema != "" && dialect != PostgreSQL:
 		return bad("%s has no schemas within a database", dialect)
+	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
+		return bad("the history is to be kept for %v; the least is an hour", c.KeepHistory)
 	case c.PollInterval < time.Millisecond:
 		return bad("the poll interval is %v; the least is 1ms", c.PollInterval)
 	}

@@ -69,7 +69,7 @@ ORDER BY began_at DESC, role, term DESC
 LIMIT ?`
 
 // History returns terms, those that began last first. It is bounded by the
-// context. Nothing removes old rows of the history.
+// context. Those that ended before [Config].KeepHistory are gone.
 func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord, error) {
 	since, until := int64(0), int64(math.MaxInt64)
 	if !query.Since.IsZero() {

@@ -15,7 +15,7 @@ func (b *Backend) Grants(user string) (string, error) {
 	return b.grants(user, [][2]string{
 		{"SELECT, INSERT, UPDATE, DELETE", "{sessions}"},
 		{"SELECT, INSERT, UPDATE", "{seats}"},
-		{"SELECT, INSERT", "{history}"},
+		{"SELECT, INSERT, DELETE", "{history}"},
 		{"SELECT, INSERT, DELETE", "{requests}"},
 		{"SELECT, UPDATE", "{news}"},
 	})

@@ -24,6 +24,7 @@ type queries struct {
 	awaitSeats, newSeat               string
 	disown, vacancy, changed          string
 	leaders, seats, nodes, history    string
+	oldTerms, pruneTerm               string
 	holder, alive, namesakes, request string
 	takeRequests, dropRequests, fence string
 }
@@ -272,7 +273,13 @@ WHERE holder = ? AND role IN %s`),
 
 		leaders: sql(leadersQuery),
 		history: sql(historyQuery),
-		seats:   sql(`SELECT role FROM {seats}`),
+		oldTerms: sql(`
+SELECT role, term
+FROM {history}
+WHERE ended_at < {now} - ?
+LIMIT ?`),
+		pruneTerm: sql(`DELETE FROM {history} WHERE role = ? AND term = ?`),
+		seats:     sql(`SELECT role FROM {seats}`),
 		nodes: sql(`
 SELECT node_id, node_name, host
 FROM {sessions}

@@ -77,6 +77,9 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		return nil, err
 	}
 	s.life, s.abort = context.WithCancel(context.Background())
+	if b.config.KeepHistory > 0 {
+		b.running.Go(s.prune)
+	}
 	return s, nil
 }
 

@@ -1,0 +1,70 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"math/rand/v2"
+	"time"
+)
+
+// DefaultKeepHistory is how long terms that have ended are kept.
+const DefaultKeepHistory = 90 * 24 * time.Hour
+
+// How the history is kept short: some rows at a time, so that nobody waits for it.
+const (
+	pruneInterval = time.Hour
+	prunePause    = 100 * time.Millisecond // between two batches
+	pruneBatch    = 100                    // terms in one
+)
+
+// prune removes old terms from the history for as long as the session lives. All
+// nodes do; what another one has removed is not found.
+func (s *session) prune() {
+	// Some time after the start, so that nodes that start together do not prune
+	// together, and that also those do that never live for long.
+	pause := time.Minute + rand.N(9*time.Minute)
+	for s.pause(s.life, pause) {
+		pause = pruneInterval
+		more, err := s.pruneOnce()
+		if err != nil && s.life.Err() == nil {
+			s.log.Warn("old terms stay in the history; without the privilege to delete them, see tenure migrate grants", "error", err)
+		}
+		if more {
+			pause = prunePause
+		}
+	}
+}
+
+// term names a row of the history.
+type term struct {
+	role   string
+	number int64
+}
+
+// pruneOnce removes a batch of old terms and reports whether there may be more.
+func (s *session) pruneOnce() (more bool, err error) {
+	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	defer cancel()
+	var old []term
+	err = s.backend.read(ctx, "read the old terms", func(ctx context.Context, on querier) error {
+		old = nil
+		return forEach(ctx, on, s.backend.queries.oldTerms, func(rows *sql.Rows) error {
+			var t term
+			err := rows.Scan(&t.role, &t.number)
+			old = append(old, t)
+			return err
+		}, s.backend.config.KeepHistory.Microseconds(), pruneBatch)
+	})
+	if err != nil || len(old) == 0 {
+		return false, err
+	}
+	err = s.backend.atomically(ctx, "remove old terms", func(ctx context.Context, on querier) error {
+		for _, t := range old {
+			if err := exec(ctx, on, s.backend.queries.pruneTerm, t.role, t.number); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err == nil && len(old) == pruneBatch, err
+}

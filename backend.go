@@ -48,6 +48,11 @@ type Opening struct {
 	Clock       Clock
 	Logger      *slog.Logger
 
+	// Forerunner is when the connection of the node's session before this one
+	// ended, on Clock: from then on its roles were vacant, unless others took them.
+	// It is zero if there was none, or if only the database knows.
+	Forerunner Instant
+
 	// MaySend reports whether the session may still send anything. It turns
 	// false, for ever, when trust ends: from then on nothing may restart the
 	// server's idle timer. A session asks before each statement and returns

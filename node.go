@@ -37,6 +37,7 @@ type Node struct {
 	elections map[string]*Election
 	followers map[*Election]struct{} // elections that take part
 	session   *session               // the present one, or nil
+	gone      Instant                // when the connection of the last one ended, if that is known
 	wanted    chan struct{}          // wakes a node whose retry strategy gave up
 	closing   bool
 	observers map[chan struct{}]struct{}
@@ -322,7 +323,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	n.mu.Lock()
-	description := n.description.clone()
+	description, gone := n.description.clone(), n.gone
 	s.edition = n.edition
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, Opening{
@@ -332,6 +333,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Timing:      n.cfg.timing(),
 		Clock:       n.clock,
 		Logger:      n.log,
+		Forerunner:  gone,
 		MaySend:     s.trust.maySend,
 		NodesChanged: func() {
 			n.mu.Lock()

@@ -149,6 +149,10 @@ func (s *session) end(cause error) {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
 	s.checkIdle()
+	n.gone = Instant{}
+	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
+		n.gone = n.clock.Now()
+	}
 	if len(s.terms) == 0 || errors.Is(cause, ErrConnection) {
 		s.conn.Abort() // no work, or no locks any more
 	} else {
@@ -158,6 +162,16 @@ func (s *session) end(cause error) {
 	close(s.lost)
 	s.kick()
 	n.announce()
+}
+
+// timedOut reports that the other side of a connection did not answer: it may not
+// know that the connection is over.
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && timeout.Timeout()
 }
 
 // endAttempts fails the attempts that the session was making.

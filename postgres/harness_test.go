@@ -69,6 +69,7 @@ type peerOptions struct {
 	logger *slog.Logger
 
 	description tenure.Description // default active
+	forerunner  tenure.Instant
 }
 
 func open(t testing.TB, b *Backend, changes ...func(*peerOptions)) *peer {
@@ -99,8 +100,9 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 		Description: options.description,
 		UniqueName:  options.unique,
 		Timing:      options.timing,
-		Clock:       tenure.SystemClock(),
+		Clock:       clock,
 		Logger:      options.logger,
+		Forerunner:  options.forerunner,
 		MaySend:     trusted.Load,
 	})
 	if err != nil {
@@ -110,6 +112,9 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	t.Cleanup(p.Abort)
 	return p, nil
 }
+
+// clock is that of all sessions, so that one can say when another one ended.
+var clock = tenure.SystemClock()
 
 // logWriter sends log lines to the test; those that come after its end are
 // dropped.

@@ -63,6 +63,38 @@ SET incarnation = excluded.incarnation,
     died_at = NULL,
     last_heartbeat = clock_timestamp()`
 
+	// The row of a node tells when its session ended, until the next one takes the
+	// row over. If that one is over, so that its lock is free, its terms are closed
+	// before, as the next leader would, see stmtClose, but as of when the node saw
+	// its connection end. A row that somebody else writes is left to that leader.
+	closeForerunner = `
+WITH earlier AS MATERIALIZED (
+    SELECT
+        incarnation,
+        least(died_at, clock_timestamp() - coalesce($3::double precision, 0) * interval '1 millisecond') AS gone_at,
+        last_heartbeat + lease_ms * interval '1 millisecond' AS lease_until,
+        last_heartbeat + lease_ms * interval '2 milliseconds' AS gone_until
+    FROM {nodes}
+    WHERE id = $1 AND incarnation <> $2
+), over AS MATERIALIZED (
+    SELECT * FROM earlier WHERE pg_try_advisory_xact_lock_shared($4::int, incarnation)
+), closing AS MATERIALIZED (
+    SELECT t.role, over.gone_at, over.lease_until, over.gone_until
+    FROM {terms} t, over
+    WHERE t.node_id = $1 AND t.incarnation = over.incarnation AND t.ended_at IS NULL AND t.term > 0
+    ORDER BY t.role
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+)
+UPDATE {terms} t
+SET ended_at = greatest(t.acquired_at, least(c.gone_at, c.gone_until)),
+    end_reason = CASE
+        WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($5::text, $6::text) THEN 'server_changed'
+        WHEN c.lease_until <= c.gone_at THEN 'lease_expired'
+        ELSE 'crashed'
+    END
+FROM closing c
+WHERE t.role = c.role`
+
 	// Nodes that died long ago, and requests that this node did not live to see.
 	sweepNodes = `
 WITH gone AS (
@@ -131,10 +163,15 @@ type executor interface {
 
 func (s *session) insertRow(ctx context.Context, on executor) error {
 	node := s.opening.Node
+	var gone any // for how long the session before has been, in milliseconds, if that is known
+	if before := s.opening.Forerunner; !before.Wall.IsZero() {
+		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
+	}
 	for _, step := range []struct {
 		sql  string
 		args []any
 	}{
+		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
 		{sweepNodes, nil},
 		{sweepRequests, []any{node.ID}},
 		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},

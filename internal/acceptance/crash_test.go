@@ -188,3 +188,27 @@ func giveBack(t *testing.T, from, to *member) *tenure.Term {
 	}
 	return to.leads()
 }
+
+// A leader that is alone and cut off for a while says, when it is back, that nobody
+// led meanwhile.
+func TestAloneAndCutOff(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	alone := c.joinWired(t.Name(), address(pgtest.Shared(t)))
+	first := alone.leads()
+	seen := c.observe()
+	since := time.Now()
+	alone.wire.Stall() // also what it opens next
+	for _, connection := range alone.wire.Connections() {
+		connection.Cut()
+	}
+	ended(t, first)
+	<-time.After(3 * checkInterval)
+	away := time.Since(since)
+	alone.wire.Resume()
+	next := alone.leads()
+	if next.Number() != first.Number()+1 || next.Vacant() < away-slack || next.Vacant() > time.Since(since) {
+		t.Errorf("term %d began after nobody had led for %v; want term %d, after %v", next.Number(), next.Vacant(), first.Number()+1, away)
+	}
+	c.agree(seen)
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// A node that comes back alone says when its last session ended, and for how long
+// nobody led: nobody else was there to see it.
+func TestHistoryOfANodeThatComesBack(t *testing.T) {
+	t.Parallel()
+	const away = 10 * time.Minute
+	hourAgo := func(t *testing.T, b *Backend) {
+		exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
+		exec(t, b, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - interval '1 hour'")
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(*testing.T, *Backend)
+		known     bool          // when the connection ended
+		ended     time.Duration // how long ago
+		reason    tenure.EndReason
+		vacancy   bool // is known
+	}{
+		"its connection broke": {
+			meanwhile: func(t *testing.T, b *Backend) {
+				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
+				exec(t, b, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - interval '10 minutes 2 s'")
+			},
+			known: true, ended: away, reason: tenure.EndCrashed, vacancy: true,
+		},
+		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndExpired, vacancy: true},
+		"nobody knows when, long ago": {
+			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: tenure.EndExpired, vacancy: true,
+		},
+		"nobody knows when, just now": {meanwhile: func(*testing.T, *Backend) {}, reason: tenure.EndCrashed, vacancy: true},
+		"it was found dead": {
+			meanwhile: func(t *testing.T, b *Backend) {
+				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
+				exec(t, b, "UPDATE {nodes} SET status = 'dead', died_at = clock_timestamp() - interval '11 minutes', last_heartbeat = clock_timestamp() - interval '11 minutes 2 s'")
+			},
+			known: true, ended: away + time.Minute, reason: tenure.EndCrashed, vacancy: true,
+		},
+		"on another server": {
+			meanwhile: func(t *testing.T, b *Backend) {
+				hourAgo(t, b)
+				exec(t, b, "UPDATE {terms} SET server_epoch = 'earlier'")
+			},
+			known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndServer,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			p := open(t, b)
+			took := p.take("scheduler")
+			p.Abort()
+			c.meanwhile(t, b)
+			eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", p.space, p.incarnation)
+			back := open(t, b, func(o *peerOptions) {
+				o.id = p.id
+				if c.known {
+					now := clock.Now()
+					o.forerunner = tenure.Instant{Mono: now.Mono - away, Wall: now.Wall.Add(-away)}
+				}
+			})
+			now := row[time.Time](t, b, "SELECT clock_timestamp()")
+			records, err := b.History(context.Background(), HistoryQuery{})
+			if err != nil || len(records) != 1 || records[0].Term != took.Term || records[0].Reason != c.reason {
+				t.Fatalf("%+v, %v; want term %d, which ended: %s", records, err, took.Term, c.reason)
+			}
+			ago := now.Sub(records[0].Ended)
+			if ago < c.ended || ago > c.ended+patience {
+				t.Errorf("it ended %v ago; want %v", ago, c.ended)
+			}
+			next := back.win("scheduler")
+			if c.vacancy && (next.Vacant < ago || next.Vacant > ago+patience) || !c.vacancy && next.Vacant >= 0 {
+				t.Errorf("nobody led for %v; want %v, known: %v", next.Vacant, ago, c.vacancy)
+			}
+		})
+	}
+}
+
+// While the server still has the node's last session its terms stand, and a row
+// that somebody writes is left to the next leader: who comes back waits for neither.
+func TestForerunnersThatAreNotOver(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	again := func(t *testing.T, b *Backend, p *peer) {
+		begun := time.Now()
+		open(t, b, func(o *peerOptions) { o.id = p.id })
+		if took := time.Since(begun); took > patience/2 {
+			t.Errorf("coming back took %v", took)
+		}
+	}
+	goesOn := func(t *testing.T, b *Backend) {
+		t.Helper()
+		if !row[bool](t, b, "SELECT ended_at IS NULL FROM {terms}") {
+			t.Error("the term was closed")
+		}
+	}
+	t.Run("a session that stands", func(t *testing.T) {
+		t.Parallel()
+		b := newBackend(t)
+		p := open(t, b)
+		p.take("scheduler")
+		again(t, b, p)
+		goesOn(t, b)
+	})
+	t.Run("a row that is locked", func(t *testing.T) {
+		t.Parallel()
+		b := newBackend(t)
+		p := open(t, b)
+		p.take("scheduler")
+		conn := pgtest.Conn(t, b.connect.ConnString())
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(ctx)
+		if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} FOR UPDATE")); err != nil {
+			t.Fatal(err)
+		}
+		p.Abort()
+		eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", p.space, p.incarnation)
+		again(t, b, p)
+		goesOn(t, b)
+	})
+}

@@ -193,7 +193,7 @@ const (
 	EndSteppedDown EndReason = "stepped_down"   // by the leader, as it was asked to
 	EndHandedOver  EndReason = "handed_over"    // in favour of a named node
 	EndShutdown    EndReason = "shutdown"       // the election or its node stopped
-	EndCrashed     EndReason = "crashed"        // the session ended; found by the successor
+	EndCrashed     EndReason = "crashed"        // the session ended; found by the successor, or by its node in a new session
 	EndExpired     EndReason = "lease_expired"  // the session fell silent; found by the successor
 	EndServer      EndReason = "server_changed" // the server restarted or is another one
 )

@@ -3,8 +3,10 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -294,6 +296,51 @@ func TestSessionLost(t *testing.T) {
 		want(t, "number", next.Number(), int64(2))
 		want(t, "events", rec.told(), "leader>follower lost follower>acquiring acquiring>leader acquired")
 	})
+}
+
+// A new session is told when the connection of the last one ended, unless the
+// other side may not know that it did.
+func TestForerunner(t *testing.T) {
+	const pause = 3 * time.Second
+	for name, c := range map[string]struct {
+		fails error
+		known bool
+	}{
+		"the connection broke": {errGone, true},
+		"no answer came":       {fmt.Errorf("%w: %w", errGone, os.ErrDeadlineExceeded), false},
+		"it was superseded":    {tenure.ErrSuperseded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				node := open(t, db, func(c *tenure.Config) { c.Retry = tenure.FixedInterval{Interval: pause} })
+				defer closeNode(t, node)
+				e, _ := elect(t, node, tenure.ElectionConfig{})
+				term := lead(t, e)
+				want(t, "before the first session", db.last().opening.Forerunner, tenure.Instant{})
+				db.mu.Lock()
+				db.refuse = tenure.ErrConnection
+				db.mu.Unlock()
+				db.last().set(func(s *conn) { s.onHeartbeat = func() error { return c.fails } })
+				<-term.Context().Done()
+				ended := time.Now()
+				synctest.Wait()
+				db.mu.Lock()
+				db.refuse = nil
+				db.mu.Unlock()
+				if _, err := e.WaitForLeadership(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				wanted := time.Time{}
+				if c.known {
+					wanted = ended
+				}
+				if told := db.last().opening.Forerunner.Wall; !told.Equal(wanted) {
+					t.Errorf("%v; want %v", told, wanted)
+				}
+			})
+		})
+	}
 }
 
 func TestNoReacquire(t *testing.T) {

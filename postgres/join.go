@@ -76,12 +76,12 @@ WITH earlier AS MATERIALIZED (
         last_heartbeat + lease_ms * interval '2 milliseconds' AS gone_until
     FROM {nodes}
     WHERE id = $1 AND incarnation <> $2
-), over AS MATERIALIZED (
+), finished AS MATERIALIZED (
     SELECT * FROM earlier WHERE pg_try_advisory_xact_lock_shared($4::int, incarnation)
 ), closing AS MATERIALIZED (
-    SELECT t.role, over.gone_at, over.lease_until, over.gone_until
-    FROM {terms} t, over
-    WHERE t.node_id = $1 AND t.incarnation = over.incarnation AND t.ended_at IS NULL AND t.term > 0
+    SELECT t.role, f.gone_at, f.lease_until, f.gone_until
+    FROM {terms} t, finished f
+    WHERE t.node_id = $1 AND t.incarnation = f.incarnation AND t.ended_at IS NULL AND t.term > 0
     ORDER BY t.role
     FOR NO KEY UPDATE OF t SKIP LOCKED
 )

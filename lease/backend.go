@@ -90,6 +90,8 @@ type Backend struct {
 
 	// running counts the goroutines of all sessions.
 	running sync.WaitGroup
+	open    context.Context // ends with Close
+	close   context.CancelFunc
 }
 
 var (
@@ -115,13 +117,17 @@ func NewBackend(db *sql.DB, dialect Dialect, config Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{database: database{db, dialect}, config: config}
+	b.open, b.close = context.WithCancel(context.Background())
 	b.queries = newQueries(dialect, config)
 	return b, nil
 }
 
 // Close waits for what sessions do beside. Close the node first, and the pool
 // afterwards. It may be called more than once.
-func (b *Backend) Close() { b.running.Wait() }
+func (b *Backend) Close() {
+	b.close()
+	b.running.Wait()
+}
 
 // Dialect returns the SQL that the database speaks.
 func (b *Backend) Dialect() Dialect { return b.dialect }

@@ -17,16 +17,19 @@ const (
 	pruneBatch    = 100                    // terms in one
 )
 
-// prune removes old terms from the history for as long as the session lives. All
-// nodes do; what another one has removed is not found.
+// prune removes old terms from the history for as long as the session lives and
+// its backend is open. All nodes do; what another one has removed is not found.
 func (s *session) prune() {
+	ctx, cancel := context.WithCancel(s.life)
+	defer cancel()
+	defer context.AfterFunc(s.backend.open, cancel)()
 	// Some time after the start, so that nodes that start together do not prune
 	// together, and that also those do that never live for long.
 	pause := time.Minute + rand.N(9*time.Minute)
-	for s.pause(s.life, pause) {
+	for s.pause(ctx, pause) {
 		pause = pruneInterval
-		more, err := s.pruneOnce()
-		if err != nil && s.life.Err() == nil {
+		more, err := s.pruneOnce(ctx)
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("old terms stay in the history; without the privilege to delete them, see tenure migrate grants", "error", err)
 		}
 		if more {
@@ -42,8 +45,8 @@ type term struct {
 }
 
 // pruneOnce removes a batch of old terms and reports whether there may be more.
-func (s *session) pruneOnce() (more bool, err error) {
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(s.opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()
 	var old []term
 	err = s.backend.read(ctx, "read the old terms", func(ctx context.Context, on querier) error {

@@ -77,8 +77,10 @@ func TestBackendPrunes(t *testing.T) {
 		if left := value(t, db, countHistory+" WHERE role = 'young'"); left != "3" {
 			t.Errorf("%s young terms are left", left)
 		}
-		prunes(t, newBackend(t, db, k.dialect, lease.Config{KeepHistory: 24 * time.Hour}), slog.DiscardHandler)
+		backend := newBackend(t, db, k.dialect, lease.Config{KeepHistory: 24 * time.Hour})
+		prunes(t, backend, slog.DiscardHandler)
 		eventually(t, "none is left", func() bool { return value(t, db, countHistory) == "0" })
+		backend.Close() // does not wait for the session, which waits for an hour
 	})
 }
 

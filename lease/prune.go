@@ -3,8 +3,11 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/exactly-one/tenure"
 )
 
 // DefaultKeepHistory is how long terms that have ended are kept.
@@ -30,7 +33,11 @@ func (s *session) prune() {
 		pause = pruneInterval
 		more, err := s.pruneOnce(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("old terms stay in the history; without the privilege to delete them, see tenure migrate grants", "error", err)
+			advice := "they are removed when that works again"
+			if errors.Is(err, tenure.ErrPrivilege) {
+				advice = "grant DELETE on the history: see tenure migrate grants"
+			}
+			s.log.Warn("old terms stay in the history for now", "error", err, "advice", advice)
 		}
 		if more {
 			pause = prunePause

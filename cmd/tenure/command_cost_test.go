@@ -179,13 +179,13 @@ func TestIdle(t *testing.T) {
 		// The program's file is most of it, and how much of that is mapped is up to the
 		// kernel; what the two have in common counts by half.
 		resident := memory(t, pid, "smaps_rollup", "Pss")
-		t.Logf("%s: %.1f MB resident, %.1f MB without what is shared, of them %.1f MB its own; %.3f %% of a core", name,
+		t.Logf("%s: %.1f MB resident, %.1f MB with its part of what is shared, of them %.1f MB its own; %.3f %% of a core", name,
 			memory(t, pid, "status", "VmRSS"), resident, memory(t, pid, "status", "RssAnon"), 100*used.Seconds()/watched.Seconds())
 		if used > watched/200 {
 			t.Errorf("the %s used %v in %v", name, used, watched)
 		}
 		if resident > 20 {
-			t.Errorf("the %s has %.1f MB resident", name, resident)
+			t.Errorf("the %s has %.1f MB resident, with its part of what is shared", name, resident)
 		}
 	}
 }

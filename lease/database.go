@@ -200,21 +200,32 @@ func (d Dialect) limit(ctx context.Context, conn *sql.Conn, limit time.Duration)
 	default:
 		return func() {}, nil
 	}
+	restore = func() { afterwards(ctx, conn, undo) }
 	if _, err := conn.ExecContext(ctx, set); err != nil {
+		restore() // it may have been done all the same
 		return nil, err
 	}
-	return func() { afterwards(ctx, conn, undo) }, nil
+	return restore, nil
 }
 
 // afterwards leaves a connection as it was. One on which that fails is not used
 // again.
 func afterwards(ctx context.Context, conn *sql.Conn, statement string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := afterCall(ctx)
 	defer cancel()
-	if _, err := conn.ExecContext(ctx, statement); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	if err := exec(ctx, conn, statement); err != nil {
+		discard(conn)
 	}
 }
+
+// afterCall is the context of what sets a connection right after a call, also one
+// whose time is over.
+func afterCall(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+}
+
+// discard makes a pool close a connection instead of using it again.
+func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 // forEach hands each row of a query to scan.
 func forEach(ctx context.Context, on querier, query string, scan func(*sql.Rows) error, args ...any) error {

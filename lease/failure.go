@@ -111,16 +111,12 @@ func (d Dialect) failureOf(err error) failure {
 			return sqlStates[state.SQLState()]
 		}
 	case SQLite:
-		code := field(err, "Code")
-		var coded interface{ Code() int }
-		if errors.As(err, &coded) {
-			code = coded.Code()
-		}
+		code := sqliteCode(err)
 		// The one code for all that is wrong with a statement.
 		if code == 1 && strings.Contains(err.Error(), "no such ") {
 			return failureSchema
 		}
-		return sqliteErrors[code&0xff]
+		return sqliteErrors[code]
 	case MySQL:
 		if strings.Contains(err.Error(), "invalid connection") { // as its driver calls a broken one
 			return failureConnection
@@ -128,6 +124,16 @@ func (d Dialect) failureOf(err error) failure {
 		return mysqlErrors[field(err, "Number")]
 	}
 	return failureOther
+}
+
+// sqliteCode returns the primary result code of an error of SQLite, or 0.
+func sqliteCode(err error) int {
+	code := field(err, "Code")
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		code = coded.Code()
+	}
+	return code & 0xff
 }
 
 // field returns an integer field of the first error in the chain that has it:

@@ -35,14 +35,31 @@ func (d Dialect) whileLocked(ctx context.Context, do func() error) error {
 // reads: one that begins by reading cannot wait for another when it must write.
 func immediately(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
 	err := SQLite.whileLocked(ctx, func() error { return exec(ctx, conn, "BEGIN IMMEDIATE") })
-	if err != nil {
-		return err
+	if err == nil {
+		err = fn(ctx, conn)
 	}
-	if err = fn(ctx, conn); err == nil {
+	if err == nil {
 		err = SQLite.whileLocked(ctx, func() error { return exec(ctx, conn, "COMMIT") })
 	}
 	if err != nil {
-		afterwards(ctx, conn, "ROLLBACK")
+		rollBack(ctx, conn)
 	}
 	return err
 }
+
+// rollBack ends the transaction that a connection may be in. That can be so after
+// a BEGIN that failed: a driver whose context ends just then says so, although
+// the statement was run. Such a connection must not go back to its pool: it keeps
+// the file locked for as long as the process lives.
+func rollBack(ctx context.Context, conn *sql.Conn) {
+	ctx, cancel := afterCall(ctx)
+	defer cancel()
+	if err := exec(ctx, conn, "ROLLBACK"); err != nil && sqliteCode(err) != noTransaction {
+		discard(conn)
+	}
+}
+
+// noTransaction is what SQLite answers to a ROLLBACK outside a transaction: the
+// code for whatever makes no sense. The connection is as it should be, and of a
+// database in memory it is the only one.
+const noTransaction = 1

@@ -29,6 +29,9 @@ type order struct {
 	Record               string // the file for its periods
 }
 
+// logOf names the log beside a child's file for its periods.
+func logOf(record string) string { return record + ".log" }
+
 // report is a line that a child prints.
 type report struct {
 	Kind  string // "ready", "leads", "gap", "writing", "committed"
@@ -69,9 +72,13 @@ func nodeChild(kind string) error {
 	if err != nil {
 		return err
 	}
+	log, err := os.Create(logOf(o.Record))
+	if err != nil {
+		return err
+	}
 	ctx := context.Background()
 	node, err := tenure.Open(ctx, backend, tenure.Config{
-		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 3, Logger: slog.New(slog.DiscardHandler),
+		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 3, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		return err

@@ -104,11 +104,17 @@ func (p *process) await(kind string) report {
 		select {
 		case <-news:
 		case <-p.ended:
-			p.t.Fatalf("%s ended without reporting %q", p.name, kind)
+			p.t.Fatalf("%s ended without reporting %q; it logged\n%s", p.name, kind, p.logged())
 		case <-limit:
-			p.t.Fatalf("%s did not report %q", p.name, kind)
+			p.t.Fatalf("%s did not report %q; it logged\n%s", p.name, kind, p.logged())
 		}
 	}
+}
+
+// logged is the end of the child's log.
+func (p *process) logged() []byte {
+	text, _ := os.ReadFile(logOf(p.record)) // a child that logs nothing has none
+	return text[max(len(text)-4000, 0):]
 }
 
 // all returns the reports of a kind so far.

@@ -133,6 +133,7 @@ func (d database) once(ctx context.Context, fn func(context.Context, querier) er
 func byStatements(ctx context.Context, conn *sql.Conn, fn func(context.Context, querier) error) error {
 	for _, statement := range []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"} {
 		if err := exec(ctx, conn, statement); err != nil {
+			discard(conn) // the level waits for the next transaction, whose ever that is
 			return err
 		}
 	}

@@ -45,9 +45,11 @@ func (s *Store) takeNamedLock(ctx context.Context, on querier, name string) (end
 		return nil, fmt.Errorf("%w: another process has been migrating the tables for %d s", tenure.ErrBusy, seconds)
 	}
 	release := func() {
-		// If the context has ended, the connection has too, and the lock with it.
-		_, _ = on.ExecContext(ctx, s.queries.endTurn, name)
-		_, _ = on.ExecContext(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", before))
+		ctx, cancel := afterCall(ctx)
+		defer cancel()
+		// If they fail, the connection has ended, and the lock with it.
+		_ = exec(ctx, on, s.queries.endTurn, name)
+		_ = exec(ctx, on, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", before))
 	}
 	if _, err := on.ExecContext(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds)); err != nil {
 		release()

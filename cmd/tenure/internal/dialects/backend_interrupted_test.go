@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,13 +18,13 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// interrupted is SQLite's driver, which loses the answer to one statement: it is
-// run, but what is reported is that the time is over. The driver itself does that
-// where a context ends in the very moment.
+// interrupted is a driver, with something to be done after its next execution of a
+// statement. If that returns an error, the answer to the statement is lost.
 type interrupted struct {
-	driver driver.Driver
-	source string
-	lose   atomic.Pointer[string] // the next statement whose answer is lost
+	driver    driver.Driver
+	source    string
+	statement string
+	after     atomic.Pointer[func() error]
 }
 
 func (i *interrupted) Driver() driver.Driver { return i.driver }
@@ -44,16 +45,19 @@ func (c interruptedConn) QueryContext(ctx context.Context, query string, args []
 
 func (c interruptedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-	if lose := c.from.lose.Load(); err == nil && lose != nil && query == *lose && c.from.lose.CompareAndSwap(lose, nil) {
-		return nil, context.DeadlineExceeded
+	if err == nil && strings.HasPrefix(query, c.from.statement) {
+		if after := c.from.after.Swap(nil); after != nil {
+			err = (*after)()
+		}
 	}
 	return result, err
 }
 
-// oneConnection opens a pool of one connection that can be interrupted.
-func oneConnection(t *testing.T, source string) (*sql.DB, *interrupted) {
+// interrupt opens a pool of one connection. Executions of what begins like a
+// statement can be interrupted.
+func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *interrupted) {
 	t.Helper()
-	i := &interrupted{driver: sqliteKind.connect(t, source).Driver(), source: source}
+	i := &interrupted{driver: k.connect(t, source).Driver(), source: source, statement: statement}
 	db := sql.OpenDB(i)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() {
@@ -74,14 +78,14 @@ func TestBackendLostAnswers(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
 			source := sqlite(t)
-			db, driver := oneConnection(t, source)
-			loseAnswer(t, db, driver, statement)
+			db, calls := sqliteKind.interrupt(t, source, statement)
+			loseAnswer(t, db, calls)
 			mustBeFree(t, source)
 		})
 		t.Run(statement+" in memory", func(t *testing.T) {
 			t.Parallel()
-			db, driver := oneConnection(t, "file::memory:?_pragma=busy_timeout(10000)")
-			loseAnswer(t, db, driver, statement)
+			db, calls := sqliteKind.interrupt(t, "file::memory:?_pragma=busy_timeout(10000)", statement)
+			loseAnswer(t, db, calls)
 			if candidates := value(t, db, "SELECT count(*) FROM gemstone_election_candidate"); candidates < "2" {
 				t.Errorf("there are %s candidates; want those of before, too", candidates)
 			}
@@ -89,7 +93,7 @@ func TestBackendLostAnswers(t *testing.T) {
 	}
 }
 
-func loseAnswer(t *testing.T, db *sql.DB, driver *interrupted, statement string) {
+func loseAnswer(t *testing.T, db *sql.DB, calls *interrupted) {
 	t.Helper()
 	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{})
 	if err != nil {
@@ -98,7 +102,9 @@ func loseAnswer(t *testing.T, db *sql.DB, driver *interrupted, statement string)
 	if err := store.Register(soon(t), "a", uuid.New()); err != nil {
 		t.Fatal(err)
 	}
-	driver.lose.Store(&statement)
+	// So says the driver itself where a context ends in the very moment.
+	late := func() error { return context.DeadlineExceeded }
+	calls.after.Store(&late)
 	if err := store.Register(soon(t), "a", uuid.New()); !errors.Is(err, tenure.ErrConnection) {
 		t.Errorf("a call whose answer was lost: %v; want ErrConnection", err)
 	}
@@ -107,6 +113,71 @@ func loseAnswer(t *testing.T, db *sql.DB, driver *interrupted, statement string)
 	}
 	if patience := value(t, db, "PRAGMA busy_timeout"); patience != "10000" {
 		t.Errorf("the connection waits %s ms for a lock; want the pool's 10000", patience)
+	}
+}
+
+// A migration that is given up between two statements lets the next one have its
+// turn.
+func TestStoreMigrationGivenUp(t *testing.T) {
+	t.Parallel()
+	mariaDB := kinds[3]
+	source := mariaDB.source(t)
+	db, calls := mariaDB.interrupt(t, source, "SET SESSION lock_wait_timeout")
+	store, err := lease.NewStore(db, lease.MySQL, lease.StoreConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := value(t, db, "SELECT @@lock_wait_timeout")
+	ctx, giveUp := context.WithTimeout(t.Context(), patience)
+	defer giveUp()
+	after := func() error { giveUp(); return nil }
+	calls.after.Store(&after)
+	if err := store.Migrate(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a migration that was given up: %v; want context.Canceled", err)
+	}
+	if free := value(t, mariaDB.connect(t, source), "SELECT IS_FREE_LOCK('tenure migrates gemstone_')"); free != "1" {
+		t.Error("a connection in the pool has kept the lock of migrations")
+	}
+	if now := value(t, db, "SELECT @@lock_wait_timeout"); now != before {
+		t.Errorf("a connection in the pool waits %s s for locks; want the %s of before", now, before)
+	}
+}
+
+// A transaction that is given up before it begins leaves the next one on its
+// connection the isolation that is usual there.
+func TestBackendGivenUpBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	mariaDB := kinds[3]
+	db, calls := mariaDB.interrupt(t, mariaDB.source(t), "SET TRANSACTION ISOLATION LEVEL")
+	backend := newBackend(t, db, lease.MySQL, lease.Config{})
+	if err := backend.Migrate(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	other := mariaDB.connect(t, calls.source)
+	execute(t, other, "CREATE TABLE ledger (term bigint)")
+	ctx, giveUp := context.WithTimeout(t.Context(), patience)
+	defer giveUp()
+	after := func() error { giveUp(); return nil }
+	calls.after.Store(&after)
+	request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}
+	if err := backend.Request(ctx, request); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that was given up: %v; want context.Canceled", err)
+	}
+	tx, err := db.BeginTx(soon(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	count := func() (rows string) {
+		if err := tx.QueryRowContext(soon(t), "SELECT count(*) FROM ledger").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := count()
+	execute(t, other, "INSERT INTO ledger (term) VALUES (1)")
+	if now := count(); now != before {
+		t.Error("the next transaction on the connection reads what others commit meanwhile")
 	}
 }
 

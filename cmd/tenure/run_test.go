@@ -19,7 +19,7 @@ type place struct {
 	schema string
 }
 
-func newPlace(t *testing.T) place {
+func newPlace(t testing.TB) place {
 	t.Helper()
 	server := pgtest.Shared(t)
 	return place{server, server.Schema(t)}

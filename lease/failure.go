@@ -100,6 +100,9 @@ func (d Dialect) failureOf(err error) failure {
 			return failureConnection
 		}
 	}
+	if d == SQLite { // has no network, whatever its errors look like
+		return sqliteFailure(err)
+	}
 	var network net.Error
 	if errors.As(err, &network) {
 		return failureConnection
@@ -110,13 +113,6 @@ func (d Dialect) failureOf(err error) failure {
 		if errors.As(err, &state) {
 			return sqlStates[state.SQLState()]
 		}
-	case SQLite:
-		code := sqliteCode(err)
-		// The one code for all that is wrong with a statement.
-		if code == 1 && strings.Contains(err.Error(), "no such ") {
-			return failureSchema
-		}
-		return sqliteErrors[code]
 	case MySQL:
 		if strings.Contains(err.Error(), "invalid connection") { // as its driver calls a broken one
 			return failureConnection
@@ -126,12 +122,28 @@ func (d Dialect) failureOf(err error) failure {
 	return failureOther
 }
 
-// sqliteCode returns the primary result code of an error of SQLite, or 0.
+func sqliteFailure(err error) failure {
+	code := sqliteCode(err)
+	// The one code for all that is wrong with a statement.
+	if code == 1 && strings.Contains(err.Error(), "no such ") {
+		return failureSchema
+	}
+	return sqliteErrors[code]
+}
+
+// sqliteCode returns the primary result code of an error of SQLite, or 0. Some
+// drivers have it in a field, others return it from a method, as types of theirs.
 func sqliteCode(err error) int {
-	code := field(err, "Code")
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {
-		code = coded.Code()
+		return coded.Code() & 0xff
+	}
+	code := field(err, "Code")
+	for ; err != nil && code == 0; err = errors.Unwrap(err) {
+		method := reflect.ValueOf(err).MethodByName("Code")
+		if method.IsValid() && method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
+			code = integer(method.Call(nil)[0])
+		}
 	}
 	return code & 0xff
 }
@@ -144,13 +156,20 @@ func field(err error, name string) int {
 		if value.Kind() != reflect.Struct {
 			continue
 		}
-		switch code := value.FieldByName(name); {
-		case !code.IsValid():
-		case code.CanInt():
-			return int(code.Int())
-		case code.CanUint():
-			return int(code.Uint())
+		if code := value.FieldByName(name); code.IsValid() && (code.CanInt() || code.CanUint()) {
+			return integer(code)
 		}
+	}
+	return 0
+}
+
+// integer returns a value of whatever type of integers, or 0.
+func integer(value reflect.Value) int {
+	switch {
+	case value.CanInt():
+		return int(value.Int())
+	case value.CanUint():
+		return int(value.Uint())
 	}
 	return 0
 }

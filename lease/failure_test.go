@@ -14,9 +14,11 @@ import (
 
 // Errors in the shapes in which drivers return them.
 type (
-	stateError  struct{ state string } // pgx, lib/pq
-	codeError   struct{ code int }     // modernc.org/sqlite
-	fieldError  struct{ Code int32 }   // mattn/go-sqlite3
+	stateError  struct{ state string }   // pgx, lib/pq
+	codeError   struct{ code int }       // modernc.org/sqlite
+	fieldError  struct{ Code int32 }     // mattn/go-sqlite3
+	typedError  struct{ code typedCode } // ncruces/go-sqlite3
+	typedCode   uint8
 	numberError struct{ Number uint16 }
 )
 
@@ -25,6 +27,10 @@ func (e stateError) SQLState() string { return e.state }
 func (e codeError) Error() string     { return fmt.Sprintf("code %d", e.code) }
 func (e codeError) Code() int         { return e.code }
 func (e fieldError) Error() string    { return fmt.Sprintf("code %d", e.Code) }
+func (e *typedError) Error() string   { return fmt.Sprintf("code %d", e.code) }
+func (e *typedError) Code() typedCode { return e.code }
+func (e *typedError) Timeout() bool   { return false } // so it looks like an error of a network
+func (e *typedError) Temporary() bool { return e.code == 5 }
 func (e *numberError) Error() string  { return fmt.Sprintf("error %d", e.Number) } // go-sql-driver/mysql
 
 func TestExplain(t *testing.T) {
@@ -50,6 +56,8 @@ func TestExplain(t *testing.T) {
 		{SQLite, codeError{13}, tenure.ErrDiskFull},
 		{SQLite, codeError{1}, nil},
 		{SQLite, fieldError{5}, tenure.ErrBusy},
+		{SQLite, &typedError{5}, tenure.ErrBusy},
+		{SQLite, &typedError{1}, nil},
 		{MySQL, &numberError{1213}, tenure.ErrBusy},
 		{MySQL, &numberError{1205}, tenure.ErrBusy},
 		{MySQL, &numberError{1290}, tenure.ErrReadOnly},

@@ -219,7 +219,7 @@ func afterwards(ctx context.Context, conn *sql.Conn, statement string) {
 	}
 }
 
-// afterCall is the context of what sets a connection right after a call, also one
+// afterCall is the context of what sets a connection right after a call, even one
 // whose time is over.
 func afterCall(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -37,13 +37,6 @@ func (s *Store) takeNamedLock(ctx context.Context, on querier, name string) (end
 	if err := one(&before, "SELECT @@lock_wait_timeout"); err != nil {
 		return nil, err
 	}
-	var got sql.NullBool
-	if err := one(&got, s.queries.turn, name, seconds); err != nil {
-		return nil, err
-	}
-	if !got.Bool {
-		return nil, fmt.Errorf("%w: another process has been migrating the tables for %d s", tenure.ErrBusy, seconds)
-	}
 	release := func() {
 		ctx, cancel := afterCall(ctx)
 		defer cancel()
@@ -51,8 +44,16 @@ func (s *Store) takeNamedLock(ctx context.Context, on querier, name string) (end
 		_ = exec(ctx, on, s.queries.endTurn, name)
 		_ = exec(ctx, on, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", before))
 	}
-	if _, err := on.ExecContext(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds)); err != nil {
-		release()
+	var got sql.NullBool
+	err = one(&got, s.queries.turn, name, seconds)
+	switch {
+	case err == nil && !got.Bool:
+		return nil, fmt.Errorf("%w: another process has been migrating the tables for %d s", tenure.ErrBusy, seconds)
+	case err == nil:
+		err = exec(ctx, on, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds))
+	}
+	if err != nil {
+		release() // it may have been taken all the same
 		return nil, err
 	}
 	return release, nil

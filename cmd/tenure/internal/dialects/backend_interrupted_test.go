@@ -116,30 +116,34 @@ func loseAnswer(t *testing.T, db *sql.DB, calls *interrupted) {
 	}
 }
 
-// A migration that is given up between two statements lets the next one have its
-// turn.
+// A migration that is given up between two statements, or that loses an answer,
+// lets the next one have its turn.
 func TestStoreMigrationGivenUp(t *testing.T) {
 	t.Parallel()
 	mariaDB := kinds[3]
-	source := mariaDB.source(t)
-	db, calls := mariaDB.interrupt(t, source, "SET SESSION lock_wait_timeout")
-	store, err := lease.NewStore(db, lease.MySQL, lease.StoreConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := value(t, db, "SELECT @@lock_wait_timeout")
-	ctx, giveUp := context.WithTimeout(t.Context(), patience)
-	defer giveUp()
-	after := func() error { giveUp(); return nil }
-	calls.after.Store(&after)
-	if err := store.Migrate(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a migration that was given up: %v; want context.Canceled", err)
-	}
-	if free := value(t, mariaDB.connect(t, source), "SELECT IS_FREE_LOCK('tenure migrates gemstone_')"); free != "1" {
-		t.Error("a connection in the pool has kept the lock of migrations")
-	}
-	if now := value(t, db, "SELECT @@lock_wait_timeout"); now != before {
-		t.Errorf("a connection in the pool waits %s s for locks; want the %s of before", now, before)
+	for name, lost := range map[string]error{"between statements": nil, "with an answer": context.DeadlineExceeded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, calls := mariaDB.interrupt(t, mariaDB.source(t), "SET SESSION lock_wait_timeout")
+			store, err := lease.NewStore(db, lease.MySQL, lease.StoreConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := value(t, db, "SELECT @@lock_wait_timeout")
+			ctx, giveUp := context.WithTimeout(t.Context(), patience)
+			defer giveUp()
+			after := func() error { giveUp(); return lost }
+			calls.after.Store(&after)
+			if err := store.Migrate(ctx); !errors.Is(err, tenure.ErrConnection) {
+				t.Errorf("a migration that was given up: %v; want ErrConnection", err)
+			}
+			if own := value(t, db, "SELECT COALESCE(IS_USED_LOCK('tenure migrates gemstone_') = CONNECTION_ID(), 0)"); own != "0" {
+				t.Error("a connection in the pool has kept the lock of migrations")
+			}
+			if now := value(t, db, "SELECT @@lock_wait_timeout"); now != before {
+				t.Errorf("a connection in the pool waits %s s for locks; want the %s of before", now, before)
+			}
+		})
 	}
 }
 

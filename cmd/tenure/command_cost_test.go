@@ -56,9 +56,9 @@ func TestFrozen(t *testing.T) {
 		deaths = append(deaths, time.Since(woken))
 	}
 	t.Logf("the command died after %v", deaths)
-	slices.Sort(deaths)
-	if median := deaths[len(deaths)/2]; median > 50*time.Millisecond {
-		t.Errorf("the command lived for %v after it was woken", median)
+	// What else runs on the machine delays some; what is waited for delays all.
+	if least := slices.Min(deaths); least > 50*time.Millisecond {
+		t.Errorf("the command lived for %v after it was woken, at least", least)
 	}
 }
 

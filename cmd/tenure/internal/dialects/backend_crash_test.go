@@ -84,7 +84,7 @@ func TestBackendStoppedLeader(t *testing.T) {
 }
 
 // Three processes through many kills and stops: no two trust a term at once, terms
-// grow, and at the end, as all the time, somebody leads.
+// grow, and after the last fault somebody leads.
 func TestBackendRandomKills(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {

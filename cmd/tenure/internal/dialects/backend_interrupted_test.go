@@ -3,7 +3,6 @@ package dialects
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -18,54 +17,28 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// interrupted is a driver, with something to be done after its next execution of a
-// statement. If that returns an error, the answer to the statement is lost.
-type interrupted struct {
-	driver    driver.Driver
-	source    string
-	statement string
-	after     atomic.Pointer[func() error]
-}
-
-func (i *interrupted) Driver() driver.Driver { return i.driver }
-
-func (i *interrupted) Connect(context.Context) (driver.Conn, error) {
-	conn, err := i.driver.Open(i.source)
-	return interruptedConn{conn, i}, err
-}
-
-type interruptedConn struct {
-	driver.Conn
-	from *interrupted
-}
-
-func (c interruptedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-}
-
-func (c interruptedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-	if err == nil && strings.HasPrefix(query, c.from.statement) {
-		if after := c.from.after.Swap(nil); after != nil {
-			err = (*after)()
-		}
-	}
-	return result, err
-}
-
-// interrupt opens a pool of one connection. Executions of what begins like a
-// statement can be interrupted.
-func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *interrupted) {
+// interrupt opens a pool of one connection. What is stored is called once, after
+// what begins like a statement was run; if it returns an error, the answer to the
+// statement is lost.
+func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *atomic.Pointer[func() error]) {
 	t.Helper()
-	i := &interrupted{driver: k.connect(t, source).Driver(), source: source, statement: statement}
-	db := sql.OpenDB(i)
+	after := &atomic.Pointer[func() error]{}
+	db := sql.OpenDB(tapped{k.connect(t, source).Driver(), source, func(ran string) error {
+		if !strings.HasPrefix(ran, statement) {
+			return nil
+		}
+		if call := after.Swap(nil); call != nil {
+			return (*call)()
+		}
+		return nil
+	}})
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return db, i
+	return db, after
 }
 
 // A statement whose answer is lost leaves nothing behind on its connection: no
@@ -78,14 +51,14 @@ func TestBackendLostAnswers(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
 			source := sqlite(t)
-			db, calls := sqliteKind.interrupt(t, source, statement)
-			loseAnswer(t, db, calls)
+			db, after := sqliteKind.interrupt(t, source, statement)
+			loseAnswer(t, db, after)
 			mustBeFree(t, source)
 		})
 		t.Run(statement+" in memory", func(t *testing.T) {
 			t.Parallel()
-			db, calls := sqliteKind.interrupt(t, "file::memory:?_pragma=busy_timeout(10000)", statement)
-			loseAnswer(t, db, calls)
+			db, after := sqliteKind.interrupt(t, "file::memory:?_pragma=busy_timeout(10000)", statement)
+			loseAnswer(t, db, after)
 			if candidates := value(t, db, "SELECT count(*) FROM gemstone_election_candidate"); candidates < "2" {
 				t.Errorf("there are %s candidates; want those of before, too", candidates)
 			}
@@ -93,7 +66,7 @@ func TestBackendLostAnswers(t *testing.T) {
 	}
 }
 
-func loseAnswer(t *testing.T, db *sql.DB, calls *interrupted) {
+func loseAnswer(t *testing.T, db *sql.DB, after *atomic.Pointer[func() error]) {
 	t.Helper()
 	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{})
 	if err != nil {
@@ -104,7 +77,7 @@ func loseAnswer(t *testing.T, db *sql.DB, calls *interrupted) {
 	}
 	// So says the driver itself where a context ends in the very moment.
 	late := func() error { return context.DeadlineExceeded }
-	calls.after.Store(&late)
+	after.Store(&late)
 	if err := store.Register(soon(t), "a", uuid.New()); !errors.Is(err, tenure.ErrConnection) {
 		t.Errorf("a call whose answer was lost: %v; want ErrConnection", err)
 	}
@@ -124,7 +97,7 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 	for name, lost := range map[string]error{"between statements": nil, "with an answer": context.DeadlineExceeded} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, calls := mariaDB.interrupt(t, mariaDB.source(t), "SET SESSION lock_wait_timeout")
+			db, after := mariaDB.interrupt(t, mariaDB.source(t), "SET SESSION lock_wait_timeout")
 			store, err := lease.NewStore(db, lease.MySQL, lease.StoreConfig{})
 			if err != nil {
 				t.Fatal(err)
@@ -132,8 +105,8 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 			before := value(t, db, "SELECT @@lock_wait_timeout")
 			ctx, giveUp := context.WithTimeout(t.Context(), patience)
 			defer giveUp()
-			after := func() error { giveUp(); return lost }
-			calls.after.Store(&after)
+			call := func() error { giveUp(); return lost }
+			after.Store(&call)
 			if err := store.Migrate(ctx); !errors.Is(err, tenure.ErrConnection) {
 				t.Errorf("a migration that was given up: %v; want ErrConnection", err)
 			}
@@ -152,17 +125,18 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 func TestBackendGivenUpBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	mariaDB := kinds[3]
-	db, calls := mariaDB.interrupt(t, mariaDB.source(t), "SET TRANSACTION ISOLATION LEVEL")
+	source := mariaDB.source(t)
+	db, after := mariaDB.interrupt(t, source, "SET TRANSACTION ISOLATION LEVEL")
 	backend := newBackend(t, db, lease.MySQL, lease.Config{})
 	if err := backend.Migrate(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	other := mariaDB.connect(t, calls.source)
+	other := mariaDB.connect(t, source)
 	execute(t, other, "CREATE TABLE ledger (term bigint)")
 	ctx, giveUp := context.WithTimeout(t.Context(), patience)
 	defer giveUp()
-	after := func() error { giveUp(); return nil }
-	calls.after.Store(&after)
+	call := func() error { giveUp(); return nil }
+	after.Store(&call)
 	request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}
 	if err := backend.Request(ctx, request); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that was given up: %v; want context.Canceled", err)

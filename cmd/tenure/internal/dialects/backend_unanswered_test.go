@@ -1,9 +1,7 @@
 package dialects
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -16,59 +14,6 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// mute is a driver's connector whose connections, while it is told so, commit
-// and lose the answer.
-type mute struct {
-	driver driver.Driver
-	source string
-	told   *atomic.Bool
-}
-
-func (m mute) Driver() driver.Driver { return m.driver }
-
-func (m mute) Connect(context.Context) (driver.Conn, error) {
-	conn, err := m.driver.Open(m.source)
-	if err != nil {
-		return nil, err
-	}
-	return muteConn{conn, m.told}, nil
-}
-
-type muteConn struct {
-	driver.Conn
-	told *atomic.Bool
-}
-
-func (c muteConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-}
-
-func (c muteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-	if err == nil && query == "COMMIT" && c.told.Load() {
-		err = io.ErrUnexpectedEOF
-	}
-	return result, err
-}
-
-func (c muteConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
-	return muteTx{tx, c.told}, err
-}
-
-type muteTx struct {
-	driver.Tx
-	told *atomic.Bool
-}
-
-func (t muteTx) Commit() error {
-	err := t.Tx.Commit()
-	if err == nil && t.told.Load() {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // A commit whose answer is lost has happened all the same. Who asks again gets
 // the term; a role that nobody asks for again is given up with the next
 // heartbeat.
@@ -77,7 +22,12 @@ func TestBackendUnansweredCommit(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
 		lost := &atomic.Bool{}
-		db := sql.OpenDB(mute{k.connect(t, source).Driver(), source, lost})
+		db := sql.OpenDB(tapped{k.connect(t, source).Driver(), source, func(ran string) error {
+			if ran == "COMMIT" && lost.Load() {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
 		defer db.Close()
 		open := func(db *sql.DB) tenure.Session {
 			t.Helper()

@@ -1,0 +1,59 @@
+package dialects
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+// tapped is a driver's connector that tells which statement was run, queries left
+// out. What it is answered, if that is an error, comes in place of the answer.
+type tapped struct {
+	driver driver.Driver
+	source string
+	ran    func(statement string) error
+}
+
+func (t tapped) Driver() driver.Driver { return t.driver }
+
+func (t tapped) Connect(context.Context) (driver.Conn, error) {
+	conn, err := t.driver.Open(t.source)
+	if err != nil {
+		return nil, err
+	}
+	return tappedConn{conn, t.ran}, nil
+}
+
+type tappedConn struct {
+	driver.Conn
+	ran func(statement string) error
+}
+
+func (c tappedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c tappedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if err == nil {
+		err = c.ran(query)
+	}
+	return result, err
+}
+
+func (c tappedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+	return tappedTx{tx, c.ran}, err
+}
+
+type tappedTx struct {
+	driver.Tx
+	ran func(statement string) error
+}
+
+func (t tappedTx) Commit() error {
+	err := t.Tx.Commit()
+	if err == nil {
+		err = t.ran("COMMIT")
+	}
+	return err
+}

@@ -26,7 +26,12 @@ type database struct {
 	sessions []*conn // newest last
 }
 
+// longestTest is how much simulated time a test may take. Nodes send heartbeats
+// for ever, so a bubble in which something never happens has no end of its own.
+const longestTest = 24 * time.Hour
+
 func newDatabase() *database {
+	time.AfterFunc(longestTest, func() { panic("the test hangs: a day of simulated time has passed") })
 	return &database{holders: map[string]*conn{}, terms: map[string]int64{}, leaders: map[string]tenure.Leader{}}
 }
 

@@ -205,19 +205,21 @@ func TestManyRolesAreSummedUp(t *testing.T) {
 	}
 }
 
-// Whatever a role may be called comes back from a scrape as it is.
+// Whatever a role may be called comes back from a scrape, as it is or, where it
+// cannot be printed, by its numbers.
 func TestNamesOfRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
-		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "\u202eright to left", "key:1:2", strings.Repeat("👑", tenure.MaxRoleName/len("👑"))}
-		for _, name := range names {
+		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "key:1:2", strings.Repeat("👑", tenure.MaxRoleName/len("👑"))}
+		for _, name := range append(names, "\u202eright to left") {
 			lead(t, node, name)
 		}
 		got := scrape(t, metrics.NewElections(node, metrics.Config{}))
 		for _, name := range names {
 			got.want(t, 1, "tenure_leader_is_leader", "role", name)
 		}
+		got.want(t, 1, "tenure_leader_is_leader", "role", `\u202eright to left`)
 	})
 }
 

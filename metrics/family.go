@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // family is all metrics of one name.
@@ -16,7 +17,7 @@ type family struct {
 
 // send sends one metric. The label values are in the order of the labels.
 func (f family) send(to chan<- prometheus.Metric, value float64, labels ...string) {
-	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
+	metric, err := prometheus.NewConstMetric(f.desc, f.kind, value, printableLabels(labels)...)
 	f.emit(to, metric, err)
 }
 
@@ -26,8 +27,18 @@ func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Duration
 	for bound, count := range value.Within {
 		buckets[bound.Seconds()] = count
 	}
-	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, labels...)
+	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, printableLabels(labels)...)
 	f.emit(to, metric, err)
+}
+
+// printableLabels are names of others, as of roles and processors, as labels that
+// can be printed.
+func printableLabels(values []string) []string {
+	shown := make([]string, len(values))
+	for i, value := range values {
+		shown[i] = printable.Label(value)
+	}
+	return shown
 }
 
 func (f family) emit(to chan<- prometheus.Metric, metric prometheus.Metric, err error) {

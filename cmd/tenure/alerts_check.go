@@ -36,7 +36,7 @@ func newAlertsCheck(out *output) *cobra.Command {
 			warnings := append([]string{}, file.DoubtfulAlerts()...)
 			record := alertsCheckRecord{path, len(rules), warnings}
 			summary := fmt.Sprintf("%s: no errors; alerts: %d", path, len(rules))
-			return out.print(record, strings.Join(append(warnings, summary), "\n"))
+			return out.print(record, append(warnings, summary)...)
 		},
 	}
 }
@@ -111,7 +111,7 @@ func (c *alertsExportCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	printed := strings.TrimSuffix(text.String(), "\n")
-	return c.out.print(map[string]string{"yaml": printed}, printed)
+	return c.out.print(map[string]string{"yaml": printed}, strings.Split(printed, "\n")...)
 }
 
 // stored are the rules in the database.

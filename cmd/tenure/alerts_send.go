@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -77,7 +76,7 @@ func testAlert(cmd *cobra.Command, out *output, name string) error {
 		}
 		records, lines = append(records, record), append(lines, line)
 	}
-	if err := out.print(map[string][]testedRecord{"tests": records}, strings.Join(lines, "\n")); err != nil {
+	if err := out.print(map[string][]testedRecord{"tests": records}, lines...); err != nil {
 		return err
 	}
 	if failed > 0 {

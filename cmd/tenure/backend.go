@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/database"
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -53,7 +54,7 @@ func (f *databaseFlags) open(ctx context.Context, manualMigrations bool) (backen
 		return f.sessions(target, manualMigrations)
 	}
 	if f.local {
-		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", target)
+		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", printable.Text(fmt.Sprint(target)))
 	}
 	pool, err := target.Open(ctx)
 	if err != nil {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // completionTimeout bounds what completion asks of a database: a person waits.
@@ -68,7 +70,7 @@ func completeNodes(cmd *cobra.Command, _ []string, begun string) ([]cobra.Comple
 		nodes, err := backend.Nodes(ctx)
 		var names []cobra.Completion
 		for _, node := range nodes {
-			names = append(names, cobra.CompletionWithDesc(flatten(node.Name), node.ID.String()))
+			names = append(names, cobra.CompletionWithDesc(node.Name, node.ID.String()))
 		}
 		return names, err
 	})
@@ -104,9 +106,9 @@ func completeMember(cmd *cobra.Command, args []string, begun string, fits func(t
 			if !fits(m) {
 				continue
 			}
-			offers = append(offers, cobra.CompletionWithDesc(m.ID.String(), flatten(m.Name)+", "+statusText(m)))
+			offers = append(offers, cobra.CompletionWithDesc(m.ID.String(), flatten(m.Name+", "+statusText(m))))
 			if named, err := found.Find(m.Name, fits); err == nil && named.ID == m.ID {
-				offers = append(offers, cobra.CompletionWithDesc(flatten(m.Name), statusText(m)))
+				offers = append(offers, cobra.CompletionWithDesc(m.Name, flatten(statusText(m))))
 			}
 		}
 		return offers, nil
@@ -134,11 +136,23 @@ func ask(cmd *cobra.Command, begun string, question func(context.Context, backen
 	}
 	var fitting []cobra.Completion
 	for _, answer := range answers {
-		if strings.HasPrefix(answer, begun) {
+		if name, _, _ := strings.Cut(answer, "\t"); strings.HasPrefix(name, begun) && isShellWord(name) {
 			fitting = append(fitting, answer)
 		}
 	}
 	return fitting, cobra.ShellCompDirectiveNoFileComp
+}
+
+// isShellWord reports whether a name means itself in every shell without quotes.
+// Another one is not offered: bash inserts and evaluates it as it is, so that a
+// role named x$(COMMAND) would run the command.
+func isShellWord(name string) bool {
+	if name == "" || strings.ContainsRune("-@%+", rune(name[0])) || !printable.IsText(name) {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._:/@%+-", r)
+	})
 }
 
 // databaseFlagsOf are the database flags of a command, whichever it is.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -57,6 +60,58 @@ func TestCompletionOfRolesAndNodes(t *testing.T) {
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`)
 	if got := offered(t, "status", "--config", path, "--role", "r"); !slices.Equal(got, []string{"reports"}) {
 		t.Errorf("by the file: %v", got)
+	}
+}
+
+// TestCompletionOffersOnlyShellWords: bash inserts and evaluates names as they are.
+// A role whose name is a command must not run when somebody completes a line.
+func TestCompletionOffersOnlyShellWords(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	names := []string{
+		"x$(touch " + ran + ")", "x`touch " + ran + "`", "x;touch " + ran, "x y", "x|y", "x&y", "x>" + ran, "x*", "x'y", `x"y`, `x\y`, "x{a,b}", "x!y", "x#", "xa\u200bb",
+		"~root", "-rf", "=ls", "x=~root", "größe", "x.plain_1:2/3@4%5+6-7",
+	}
+	args := []string{"run"}
+	for _, name := range names {
+		args = append(args, "--role="+name)
+	}
+	node := launch(t, place.with(append(args, "-o", "json", "--name", "x$(touch "+ran+")")...)...)
+	for range names {
+		node.await("acquired")
+	}
+	got := offered(t, append(place.with("status"), "--role", "")...)
+	if slices.Sort(got); !slices.Equal(got, []string{"größe", "x.plain_1:2/3@4%5+6-7"}) {
+		t.Errorf("roles: %q", got)
+	}
+	id := nodeNamed(t, place.cluster(t), "x$(touch "+ran+")").ID.String()
+	if got := offered(t, append(place.with("node", "show"), "")...); !slices.Equal(got, []string{id}) {
+		t.Errorf("nodes: %q, want the id %s alone", got, id)
+	}
+
+	directory := t.TempDir()
+	wrapper := filepath.Join(directory, "tenure")
+	if err := os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\n%s=1 exec %s \"$@\"\n", asProgram, os.Args[0]), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := `compopt() { :; }
+_init_completion() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
+source <(tenure completion bash)
+COMP_WORDS=(tenure status --role x); COMP_CWORD=3; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
+__start_tenure
+for word in "${COMPREPLY[@]}"; do eval "printf '%s\n' $word"; done`
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
+	shell.Env = append(environment(), "PATH="+directory+":"+os.Getenv("PATH"), "TENURE_DSN="+place.server.DSN(), "TENURE_SCHEMA="+place.schema)
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if strings.TrimSpace(string(out)) != "x.plain_1:2/3@4%5+6-7" {
+		t.Errorf("bash completes %q", out)
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a role's name has run as a command: %v", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func checkConfiguration(cmd *cobra.Command, out *output, root *cobra.Command, ar
 	notices := c.file.Notices(func(flag string) bool { return anyHasFlag(root, flag) })
 	record := checkRecord{c.path, append([]string{}, notices...)}
 	notices = append(notices, c.path+": no errors")
-	return out.print(record, strings.Join(notices, "\n"))
+	return out.print(record, notices...)
 }
 
 // anyHasFlag tells whether a command or one below it has a flag.
@@ -96,7 +96,7 @@ func showConfiguration(cmd *cobra.Command, out *output) error {
 	var text strings.Builder
 	faults := config.Show(&text, cmd.Flags(), c.file, os.LookupEnv)
 	printed := strings.TrimSuffix(text.String(), "\n")
-	if err := out.print(map[string]string{"toml": printed}, printed); err != nil {
+	if err := out.print(map[string]string{"toml": printed}, strings.Split(printed, "\n")...); err != nil {
 		return err
 	}
 	if faults != nil {

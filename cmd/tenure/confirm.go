@@ -17,7 +17,7 @@ func confirmable(cmd *cobra.Command, out *output) bool {
 
 // confirm asks the person at the terminal. Only yes is an agreement.
 func confirm(cmd *cobra.Command, out *output, question string) (bool, error) {
-	if err := out.write(question + " [y/N] "); err != nil {
+	if err := out.write(flatten(question) + " [y/N] "); err != nil {
 		return false, err
 	}
 	answer := make(chan string, 1)

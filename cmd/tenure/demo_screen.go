@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // demoScreen shows the demonstration as a picture on a terminal that it draws
@@ -30,11 +32,11 @@ func (v *demoScreen) draw(show *demoShow) error {
 		fmt.Fprintf(&text, "\x1b[%dA", v.height)
 	}
 	for _, line := range lines {
-		text.WriteString(line + "\x1b[K\n")
+		text.WriteString(printable.Text(line) + "\x1b[K\n")
 	}
 	text.WriteString("\x1b[J")
 	v.height = len(lines)
-	return v.out.write(text.String())
+	return v.out.draw(text.String())
 }
 
 // crop cuts a picture to the terminal, since lines that wrap or scroll away

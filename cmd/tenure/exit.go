@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // The exit codes of the program.
@@ -101,8 +101,8 @@ func oneLine(err error) string {
 	return flatten(err.Error())
 }
 
-// flatten makes a text one line without control characters, so that what comes
-// from elsewhere cannot forge lines or move the cursor of a terminal.
+// flatten makes a text of others one line that can be printed: the lines of an
+// error, or a name that nobody checked.
 func flatten(text string) string {
 	var flat strings.Builder
 	for line := range strings.Lines(text) {
@@ -116,10 +116,5 @@ func flatten(text string) string {
 		}
 		flat.WriteString(line)
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, flat.String())
+	return printable.Text(flat.String())
 }

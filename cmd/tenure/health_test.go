@@ -33,7 +33,7 @@ func TestHealth(t *testing.T) {
 		code int
 		want string
 	}{
-		server.URL + "/good":               {exitDone, "200 OK: {\"status\":\ufffd1}\n"},
+		server.URL + "/good":               {exitDone, "200 OK: {\"status\":\\u001b1}\n"},
 		server.URL + "/bad":                {exitNotAcquired, "503"},
 		"http://127.0.0.1:1/healthz":       {exitNotAcquired, ""},
 		"http://" + listenSilently(t):      {exitNotAcquired, ""},

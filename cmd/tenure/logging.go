@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // logFlags are the flags of the log that the engine writes to standard error.
@@ -39,7 +41,10 @@ func (f *logFlags) setLevel(name string) error {
 	return nil
 }
 
+// logger writes what can be printed: the JSON format passes C1 controls and
+// direction marks on.
 func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	w = printable.NewWriter(w)
 	if err := f.setLevel(f.level); err != nil {
 		return nil, err
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // format is how a command prints.
@@ -45,21 +47,26 @@ type output struct {
 
 func (o *output) json() bool { return o.format == formatJSON }
 
-// print writes a line: the value as JSON, or the text, as the user wants it.
-func (o *output) print(value any, text string) error {
-	if !o.json() {
-		return o.write(text + "\n")
+// print writes the value as JSON on one line, or the lines, as the user wants it.
+// What would end a line within one of them is escaped.
+func (o *output) print(value any, lines ...string) error {
+	if o.json() {
+		return o.write(encode(value) + "\n")
 	}
-	return o.write(encode(value) + "\n")
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString(printable.Text(line) + "\n")
+	}
+	return o.write(text.String())
 }
 
-// encode is a value as JSON.
+// encode is a value as JSON that can be printed.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // what the program prints are texts, numbers and times
 	}
-	return string(text)
+	return string(printable.JSON(text))
 }
 
 // printText writes a value as JSON, or a text made for the width of the terminal.
@@ -82,7 +89,13 @@ func (o *output) printProse(value any, rows [][]string) error {
 	return o.printTable(value, wrap(rows, terminalWidth(o.w)))
 }
 
-func (o *output) write(text string) error {
+// write prints a text of whole lines. Its cells and names must have gone through
+// [table], [flatten] or print, which keep foreign line ends out of it.
+func (o *output) write(text string) error { return o.draw(printable.Lines(text)) }
+
+// draw writes a text as it is: with sequences that move the cursor of a terminal.
+// All else in it must be printable.
+func (o *output) draw(text string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, err := io.WriteString(o.w, text); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // screen shows texts in the same place of a terminal, one after the other. It
@@ -33,9 +35,9 @@ func (s *screen) draw(render func(width int) string) error {
 	if err != nil {
 		width, height = unlimited, unlimited
 	}
-	text, lines := over(render(width), s.height, height)
+	text, lines := over(printable.Lines(render(width)), s.height, height)
 	s.height = lines
-	return s.out.write(text)
+	return s.out.draw(text)
 }
 
 // over is what draws a text over the last one of a number of lines, on a terminal

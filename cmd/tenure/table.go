@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 const (
@@ -32,6 +34,7 @@ func terminalWidth(w any) int {
 // table lays rows out in columns. If a line would be longer than the width, the
 // longest columns are cut first.
 func table(rows [][]string, width int) string {
+	rows = printableCells(rows)
 	columns := columnWidths(rows)
 	if width != unlimited {
 		narrow(columns, width)
@@ -49,6 +52,18 @@ func table(rows [][]string, width int) string {
 		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return text.String()
+}
+
+// printableCells are the cells as they are printed, each on one line.
+func printableCells(rows [][]string) [][]string {
+	shown := make([][]string, len(rows))
+	for i, row := range rows {
+		shown[i] = make([]string, len(row))
+		for j, cell := range row {
+			shown[i][j] = printable.Text(cell)
+		}
+	}
+	return shown
 }
 
 // columnWidths is how wide the columns are in which everything fits.
@@ -110,7 +125,7 @@ func wrap(rows [][]string, width int) [][]string {
 		room -= column
 	}
 	var wrapped [][]string
-	for _, row := range rows {
+	for _, row := range printableCells(rows) {
 		for i, line := range lines(row[last], max(room, shortestProse)) {
 			next := make([]string, len(columns))
 			if i == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -54,7 +55,7 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 	}
 	s.silence(silent, at-1) // the store itself may have a value of now
 	for _, role := range roles {
-		s.set(at, 0, model.MetricNameLabel, isLeaderMetric, "role", role)
+		s.set(at, 0, model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))
 	}
 	for _, known := range nodes {
 		n := s.nodes[known.ID]
@@ -62,11 +63,11 @@ func (s *Store) Complete(now time.Time, roles []string, nodes []Node) (left int)
 		if n != nil && !n.silent {
 			up = 1
 		}
-		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, known.Name}
+		who := []string{nodeLabel, known.ID.String(), nodeNameLabel, printable.Label(known.Name)}
 		s.set(at, up, append(who, model.MetricNameLabel, nodeUpMetric)...)
 		s.setUnlessMeasured(at, n, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric)...)
 		for _, role := range known.Leads {
-			s.lead(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", role)...)
+			s.lead(at, append(slices.Clone(who), model.MetricNameLabel, isLeaderMetric, "role", printable.Label(role))...)
 		}
 	}
 	s.forget(at)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
+	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -115,6 +116,9 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 	at, id := snapshot.At.UnixMilli(), snapshot.Node.String()
 	builder := labels.NewScratchBuilder(8)
 	for _, measured := range snapshot.Series {
+		if !named(measured) {
+			continue
+		}
 		builder.Reset()
 		builder.Add(model.MetricNameLabel, s.prefixes.canonical(measured.Name))
 		for name, value := range measured.Labels {
@@ -122,11 +126,11 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 				name = "exported_" + name // as Prometheus does with labels of its own
 			}
 			if value != "" {
-				builder.Add(name, value)
+				builder.Add(name, printable.Text(value))
 			}
 		}
 		builder.Add(nodeLabel, id)
-		builder.Add(nodeNameLabel, n.name)
+		builder.Add(nodeNameLabel, printable.Label(n.name))
 		builder.Sort()
 		one := s.find(builder.Labels(), measured.Type, at)
 		if one == nil {
@@ -146,6 +150,17 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 			s.end(one, at)
 		}
 	}
+}
+
+// named reports whether a series has names that Prometheus takes in every format.
+// Whoever may write samples can write others.
+func named(measured metrics.Series) bool {
+	for name := range measured.Labels {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			return false
+		}
+	}
+	return model.LegacyValidation.IsValidMetricName(measured.Name)
 }
 
 // find returns the series with these labels, or nil if there are too many at a

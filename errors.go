@@ -39,6 +39,9 @@ var (
 	ErrSchema = derive(ErrRefused, "the schema does not fit")
 	// ErrPrivilege: the database user lacks a privilege.
 	ErrPrivilege = derive(ErrRefused, "a privilege is missing")
+	// ErrWrongMode: the installation elects by leases and this backend by
+	// sessions, or the other way around.
+	ErrWrongMode = derive(ErrRefused, "the installation has another mode")
 )
 
 // Failures of a database that may pass. All match [ErrDatabase].
@@ -49,6 +52,9 @@ var (
 	ErrReadOnly = derive(ErrDatabase, "the database is read-only")
 	// ErrDiskFull: there is no room left to write.
 	ErrDiskFull = derive(ErrDatabase, "the disk is full")
+	// ErrInstallationInUse: nodes live under the installation that would be
+	// created, removed or changed.
+	ErrInstallationInUse = derive(ErrDatabase, "the installation is in use")
 )
 
 // Reasons why a term ended, as found with errors.Is in context.Cause of the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 // Diagnose connects and says what would break an election here. It changes
@@ -46,6 +47,13 @@ func (d *diagnosis) run(ctx context.Context) {
 }
 
 func (d *diagnosis) tables(ctx context.Context) {
+	if d.backend.dialect == PostgreSQL {
+		if _, err := d.backend.checkMode(ctx); err != nil {
+			d.add("mode", tenure.Failure, err.Error(), "")
+		} else {
+			d.add("mode", tenure.Fine, installation.Leases, "")
+		}
+	}
 	switch version, err := d.backend.SchemaVersion(ctx); {
 	case err != nil:
 		d.add("tables", tenure.Failure, err.Error(), "")

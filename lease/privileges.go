@@ -12,13 +12,17 @@ import (
 // its statements are for the connection's default database. SQLite has no users:
 // the error matches tenure.ErrInvalidConfig.
 func (b *Backend) Grants(user string) (string, error) {
-	return b.grants(user, [][2]string{
+	tables := [][2]string{
 		{"SELECT, INSERT, UPDATE, DELETE", "{sessions}"},
 		{"SELECT, INSERT, UPDATE", "{seats}"},
 		{"SELECT, INSERT, DELETE", "{history}"},
 		{"SELECT, INSERT, DELETE", "{requests}"},
 		{"SELECT, UPDATE", "{news}"},
-	})
+	}
+	if b.dialect == PostgreSQL {
+		tables = append(tables, [2]string{"SELECT", b.modeTable()})
+	}
+	return b.grants(user, tables)
 }
 
 // ApplicationGrants is [Backend.Grants] for a database user of an application

@@ -27,6 +27,7 @@ type queries struct {
 	oldTerms, pruneTerm               string
 	holder, alive, namesakes, request string
 	takeRequests, dropRequests, fence string
+	lockSessions, living              string
 }
 
 // A session's lease is in its own row, so that a heartbeat costs one row however
@@ -309,6 +310,12 @@ WHERE r.holder = ?
 ORDER BY r.id`),
 		dropRequests: sql(`DELETE FROM {requests} WHERE holder = ? AND id <= ?`),
 		fence:        sql(fenceQueries[dialect]),
+		lockSessions: sql(`LOCK TABLE {sessions} IN ACCESS EXCLUSIVE MODE`),
+		living: sql(`
+SELECT node_name, host
+FROM {sessions}
+WHERE ended_at IS NULL AND expires_at > {now}
+ORDER BY node_name`),
 	}
 	if dialect == PostgreSQL {
 		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('tenure lease tables', 0))`)

@@ -17,8 +17,12 @@ const schemaVersion = 1
 
 // Migrate creates the tables. It changes nothing if they are there, may be
 // called by many processes at once, and refuses tables of a newer version with
-// an error that matches tenure.ErrSchema.
+// an error that matches tenure.ErrSchema. On PostgreSQL it refuses an installation
+// that elects by sessions, with an error that matches tenure.ErrWrongMode.
 func (b *Backend) Migrate(ctx context.Context) error {
+	if err := b.claimMode(ctx); err != nil {
+		return err
+	}
 	version, err := b.SchemaVersion(ctx)
 	switch {
 	case err != nil:
@@ -60,7 +64,7 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 // MigrationSQL returns the statements that [Backend.Migrate] runs on an empty
 // database, for those who create tables by hand.
 func (b *Backend) MigrationSQL() string {
-	statements := append([]string{}, b.queries.tables...)
+	statements := append(b.claimStatements(), b.queries.tables...)
 	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.fill)
 	return strings.Join(append(statements, fill), ";\n\n") + ";\n"
 }
@@ -152,14 +156,26 @@ func numbers(version string) (found [2]int) {
 	return found
 }
 
-// MigrateDown removes the tables, and with them the numbers of the terms:
-// fencing tokens start again. No node may be running. The only version to go
-// down to is 0.
+// MigrateDown removes the tables, and with them the numbers of the terms. No node
+// may be running: an error that matches tenure.ErrInstallationInUse lists those
+// that are. The only version to go down to is 0.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if version != 0 {
 		return fmt.Errorf("%w: the tables have no version %d to go down to, only 0", tenure.ErrInvalidConfig, version)
 	}
+	present, err := b.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
 	return b.atomically(ctx, "remove the tables", func(ctx context.Context, on querier) error {
+		if present > 0 {
+			if err := b.refuseLiving(ctx, on); err != nil {
+				return err
+			}
+		}
+		if err := b.forgetMode(ctx, on); err != nil {
+			return err
+		}
 		for _, drop := range b.queries.drops {
 			if err := exec(ctx, on, drop); err != nil {
 				return err

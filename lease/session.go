@@ -52,6 +52,9 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()
 	err := b.atomically(ctx, "open a session", func(ctx context.Context, on querier) error {
+		if err := b.holdMode(ctx, on); err != nil {
+			return err
+		}
 		if err := exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ type Backend struct {
 	connect *pgx.ConnConfig
 	names   names
 	reader  reader
+	steps   []migration
 
 	counters counters
 
@@ -38,7 +39,7 @@ func New(dsn string, config Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{config: config, connect: connect, names: newNames(config.Schema, config.Prefix)}
+	b := &Backend{config: config, connect: connect, names: newNames(config.Schema, config.Prefix), steps: migrations}
 	b.reader.init(b)
 	return b, nil
 }

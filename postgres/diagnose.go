@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 // Diagnose connects and says what would break an election here, in the order in
@@ -108,18 +109,18 @@ func (d *diagnosis) server(ctx context.Context, session, watch *pgx.Conn) bool {
 // schema looks at the tables and what the user may do with them.
 func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
 	b := d.backend
-	version, err := b.readVersion(ctx, conn)
+	version, err := b.usableVersion(ctx, conn)
+	if err == nil {
+		d.mode(ctx, conn)
+	}
 	switch {
 	case err != nil:
 		d.fail("schema", err)
 		return
-	case version > len(migrations):
-		d.fail("schema", newerSchema(version))
+	case version < b.newest() && b.config.ManualMigrations:
+		d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, b.newest()), "run the migrations")
 		return
-	case version < len(migrations) && b.config.ManualMigrations:
-		d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, len(migrations)), "run the migrations")
-		return
-	case version < len(migrations):
+	case version < b.newest():
 		d.mayMigrate(ctx, conn, version)
 		return
 	}
@@ -140,6 +141,15 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
+// mode looks whether the installation elects by sessions.
+func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
+	if err := d.backend.checkMode(ctx, conn); err != nil {
+		d.fail("mode", err)
+		return
+	}
+	d.add("mode", tenure.Fine, installation.Sessions, "")
+}
+
 const mayCreate = `
 SELECT CASE
     WHEN EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) THEN has_schema_privilege($1, 'CREATE')
@@ -153,7 +163,7 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 		d.fail("schema", err)
 		return
 	}
-	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, len(migrations))
+	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.newest())
 	if may {
 		d.add("schema", tenure.Fine, detail, "")
 		return

@@ -30,14 +30,15 @@ type lockNeeds struct {
 	nodes    int
 }
 
-// with is how many locks are in use when so many roles are held.
-func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + n.nodes }
+// with is how many locks are in use when so many roles are held. Each node has a
+// lock and shares the installation's.
+func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + 2*n.nodes }
 
 // LockTableFor says whether the server's lock table has room for a number of
 // roles on the nodes that there are, and if not, what max_locks_per_transaction
 // must be: half of the table, which has max_locks_per_transaction *
 // (max_connections + max_prepared_transactions) locks, must hold a lock for each
-// role, one for each node, and those that others have now. It changes nothing.
+// role, two for each node, and those that others have now. It changes nothing.
 // The context bounds it; without a deadline it ends after 30 s.
 func (b *Backend) LockTableFor(ctx context.Context, roles int) tenure.Finding {
 	var needs lockNeeds

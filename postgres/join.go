@@ -114,6 +114,9 @@ func (s *session) join(ctx context.Context) error {
 	if !locked {
 		return fmt.Errorf("%w: the node lock %d:%d is held by another session", tenure.ErrConnection, s.space, s.incarnation)
 	}
+	if err := s.proveInstallation(ctx); err != nil {
+		return err
+	}
 	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -104,14 +104,13 @@ func (s *session) ownLocks() (map[tenure.LockKey]struct{}, error) {
 	return held, err
 }
 
-// extraLocks lists the locks that the session holds beyond its seats and its
-// node lock.
+// extraLocks lists the locks that the session holds beyond its seats, its node
+// lock and the installation's.
 func (s *session) extraLocks() (keyArrays, error) {
 	held, err := s.ownLocks()
-	delete(held, tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true})
 	var extra keyArrays
 	for key := range held {
-		if _, seated := s.keys[key]; !seated {
+		if _, known := s.keys[key]; !known {
 			extra.add(key)
 		}
 	}

@@ -14,22 +14,34 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
+// migration is one step. A program that does not know it, but all steps up to
+// usableFrom, works with the schema all the same; 0: it must know this step.
+type migration struct {
+	up, down   string
+	usableFrom int
+}
+
 // migrations are the steps to the present schema, in order: the version is the
 // number of steps taken.
-var migrations = []struct{ up, down string }{
-	{read("0001_elections.up.sql"), read("0001_elections.down.sql")},
-	{read("0002_cluster.up.sql"), read("0002_cluster.down.sql")},
-	{read("0003_work.up.sql"), read("0003_work.down.sql")},
-	{read("0004_history.up.sql"), read("0004_history.down.sql")},
-	{read("0005_samples.up.sql"), read("0005_samples.down.sql")},
-	{read("0006_alerts.up.sql"), read("0006_alerts.down.sql")},
-	{read("0007_days.up.sql"), read("0007_days.down.sql")},
+var migrations = []migration{
+	{up: read("0001_elections.up.sql"), down: read("0001_elections.down.sql")},
+	{up: read("0002_cluster.up.sql"), down: read("0002_cluster.down.sql")},
+	{up: read("0003_work.up.sql"), down: read("0003_work.down.sql")},
+	{up: read("0004_history.up.sql"), down: read("0004_history.down.sql")},
+	{up: read("0005_samples.up.sql"), down: read("0005_samples.down.sql")},
+	{up: read("0006_alerts.up.sql"), down: read("0006_alerts.down.sql")},
+	{up: read("0007_days.up.sql"), down: read("0007_days.down.sql")},
+	{up: read("0008_safety.up.sql"), down: read("0008_safety.down.sql")},
 }
+
+// newest is the version of the schema that this program makes.
+func (b *Backend) newest() int { return len(b.steps) }
 
 func read(name string) string {
 	text, err := migrationFiles.ReadFile("migrations/" + name)
@@ -45,11 +57,14 @@ const (
 	createMigrations = `
 CREATE TABLE IF NOT EXISTS {migrations} (
     version integer PRIMARY KEY,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    usable_from integer
 )`
 
 	dropMigrations  = `DROP TABLE {migrations}`
 	recordMigration = `INSERT INTO {migrations} (version) VALUES ($1)`
+	recordUsable    = `UPDATE {migrations} SET usable_from = $2 WHERE version = $1`
+	readUsable      = `SELECT max(coalesce(usable_from, version)) FROM {migrations}`
 	forgetMigration = `DELETE FROM {migrations} WHERE version = $1`
 	readVersion     = `SELECT coalesce(max(version), 0) FROM {migrations}`
 	schemaExists    = `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)`
@@ -59,24 +74,26 @@ CREATE TABLE IF NOT EXISTS {migrations} (
 // Migrate creates the schema, or brings an older one up to date. It does
 // nothing if the schema is current, so any user may call it then. Any number of
 // processes may call it at once: one works, the others wait. An error matches
-// tenure.ErrSchema if the schema is newer than this package, and
-// tenure.ErrPrivilege if the user may not create it. The context bounds it; if
-// it ends, nothing is changed.
+// tenure.ErrSchema if the schema is newer and this package may not use it,
+// tenure.ErrPrivilege if the user may not create it, tenure.ErrWrongMode if the
+// installation elects by leases, and tenure.ErrInstallationInUse if the schema
+// was removed under nodes that still live. The context bounds it; if it ends,
+// nothing is changed.
 func (b *Backend) Migrate(ctx context.Context) error {
 	conn, err := b.connectForMigration(ctx)
 	if err != nil {
 		return err
 	}
 	defer discard(conn)
-	return b.migrate(ctx, conn)
+	return b.enterInstallation(ctx, conn, true)
 }
 
 // MigrateDown undoes migrations until the schema has the given version; 0
-// removes all of it, and with it the term numbers: fencing tokens start again.
-// No node may be running.
+// removes all of it, and with it the term numbers. No node may be running: an
+// error that matches tenure.ErrInstallationInUse lists those that are.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
-	if version < 0 || version > len(migrations) {
-		return invalid("the version is %d; it must be between 0 and %d", version, len(migrations))
+	if version < 0 || version > b.newest() {
+		return invalid("the version is %d; it must be between 0 and %d", version, b.newest())
 	}
 	conn, err := b.connectForMigration(ctx)
 	if err != nil {
@@ -84,7 +101,13 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	}
 	defer discard(conn)
 	present, err := b.readVersion(ctx, conn)
-	if err != nil || present <= version {
+	switch {
+	case err != nil || present <= version:
+		return err
+	case present > b.newest(): // how to undo that, this program does not know
+		return b.newerSchema(present)
+	}
+	if err := b.claimInstallation(ctx, conn, "migrate down"); err != nil {
 		return err
 	}
 	return b.inMigration(ctx, conn, func(tx pgx.Tx) error {
@@ -92,11 +115,11 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 		if err != nil {
 			return err
 		}
-		if present > len(migrations) {
-			return newerSchema(present)
+		if present > b.newest() {
+			return b.newerSchema(present)
 		}
 		for ; present > version; present-- {
-			if _, err := tx.Exec(ctx, b.names.sql(migrations[present-1].down)); err != nil {
+			if _, err := tx.Exec(ctx, b.names.sql(b.steps[present-1].down)); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, b.names.sql(forgetMigration), present); err != nil {
@@ -122,15 +145,12 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 }
 
 // CheckSchema returns an error that matches tenure.ErrSchema if the schema in the
-// database is newer than this package: it may have another meaning then. Who reads
-// or changes its tables with statements of their own asks first; the methods of a
-// Backend do so by themselves. An older schema, or none, is no error.
+// database is newer and this package may not use it. Who reads or changes its
+// tables with statements of their own asks first; the methods of a Backend do so
+// by themselves. An older schema, or none, is no error.
 func (b *Backend) CheckSchema(ctx context.Context) error {
 	return b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
-		version, err := b.readVersion(ctx, conn)
-		if err == nil && version > len(migrations) {
-			err = newerSchema(version)
-		}
+		_, err := b.usableVersion(ctx, conn)
 		return err
 	})
 }
@@ -139,26 +159,33 @@ func (b *Backend) CheckSchema(ctx context.Context) error {
 // for those who apply changes with tools of their own.
 func (b *Backend) MigrationSQL() string {
 	var script strings.Builder
-	script.WriteString("BEGIN;\n\n" + createSchema + ";\n" + createMigrations + ";\n\n")
-	for i, migration := range migrations {
-		script.WriteString(strings.TrimSpace(migration.up))
+	script.WriteString("BEGIN;\n\n" + b.claimSQL() + "\n\n" + createSchema + ";\n" + createMigrations + ";\n\n")
+	for i, step := range b.steps {
+		script.WriteString(strings.TrimSpace(step.up))
 		fmt.Fprintf(&script, "\n\nINSERT INTO {migrations} (version) VALUES (%d);\n\n", i+1)
+		if step.usableFrom > 0 {
+			fmt.Fprintf(&script, "UPDATE {migrations} SET usable_from = %d WHERE version = %d;\n\n", step.usableFrom, i+1)
+		}
 	}
 	script.WriteString("COMMIT;\n")
 	return b.names.sql(script.String())
 }
 
-// migrate brings the schema up to date on a connection without a transaction.
+// claimSQL is the statement with which the script takes the installation's lock.
+func (b *Backend) claimSQL() string {
+	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+	return fmt.Sprintf(`DO %[1]s
+BEGIN
+    IF NOT pg_catalog.pg_try_advisory_xact_lock(%[2]d, %[3]d) THEN
+        RAISE EXCEPTION 'nodes still live under this installation: end them first';
+    END IF;
+END
+%[1]s;`, functionQuote, first, second)
+}
+
+// migrate brings the schema up to date on a connection that holds the lock of
+// the installation: exclusively to create it, else shared.
 func (b *Backend) migrate(ctx context.Context, conn *pgx.Conn) error {
-	present, err := b.readVersion(ctx, conn)
-	switch {
-	case err != nil:
-		return err
-	case present > len(migrations):
-		return newerSchema(present)
-	case present == len(migrations):
-		return nil
-	}
 	return b.inMigration(ctx, conn, func(tx pgx.Tx) error {
 		var exists bool
 		if err := tx.QueryRow(ctx, schemaExists, b.config.Schema).Scan(&exists); err != nil {
@@ -178,16 +205,26 @@ func (b *Backend) migrate(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		}
-		for ; present < len(migrations); present++ {
-			if _, err := tx.Exec(ctx, b.names.sql(migrations[present].up)); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, b.names.sql(recordMigration), present+1); err != nil {
+		for ; present < b.newest(); present++ {
+			if err := b.step(ctx, tx, present); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// step takes one step up from a version.
+func (b *Backend) step(ctx context.Context, tx pgx.Tx, from int) error {
+	step := b.steps[from]
+	if _, err := tx.Exec(ctx, b.names.sql(step.up)); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, b.names.sql(recordMigration), from+1)
+	if err == nil && step.usableFrom > 0 {
+		_, err = tx.Exec(ctx, b.names.sql(recordUsable), from+1, step.usableFrom)
+	}
+	return err
 }
 
 // A migration that waits for a table holds up everybody who comes after it,
@@ -263,9 +300,26 @@ func (b *Backend) readVersion(ctx context.Context, q querier) (int, error) {
 	return version, nil
 }
 
-func newerSchema(present int) error {
+// usableVersion reads the version of the schema and refuses one that is newer
+// than this program, unless its migrations say that the program may use it.
+func (b *Backend) usableVersion(ctx context.Context, q querier) (int, error) {
+	version, err := b.readVersion(ctx, q)
+	if err != nil || version <= b.newest() {
+		return version, err
+	}
+	var from int
+	if err := q.QueryRow(ctx, b.names.sql(readUsable)).Scan(&from); err != nil {
+		return 0, fmt.Errorf("read which programs may use the schema: %w", err)
+	}
+	if from > b.newest() {
+		return version, b.newerSchema(version)
+	}
+	return version, nil
+}
+
+func (b *Backend) newerSchema(present int) error {
 	return fmt.Errorf("%w: it has version %d and this program knows version %d: use a newer release of the program",
-		tenure.ErrSchema, present, len(migrations))
+		tenure.ErrSchema, present, b.newest())
 }
 
 // hasCode reports whether an error came from PostgreSQL with this SQLSTATE.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/installation"
 )
 
 // functionQuote delimits the bodies of functions in the migrations.
@@ -18,7 +20,7 @@ var objects = []string{
 	"nodes", "terms", "history", "requests", "leaders", "watch", "spreads", "autoscaling",
 	"events", "processors", "dead_letters", "changes", "schedules", "runs",
 	"node_history", "record_node", "term_days", "node_days", "run_days", "samples", "sample_days",
-	"alert_rules", "alert_states", "alert_notifications",
+	"alert_rules", "alert_states", "alert_notifications", installation.ModeTable,
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or

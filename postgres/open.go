@@ -104,25 +104,14 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	return identify(ctx, s.conn, &s.server)
 }
 
-// openSchema makes sure that the schema is there and complete, and that this
-// user may work with it.
+// openSchema takes the installation's lock and makes sure that the schema is
+// there and complete, and that this user may work with it.
 func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn) error {
 	if err := applySettings(ctx, conn, migrationSettings); err != nil {
 		return err
 	}
-	version, err := b.readVersion(ctx, conn)
-	if err != nil {
+	if err := b.enterInstallation(ctx, conn, !b.config.ManualMigrations); err != nil {
 		return err
-	}
-	switch {
-	case version > len(migrations):
-		return newerSchema(version)
-	case version < len(migrations) && b.config.ManualMigrations:
-		return fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, len(migrations))
-	case version < len(migrations):
-		if err := b.migrate(ctx, conn); err != nil {
-			return err
-		}
 	}
 	if err := b.checkPrivileges(ctx, conn); err != nil {
 		return err
@@ -140,6 +129,7 @@ func (s *session) readSchema(ctx context.Context) error {
 		return fmt.Errorf("read the installation: %w", err)
 	}
 	s.space = nodeSpace(s.installation)
+	s.keys[s.backend.lockKey()] = struct{}{}
 
 	read := func() error {
 		var age float64
@@ -163,9 +153,15 @@ func (s *session) readSchema(ctx context.Context) error {
 			return fmt.Errorf("draw an incarnation: %w", err)
 		}
 		if s.incarnation > present {
+			s.keys[s.nodeKey()] = struct{}{}
 			return nil
 		}
 	}
+}
+
+// nodeKey is the key of the node lock.
+func (s *session) nodeKey() tenure.LockKey {
+	return tenure.LockKey{Key: int64(s.space), Key2: s.incarnation, Pair: true}
 }
 
 // nodeSpace is the first of the two integers of node locks, which keeps the

@@ -23,6 +23,7 @@ var nodePrivileges = []privilege{
 	{"USAGE", "SCHEMA", "{schema}"},
 	{"SELECT", "TABLE", "{migrations}"},
 	{"SELECT", "TABLE", "{installation}"},
+	{"SELECT", "TABLE", "{mode}"},
 	{"SELECT, INSERT", "TABLE", "{server}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{nodes}"},
 	{"SELECT, INSERT, UPDATE", "TABLE", "{terms}"},

@@ -239,7 +239,8 @@ WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS N
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
 
 	// The equality of the incarnation with the setting is checked by the caller:
-	// after DISCARD ALL it is empty.
+	// after DISCARD ALL it is empty. Keys are derived from the installation's id:
+	// with another one they protect nothing.
 	stmtHeartbeat: `
 UPDATE {nodes} n
 SET last_heartbeat = clock_timestamp(),
@@ -251,6 +252,7 @@ SET last_heartbeat = clock_timestamp(),
 WHERE id = $1 AND incarnation = $2 AND status <> 'dead'
 RETURNING
     coalesce(current_setting('tenure.incarnation', true), ''),
+    EXISTS (SELECT FROM {installation} i WHERE i.id = $9),
     EXISTS (SELECT FROM {requests} r WHERE r.node_id = n.id),
     CASE WHEN $7::boolean THEN (
         SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted
@@ -410,7 +412,7 @@ var (
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},
 		{stmtUnlockPairs, []any{noPairs, noPairs}},
-		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0}},
+		{stmtHeartbeat, []any{uuid.Nil, 0, 0, 0, 0.0, 0.0, false, 0, uuid.Nil}},
 		{stmtMembers, nil},
 		{stmtLeading, []any{noTexts}},
 	}

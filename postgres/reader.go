@@ -107,16 +107,13 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	return r.backend.answer(doing, fn(ctx, conn))
 }
 
-// prepare makes a connection ready. A newer schema may have another meaning, so
-// nothing is read from it, nor written to it.
+// prepare makes a connection ready. A newer schema may have another meaning: unless
+// it says otherwise, nothing is read from it, nor written to it.
 func (r *reader) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if err := applySettings(ctx, conn, readerSettings); err != nil {
 		return err
 	}
-	version, err := r.backend.readVersion(ctx, conn)
-	if err == nil && version > len(migrations) {
-		err = newerSchema(version)
-	}
+	_, err := r.backend.usableVersion(ctx, conn)
 	return err
 }
 

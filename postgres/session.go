@@ -40,7 +40,7 @@ type session struct {
 
 	registry registryCache               // what Members has read last
 	seats    map[string]*seat            // by role: those whose lock is held
-	keys     map[tenure.LockKey]struct{} // of seats
+	keys     map[tenure.LockKey]struct{} // of seats, of the node and of the installation
 	known    map[string]string           // keys of the roles that have a row
 	beats    int                         // heartbeats so far
 	reapedAt time.Duration               // when reapIfBlind last looked
@@ -145,14 +145,17 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 
 	var (
 		pulse         tenure.Pulse
-		found         bool
+		found, same   bool
 		incarnation   string
 		held, inTable int
 	)
 	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&incarnation, &pulse.Requests, &held, &inTable)
-	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight)
+		return rows.Scan(&incarnation, &same, &pulse.Requests, &held, &inTable)
+	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation)
+	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
+		return tenure.Pulse{}, superseded("the schema was removed: %v", err)
+	}
 	if err != nil {
 		return tenure.Pulse{}, err
 	}
@@ -162,10 +165,12 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	switch {
 	case !found:
 		return tenure.Pulse{}, superseded("the node has a newer session or was found dead")
+	case !same:
+		return tenure.Pulse{}, superseded("the installation has another id than when the session opened")
 	case incarnation != fmt.Sprint(s.incarnation):
 		return tenure.Pulse{}, superseded("somebody has reset the session")
-	case counting && held != 1+len(s.seats):
-		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, 1+len(s.seats))
+	case counting && held != len(s.keys):
+		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
 	if counting {
 		s.table.count(inTable, s.opening.Clock.Now().Mono)

@@ -74,7 +74,7 @@ func TestCronRefused(t *testing.T) {
 	if !strings.Contains(got.stderr, "there is none yet") {
 		t.Errorf("%q", got.stderr)
 	}
-	invoke(t, place.with("migrate", "down", "--to", "2")...).want(t, exitDone)
+	invoke(t, place.with("migrate", "down", "--to", "2", "--yes")...).want(t, exitDone)
 	if got := invoke(t, place.with("cron", "list")...).want(t, exitUsage); !strings.Contains(got.stderr, "no tables") {
 		t.Errorf("an older schema: %q", got.stderr)
 	}

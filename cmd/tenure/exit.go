@@ -53,7 +53,7 @@ func notAcquired(format string, args ...any) error {
 // userErrors are the errors that go away only when the user changes something.
 var userErrors = []error{
 	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
-	tenure.ErrPrivilege, tenure.ErrSchema, tenure.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
+	tenure.ErrPrivilege, tenure.ErrSchema, tenure.ErrWrongMode, tenure.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
 }
 
 // exitCode returns the exit code for the result of a command.

@@ -98,7 +98,10 @@ func TestBadInput(t *testing.T) {
 		{"long prefix", on("migrate", "--prefix", strings.Repeat("p", 33)), "33 bytes"},
 		{"empty prefix", on("doctor", "--prefix", ""), "--prefix is empty"},
 		{"nothing to go down to", on("migrate", "down"), "--to"},
-		{"down to nowhere", on("migrate", "down", "--to", "-1"), "between 0 and"},
+		{"down to nowhere", on("migrate", "down", "--to", "-1", "--yes"), "between 0 and"},
+		{"down without an agreement", on("migrate", "down", "--to", "0"), "--yes"},
+		{"mode", on("migrate", "mode"), "sessions or leases"},
+		{"another mode", on("migrate", "mode", "shares"), "sessions or leases"},
 		{"grants to nobody", on("migrate", "grants"), "--user"},
 		{"migrate sideways", on("migrate", "sideways"), "takes no arguments"},
 		{"demo", []string{"demo", "--kill-every", "0"}, "more than zero"},
@@ -167,7 +170,7 @@ func TestUnreachable(t *testing.T) {
 	dsn := "postgres://u:" + secret + "@127.0.0.1:1/nowhere"
 	for _, args := range [][]string{
 		{"acquire", "--role", "a"}, {"status"}, {"observe"},
-		{"step-down", "--role", "a"}, {"migrate"}, {"migrate", "down", "--to", "0"}, {"migrate", "version"},
+		{"step-down", "--role", "a"}, {"migrate"}, {"migrate", "down", "--to", "0", "--yes"}, {"migrate", "mode", "leases"}, {"migrate", "version"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()

@@ -61,7 +61,7 @@ func TestLeases(t *testing.T) {
 	if code := leader.exit(); code != exitDone {
 		t.Errorf("exit code %d: %s", code, leader.log())
 	}
-	invoke(t, on("migrate", "down", "--to", "0")...).want(t, exitDone)
+	invoke(t, on("migrate", "down", "--to", "0", "--yes")...).want(t, exitDone)
 	invoke(t, on("status")...).want(t, exitUsage)
 }
 

@@ -15,8 +15,9 @@ of processes may do it at once.`
 
 const migrateDownLong = `Undo migrations until the schema has the version given by --to.
 
-Version 0 removes everything, and with it the numbers of the terms: fencing
-tokens start again. No node may be running.`
+Version 0 removes everything, and with it the numbers of the terms. No node may
+be running: if one is, the command lists it and changes nothing. It asks for
+confirmation; --yes is for scripts.`
 
 // migrateTimeout bounds a migration: it changes small tables only, but may wait
 // for another process that migrates.
@@ -33,25 +34,12 @@ func newMigrate(out *output) *cobra.Command {
 	up := func(cmd *cobra.Command, _ []string) error {
 		return c.change(cmd.Context(), func(ctx context.Context, b backend) error { return b.Migrate(ctx) })
 	}
-	var target int
-	down := &cobra.Command{
-		Use: "down --to VERSION", Short: "Undo migrations", Long: migrateDownLong, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("to") {
-				return usage("say with --to which version to go down to; 0 removes everything")
-			}
-			return c.change(cmd.Context(), func(ctx context.Context, b backend) error {
-				return b.MigrateDown(ctx, target)
-			})
-		},
-	}
-	down.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
-
 	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up}
 	c.database.register(cmd.PersistentFlags())
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: noArgs, RunE: up},
-		down,
+		newMigrateDown(c),
+		newMigrateMode(c),
 		newMigrateGrants(c),
 		&cobra.Command{
 			Use: "print", Short: "Print SQL that creates the schema from nothing", Args: noArgs,
@@ -64,6 +52,33 @@ func newMigrate(out *output) *cobra.Command {
 			},
 		},
 	)
+	return cmd
+}
+
+func newMigrateDown(c *migrateCommand) *cobra.Command {
+	var target int
+	cmd := &cobra.Command{
+		Use: "down --to VERSION", Short: "Undo migrations", Long: migrateDownLong, Args: noArgs,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("to") {
+				return usage("say with --to which version to go down to; 0 removes everything")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.change(cmd.Context(), func(ctx context.Context, b backend) error {
+				return b.MigrateDown(ctx, target)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
+	consent := &consentFlag{out: c.out}
+	consent.guard(cmd, func([]string) string {
+		if target == 0 {
+			return fmt.Sprintf("Remove all tables with the prefix %s, and everything in them?", c.database.prefix)
+		}
+		return fmt.Sprintf("Undo the migrations after version %d, and lose what only they can hold?", target)
+	})
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func TestMigrate(t *testing.T) {
 	if want := "schema " + place.schema + ", prefix tenure_: version " + strconv.Itoa(current) + "\n"; got.stdout != want {
 		t.Errorf("%q, want %q", got.stdout, want)
 	}
-	got = invoke(t, place.with("migrate", "down", "--to", "0")...).want(t, exitDone)
+	got = invoke(t, place.with("migrate", "down", "--to", "0", "--yes")...).want(t, exitDone)
 	if !strings.Contains(got.stdout, "no tables") || place.schemaVersion(t) != 0 {
 		t.Errorf("%q", got.stdout)
 	}
@@ -158,7 +158,7 @@ func TestNewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0"},
+		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"migrate"}, {"migrate", "down", "--to", "0", "--yes"},
 		{"status"}, {"step-down", "--role", "billing"}, {"history"}, {"history", "--nodes"}, {"node", "list"}, {"serve", "--listen", ":0"},
 		{"cron", "list"}, {"cron", "history", "nightly"}, {"cron", "trigger", "nightly"}, {"cron", "pause", "nightly"}, {"cron", "changes"},
 		{"processor", "list"}, {"processor", "lag"}, {"processor", "pause", "orders"}, {"processor", "rewind", "orders", "--to", "start", "--yes"}, {"processor", "changes"},

@@ -134,7 +134,7 @@ func TestReaders(t *testing.T) {
 		t.Errorf("observe: %s", line)
 	}
 	for _, args := range [][]string{
-		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"step-down", "--role", "billing"}, {"migrate", "down", "--to", "0"},
+		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"step-down", "--role", "billing"},
 	} {
 		got := invoke(t, as(args...)...).want(t, exitUsage)
 		if !strings.Contains(got.stderr, "privilege") && !strings.Contains(got.stderr, "GRANT") {

@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox", "internal/printable"},
 	{"internal/pgserver"},
 	{"."},
+	{"internal/installation"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"eventstore", "outbox", "view", "assign"},

@@ -49,7 +49,7 @@ func parsePostgres(dsn string) (*Target, error) {
 	if err != nil {
 		return nil, invalid("the connection string cannot be parsed")
 	}
-	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, open: openPostgres(config)}, nil
+	return &Target{name: "PostgreSQL, by leases", dialect: lease.PostgreSQL, session: rest, open: openPostgres(config)}, nil
 }
 
 // openPostgres makes connections that a pooler in transaction mode can bear.

@@ -15,7 +15,7 @@ import (
 type Target struct {
 	name    string        // for people, without a password
 	dialect lease.Dialect // of leases; 0 for sessions
-	session string        // the connection string for sessions
+	session string        // the connection string for package postgres
 	open    func(ctx context.Context) (*sql.DB, error)
 }
 
@@ -84,8 +84,8 @@ func (t *Target) Leases() bool { return t.dialect != 0 }
 // Dialect returns the SQL that leases are written in; 0 for sessions.
 func (t *Target) Dialect() lease.Dialect { return t.dialect }
 
-// SessionDSN returns the connection string for postgres.New, with its password;
-// empty also if the variables of libpq say everything.
+// SessionDSN returns the connection string of PostgreSQL for postgres.New, with
+// its password; empty also if the variables of libpq say everything.
 func (t *Target) SessionDSN() string { return t.session }
 
 // Open opens the database for leases. The file of SQLite is made if it is

@@ -1,0 +1,231 @@
+package dialects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// bothWays are an empty database and two ways to elect in it.
+type bothWays struct {
+	t               *testing.T
+	sessions, lease string // data source names
+}
+
+// onBothWays runs a test with leases on direct connections and through a pooler.
+func onBothWays(t *testing.T, test func(t *testing.T, w bothWays)) {
+	for _, pooled := range []bool{false, true} {
+		t.Run(map[bool]string{false: "PostgreSQL", true: "PgBouncer"}[pooled], func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Shared(t)
+			direct := server.Database(t)
+			w := bothWays{t, direct, direct}
+			if pooled {
+				through, err := url.Parse(direct)
+				if err != nil {
+					t.Fatal(err)
+				}
+				through.Host = pgBouncer(t, server)
+				query := through.Query()
+				query.Set("default_query_exec_mode", "exec")
+				through.RawQuery = query.Encode()
+				w.lease = through.String()
+			}
+			test(t, w)
+		})
+	}
+}
+
+func (w bothWays) bySessions() *postgres.Backend {
+	w.t.Helper()
+	b, err := postgres.New(w.sessions, postgres.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(b.Close)
+	return b
+}
+
+func (w bothWays) byLeases() *lease.Backend {
+	w.t.Helper()
+	return newBackend(w.t, kinds[0].connect(w.t, w.lease), lease.PostgreSQL, lease.Config{})
+}
+
+// open opens a node; refused tells whether it was because of the mode.
+func (w bothWays) open(b tenure.Backend, name string) (node *tenure.Node, refused bool) {
+	w.t.Helper()
+	node, err := tenure.Open(soon(w.t), b, tenure.Config{Name: name, Lease: 3 * time.Second})
+	if err != nil && !errors.Is(err, tenure.ErrWrongMode) {
+		w.t.Errorf("open %s: %v", name, err)
+	}
+	return node, err != nil
+}
+
+// TestModesAtOnce: of nodes that elect by sessions and others that elect by
+// leases, all new to the database, those of one kind are refused.
+func TestModesAtOnce(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		var (
+			working        atomic.Int32
+			terms          atomic.Int32
+			opened         [2]atomic.Int32
+			opening, group sync.WaitGroup
+			start          = make(chan struct{})
+		)
+		ctx, end := context.WithCancel(context.Background())
+		for i := range 8 {
+			mode := i % 2
+			var b tenure.Backend = w.bySessions()
+			if mode == 1 {
+				b = w.byLeases()
+			}
+			opening.Add(1)
+			group.Go(func() {
+				<-start
+				node, refused := w.open(b, fmt.Sprintf("node-%d", i))
+				opening.Done()
+				if refused {
+					return
+				}
+				defer node.Close(soon(t))
+				opened[mode].Add(1)
+				election, err := node.Election(tenure.NamedRole("scheduler"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = election.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+					if working.Add(1) > 1 {
+						t.Error("two nodes lead")
+					}
+					terms.Add(1)
+					select {
+					case <-ctx.Done():
+					case <-time.After(20 * time.Millisecond):
+					}
+					working.Add(-1)
+					return nil
+				})
+			})
+		}
+		close(start)
+		opening.Wait()
+		for deadline := time.Now().Add(patience); terms.Load() < 5; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Error("nobody leads")
+				break
+			}
+		}
+		end()
+		group.Wait()
+		if a, b := opened[0].Load(), opened[1].Load(); a+b != 4 || a > 0 && b > 0 {
+			t.Errorf("%d nodes opened by sessions, %d by leases; want all of one kind", a, b)
+		}
+	})
+}
+
+// TestModeChanges: an installation elects by what it began with until nobody
+// lives and somebody says otherwise.
+func TestModeChanges(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		sessions, leases := w.bySessions(), w.byLeases()
+		ways := []struct {
+			mode, other string
+			own, others tenure.Backend
+		}{
+			{"sessions", "leases", sessions, leases},
+			{"leases", "sessions", leases, sessions},
+			{"sessions", "leases", sessions, leases},
+		}
+		for _, way := range ways {
+			name := "by-" + way.mode
+			node, refused := w.open(way.own, name)
+			if refused {
+				t.Fatalf("by %s: refused", way.mode)
+			}
+			if other, refused := w.open(way.others, "other"); !refused {
+				t.Errorf("by %s, while a node elects by %s: it opened", way.other, way.mode)
+				_ = other.Close(soon(t))
+			}
+			err := sessions.SetMode(soon(t), way.other)
+			if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), name) {
+				t.Errorf("to %s while %s lives: %v; want ErrInstallationInUse and the node", way.other, name, err)
+			}
+			if err := node.Close(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			if other, refused := w.open(way.others, "other"); !refused {
+				t.Errorf("by %s, before the mode is changed: it opened", way.other)
+				_ = other.Close(soon(t))
+			}
+			if err := sessions.SetMode(soon(t), way.other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := sessions.SetMode(soon(t), "shares"); !errors.Is(err, tenure.ErrInvalidConfig) {
+			t.Errorf("to a mode that does not exist: %v", err)
+		}
+	})
+}
+
+// TestModeIsDiagnosed: doctor sees what a node would be refused for.
+func TestModeIsDiagnosed(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		sessions, leases := w.bySessions(), w.byLeases()
+		severity := func(findings []tenure.Finding) tenure.Severity {
+			for _, f := range findings {
+				if f.Name == "mode" {
+					return f.Severity
+				}
+			}
+			t.Fatalf("no finding about the mode: %v", findings)
+			panic("unreachable")
+		}
+		for _, mode := range []string{"sessions", "leases"} {
+			if err := sessions.SetMode(soon(t), mode); err != nil {
+				t.Fatal(err)
+			}
+			if got := severity(sessions.Diagnose(soon(t))); (got == tenure.Fine) != (mode == "sessions") {
+				t.Errorf("mode %s: for sessions %v", mode, got)
+			}
+			if got := severity(leases.Diagnose(soon(t))); (got == tenure.Fine) != (mode == "leases") {
+				t.Errorf("mode %s: for leases %v", mode, got)
+			}
+		}
+	})
+}
+
+// TestLeasesAreNotRemovedUnderNodes: the tables of leases stay while a lease runs.
+func TestLeasesAreNotRemovedUnderNodes(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		b := newBackend(t, k.open(t), k.dialect, lease.Config{})
+		node, err := tenure.Open(soon(t), b, tenure.Config{Name: "alive"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.MigrateDown(soon(t), 0); !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), `"alive"`) {
+			t.Errorf("under a node: %v; want ErrInstallationInUse and the node", err)
+		}
+		if err := node.Close(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.MigrateDown(soon(t), 0); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+// Package installation is what sessions and leases have in common where both
+// could elect in one PostgreSQL database: the lock that says who is there, and
+// the record of which of the two an installation uses.
+package installation
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/exactly-one/tenure"
+)
+
+// LockKey is the key, a pair, of the advisory lock of an installation: the first
+// eight bytes of the SHA-256 of "tenure installation", the schema and the prefix,
+// each ended by a zero byte. It depends on nothing that is stored, so that those
+// who live under an installation that was removed still hold the lock of the
+// one that would take its place.
+//
+// Whoever elects under the installation holds the lock shared. Who creates or
+// removes it, or changes its mode, holds it exclusively.
+func LockKey(schema, prefix string) (a, b int32) {
+	sum := sha256.Sum256([]byte("tenure installation\x00" + schema + "\x00" + prefix + "\x00"))
+	return int32(binary.BigEndian.Uint32(sum[:4])), int32(binary.BigEndian.Uint32(sum[4:8]))
+}
+
+// leaseInfix ends the prefix of the tables of leases, which may be in the same
+// schema as those of sessions.
+const leaseInfix = "lease_"
+
+// PrefixOfLeases returns the prefix of the installation to which leases in
+// tables with a prefix belong.
+func PrefixOfLeases(prefix string) string { return strings.TrimSuffix(prefix, leaseInfix) }
+
+// SessionsOfLeases returns the names that the table with the sessions of leases
+// may have in an installation.
+func SessionsOfLeases(prefix string) []string {
+	return []string{prefix + leaseInfix + "sessions", prefix + "sessions"}
+}
+
+// The modes of an installation.
+const (
+	Sessions = "sessions"
+	Leases   = "leases"
+)
+
+// Statements on the record of the mode, a table with at most one row.
+const (
+	CreateMode = `
+CREATE TABLE IF NOT EXISTS {mode} (
+    mode text NOT NULL CHECK (mode IN ('sessions', 'leases')),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+)`
+	ReadMode = `SELECT mode FROM {mode}`
+)
+
+// ModeTable is the name of the record's table without its prefix.
+const ModeTable = "mode"
+
+// Refuse returns an error if an installation has another mode than wanted. An
+// empty mode is none yet.
+func Refuse(mode, wanted, schema, prefix string) error {
+	if mode == "" || mode == wanted {
+		return nil
+	}
+	return fmt.Errorf("%w: the installation in schema %q with prefix %q elects by %s, and %s would elect a second leader: %s, or end all nodes and run tenure migrate mode %s",
+		tenure.ErrWrongMode, schema, prefix, mode, wanted, otherway[mode], wanted)
+}
+
+// otherway is how to elect by what the installation uses.
+var otherway = map[string]string{
+	Sessions: "use a connection string without tenure_mode=lease, or package postgres",
+	Leases:   "use a connection string with tenure_mode=lease, or package lease",
+}

@@ -1,0 +1,211 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
+)
+
+// On PostgreSQL an installation could also elect by sessions, which know nothing
+// of leases. It records which of the two it uses. Package postgres keeps the same
+// record, and holds the lock of the installation for as long as a session lives.
+// Leases may reach the server through a pooler, so here the lock is held for one
+// transaction: while the row is written that says that a node lives.
+
+// modePause is the time between two attempts to take the lock exclusively, and
+// modeWait how long to try.
+const (
+	modePause = 20 * time.Millisecond
+	modeWait  = 3 * time.Second
+)
+
+// modeTable is the record, named as in statements.
+func (b *Backend) modeTable() string {
+	name := b.dialect.quote(installation.PrefixOfLeases(b.config.Prefix) + installation.ModeTable)
+	if b.config.Schema != "" {
+		name = b.dialect.quote(b.config.Schema) + "." + name
+	}
+	return name
+}
+
+func (b *Backend) modeSQL(statement string) string {
+	return strings.ReplaceAll(statement, "{mode}", b.modeTable())
+}
+
+// installation returns the schema and the prefix of the installation.
+func (b *Backend) installation(ctx context.Context, on querier) (schema, prefix string, err error) {
+	schema = b.config.Schema
+	if schema == "" {
+		err = forEach(ctx, on, "SELECT coalesce(current_schema(), '')", func(rows *sql.Rows) error { return rows.Scan(&schema) })
+	}
+	return schema, installation.PrefixOfLeases(b.config.Prefix), err
+}
+
+// lockInstallation calls a function that locks the installation until the
+// transaction ends, and returns what it answers.
+func lockInstallation(ctx context.Context, on querier, function, schema, prefix string) (locked bool, err error) {
+	first, second := installation.LockKey(schema, prefix)
+	query := fmt.Sprintf("SELECT %s(%d, %d)::text <> 'false'", function, first, second)
+	err = forEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&locked) })
+	return locked, err
+}
+
+// holdMode refuses an installation that elects by sessions, and keeps its mode as
+// it is until the transaction ends.
+func (b *Backend) holdMode(ctx context.Context, on querier) error {
+	if b.dialect != PostgreSQL {
+		return nil
+	}
+	schema, prefix, err := b.installation(ctx, on)
+	if err != nil {
+		return err
+	}
+	if _, err := lockInstallation(ctx, on, "pg_advisory_xact_lock_shared", schema, prefix); err != nil {
+		return err
+	}
+	mode, err := b.readMode(ctx, on)
+	if err == nil && mode == "" {
+		err = fmt.Errorf("%w: the row of %s is missing; Migrate makes it", tenure.ErrSchema, b.modeTable())
+	}
+	if err != nil {
+		return err
+	}
+	return installation.Refuse(mode, installation.Leases, schema, prefix)
+}
+
+func (b *Backend) readMode(ctx context.Context, on querier) (mode string, err error) {
+	err = forEach(ctx, on, b.modeSQL(installation.ReadMode), func(rows *sql.Rows) error { return rows.Scan(&mode) })
+	return mode, err
+}
+
+// checkMode refuses an installation that elects by sessions. One that elects by
+// nothing yet is neither refused nor recorded.
+func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
+	if b.dialect != PostgreSQL {
+		return installation.Leases, nil
+	}
+	err = b.read(ctx, "read the installation's mode", func(ctx context.Context, on querier) error {
+		schema, prefix, err := b.installation(ctx, on)
+		if err != nil {
+			return err
+		}
+		if mode, err = b.readMode(ctx, on); err != nil {
+			return err
+		}
+		return installation.Refuse(mode, installation.Leases, schema, prefix)
+	})
+	if mode == "" && errors.Is(err, tenure.ErrSchema) {
+		return "", nil // there is no table
+	}
+	return mode, err
+}
+
+// claimMode records that the installation elects by leases, unless it elects by
+// something already.
+func (b *Backend) claimMode(ctx context.Context) error {
+	for deadline := time.Now().Add(modeWait); ; {
+		mode, err := b.checkMode(ctx)
+		if err != nil || mode != "" {
+			return err
+		}
+		claimed, err := b.tryClaimMode(ctx)
+		if err != nil || claimed {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: nodes live there by sessions, or create it now: end them first", tenure.ErrInstallationInUse)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("record the installation's mode: %w", context.Cause(ctx))
+		case <-time.After(modePause):
+		}
+	}
+}
+
+// tryClaimMode reports false if somebody holds the installation's lock.
+func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
+	err = b.atomically(ctx, "record the installation's mode", func(ctx context.Context, on querier) error {
+		schema, prefix, err := b.installation(ctx, on)
+		if err != nil {
+			return err
+		}
+		if claimed, err = lockInstallation(ctx, on, "pg_try_advisory_xact_lock", schema, prefix); err != nil || !claimed {
+			return err
+		}
+		for _, statement := range b.claimStatements() {
+			if err := exec(ctx, on, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return claimed && err == nil, err
+}
+
+// claimStatements make the record. They change nothing if it is there.
+func (b *Backend) claimStatements() []string {
+	if b.dialect != PostgreSQL {
+		return nil
+	}
+	var statements []string
+	if b.config.Schema != "" {
+		statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+b.dialect.quote(b.config.Schema))
+	}
+	return append(statements,
+		strings.TrimSpace(b.modeSQL(installation.CreateMode)),
+		b.modeSQL("INSERT INTO {mode} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
+}
+
+// forgetMode drops the record if it is that of leases.
+func (b *Backend) forgetMode(ctx context.Context, on querier) error {
+	if b.dialect != PostgreSQL {
+		return nil
+	}
+	there, left := false, 0
+	err := forEach(ctx, on, "SELECT to_regclass("+literal(b.modeTable())+") IS NOT NULL", func(rows *sql.Rows) error { return rows.Scan(&there) })
+	if err != nil || !there {
+		return err
+	}
+	if err := exec(ctx, on, b.modeSQL("DELETE FROM {mode} WHERE mode = '"+installation.Leases+"'")); err != nil {
+		return err
+	}
+	err = forEach(ctx, on, b.modeSQL("SELECT count(*) FROM {mode}"), func(rows *sql.Rows) error { return rows.Scan(&left) })
+	if err != nil || left > 0 {
+		return err
+	}
+	return exec(ctx, on, b.modeSQL("DROP TABLE {mode}"))
+}
+
+// literal quotes a text for PostgreSQL.
+func literal(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
+}
+
+// refuseLiving returns an error if the lease of a node runs, and keeps others from
+// opening sessions until the transaction ends, where a transaction can do that.
+func (b *Backend) refuseLiving(ctx context.Context, on querier) error {
+	if b.dialect == PostgreSQL {
+		if err := exec(ctx, on, b.queries.lockSessions); err != nil {
+			return err
+		}
+	}
+	var living []string
+	err := forEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
+		var name, host string
+		err := rows.Scan(&name, &host)
+		living = append(living, fmt.Sprintf("node %q on %q", name, host))
+		return err
+	})
+	if err != nil || len(living) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: still there: %s: end these nodes first, or wait until their leases have run out",
+		tenure.ErrInstallationInUse, strings.Join(living, ", "))
+}

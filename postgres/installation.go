@@ -1,0 +1,354 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
+)
+
+// Lock keys, rows and term numbers protect only within one installation. So every
+// session holds the lock of the installation, shared, from before it reads the
+// installation's id until it ends, and who creates or removes an installation
+// holds it exclusively. The key depends on database, schema and prefix alone: a
+// session of an installation that was removed by DROP SCHEMA still holds it.
+//
+// Nobody waits in the queue for this lock, everybody tries again: an exclusive
+// lock that waits would keep new sessions out.
+
+const (
+	tryInstallation       = `SELECT pg_catalog.pg_try_advisory_lock($1::int, $2::int)`
+	tryInstallationShared = `SELECT pg_catalog.pg_try_advisory_lock_shared($1::int, $2::int)`
+	tryInstallationInTx   = `SELECT pg_catalog.pg_try_advisory_xact_lock($1::int, $2::int)`
+	endInstallation       = `SELECT pg_catalog.pg_advisory_unlock($1::int, $2::int)`
+	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
+)
+
+// How long an attempt on the lock lasts, and how long it pauses in between.
+const (
+	installationWait  = 3 * time.Second
+	installationPause = 20 * time.Millisecond
+)
+
+// lockKey is the key of the lock.
+func (b *Backend) lockKey() tenure.LockKey {
+	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+	return tenure.LockKey{Key: int64(first), Key2: second, Pair: true}
+}
+
+// enterInstallation takes the lock shared on a connection, of a schema that is
+// there and complete. If it may, it creates the schema or brings it up to date.
+func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, mayMigrate bool) error {
+	for deadline := time.Now().Add(installationWait); ; {
+		version, err := b.readVersion(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if version == 0 && mayMigrate {
+			if created, err := b.createInstallation(ctx, conn); err != nil || created {
+				return err
+			}
+		}
+		entered, err := b.tryLock(ctx, conn, tryInstallationShared)
+		if err != nil {
+			return err
+		}
+		if entered {
+			there, err := b.completeSchema(ctx, conn, mayMigrate)
+			if err != nil || there {
+				return err
+			}
+			if _, err := b.tryLock(ctx, conn, endInstallationShared); err != nil {
+				return err
+			}
+		}
+		if time.Now().After(deadline) {
+			return b.inUse(ctx, conn, "create the schema", nil)
+		}
+		if err := pauseForInstallation(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// completeSchema looks at the schema while the lock is held shared, and brings it
+// up to date if it may. It reports false if there is no schema and it may make
+// one.
+func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, mayMigrate bool) (there bool, err error) {
+	version, err := b.usableVersion(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	if version == 0 && mayMigrate {
+		return false, nil
+	}
+	if err := b.checkMode(ctx, conn); err != nil {
+		return false, err
+	}
+	switch {
+	case version >= b.newest():
+		return true, nil
+	case !mayMigrate:
+		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, b.newest())
+	}
+	if err := b.migrate(ctx, conn); err != nil {
+		return false, err
+	}
+	return true, b.checkMode(ctx, conn)
+}
+
+// createInstallation makes a schema that is missing, under the exclusive lock, and
+// keeps the lock shared. It reports false if somebody else holds the lock.
+func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn) (created bool, err error) {
+	if locked, err := b.tryLock(ctx, conn, tryInstallation); err != nil || !locked {
+		return false, err
+	}
+	if err := b.checkMode(ctx, conn); err != nil {
+		return false, err
+	}
+	leases, err := b.livingLeases(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	if len(leases) > 0 {
+		return false, b.inUse(ctx, conn, "create the schema", leases)
+	}
+	if err := b.migrate(ctx, conn); err != nil {
+		return false, err
+	}
+	// A session holds a lock in both modes, so there is no gap. If it ends in
+	// between, nobody is there and the schema is complete.
+	shared, err := b.tryLock(ctx, conn, tryInstallationShared)
+	if err == nil && shared {
+		_, err = b.tryLock(ctx, conn, endInstallation)
+	}
+	return err == nil && shared, err
+}
+
+// claimInstallation takes the lock exclusively, for what no node may live
+// through, or says who lives.
+func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing string) error {
+	for deadline := time.Now().Add(installationWait); ; {
+		locked, err := b.tryLock(ctx, conn, tryInstallation)
+		if err != nil {
+			return err
+		}
+		if locked {
+			return b.refuseNodes(ctx, conn, doing)
+		}
+		if time.Now().After(deadline) {
+			return b.inUse(ctx, conn, doing, nil)
+		}
+		if err := pauseForInstallation(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// refuseNodes returns an error if nodes live that do not hold the installation's
+// lock, since their program does not know it yet.
+func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
+	living, err := b.whoLives(ctx, conn)
+	if err != nil || len(living) == 0 {
+		return err
+	}
+	return b.inUse(ctx, conn, doing, living)
+}
+
+func (b *Backend) tryLock(ctx context.Context, conn *pgx.Conn, statement string) (done bool, err error) {
+	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+	if err := conn.QueryRow(ctx, statement, first, second).Scan(&done); err != nil {
+		return false, fmt.Errorf("lock the installation: %w", err)
+	}
+	return done, nil
+}
+
+func pauseForInstallation(ctx context.Context) error {
+	timer := time.NewTimer(installationPause + rand.N(installationPause))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the installation's lock: %w", context.Cause(ctx))
+	case <-timer.C:
+		return nil
+	}
+}
+
+// inUse says who lives under the installation.
+func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, living []string) error {
+	if len(living) == 0 {
+		var err error
+		if living, err = b.whoLives(ctx, conn); err != nil {
+			return err
+		}
+	}
+	who := "a session that has just ended"
+	if len(living) > 0 {
+		who = strings.Join(living, ", ")
+	}
+	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: still there: %s: end these nodes first, or, if a host is gone, the sessions with pg_terminate_backend",
+		tenure.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
+}
+
+const (
+	readHolders = `
+SELECT l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '')
+FROM pg_catalog.pg_locks l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory'
+    AND l.granted
+    AND l.pid <> pg_catalog.pg_backend_pid()
+    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    AND l.classid = $1::int::oid
+    AND l.objid = $2::int::oid
+    AND l.objsubid = 2
+ORDER BY l.pid`
+
+	mayReadNodes = `
+SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT') AND has_table_privilege(to_regclass($2), 'SELECT'), false)`
+
+	// That a node lives is proven by its node lock.
+	readLivingNodes = `
+SELECT n.pid, n.name, n.hostname
+FROM {nodes} n
+JOIN pg_catalog.pg_locks l
+    ON l.locktype = 'advisory'
+    AND l.granted
+    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    AND l.classid = $1::int::oid
+    AND l.objid = n.incarnation::oid
+    AND l.objsubid = 2
+    AND l.mode = 'ExclusiveLock'
+    AND l.pid = n.pid
+ORDER BY n.name, n.pid`
+)
+
+// Sessions that hold the installation's lock and a node lock, but none of this
+// installation's.
+const readStrangers = `
+WITH pairs AS MATERIALIZED (
+    SELECT pid, classid, objid, mode
+    FROM pg_catalog.pg_locks
+    WHERE locktype = 'advisory'
+        AND granted
+        AND objsubid = 2
+        AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+)
+SELECT DISTINCT 'PID ' || pid
+FROM pairs inside
+WHERE classid = $1::int::oid
+    AND objid = $2::int::oid
+    AND EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock')
+    AND NOT EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock' AND p.classid = $3::int::oid)
+ORDER BY 1`
+
+// proveInstallation makes sure, once the node lock is held, that the installation
+// is still the one that the session has read, and that nobody lives under another
+// one in its place: somebody may have replaced the tables by hand. Of two sessions
+// that have read two ids, one sees the other's node lock or the new id.
+func (s *session) proveInstallation(ctx context.Context) error {
+	var present uuid.UUID
+	if err := s.conn.QueryRow(ctx, s.backend.names.sql(readInstallation)).Scan(&present); err != nil {
+		return fmt.Errorf("read the installation: %w", err)
+	}
+	if present != s.installation {
+		return fmt.Errorf("%w: the tables were replaced while the session opened", tenure.ErrInstallationInUse)
+	}
+	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
+	rows, err := s.conn.Query(ctx, readStrangers, first, second, s.space)
+	if err != nil {
+		return fmt.Errorf("look for sessions of another installation: %w", err)
+	}
+	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for sessions of another installation: %w", err)
+	}
+	if len(strangers) > 0 {
+		return s.backend.inUse(ctx, s.conn, "open a session: the tables were replaced under nodes that live", strangers)
+	}
+	return nil
+}
+
+// whoLives lists the sessions that hold the installation's lock, and the nodes of
+// the registry that live, by name where the registry can be read.
+func (b *Backend) whoLives(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	nodes, err := b.readLivingNodes(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+	rows, err := conn.Query(ctx, readHolders, first, second)
+	if err != nil {
+		return nil, fmt.Errorf("read who holds the installation: %w", err)
+	}
+	var (
+		living            []string
+		pid               int32
+		application, host string
+		seen              = map[int32]bool{}
+	)
+	add := func(text string) {
+		if !seen[pid] {
+			living = append(living, text)
+		}
+		seen[pid] = true
+	}
+	_, err = pgx.ForEachRow(rows, []any{&pid, &application, &host}, func() error {
+		if name, known := nodes[pid]; known {
+			add(name)
+			return nil
+		}
+		text := fmt.Sprintf("PID %d", pid)
+		if application != "" {
+			text += fmt.Sprintf(" (%q)", application)
+		}
+		if host != "" {
+			text += " at " + host
+		}
+		add(text)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read who holds the installation: %w", err)
+	}
+	for other, name := range nodes {
+		pid = other
+		add(name)
+	}
+	return living, nil
+}
+
+// readLivingNodes returns the nodes of the registry that live by their process
+// ids. Without a registry that may be read there are none.
+func (b *Backend) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map[int32]string, error) {
+	var readable bool
+	err := conn.QueryRow(ctx, mayReadNodes, b.names.sql("{nodes}"), b.names.sql("{installation}")).Scan(&readable)
+	if err != nil || !readable {
+		return nil, err
+	}
+	var id uuid.UUID
+	if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&id); err != nil {
+		return nil, ignoreNoRows(err)
+	}
+	rows, err := conn.Query(ctx, b.names.sql(readLivingNodes), nodeSpace(id))
+	if err != nil {
+		return nil, fmt.Errorf("read who lives: %w", err)
+	}
+	var (
+		nodes      = map[int32]string{}
+		pid        int32
+		name, host string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&pid, &name, &host}, func() error {
+		nodes[pid] = fmt.Sprintf("node %q on %q, PID %d", name, host, pid)
+		return nil
+	})
+	return nodes, err
+}

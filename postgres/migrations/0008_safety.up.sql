@@ -1,0 +1,135 @@
+-- How the installation elects, by sessions or by leases: whoever elects first
+-- decides. Leases may have made the table.
+CREATE TABLE IF NOT EXISTS {mode} (
+    mode text NOT NULL CHECK (mode IN ('sessions', 'leases')),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+);
+
+COMMENT ON TABLE {mode} IS 'How the installation elects. Change it with tenure migrate mode, while no node lives.';
+
+INSERT INTO {mode} (mode) VALUES ('sessions') ON CONFLICT DO NOTHING;
+
+-- Which programs may use the schema although they do not know a step: all that
+-- know the version given here. NULL: they must know the step.
+ALTER TABLE {migrations} ADD COLUMN IF NOT EXISTS usable_from integer;
+
+-- Waits until a node that this one watches has ended, the membership has moved,
+-- or the time is over; see the manual page on failover for the reasons behind
+-- its form. Each attempt is shorter than deadlock_timeout, so that the server's
+-- log stays silent, and at transaction level, since a session-level lock can be
+-- granted in the moment of the timeout and stay. The ghost is an earlier session
+-- of the own node that the server still keeps, which has no row any more.
+--
+-- A node watches its predecessor in the ring. One whose watch connection is down
+-- sees nobody die, so its successor watches the node before it too, and so on
+-- back to the first that watches. It waits for the lock of its predecessor and
+-- only looks at those of the others, so with short attempts.
+--
+-- It holds no lock on a table while it waits, or a migration would have to wait
+-- for it: the tables are read in a block that always ends with an exception,
+-- which releases their locks and keeps the variables.
+CREATE OR REPLACE FUNCTION {watch}(
+    own integer,
+    ghost integer,
+    space integer,
+    seen bigint,
+    max_wait_ms integer,
+    margin_ms integer,
+    OUT event text,
+    OUT died integer,
+    OUT membership bigint
+)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+DECLARE
+    deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
+    deadlock_ms constant double precision :=
+        1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
+    -- Between attempts a watcher learns that its place in the ring has changed.
+    long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
+    short_ms constant integer := least(100, long_ms);
+    -- A node that comes is watched by the oldest one, which watches the youngest:
+    -- it has to look often.
+    oldest_ms constant integer := least(50, long_ms);
+    watched record;
+    nearest integer;
+    pause_ms integer;
+BEGIN
+    LOOP
+        event := NULL;
+        nearest := ghost;
+        died := ghost;
+        pause_ms := CASE WHEN ghost > 0 THEN short_ms ELSE long_ms END;
+        BEGIN
+            PERFORM set_config('lock_timeout', long_ms || 'ms', true);
+            SELECT last_value INTO membership FROM {membership};
+            IF membership <> seen THEN
+                event := 'moved';
+            ELSIF ghost > 0 AND pg_try_advisory_xact_lock_shared(space, ghost) THEN
+                event := 'died';
+            ELSE
+                FOR watched IN
+                    SELECT
+                        n.incarnation,
+                        n.watching,
+                        1000 * extract(epoch FROM
+                            n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' - clock_timestamp()) AS left_ms
+                    FROM {nodes} n
+                    WHERE n.status <> 'dead' AND n.incarnation <> own
+                    ORDER BY n.incarnation < own DESC, n.incarnation DESC
+                LOOP
+                    died := watched.incarnation;
+                    IF pg_try_advisory_xact_lock_shared(space, died) THEN
+                        event := 'died';
+                        EXIT;
+                    ELSIF watched.left_ms < 0 THEN
+                        event := 'silent';
+                        EXIT;
+                    END IF;
+                    IF nearest = ghost THEN
+                        nearest := died;
+                        IF died > own THEN
+                            pause_ms := least(pause_ms, oldest_ms);
+                        END IF;
+                    END IF;
+                    -- A silent node is noticed when its time is over, not an attempt later.
+                    pause_ms := greatest(1, least(pause_ms, ceil(watched.left_ms)));
+                    EXIT WHEN watched.watching;
+                    pause_ms := least(pause_ms, short_ms);
+                END LOOP;
+                IF event IS NULL AND nearest = 0 THEN
+                    event := 'alone';
+                END IF;
+            END IF;
+            RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the locks of the tables';
+        EXCEPTION
+            WHEN SQLSTATE 'TNREL' THEN
+                IF event IS NOT NULL THEN
+                    RETURN;
+                END IF;
+            WHEN lock_not_available THEN -- a migration has the table
+                nearest := 0;
+        END;
+
+        IF nearest <> 0 THEN
+            died := nearest;
+            BEGIN
+                PERFORM set_config('lock_timeout', pause_ms || 'ms', true);
+                PERFORM pg_advisory_xact_lock_shared(space, died);
+                event := 'died';
+                RETURN;
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;
+            END;
+        END IF;
+
+        IF clock_timestamp() >= deadline THEN
+            membership := coalesce(membership, seen);
+            event := 'timeout';
+            RETURN;
+        END IF;
+    END LOOP;
+END
+$tenure_function$;

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/installation"
+)
+
+// An installation elects by sessions or by leases, and records which, since the
+// two know nothing of each other's leaders. Package lease records and reads the
+// same row, in transactions that hold the installation's lock.
+
+const (
+	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
+	replaceMode = `
+INSERT INTO {mode} (mode) VALUES ($1)
+ON CONFLICT (one) DO UPDATE SET mode = excluded.mode, since = clock_timestamp()`
+
+	// A table of another program may have the name.
+	holdsLeases = `
+SELECT count(*) = 4
+FROM pg_catalog.pg_attribute
+WHERE attrelid = to_regclass($1) AND attname IN ('node_name', 'host', 'ended_at', 'expires_at')`
+
+	// Ended for good, or a late heartbeat could renew them.
+	endLeases  = `UPDATE %s SET ended_at = expires_at WHERE ended_at IS NULL AND expires_at <= 1000000 * extract(epoch FROM clock_timestamp())`
+	liveLeases = `
+SELECT node_name, host
+FROM %s
+WHERE ended_at IS NULL AND expires_at > 1000000 * extract(epoch FROM clock_timestamp())
+ORDER BY node_name`
+)
+
+// checkMode refuses an installation that elects by leases.
+func (b *Backend) checkMode(ctx context.Context, q querier) error {
+	mode, err := b.readMode(ctx, q)
+	if err != nil {
+		return err
+	}
+	return installation.Refuse(mode, installation.Sessions, b.config.Schema, b.config.Prefix)
+}
+
+// readMode reads the record; empty if there is none.
+func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err error) {
+	there := false
+	if err := q.QueryRow(ctx, tableExists, b.names.sql("{mode}")).Scan(&there); err != nil {
+		return "", fmt.Errorf("read the installation's mode: %w", err)
+	}
+	if !there {
+		return "", nil
+	}
+	err = ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode))
+	switch {
+	case hasCode(err, codeInsufficientPrivilege):
+		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{mode}"), err)
+	case err != nil:
+		return "", fmt.Errorf("read the installation's mode: %w", err)
+	}
+	return mode, nil
+}
+
+func ignoreNoRows(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// SetMode records that the installation elects by "sessions", as this package
+// does, or by "leases", as package lease does. No node may live, neither with a
+// session nor with a lease: an error that matches tenure.ErrInstallationInUse
+// lists those that do. The context bounds it.
+func (b *Backend) SetMode(ctx context.Context, mode string) error {
+	if mode != installation.Sessions && mode != installation.Leases {
+		return invalid("the mode is %q; it must be %s or %s", mode, installation.Sessions, installation.Leases)
+	}
+	conn, err := b.dial(ctx, "migration", nil)
+	if err != nil {
+		return err
+	}
+	defer discard(conn)
+	doing := "change the mode to " + mode
+	for deadline := time.Now().Add(installationWait); ; {
+		changed, err := b.trySetMode(ctx, conn, mode, doing)
+		if err != nil || changed {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return b.inUse(ctx, conn, doing, nil)
+		}
+		if err := pauseForInstallation(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// trySetMode makes one attempt, all in one transaction, since a pooler may give
+// each another session of the server. It reports false if somebody holds the
+// lock.
+func (b *Backend) trySetMode(ctx context.Context, conn *pgx.Conn, mode, doing string) (changed bool, err error) {
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)`); err != nil {
+			return err
+		}
+		first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
+		if err := tx.QueryRow(ctx, tryInstallationInTx, first, second).Scan(&changed); err != nil || !changed {
+			return err
+		}
+		if err := b.refuseNodes(ctx, tx.Conn(), doing); err != nil {
+			return err
+		}
+		leases, err := b.livingLeases(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(leases) > 0 {
+			return b.inUse(ctx, conn, doing, leases)
+		}
+		if _, err := tx.Exec(ctx, b.names.sql(installation.CreateMode)); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, b.names.sql(replaceMode), mode)
+		return err
+	})
+	if err != nil {
+		err = b.answer(doing, err)
+	}
+	return changed && err == nil, err
+}
+
+// executorQuerier is a connection or a transaction.
+type executorQuerier interface {
+	querier
+	executor
+}
+
+// livingLeases lists the nodes of the installation whose leases run, and ends
+// those that have run out.
+func (b *Backend) livingLeases(ctx context.Context, on executorQuerier) ([]string, error) {
+	var living []string
+	for _, table := range installation.SessionsOfLeases(b.config.Prefix) {
+		name := pgx.Identifier{b.config.Schema, table}.Sanitize()
+		var there bool
+		if err := on.QueryRow(ctx, holdsLeases, name).Scan(&there); err != nil {
+			return nil, fmt.Errorf("look for leases: %w", err)
+		}
+		if !there {
+			continue
+		}
+		if _, err := on.Exec(ctx, fmt.Sprintf(endLeases, name)); err != nil {
+			return nil, fmt.Errorf("end leases that have run out: %w", err)
+		}
+		rows, err := on.Query(ctx, fmt.Sprintf(liveLeases, name))
+		if err != nil {
+			return nil, fmt.Errorf("look for leases: %w", err)
+		}
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			var node, host string
+			err := row.Scan(&node, &host)
+			return fmt.Sprintf("node %q on %q, by a lease", node, host), err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for leases: %w", err)
+		}
+		living = slices.Concat(living, found)
+	}
+	return living, nil
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +72,7 @@ func (s *session) acquire() error {
 	n.mu.Unlock()
 
 	attempts, err := s.conn.TryAcquire(candidates)
+	_ = s.endTrust(err)
 
 	n.mu.Lock()
 	if s.over {
@@ -94,8 +96,9 @@ func (s *session) acquire() error {
 		}
 		e.wake()
 	}
+	answered := s.backOff(failed)
 	n.mu.Unlock()
-	s.backOff(failed)
+	n.patiently(answered)
 	return nil
 }
 
@@ -189,53 +192,88 @@ func (s *session) fail(e *Election, input fsm.Input, err error) bool {
 	return e.State() == Follower
 }
 
-// backOff asks the retry strategies when to try again. They are the user's code,
-// so the node's mutex is free meanwhile.
-func (s *session) backOff(failed []*Election) {
+// backOff decides when to try again. Retry strategies are the program's code:
+// they are asked beside the session, and an election whose strategy has not
+// answered waits for it. The channel is closed when all have; it is nil if there
+// are none. Under the node's mutex.
+func (s *session) backOff(failed []*Election) (answered <-chan struct{}) {
 	n := s.node
+	now := n.clock.Now().Mono
+	var asking sync.WaitGroup
+	asked := false
 	for _, e := range failed {
-		strategy := e.cfg.Retry
+		strategy, a := e.cfg.Retry, &e.attempt
 		if strategy == nil {
 			strategy = n.cfg.Retry
 		}
-		n.mu.Lock()
-		now, a := n.clock.Now().Mono, &e.attempt
 		if strategy == nil {
 			// All such elections of the session try together.
 			passed := (now - s.opened) / n.cfg.CheckInterval
 			a.at = s.opened + (passed+1)*n.cfg.CheckInterval
-			n.mu.Unlock()
 			continue
 		}
 		a.at = math.MaxInt64 // until the answer is there
 		cycle, attempts := a.cycle, Attempts{Attempt: a.cycle, Elapsed: now - a.first.Mono, LastError: a.err}
-		n.mu.Unlock()
-		delay, again := strategy.NextDelay(attempts)
-		n.mu.Lock()
-		if e.State() == Follower && a.cycle == cycle {
-			if again {
-				a.at = min(a.at, now+max(delay, 0))
-			} else {
-				e.err = attempts.LastError
-				e.requestStop(EndShutdown, ErrStopping)
-			}
-		}
-		n.mu.Unlock()
+		asked = true
+		asking.Add(1)
+		n.group.Go(func() { // ends when the strategy answers; Close waits for it
+			defer asking.Done()
+			delay, again := n.nextDelay(strategy, attempts)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			e.tryAfter(cycle, now+max(delay, 0), again)
+		})
 	}
+	if !asked {
+		return nil
+	}
+	done := make(chan struct{})
+	n.group.Go(func() { // ends with the others
+		asking.Wait()
+		close(done)
+	})
+	return done
+}
+
+// tryAfter takes the answer of a retry strategy about a cycle of attempts. Under
+// the node's mutex.
+func (e *Election) tryAfter(cycle int, at time.Duration, again bool) {
+	a := &e.attempt
+	switch {
+	case e.State() != Follower || a.cycle != cycle:
+	case again:
+		a.at = min(a.at, at)
+		e.node.kick()
+	default:
+		e.err = a.err
+		e.requestStop(EndShutdown, ErrStopping)
+	}
+}
+
+// nextDelay asks a retry strategy. One that panics is asked again after a
+// CheckInterval. It is called without the node's mutex.
+func (n *Node) nextDelay(strategy RetryStrategy, attempts Attempts) (delay time.Duration, again bool) {
+	err := guarded("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
+	if err != nil {
+		n.log.Error("asking the retry strategy failed", "error", err)
+		return n.cfg.CheckInterval, true
+	}
+	return delay, again
 }
 
 // begin begins a term. Under the node's mutex.
 func (s *session) begin(e *Election, granted Attempt) {
 	n := s.node
-	if !s.trust.standing() {
-		return // the session is about to be given up, and the term with it
-	}
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
 		begun:    n.clock.Now().Mono,
 		campaign: e.driver == drivenByCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.values)
+	if !s.trust.add(t) {
+		t.cancel(ErrTrustExpired)
+		return // the session is about to be given up, and the term with it
+	}
 	t.work.body = e.bodies != nil
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false

@@ -17,7 +17,8 @@ func (i Instant) Add(d time.Duration) Instant {
 
 // Clock is the time as one node sees it. It exists so that tests can stop a
 // node, or step its wall clock; production code leaves it unset. It must be
-// safe for concurrent use.
+// safe for concurrent use. The engine calls it under its own mutex: no method
+// may block or call the node.
 type Clock interface {
 	// Now returns the present moment. It must not block or allocate.
 	Now() Instant

@@ -54,9 +54,11 @@ type Config struct {
 	// living node has the same name.
 	UniqueName bool
 	// Load, if set, is called before each heartbeat and tells how busy the node
-	// is. It must not block.
+	// is. A heartbeat waits for it for a twentieth of RefreshInterval at most,
+	// and then uses the last answer.
 	Load func() Load
-	// Logger receives what happens. Default slog.Default().
+	// Logger receives what happens, on a goroutine of the node: a handler that
+	// blocks delays nothing else. Default slog.Default().
 	Logger *slog.Logger
 	// Clock is for tests. Default the machine's clock.
 	Clock Clock

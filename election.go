@@ -109,20 +109,47 @@ type drive struct {
 }
 
 func (e *Election) start(ctx context.Context, by driver) (drive, error) {
+	if ctx.Err() != nil {
+		return drive{}, context.Cause(ctx)
+	}
+	// The context is the program's, so it is asked without the node's mutex.
+	var begun drive
+	unhook := context.AfterFunc(ctx, func() { e.stopFor(ctx, &begun) })
+	err := e.startUnder(ctx, by, unhook, &begun)
+	switch {
+	case err != nil || begun.life == 0:
+		unhook()
+	case ctx.Err() != nil:
+		e.stopFor(ctx, &begun) // it ended before the start
+	}
+	return begun, err
+}
+
+// stopFor stops a life of the election whose context has ended.
+func (e *Election) stopFor(ctx context.Context, begun *drive) {
+	cause := because(ErrStopping, context.Cause(ctx))
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	if begun.life == e.life && begun.life > 0 {
+		e.requestStop(EndShutdown, cause)
+	}
+}
+
+// startUnder waits until the election can start and starts it. An election that
+// is started already leaves begun empty.
+func (e *Election) startUnder(ctx context.Context, by driver, unhook func() bool, begun *drive) error {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
 		switch {
-		case ctx.Err() != nil:
-			return drive{}, context.Cause(ctx)
 		case n.closing:
-			return drive{}, ErrClosed
+			return ErrClosed
 		case e.driver != undriven && !e.stopping && e.State() != Stopped:
 			if e.driver == drivenByStart && by == drivenByStart {
-				return drive{}, nil
+				return nil
 			}
-			return drive{}, ErrStarted
+			return ErrStarted
 		case e.State() == Stopped && !e.attempt.holds() && (by != drivenByCampaign || e.term == nil):
 			e.driver, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
 			e.life++
@@ -132,15 +159,12 @@ func (e *Election) start(ctx context.Context, by driver) (drive, error) {
 			}
 			e.stepping = false
 			e.step(fsm.Start, nil, nil)
-			e.unhook = context.AfterFunc(ctx, func() {
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				e.requestStop(EndShutdown, because(ErrStopping, context.Cause(ctx)))
-			})
-			return drive{e.life, e.bodies}, nil
+			e.unhook = unhook
+			*begun = drive{e.life, e.bodies}
+			return nil
 		}
 		if err := e.wait(ctx); err != nil {
-			return drive{}, err
+			return err
 		}
 	}
 }
@@ -171,13 +195,27 @@ func (e *Election) settled(life uint64) bool {
 // unfinished is the error of an operation that the context ended. Under the
 // node's mutex.
 func (e *Election) unfinished(doing string, err error) error {
+	kind := ErrShutdown
 	if e.term != nil {
 		if some, _ := e.term.running(); some {
-			return fmt.Errorf("%s %s: %w: %w", doing, e.role, ErrWorkRunning, err)
+			kind = ErrWorkRunning
 		}
 	}
-	return fmt.Errorf("%s %s: %w: %w", doing, e.role, ErrShutdown, err)
+	return &unfinishedError{doing, e.role, kind, err}
 }
+
+// unfinishedError is formatted when it is read: its cause is the program's.
+type unfinishedError struct {
+	doing       string
+	role        Role
+	kind, cause error
+}
+
+func (e *unfinishedError) Error() string {
+	return fmt.Sprintf("%s %s: %v: %v", e.doing, e.role, e.kind, e.cause)
+}
+
+func (e *unfinishedError) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // Participate runs body between Start and Shutdown. It returns the error of
 // body, joined with that of Shutdown, which gets at most StopTimeout plus one
@@ -340,13 +378,14 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	}
 	n := e.node
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	if e.term == nil {
+		n.mu.Unlock()
 		return nil
 	}
 	n.log.Warn("cutting the session to force a step-down; all terms of this node end", "role", e.role.Name())
 	s := e.term.session
 	s.end(fmt.Errorf("%w: forced", ErrSteppedDown))
+	n.mu.Unlock()
 	s.conn.Abort()
 	return nil
 }

@@ -23,7 +23,8 @@ type database struct {
 	jump     int64 // that the next term's number makes, as on another server
 	leaders  map[string]tenure.Leader
 	requests []tenure.Request
-	sessions []*conn // newest last
+	sessions []*conn     // newest last
+	prepare  func(*conn) // called for each new session
 }
 
 // longestTest is how much simulated time a test may take. Nodes send heartbeats
@@ -49,8 +50,10 @@ type conn struct {
 	calls       []string
 	onHeartbeat func() error
 	onRelease   func() error
+	onWait      func()                            // once
 	onAcquire   func(tenure.Role) *tenure.Attempt // nil to go on as usual
 	failAcquire error                             // what a whole call of TryAcquire returns after its hooks
+	load        tenure.Load                       // of the last heartbeat
 	aborted     bool
 }
 
@@ -62,6 +65,9 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 		return nil, d.refuse
 	}
 	c := &conn{db: d, opening: opening, number: int64(len(d.sessions) + 1), news: make(chan struct{}, 1), dead: make(chan struct{})}
+	if d.prepare != nil {
+		d.prepare(c)
+	}
 	d.sessions = append(d.sessions, c)
 	return c, ctx.Err()
 }
@@ -231,12 +237,13 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), Vacant: 3 * time.Second}
 }
 
-func (c *conn) Heartbeat(tenure.Load) (tenure.Pulse, error) {
+func (c *conn) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	if err := c.sendable(); err != nil {
 		return tenure.Pulse{}, err
 	}
 	c.say("heartbeat")
 	c.mu.Lock()
+	c.load = load
 	hook := c.onHeartbeat
 	c.mu.Unlock()
 	if hook != nil {
@@ -284,6 +291,13 @@ func (c *conn) Requests() ([]tenure.Request, error) {
 }
 
 func (c *conn) Wait(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	hook := c.onWait
+	c.onWait = nil
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
 	select {
 	case <-c.dead:
 		return false, errGone

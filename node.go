@@ -26,8 +26,10 @@ type Node struct {
 	cfg     Config
 	backend Backend
 	clock   Clock
-	log     *slog.Logger
-	group   sync.WaitGroup // every goroutine of the node
+	log     *slog.Logger   // never blocks
+	records *logQueue      // behind log
+	group   sync.WaitGroup // every goroutine of the node, but the writer of records
+	sampler loadSampler
 
 	life   context.Context // ends when the node begins to close
 	endure context.CancelFunc
@@ -68,11 +70,12 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		description: cfg.Description.clone(), edition: 1, tally: newTally(),
 	}
 	n.host, _ = os.Hostname()
-	n.log = cfg.Logger.With("node", cfg.Name)
+	n.log, n.records = newLogQueue(cfg.Logger.With("node", cfg.Name))
 	n.life, n.endure = context.WithCancel(context.Background())
 	first, err := n.connect(ctx, true)
 	if err != nil {
 		n.endure()
+		n.records.flush(ctx, n.clock)
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
 	n.group.Add(1)
@@ -92,7 +95,11 @@ func (n *Node) Timing() Timing { return n.cfg.timing() }
 // Clock returns the clock that the node goes by.
 func (n *Node) Clock() Clock { return n.cfg.Clock }
 
-// Logger returns the node's logger.
+// Logger returns the node's logger. It never blocks: a goroutine of the node
+// hands the records, in order, to the handler of [Config].Logger. What a record
+// refers to must not change afterwards. Records that wait while a handler is
+// slow are bounded in number; how many were lost is logged. Close waits up to
+// 2 s for the last ones.
 func (n *Node) Logger() *slog.Logger { return n.log }
 
 // Backend returns the backend that the node was opened with.
@@ -152,6 +159,7 @@ func (n *Node) Connected() bool {
 // session, which frees all roles, and returns an error that matches
 // ErrShutdown, and ErrWorkRunning if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
+	defer n.records.flush(ctx, n.clock)
 	n.mu.Lock()
 	if !n.closing {
 		n.closing = true
@@ -286,7 +294,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 		}
 		n.reportOutage(number, err)
 		elapsed := n.clock.Now().Mono - begun.Mono
-		delay, again := strategy.NextDelay(Attempts{Attempt: number, Elapsed: elapsed, LastError: err})
+		delay, again := n.nextDelay(strategy, Attempts{Attempt: number, Elapsed: elapsed, LastError: err})
 		if !again {
 			return nil, err
 		}
@@ -358,20 +366,16 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("first heartbeat: %w", ErrTrustExpired)
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closing {
+	closing := n.closing
+	if !closing {
+		s.start(sent)
+	}
+	n.mu.Unlock()
+	if closing {
 		conn.Abort()
 		return nil, ErrClosed
 	}
-	s.start(sent)
 	return s, nil
-}
-
-func (n *Node) load() Load {
-	if n.cfg.Load == nil {
-		return Load{}
-	}
-	return n.cfg.Load()
 }
 
 // kick makes the session look for work. Under the node's mutex.

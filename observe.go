@@ -48,7 +48,9 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(n.life, cancel)()
-		newObservation(n.backend, n.cfg, roles).run(ctx, wake, changes)
+		o := newObservation(n.backend, n.cfg, roles)
+		o.log = n.log
+		o.run(ctx, wake, changes)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.observers, wake)

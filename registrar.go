@@ -25,48 +25,69 @@ type question struct {
 // ErrUnsupported if the backend has no registry, the change stands all the
 // same, and the registry follows when it can. A description that cannot be used
 // matches ErrInvalidConfig and changes nothing. Calls take effect in some
-// order, one after the other.
+// order, one after the other: change is called again, with the newer
+// description, if another call takes effect in between.
 func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
-	n.mu.Lock()
-	next := n.description.clone()
-	next.StatusBy = ""
-	change(&next)
-	if next.StatusBy == "" && next.Status == n.description.Status {
-		next.StatusBy = n.description.StatusBy
-	}
-	if err := next.validate(); err != nil {
+	for {
+		n.mu.Lock()
+		present, edition := n.description.clone(), n.edition
 		n.mu.Unlock()
-		return err
+		next := present.clone()
+		next.StatusBy = ""
+		change(&next) // the program's: it may call the node, and may panic
+		if next.StatusBy == "" && next.Status == present.Status {
+			next.StatusBy = present.StatusBy
+		}
+		if err := next.validate(); err != nil {
+			return err
+		}
+		if written, taken, err := n.adopt(next.clone(), edition); taken {
+			return awaitWritten(ctx, written, err)
+		}
+	}
+}
+
+// adopt makes next the node's description unless there is another edition than
+// the given one by now. written receives the result of telling the registry; it
+// is nil if there is nothing to wait for.
+func (n *Node) adopt(next Description, edition uint64) (written <-chan error, taken bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.edition != edition {
+		return nil, false, nil
 	}
 	if next.equal(n.description) && n.described() {
-		n.mu.Unlock()
-		return nil
+		return nil, true, nil
 	}
 	stood := n.stands()
-	n.description = next.clone()
+	n.description = next
 	n.edition++
-	if n.session != nil {
-		switch {
-		case stood && !n.stands():
-			n.session.retire()
-		case !stood && n.stands():
-			n.session.news()
-			n.session.kick()
-		}
-	}
 	s := n.session
-	if s == nil || s.registrar == nil {
-		defer n.mu.Unlock()
-		if s == nil {
-			return ErrSessionLost
-		}
-		return ErrUnsupported
+	if s == nil {
+		return nil, true, ErrSessionLost
 	}
-	written := make(chan error, 1)
-	s.describers = append(s.describers, written)
+	switch {
+	case stood && !n.stands():
+		s.retire()
+	case !stood && n.stands():
+		s.news()
+		s.kick()
+	}
+	if s.registrar == nil {
+		return nil, true, ErrUnsupported
+	}
+	answer := make(chan error, 1)
+	s.describers = append(s.describers, answer)
 	s.describeAt = 0
 	s.kick()
-	n.mu.Unlock()
+	return answer, true, nil
+}
+
+// awaitWritten waits until the registry has a description.
+func awaitWritten(ctx context.Context, written <-chan error, err error) error {
+	if written == nil {
+		return err
+	}
 	select {
 	case err := <-written:
 		return err
@@ -219,7 +240,7 @@ func (s *session) describe() error {
 	describers := s.describers
 	s.describers = nil
 	n.mu.Unlock()
-	err := s.registrar.Describe(description)
+	err := s.endTrust(s.registrar.Describe(description))
 	for _, written := range describers {
 		written <- err
 	}

@@ -19,7 +19,9 @@ type Attempts struct {
 // count. It must be safe for concurrent use.
 //
 // News of a vacancy starts an attempt at once, whatever the strategy says; it
-// governs only what happens when no news comes.
+// governs only what happens when no news comes. A strategy that takes long
+// delays its own election, or the next attempt to open a session, and nothing
+// else; one that panics is asked again after a CheckInterval.
 type RetryStrategy interface {
 	// NextDelay returns how long to wait before the next attempt, and false to
 	// give up: the election, or when reconnecting every election of the node,

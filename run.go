@@ -52,17 +52,22 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 func (e *Election) lead(term *Term, work Work) (early bool) {
 	defer term.returned()
 	err := work(term.ctx, term)
+	done := errors.Is(err, Done)
+	var failed error
+	if err != nil && !done && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTermEnded) {
+		failed = fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)
+	}
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if errors.Is(err, Done) {
+	if done {
 		e.requestStop(EndResigned, ErrResigned)
 		return false
 	}
 	early = e.term == term && !term.resigning && !term.over.Load()
-	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTermEnded) {
+	if failed != nil {
 		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
-		e.post(Event{Kind: EventError, Term: term, Err: fmt.Errorf("work under term %d of %s: %w", term.number, e.role, err)})
+		e.post(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
 		e.beginStepDown(ending{reason: EndResigned, cause: ErrResigned})
@@ -131,10 +136,11 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		return nil, ErrStopped
 	}
 	e.node.mu.Lock()
-	if e.unhook != nil {
-		e.unhook()
-	}
+	unhook := e.unhook
 	e.node.mu.Unlock()
+	if unhook != nil {
+		unhook()
+	}
 	return term, nil
 }
 

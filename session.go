@@ -19,6 +19,9 @@ const trustTick = time.Second
 // serve, talks to the connection, without deadlines; a timer ends trust beside
 // it; a third, bury, closes the connection when trust has ended and the work
 // has returned.
+//
+// The node's mutex guards bookkeeping only. No code of the program, no log
+// handler and no I/O runs under it, and trust ends without it.
 type session struct {
 	node      *Node
 	conn      Session
@@ -28,6 +31,7 @@ type session struct {
 	idle      chan struct{} // closed when it is given up and all work under it has returned
 
 	// Under the node's mutex.
+	begun      bool
 	over       bool
 	opened     time.Duration
 	nextBeat   time.Duration
@@ -44,7 +48,6 @@ type session struct {
 	leaving    bool
 	kicked     bool
 	interrupt  context.CancelFunc // of the Wait in progress
-	trustTimer func() bool
 }
 
 // release is a role to give up: a term, or a lock without one.
@@ -58,7 +61,7 @@ func newSession(n *Node) *session {
 	s := &session{
 		node: n, lost: make(chan struct{}), idle: make(chan struct{}), terms: map[*Term]struct{}{},
 	}
-	s.trust.clock, s.trust.expired = n.clock, s.checkTrust
+	s.trust.clock, s.trust.expired = n.clock, s.expire
 	return s
 }
 
@@ -70,7 +73,8 @@ func (s *session) start(sent Instant) {
 	s.opened = sent.Mono
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	n.session = s
-	s.watchTrust()
+	s.begun = true
+	s.trust.watch(min(trustTick, n.cfg.Lease/10))
 	s.news() // among it, what the node's last session may be about to free
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
@@ -78,47 +82,58 @@ func (s *session) start(sent Instant) {
 	n.announce()
 }
 
-func (s *session) watchTrust() {
-	s.trustTimer = s.node.clock.AfterFunc(s.trust.remaining(min(trustTick, s.node.cfg.Lease/10)), s.checkTrust)
-}
-
-// checkTrust ends the session if trust has ended.
-func (s *session) checkTrust() {
+// expire ends the session when the deadline of trust has passed: first trust
+// and the contexts, for which the mutex is not needed, then the rest.
+func (s *session) expire() {
+	s.trust.end(ErrTrustExpired)
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.over || s.trustTimer == nil { // given up, or never begun
-		return
-	}
-	if !s.trust.standing() {
+	if s.begun {
 		s.end(ErrTrustExpired)
-		return
 	}
-	s.trustTimer()
-	s.watchTrust()
+}
+
+// lose gives the session up after an error, as expire does.
+func (s *session) lose(err error) {
+	s.trust.end(s.causeOf(err))
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	s.end(err)
+}
+
+// endTrust ends trust if an answer of the connection says that the session is
+// lost, before the mutex is waited for. It returns the error.
+func (s *session) endTrust(err error) error {
+	if errors.Is(err, ErrSessionLost) {
+		s.trust.end(s.causeOf(err))
+	}
+	return err
+}
+
+// causeOf is why terms end when the session ends with an error.
+func (s *session) causeOf(err error) error {
+	if !s.trust.standing() && !errors.Is(err, ErrConnection) {
+		err = because(ErrTrustExpired, err)
+	}
+	if !errors.Is(err, ErrTermEnded) {
+		err = because(ErrSessionLost, err)
+	}
+	return err
 }
 
 // end gives the session up: trust ends, contexts are cancelled, then the
 // elections are told. The connection lives on until the work has returned.
 // Under the node's mutex.
-func (s *session) end(cause error) {
+func (s *session) end(err error) {
 	if s.over {
 		return
 	}
-	if !s.trust.standing() && !errors.Is(cause, ErrConnection) {
-		cause = because(ErrTrustExpired, cause)
-	}
-	if !errors.Is(cause, ErrTermEnded) {
-		cause = because(ErrSessionLost, cause)
-	}
-	s.trust.end()
+	cause := s.trust.end(s.causeOf(err)) // that of an earlier end, if there was one
 	s.over = true
 	n := s.node
 	if n.session == s {
 		n.session = nil
-	}
-	if s.trustTimer != nil {
-		s.trustTimer()
 	}
 	gone := slices.Concat(s.releasing, s.releases)
 	s.releases, s.releasing = nil, nil
@@ -153,13 +168,8 @@ func (s *session) end(cause error) {
 	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
 		n.gone = n.clock.Now()
 	}
-	if len(s.terms) == 0 || errors.Is(cause, ErrConnection) {
-		s.conn.Abort() // no work, or no locks any more
-	} else {
-		n.group.Add(1)
-		go s.bury()
-	}
-	close(s.lost)
+	n.group.Add(1)
+	go s.bury(len(s.terms) == 0 || errors.Is(cause, ErrConnection)) // no work, or no locks any more
 	s.kick()
 	n.announce()
 }
@@ -189,9 +199,16 @@ func (s *session) endAttempts(cause error) {
 	}
 }
 
-// bury closes the connection when all work has returned.
-func (s *session) bury() {
+// bury closes the connection, now or when all work has returned, and lets the
+// node open its next session.
+func (s *session) bury(now bool) {
 	defer s.node.group.Done()
+	if now {
+		s.conn.Abort()
+		close(s.lost)
+		return
+	}
+	close(s.lost)
 	select {
 	case <-s.idle:
 	case <-s.node.force:
@@ -283,9 +300,7 @@ func (s *session) serve() {
 			err = errors.Join(ErrClosed, s.conn.Close())
 		}
 		if err != nil {
-			s.node.mu.Lock()
-			s.end(err)
-			s.node.mu.Unlock()
+			s.lose(err)
 		}
 	}
 }
@@ -357,11 +372,14 @@ func (s *session) wait(d time.Duration) error {
 	stop := n.clock.AfterFunc(d, cancel)
 	changed, err := s.conn.Wait(ctx)
 	stop()
+	if err != nil {
+		err = s.endTrust(because(ErrSessionLost, err))
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.interrupt, s.kicked = nil, false
 	if err != nil {
-		return because(ErrSessionLost, err)
+		return err
 	}
 	if changed {
 		s.requested = true
@@ -389,6 +407,9 @@ func (s *session) heartbeat() error {
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}
+	if err == nil && !s.trust.extend(sent.Add(n.cfg.Lease-n.cfg.Margin)) {
+		return ErrTrustExpired
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil {
@@ -396,9 +417,6 @@ func (s *session) heartbeat() error {
 		s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 		n.log.Warn("heartbeat failed", "error", err, "trust_remaining", s.trust.remaining(n.cfg.Lease))
 		return nil
-	}
-	if !s.trust.extend(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
-		return ErrTrustExpired
 	}
 	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
@@ -423,13 +441,13 @@ func (s *session) release() error {
 	}
 	n.mu.Unlock()
 	err := s.conn.Release(batch)
+	if err != nil {
+		err = s.endTrust(because(ErrSessionLost, err)) // a lock may still be held
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.over {
-		return nil
-	}
-	if err != nil {
-		return because(ErrSessionLost, err) // a lock may still be held
+	if s.over || err != nil {
+		return err
 	}
 	released := s.releasing
 	s.releasing = nil

@@ -232,6 +232,7 @@ func (t *Term) end(cause error) {
 		t.work.closed = true
 		t.work.Unlock()
 		t.cancel(cause)
+		t.session.trust.remove(t)
 	}
 	t.advance()
 }

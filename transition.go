@@ -117,7 +117,7 @@ func (e *Election) leave() {
 	e.endReconnecting()
 	e.driver, e.stepping = undriven, false
 	if e.unhook != nil {
-		e.unhook()
+		go e.unhook() // asks a context of the program; ends at once unless that blocks
 		e.unhook = nil
 	}
 }

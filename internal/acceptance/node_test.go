@@ -1,6 +1,7 @@
 package acceptance_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -107,7 +108,7 @@ func (c *cluster) open(name string, wire *faultwire.Proxy) *member {
 		c.t.Fatal(err)
 	}
 	config := c.config
-	config.Name, config.Logger = name, logTo(c.t)
+	config.Name, config.Logger = name, cmp.Or(c.config.Logger, logTo(c.t))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m.Node, err = tenure.Open(ctx, m.backend, config)

@@ -1,0 +1,174 @@
+package tenure
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// logCapacity is how many records wait for a slow log; later ones are
+	// dropped and counted.
+	logCapacity = 8192
+	// logFlush bounds the wait for the last records when a node closes.
+	logFlush = 2 * time.Second
+)
+
+// logQueue writes log records in order on a goroutine of its own. A handler
+// that is slow, blocks for ever or panics delays nothing but the log. The
+// goroutine exists while there is something to write; flush waits for it.
+type logQueue struct {
+	root  slog.Handler // asked whether debug records are wanted
+	debug atomic.Bool  // its last answer
+
+	mu      sync.Mutex // a leaf: no handler is called under it
+	waiting []logRecord
+	dropped int
+	writing bool
+	idle    chan struct{} // closed when nothing is left to write; nil unless flush waits
+}
+
+// logRecord is a record and the handler that it is for.
+type logRecord struct {
+	ctx     context.Context
+	handler slog.Handler
+	record  slog.Record
+}
+
+// newLogQueue returns a logger that never blocks, and the queue behind it.
+func newLogQueue(logger *slog.Logger) (*slog.Logger, *logQueue) {
+	q := &logQueue{root: logger.Handler()}
+	q.look()
+	return slog.New(&queuedHandler{q, q.root}), q
+}
+
+// queuedHandler is a slog.Handler that leaves all work to a logQueue.
+type queuedHandler struct {
+	queue *logQueue
+	next  slog.Handler
+}
+
+// Enabled implements slog.Handler. The handler behind is asked when the record
+// is written: its answer may block, too.
+func (h *queuedHandler) Enabled(_ context.Context, level slog.Level) bool {
+	if level >= slog.LevelInfo || h.queue.debug.Load() {
+		return true
+	}
+	h.queue.wake() // debug records may be wanted from now on
+	return false
+}
+
+// Handle implements slog.Handler.
+func (h *queuedHandler) Handle(ctx context.Context, record slog.Record) error {
+	h.queue.add(logRecord{ctx, h.next, record.Clone()})
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (h *queuedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &queuedHandler{h.queue, h.next.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h *queuedHandler) WithGroup(name string) slog.Handler {
+	return &queuedHandler{h.queue, h.next.WithGroup(name)}
+}
+
+func (q *logQueue) add(r logRecord) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= logCapacity {
+		q.dropped++
+		return
+	}
+	q.waiting = append(q.waiting, r)
+	q.startLocked()
+}
+
+func (q *logQueue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.startLocked()
+}
+
+func (q *logQueue) startLocked() {
+	if !q.writing {
+		q.writing = true
+		go q.run() // ends when nothing waits; flush waits for that
+	}
+}
+
+// take returns what waits, or marks the end of the goroutine.
+func (q *logQueue) take() (batch []logRecord, dropped int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch, dropped = q.waiting, q.dropped
+	q.waiting, q.dropped = nil, 0
+	if len(batch) == 0 && dropped == 0 {
+		q.writing = false
+		if q.idle != nil {
+			close(q.idle)
+			q.idle = nil
+		}
+	}
+	return batch, dropped
+}
+
+func (q *logQueue) run() {
+	for {
+		q.look()
+		batch, dropped := q.take()
+		if len(batch) == 0 && dropped == 0 {
+			return
+		}
+		for _, r := range batch {
+			if !r.write() {
+				dropped++
+			}
+		}
+		if dropped > 0 {
+			lost := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were lost: the log was too slow or failed", 0)
+			lost.AddAttrs(slog.Int("records", dropped))
+			logRecord{context.Background(), q.root, lost}.write()
+		}
+	}
+}
+
+// look asks whether debug records are wanted.
+func (q *logQueue) look() {
+	defer func() { _ = recover() }() // a handler that panics gets no debug records
+	q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug))
+}
+
+// write hands the record to its handler and reports whether that returned.
+func (r logRecord) write() (ok bool) {
+	defer func() { ok = recover() == nil }()
+	if r.handler.Enabled(r.ctx, r.record.Level) {
+		_ = r.handler.Handle(r.ctx, r.record) // as slog.Logger does
+	}
+	return true
+}
+
+// flush returns when everything is written, or when ctx ends or the bound has
+// passed: a handler may never return.
+func (q *logQueue) flush(ctx context.Context, clock Clock) {
+	q.mu.Lock()
+	if !q.writing {
+		q.mu.Unlock()
+		return
+	}
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.mu.Unlock()
+	late := make(chan struct{})
+	defer clock.AfterFunc(logFlush, func() { close(late) })()
+	select {
+	case <-idle:
+	case <-late:
+	case <-ctx.Done():
+	}
+}

@@ -20,7 +20,6 @@ type database struct {
 	opened   int
 	holders  map[string]*conn
 	terms    map[string]int64
-	jump     int64 // that the next term's number makes, as on another server
 	leaders  map[string]tenure.Leader
 	requests []tenure.Request
 	sessions []*conn     // newest last
@@ -230,7 +229,7 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 	}
 	d.holders[role] = c
 	previous := d.terms[role]
-	d.terms[role] += 1 + d.jump
+	d.terms[role] = max(previous+1, time.Now().UnixMilli())
 	d.leaders[role] = tenure.Leader{
 		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
 	}

@@ -57,7 +57,8 @@ type ending struct {
 func (t *Term) Role() Role { return t.election.role }
 
 // Number returns the term's number: the fencing token. It is larger than that
-// of every term of the role before.
+// of every term of the role before, and at least the milliseconds since 1970 on
+// the database's clock when the term began. It is not a count.
 func (t *Term) Number() int64 { return t.number }
 
 // NodeID returns the id of the node whose term it is.

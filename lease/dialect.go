@@ -41,10 +41,13 @@ func (d Dialect) validate() error {
 
 // words are what the dialects say differently, by the placeholder that stands
 // for it in a statement. Times are integers, microseconds since 1970 in UTC, so
-// that every dialect compares them alike; {now} is always the database's clock.
+// that every dialect compares them alike; {now} is always the database's clock,
+// and {clock number} the same in milliseconds: the least number of a new term.
 var words = map[Dialect]*strings.Replacer{
 	PostgreSQL: strings.NewReplacer(
 		"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
+		"{clock number}", "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)",
+		"{greatest}", "GREATEST",
 		"{for update}", "FOR UPDATE",
 		"{skip locked}", "FOR UPDATE SKIP LOCKED",
 		"{share}", "FOR KEY SHARE",
@@ -58,6 +61,8 @@ var words = map[Dialect]*strings.Replacer{
 	SQLite: strings.NewReplacer(
 		// The one form that old versions know too; its precision is a millisecond.
 		"{now}", "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+		"{clock number}", "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)",
+		"{greatest}", "max",
 		"{for update}", "",
 		"{skip locked}", "",
 		"{share}", "",
@@ -70,6 +75,8 @@ var words = map[Dialect]*strings.Replacer{
 	),
 	MySQL: strings.NewReplacer(
 		"{now}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+		"{clock number}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+		"{greatest}", "GREATEST",
 		"{for update}", "FOR UPDATE",
 		"{skip locked}", "FOR UPDATE SKIP LOCKED",
 		"{share}", "LOCK IN SHARE MODE",

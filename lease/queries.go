@@ -229,15 +229,13 @@ SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
 FROM {seats}
 WHERE term > 0 AND role IN %s
 {unless there}`),
-		// After a failover the last terms may be lost: the number goes on from the
-		// time. MySQL assigns from left to right, so what others need comes last.
+		// The number is at least the time, so that it grows although the row may not
+		// be the one that the last leader saw. MySQL assigns from left to right, so
+		// what others need comes last.
 		begin: sql(`
 UPDATE {seats}
 SET
-    term = CASE
-        WHEN server = ? OR {now} / 1000 <= term THEN term + 1
-        ELSE CAST({now} / 1000 AS {integer})
-    END,
+    term = {greatest}(term + 1, {clock number}),
     vacant_us = CASE WHEN ended_at = 0 THEN -1 ELSE {now} - ended_at END,
     holder = ?,
     node_id = ?,

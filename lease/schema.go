@@ -156,9 +156,9 @@ func numbers(version string) (found [2]int) {
 	return found
 }
 
-// MigrateDown removes the tables, and with them the numbers of the terms. No node
-// may be running: an error that matches tenure.ErrInstallationInUse lists those
-// that are. The only version to go down to is 0.
+// MigrateDown removes the tables. No node may be running: an error that matches
+// tenure.ErrInstallationInUse lists those that are. The only version to go down
+// to is 0.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if version != 0 {
 		return fmt.Errorf("%w: the tables have no version %d to go down to, only 0", tenure.ErrInvalidConfig, version)

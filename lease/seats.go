@@ -112,10 +112,9 @@ func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, 
 	case t.key != keyOf(c.Role):
 		return failed(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, c.Role, t.key, keyOf(c.Role))), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation && !t.endedAt.Valid:
-		// The commit that began this term was not answered, but it happened. Its
-		// number mostly follows that of the term before.
+		// The commit that began this term was not answered, but it happened.
 		delete(s.doubtful, t.role)
-		return granted(t.term, t.term-1, t.beganAt.Int64, t.vacant), false
+		return granted(t.term, s.before[t.role], t.beganAt.Int64, t.vacant), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation:
 		left := microseconds(t.readyAt.Int64 - t.now)
 		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: max(left, 0)}, left <= 0

@@ -78,6 +78,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 		return s.begin(ctx, on, begin, locked, at, attempts)
 	})
 	for _, t := range free {
+		s.before[t.role] = t.term
 		switch {
 		case err != nil:
 			s.doubtful[t.role] = struct{}{}
@@ -195,7 +196,7 @@ func (s *session) begin(
 	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
 		return err
 	}
-	if err := s.inLists(ctx, on, q.begin, roles, at.name, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
+	if err := s.inLists(ctx, on, q.begin, roles, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
 		return err
 	}
 	begun := 0

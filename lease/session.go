@@ -26,6 +26,7 @@ type session struct {
 
 	known    map[string]struct{} // roles that have a row
 	doubtful map[string]struct{} // roles that may have been taken: the commit was not answered
+	before   map[string]int64    // the last term of a role before this session tried to take it
 	closing  map[string]struct{} // roles whose last term is being closed, under mu
 	mu       sync.Mutex
 
@@ -46,7 +47,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	}
 	s := &session{
 		backend: b, opening: opening, log: opening.Logger,
-		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, closing: map[string]struct{}{},
+		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, before: map[string]int64{}, closing: map[string]struct{}{},
 	}
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
 	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))

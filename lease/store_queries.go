@@ -142,10 +142,10 @@ WHERE leader_id = ?
 		// changes columns one after the other, so the term comes first.
 		take: words.Replace(`
 UPDATE {leaders} SET
-    term = term + 1 + CASE
+    term = {greatest}(term + 1 + CASE
         WHEN leader_id <> ? AND (term_leader_id IS NULL OR term_leader_id <> leader_id) THEN 1
         ELSE 0
-    END,
+    END, {clock number}),
     term_leader_id = ?,
     leader_id = ?,
     lease_expires_at = {expiry},
@@ -155,7 +155,7 @@ WHERE (leader_id IS NULL OR leader_id = ? OR lease_expires_at IS NULL OR lease_e
 
 		count: words.Replace(`
 UPDATE {leaders} SET
-    term = term + 1,
+    term = {greatest}(term + 1, {clock number}),
     term_leader_id = leader_id
 WHERE leader_id IS NOT NULL
     AND (term_leader_id IS NULL OR term_leader_id <> leader_id)

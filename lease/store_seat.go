@@ -13,9 +13,10 @@ import (
 // Seat is who led a namespace when the database was asked.
 type Seat struct {
 	Leader uuid.UUID // uuid.Nil if nobody leads
-	// Term is the number of the leader's term. It grows by one whenever the seat
-	// changes hands, also when a leader takes it again that had let it lapse, and
-	// never falls: a fencing token.
+	// Term is the number of the leader's term, a fencing token. It grows whenever
+	// the seat changes hands, also when a leader takes it again that had let it
+	// lapse: to the milliseconds since 1970 by the database's clock, or by one if
+	// that is more. It is no count of terms.
 	Term      int64
 	ExpiresAt time.Time // by the database's clock
 

@@ -20,7 +20,6 @@ type seat struct {
 	lockedAt time.Duration // on the node's monotonic clock
 	examined bool          // the row was read: what follows is known
 	beginAt  time.Duration // as lockedAt: the term must not begin earlier
-	jump     bool          // the number goes on from the time: terms may be lost
 	skipped  int           // how often a fenced transaction was in the way
 	since    time.Duration // when that was so first
 	term     int64         // 0 while Waiting

@@ -56,7 +56,7 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 		default:
 			held := s.seats[w.role.Name()]
 			held.examined = true
-			held.beginAt, held.jump = s.earliest(row, held.lockedAt)
+			held.beginAt = s.earliest(row, held.lockedAt)
 			continue
 		}
 		unfit = append(unfit, w)

@@ -80,8 +80,7 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	b := newBackend(t)
 	pool := work(t, b)
 	first, second := open(t, b), open(t, b)
-	first.take("scheduler")
-	first.take("other")
+	led, other := first.take("scheduler"), first.take("other")
 	second.try("scheduler", "other")
 
 	ctx := context.Background()
@@ -95,8 +94,8 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	}
 	first.beat() // a fenced transaction does not stand in the way of heartbeats
 	first.Abort()
-	if term := second.win("other").Term; term != 2 { // nor of other roles
-		t.Errorf("the other role has term %d, want 2", term)
+	if next := second.win("other"); next.Previous != other.Term { // nor of other roles
+		t.Errorf("the other role has term %d after %d, want it after %d", next.Term, next.Previous, other.Term)
 	}
 	for range 3 {
 		attempt := second.try("scheduler")[0]
@@ -107,8 +106,8 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatalf("the fenced transaction: %v", err)
 	}
-	if attempt := second.take("scheduler"); attempt.Term != 2 {
-		t.Errorf("the next term is %d, want 2", attempt.Term)
+	if next := second.take("scheduler"); next.Previous != led.Term {
+		t.Errorf("the next term is %d after %d, want it after %d", next.Term, next.Previous, led.Term)
 	}
 }
 

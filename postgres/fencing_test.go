@@ -46,7 +46,7 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 	b := newBackend(t)
 	pool := work(t, b)
 	first, second := open(t, b), open(t, b, impatient)
-	first.take("scheduler")
+	led := first.take("scheduler")
 
 	ctx := context.Background()
 	var stopped []pgx.Tx
@@ -71,8 +71,8 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 	}
 
 	first.Abort()
-	if term := second.win("scheduler").Term; term != 2 {
-		t.Errorf("the next term is %d, want 2", term)
+	if next := second.win("scheduler"); next.Previous != led.Term {
+		t.Errorf("term %d follows %d, want the leader's, %d", next.Term, next.Previous, led.Term)
 	}
 	for _, tx := range stopped {
 		if err := tx.Commit(ctx); err == nil {

@@ -89,8 +89,8 @@ func (b *Backend) Migrate(ctx context.Context) error {
 }
 
 // MigrateDown undoes migrations until the schema has the given version; 0
-// removes all of it, and with it the term numbers. No node may be running: an
-// error that matches tenure.ErrInstallationInUse lists those that are.
+// removes all of it. No node may be running: an error that matches
+// tenure.ErrInstallationInUse lists those that are.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if version < 0 || version > b.newest() {
 		return invalid("the version is %d; it must be between 0 and %d", version, b.newest())

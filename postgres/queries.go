@@ -121,10 +121,10 @@ FROM previous p
 LEFT JOIN closed ON closed.role = p.role`,
 
 	// Skips what a fenced transaction holds right now; the order is fixed, so
-	// that nothing deadlocks. Unless the rows were examined before ($9), it also
+	// that nothing deadlocks. Unless the rows were examined before ($8), it also
 	// skips those whose terms may have to wait: of another server, reserved for
-	// another node, or to be settled. A number after a jump is a time, since a
-	// replica may have lost the last terms.
+	// another node, or to be settled. The number is at least the time, so that it
+	// grows although the row may not be the one that the last leader saw.
 	stmtBegin: `
 WITH previous AS MATERIALIZED (
     SELECT
@@ -142,11 +142,11 @@ WITH previous AS MATERIALIZED (
     LEFT JOIN {nodes} n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation
     CROSS JOIN clock_timestamp() now
     WHERE role = ANY ($1::text[])
-        AND ($9::boolean
-            OR (reserved_for IS NULL OR reserved_for = $3 OR reserved_until <= clock_timestamp())
-            AND (term = 0 AND $10::boolean
-                OR server_lineage = $7 AND server_epoch = $8
-                AND (NOT $11::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
+        AND ($8::boolean
+            OR (reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())
+            AND (term = 0 AND $9::boolean
+                OR server_lineage = $6 AND server_epoch = $7
+                AND (NOT $10::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
     ORDER BY role
     FOR UPDATE OF t SKIP LOCKED
 ), recorded AS (
@@ -158,15 +158,11 @@ WITH previous AS MATERIALIZED (
     ON CONFLICT (role, term) DO NOTHING
 )
 UPDATE {terms} t
-SET term = CASE
-        WHEN t.role = ANY ($2::text[])
-        THEN greatest(previous.term + 1, (1000 * extract(epoch FROM clock_timestamp()))::bigint)
-        ELSE previous.term + 1
-    END,
-    node_id = $3,
-    node_name = $4,
-    incarnation = $5,
-    lease_ms = $6,
+SET term = greatest(previous.term + 1, floor(1000 * extract(epoch FROM previous.now))::bigint),
+    node_id = $2,
+    node_name = $3,
+    incarnation = $4,
+    lease_ms = $5,
     acquired_at = greatest(previous.now, previous.over_at),
     ended_at = NULL,
     end_reason = NULL,
@@ -175,8 +171,8 @@ SET term = CASE
         WHEN previous.term > 0 AND previous.reason <> 'server_changed'
         THEN 1000 * extract(epoch FROM greatest(previous.now, previous.over_at) - previous.over_at)
     END,
-    server_lineage = $7,
-    server_epoch = $8,
+    server_lineage = $6,
+    server_epoch = $7,
     reserved_for = NULL,
     reserved_until = NULL,
     retired_at = NULL,
@@ -407,7 +403,7 @@ var (
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
-		{stmtBegin, []any{noTexts, noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
+		{stmtBegin, []any{noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},
 		{stmtUnlock, []any{noNumbers}},

@@ -15,8 +15,8 @@ func TestOneLeader(t *testing.T) {
 	first, second := open(t, b), open(t, b)
 
 	attempt := first.take("scheduler")
-	if attempt.Term != 1 {
-		t.Errorf("the first term has number %d, want 1", attempt.Term)
+	if attempt.Term != attempt.AcquiredAt.UnixMilli() || attempt.Previous != 0 {
+		t.Errorf("the first term has number %d after %d, want the time, %v, after none", attempt.Term, attempt.Previous, attempt.AcquiredAt)
 	}
 	if attempt.Vacant >= 0 {
 		t.Errorf("the role was vacant for %v before its first term, want it unknown", attempt.Vacant)
@@ -27,8 +27,8 @@ func TestOneLeader(t *testing.T) {
 	if err != nil || len(leaders) != 1 {
 		t.Fatalf("leaders: %v, %v; want one", leaders, err)
 	}
-	if l := leaders[0]; l.NodeID != first.id || l.Term != 1 || !l.Valid() {
-		t.Errorf("leader: %+v, valid %v; want node %v in term 1", l, l.Valid(), first.id)
+	if l := leaders[0]; l.NodeID != first.id || l.Term != attempt.Term || !l.Valid() {
+		t.Errorf("leader: %+v, valid %v; want node %v in term %d", l, l.Valid(), first.id, attempt.Term)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestResignation(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
-	first.take("scheduler")
+	led := first.take("scheduler")
 	second.refused("scheduler")
 	second.drain()
 
@@ -45,13 +45,13 @@ func TestResignation(t *testing.T) {
 		t.Fatal("the resignation was not announced")
 	}
 	attempt := second.take("scheduler")
-	if attempt.Term != 2 {
-		t.Errorf("the second term has number %d, want 2", attempt.Term)
+	if attempt.Term <= led.Term || attempt.Previous != led.Term {
+		t.Errorf("the second term has number %d after %d, want a larger one after %d", attempt.Term, attempt.Previous, led.Term)
 	}
 	if attempt.Vacant < 0 || attempt.Vacant > patience {
 		t.Errorf("the role was vacant for %v, want a short time", attempt.Vacant)
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = 1"); reason != "resigned" {
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = $1", led.Term); reason != "resigned" {
 		t.Errorf("the first term ended with reason %q, want resigned", reason)
 	}
 	first.refused("scheduler")
@@ -68,7 +68,7 @@ func TestCrashIsNoticedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b), open(t, b)
-	first.take("scheduler")
+	led := first.take("scheduler")
 	second.refused("scheduler")
 	second.drain()
 	third.drain()
@@ -86,7 +86,7 @@ func TestCrashIsNoticedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = 1"); reason != "crashed" {
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = $1", led.Term); reason != "crashed" {
 		t.Errorf("the first term ended with reason %q, want crashed", reason)
 	}
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", first.id)

@@ -57,32 +57,31 @@ func (s *session) closeTerms(got []wanted) (map[string]termRow, error) {
 }
 
 // earliest decides when the term of a role whose lock was taken at lockedAt may
-// begin, on the node's monotonic clock, and whether the number has to jump. On
-// another server than the last term's, the old leader may not have noticed yet
-// that its lock is gone.
-func (s *session) earliest(row termRow, lockedAt time.Duration) (at time.Duration, jump bool) {
+// begin, on the node's monotonic clock. On another server than the last term's,
+// the old leader may not have noticed yet that its lock is gone.
+func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	timing := s.opening.Timing
 	if row.term == 0 {
 		// The role is new here. On a server whose locks were lost that may be
 		// because its row was lost too.
 		if s.server.byMigration {
-			return lockedAt, false
+			return lockedAt
 		}
-		return max(lockedAt, s.server.bornAt+timing.Lease), true
+		return max(lockedAt, s.server.bornAt+timing.Lease)
 	}
 	var wait time.Duration
 	if !row.clean() {
 		wait = timing.Settle
 	}
 	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
-		return lockedAt + wait, false
+		return lockedAt + wait
 	}
 	// The same node may take its own term again: its old work has returned, or
 	// it would not campaign.
 	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
-		return lockedAt, true
+		return lockedAt
 	}
-	return lockedAt + max(wait, timing.Lease, row.lease, timing.FailoverWait), true
+	return lockedAt + max(wait, timing.Lease, row.lease, timing.FailoverWait)
 }
 
 // begin begins the terms of seats, sorted by role. A seat that is skipped stays
@@ -93,12 +92,8 @@ func (s *session) begin(ready []*seat, examined bool) error {
 		return nil
 	}
 	roles := make([]string, len(ready))
-	var jumps []string
 	for i, seat := range ready {
 		roles[i] = seat.role.Name()
-		if seat.jump {
-			jumps = append(jumps, roles[i])
-		}
 	}
 	node := s.opening.Node
 	settling := s.opening.Timing.Settle > 0
@@ -115,7 +110,7 @@ func (s *session) begin(ready []*seat, examined bool) error {
 		seat := s.seats[role]
 		seat.term, seat.attempt = attempt.Term, attempt
 		return nil
-	}, roles, jumps, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
+	}, roles, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
 		examined, s.server.byMigration, settling)
 	if err != nil {
 		for _, seat := range ready { // rolled back, whatever rows came

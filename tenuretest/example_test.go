@@ -26,11 +26,13 @@ func ExampleDatabase() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	var last int64
 	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		fmt.Println("leading, term", term.Number())
-		if term.Number() == 2 {
+		fmt.Println("leading, number grows:", term.Number() > last)
+		if last > 0 {
 			return tenure.Done
 		}
+		last = term.Number()
 		db.Revoke(role)
 		<-ctx.Done()
 		fmt.Println("session lost:", errors.Is(context.Cause(ctx), tenure.ErrSessionLost))
@@ -38,9 +40,9 @@ func ExampleDatabase() {
 	})
 	fmt.Println("error:", err)
 	// Output:
-	// leading, term 1
+	// leading, number grows: true
 	// session lost: true
-	// leading, term 2
+	// leading, number grows: true
 	// error: <nil>
 }
 

@@ -25,7 +25,7 @@ func TestOccupyAndVacate(t *testing.T) {
 		time.Sleep(3 * lease) // a stranger's lease does not end
 		a.standsBy()
 		leader, err := a.Leader(t.Context())
-		if err != nil || leader.NodeName != "stranger" || leader.Term != 1 || !leader.Valid() {
+		if err != nil || leader.NodeName != "stranger" || leader.Term != leader.AcquiredAt.UnixMilli() || !leader.Valid() {
 			t.Errorf("leader %+v, error %v; want the stranger with a valid lease", leader, err)
 		}
 		if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r"}); err != nil {
@@ -33,8 +33,8 @@ func TestOccupyAndVacate(t *testing.T) {
 		}
 
 		db.Vacate(role)
-		if term := a.leadsWithin(atOnce); term.Number() != 2 {
-			t.Errorf("term %d follows the stranger's, want 2", term.Number())
+		if term := a.leadsWithin(atOnce); term.Number() <= leader.Term {
+			t.Errorf("term %d follows the stranger's, %d", term.Number(), leader.Term)
 		}
 		db.Vacate(role) // not the stranger's any more
 		a.leads()
@@ -70,7 +70,7 @@ func TestRevoke(t *testing.T) {
 		}
 		endsWithin(t, first, atOnce, tenure.ErrSessionLost)
 		endsWithin(t, second, atOnce, tenure.ErrConnection)
-		if term := b.leads(); term.Number() != first.Number()+1 {
+		if term := b.leads(); term.Number() <= first.Number() {
 			t.Errorf("term %d follows term %d", term.Number(), first.Number())
 		}
 		time.Sleep(2 * lease)

@@ -89,12 +89,13 @@ func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) t
 	}
 	node := s.opening.Node
 	r.leader = s
+	previous := r.last.Term
 	r.last = tenure.Leader{
-		Role: name, Term: r.last.Term + 1, NodeID: node.ID, NodeName: node.Name, Host: node.Host, AcquiredAt: now.Wall,
+		Role: name, Term: max(previous+1, now.Wall.UnixMilli()), NodeID: node.ID, NodeName: node.Name, Host: node.Host, AcquiredAt: now.Wall,
 	}
 	r.reservedUntil = 0
 	d.tellListeners()
-	return tenure.Attempt{Outcome: tenure.Granted, Term: r.last.Term, Previous: r.last.Term - 1, AcquiredAt: now.Wall, Vacant: vacant}
+	return tenure.Attempt{Outcome: tenure.Granted, Term: r.last.Term, Previous: previous, AcquiredAt: now.Wall, Vacant: vacant}
 }
 
 // end records the end of the present term, if there is one, and drops the

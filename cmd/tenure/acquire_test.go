@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,25 +11,32 @@ import (
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	for want := int64(1); want <= 2; want++ {
+	last := int64(0)
+	for range 2 {
 		got := invoke(t, place.with("acquire", "--role", "billing", "-o", "json")...).want(t, exitDone)
 		lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 		if len(lines) != 2 {
 			t.Fatalf("printed %s", got.stdout)
 		}
+		var acquired eventRecord
+		result{stdout: lines[0]}.decode(t, &acquired)
+		if acquired.Term == nil || *acquired.Term <= last {
+			t.Fatalf("%s, want a term after %d", lines[0], last)
+		}
+		last = *acquired.Term
 		for i, kind := range []string{"acquired", "released"} {
 			var e eventRecord
 			result{stdout: lines[i]}.decode(t, &e)
-			if string(e.Event) != kind || e.Term == nil || *e.Term != want || e.Role != "billing" {
-				t.Errorf("%s, want %s of term %d", lines[i], kind, want)
+			if string(e.Event) != kind || e.Term == nil || *e.Term != last || e.Role != "billing" {
+				t.Errorf("%s, want %s of term %d", lines[i], kind, last)
 			}
 		}
 	}
 
 	holder := launch(t, place.with("acquire", "--role", "billing", "--hold", "--name", "one", "-o", "json")...)
-	holder.await("acquired")
+	led := holder.await("acquired").term()
 	got := invoke(t, place.with("acquire", "--role", "billing")...).want(t, exitNotAcquired)
-	if got.stderr != "tenure: billing is held by one (term 3)\n" {
+	if got.stderr != fmt.Sprintf("tenure: billing is held by one (term %d)\n", led) {
 		t.Errorf("standard error: %q", got.stderr)
 	}
 	if strings.Contains(got.stdout, " acquired ") {
@@ -36,7 +44,7 @@ func TestAcquire(t *testing.T) {
 	}
 
 	holder.signal(syscall.SIGTERM)
-	if released := holder.await("released"); released.term() != 3 {
+	if released := holder.await("released"); released.term() != led || led <= last {
 		t.Errorf("%v", released)
 	}
 	if code := holder.exit(); code != exitDone {

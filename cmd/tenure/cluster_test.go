@@ -93,7 +93,7 @@ func TestClusterStatus(t *testing.T) {
 		`\n` + leader.ID.String()[:8] + ` +one +\S+ +active +.*billing\*, reports\* +\d+% +\d+s`,
 		`\n[0-9a-f]{8} +two +\S+ +active +`,
 		`\n[0-9a-f]{8} +three +\S+ +dead +.* - +\d+s`,
-		`\n\nROLE +LEADER +ID +TERM +SINCE\nbilling +one +` + leader.ID.String()[:8] + ` +1 +20`,
+		`\n\nROLE +LEADER +ID +TERM +SINCE\nbilling +one +` + leader.ID.String()[:8] + ` +\d{13} +20`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("no %s in\n%s", want, text)

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -99,6 +101,25 @@ func (p *process) want(line string) {
 	}
 }
 
+// wantTerm reads a line with the number of a term that is larger than another, and
+// returns it.
+func (p *process) wantTerm(last int64) (number int64) {
+	p.t.Helper()
+	line, _ := p.line()
+	if _, err := fmt.Sscanf(line, "term %d", &number); err != nil || number <= last {
+		p.t.Fatalf("line %q, want a term after %d; log:\n%s", line, last, p.log())
+	}
+	return number
+}
+
+// wantMatch reads a line that matches a pattern.
+func (p *process) wantMatch(pattern string) {
+	p.t.Helper()
+	if line, _ := p.line(); !regexp.MustCompile(pattern).MatchString(line) {
+		p.t.Fatalf("line %q, want %s; log:\n%s", line, pattern, p.log())
+	}
+}
+
 // TestCommandGetsSignals: other signals are for the command alone.
 func TestCommandGetsSignals(t *testing.T) {
 	t.Parallel()
@@ -121,9 +142,9 @@ func TestCommandEnvironment(t *testing.T) {
 	place := newPlace(t)
 	show := `echo $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME ${#TENURE_NODE} ${TENURE_DSN-none}`
 	node := launchWith(t, []string{"TENURE_ROLE=other"}, place.guarded(show, "--name", "one")...)
-	node.want("billing 1 one 36 none")
+	node.wantMatch(`^billing \d{13} one 36 none$`)
 	node = launch(t, place.guarded(show, "--name", "one", "--pass-dsn")...)
-	node.want("billing 2 one 36 " + place.server.DSN())
+	node.wantMatch(`^billing \d{13} one 36 ` + regexp.QuoteMeta(place.server.DSN()) + "$")
 	node = launchWith(t, []string{"TENURE_DSN=" + place.server.DSN()}, "run", "--role", "billing", "--schema", place.schema, "--", "sh", "-c", `echo ${TENURE_DSN-none}`)
 	node.want("none")
 }
@@ -163,12 +184,12 @@ func TestCommandStepsDown(t *testing.T) {
 	place := newPlace(t)
 	script := `trap 'echo stopping; exit' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
 	first := launch(t, place.guarded(script)...)
-	first.want("term 1")
+	led := first.wantTerm(0)
 	second := launch(t, place.guarded(script)...)
 	second.awaitLog("session opened")
 	invoke(t, place.with("step-down", "--role", "billing")...).want(t, exitDone)
 	first.want("stopping")
-	second.want("term 2")
+	second.wantTerm(led)
 }
 
 // TestCommandLost: when the server ends the session, the command is killed
@@ -181,15 +202,15 @@ func TestCommandLost(t *testing.T) {
 		t.Parallel()
 		place := newPlace(t)
 		node := launch(t, place.guarded(script)...)
-		node.want("term 1")
+		led := node.wantTerm(0)
 		place.terminate(t, "billing")
-		node.want("term 2")
+		node.wantTerm(led)
 	})
 	t.Run("once", func(t *testing.T) {
 		t.Parallel()
 		place := newPlace(t)
 		node := launch(t, place.guarded(script, "--once")...)
-		node.want("term 1")
+		node.wantTerm(0)
 		place.terminate(t, "billing")
 		if code := node.exit(); code != exitNotAcquired {
 			t.Errorf("exit code %d", code)
@@ -205,11 +226,9 @@ func TestCommandLost(t *testing.T) {
 func TestCommandOnLeases(t *testing.T) {
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "1s", "--", "sh", "-c", `echo term $TENURE_TERM $$; exec sleep 600`}
+	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "1s", "--", "sh", "-c", `echo term $TENURE_TERM; exec sleep 600`}
 	first := launch(t, args...)
-	if line, _ := first.line(); !strings.HasPrefix(line, "term 1 ") {
-		t.Fatal(line)
-	}
+	led := first.wantTerm(0)
 	second := launch(t, args...)
 	second.awaitLog("session opened")
 	first.signal(syscall.SIGKILL)
@@ -220,9 +239,7 @@ func TestCommandOnLeases(t *testing.T) {
 	if died := time.Since(killed); died > 500*time.Millisecond {
 		t.Errorf("the command lived for %v", died)
 	}
-	if line, _ := second.line(); !strings.HasPrefix(line, "term 2 ") {
-		t.Error(line)
-	}
+	second.wantTerm(led)
 }
 
 // TestPolicies: what is started again.

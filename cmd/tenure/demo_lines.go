@@ -21,7 +21,7 @@ type demoRecord struct {
 
 func (v *demoLines) elected(at time.Time, slot *demoSlot, term int64, replaced *failover) error {
 	record := demoRecord{Time: timestamp(at), Event: "elected", NodeName: slot.name, PID: slot.child.pid(), Term: term}
-	text := fmt.Sprintf("%s  %s leads term %d", shortTime(at), slot.name, term)
+	text := fmt.Sprintf("%s  %s leads term %s", shortTime(at), slot.name, shortTerm(term))
 	if replaced != nil {
 		record.Replaced, record.FailoverSeconds = replaced.from, inSeconds(replaced.took)
 		text += fmt.Sprintf(", %s after %s was killed", milliseconds(replaced.took), replaced.from)

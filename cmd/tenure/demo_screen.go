@@ -48,7 +48,8 @@ func (v *demoScreen) crop(lines []string) []string {
 	}
 	lines = lines[:min(len(lines), height-1)]
 	for i, line := range lines {
-		lines[i] = line[:min(len(line), width-1)] // all of it is ASCII
+		runes := []rune(line) // each is one column wide
+		lines[i] = string(runes[:min(len(runes), width-1)])
 	}
 	return lines
 }
@@ -70,13 +71,13 @@ func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	}
 	prospect := "  Nobody leads."
 	if show.leader != nil {
-		prospect = fmt.Sprintf("  %s leads term %d and will be killed in %.1f s.",
-			show.leader.name, show.term, max(0, show.next.Sub(now)).Seconds())
+		prospect = fmt.Sprintf("  %s leads term %s and will be killed in %.1f s.",
+			show.leader.name, shortTerm(show.term), max(0, show.next.Sub(now)).Seconds())
 	}
 	lines = append(lines, "", prospect, "", "  "+newSummary(show.failovers).text())
 	for i := len(show.failovers) - 1; i >= max(0, len(show.failovers)-recentFailovers); i-- {
 		f := show.failovers[i]
-		lines = append(lines, fmt.Sprintf("  term %-14d  %s -> %s  %9s", f.term, f.from, f.to, milliseconds(f.took)))
+		lines = append(lines, fmt.Sprintf("  term %-7s  %s -> %s  %9s", shortTerm(f.term), f.from, f.to, milliseconds(f.took)))
 	}
 	return lines
 }

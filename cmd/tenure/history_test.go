@@ -38,12 +38,12 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("%+v; want three terms", seen.Terms)
 	}
 	for i, want := range []termRecord{
-		{Term: 3, NodeName: "one"},
-		{Term: 2, NodeName: "two", Reason: string(tenure.EndCrashed)},
-		{Term: 1, NodeName: "one", Reason: string(tenure.EndSteppedDown)},
+		{NodeName: "one"},
+		{NodeName: "two", Reason: string(tenure.EndCrashed)},
+		{NodeName: "one", Reason: string(tenure.EndSteppedDown)},
 	} {
 		got := seen.Terms[i]
-		if got.Role != "billing" || got.Term != want.Term || got.NodeName != want.NodeName || got.Reason != want.Reason ||
+		if got.Role != "billing" || i > 0 && got.Term >= seen.Terms[i-1].Term || got.NodeName != want.NodeName || got.Reason != want.Reason ||
 			time.Time(got.Ended).IsZero() != (i == 0) || (got.Vacant == nil) != (i == 2) {
 			t.Errorf("%+v; want %+v", got, want)
 		}

@@ -137,11 +137,12 @@ func TestListen(t *testing.T) {
 	if err := election.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := election.WaitForLeadership(t.Context()); err != nil {
+	term, err := election.WaitForLeadership(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	ask("GET", "/readyz", "200 OK")
-	if got := ask("GET", "/leader", "200 OK"); got["role"] != "billing" || got["term"] != 1.0 || got["since"] == nil {
+	if got := ask("GET", "/leader", "200 OK"); got["role"] != "billing" || got["term"] != float64(term.Number()) || got["since"] == nil {
 		t.Errorf("%v", got)
 	}
 	ask("POST", "/v1/elections/billing/step-down", "200 OK")

@@ -15,9 +15,8 @@ of processes may do it at once.`
 
 const migrateDownLong = `Undo migrations until the schema has the version given by --to.
 
-Version 0 removes everything, and with it the numbers of the terms. No node may
-be running: if one is, the command lists it and changes nothing. It asks for
-confirmation; --yes is for scripts.`
+Version 0 removes everything. No node may be running: if one is, the command
+lists it and changes nothing. It asks for confirmation; --yes is for scripts.`
 
 // migrateTimeout bounds a migration: it changes small tables only, but may wait
 // for another process that migrates.

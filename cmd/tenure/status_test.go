@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -130,7 +131,7 @@ func TestReaders(t *testing.T) {
 	if text := invoke(t, as("status")...).want(t, exitDone).stdout; !strings.Contains(text, "billing  leads  one") {
 		t.Errorf("status: %s", text)
 	}
-	if line, _ := launch(t, as("observe")...).line(); !strings.HasSuffix(line, "one leads billing, term 1") {
+	if line, _ := launch(t, as("observe")...).line(); !strings.HasSuffix(line, fmt.Sprintf("one leads billing, term %d", place.status(t).Roles[0].Leader.Term)) {
 		t.Errorf("observe: %s", line)
 	}
 	for _, args := range [][]string{

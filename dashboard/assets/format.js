@@ -58,6 +58,10 @@ export const clock = (time) => hours.format(new Date(time));
 export const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 export const grouped = (n) => n.toLocaleString("en");
 
+// shortTerm shortens the number of a term, a time in milliseconds, for places where
+// it is only looked at: its last six digits after an ellipsis.
+export const shortTerm = (n) => (n < 1e6 ? String(n) : "…" + String(n % 1e6).padStart(6, "0"));
+
 const reasons = {
   resigned: "resigned", stepped_down: "stepped down", handed_over: "handed over", shutdown: "shut down", crashed: "crashed",
   lease_expired: "fell silent: lease expired", server_changed: "the server changed",

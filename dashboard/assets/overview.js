@@ -2,7 +2,7 @@
 
 import { become, figures, h, meter, name, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { ago, duration, grouped, long, since, statusOf, whole } from "./format.js";
+import { ago, duration, grouped, long, shortTerm, since, statusOf, whole } from "./format.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
 import { roleLink, showEntries, why } from "./sentences.js";
@@ -39,7 +39,7 @@ export default function overview(page) {
     { title: "State", sort: "state", width: "5.4rem", cell: roleStatus },
     { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [r.state === "vacant" ? h("span", { class: "faint" }, "nobody") : name(r.node_name), h("span", { class: "narrow small faint" }, r.state === "vacant" ? "" : "for ", tenureOf(r))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: why },
-    { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure" }, grouped(r.term)) },
+    { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },
     { title: "For", sort: "began", width: "7rem", wide: true, cell: (r) => h("span", { title: sinceWhen(r) ? `since ${whole(sinceWhen(r))}` : null }, tenureOf(r)) },
     { title: "Trust", width: "7.5rem", wide: true, cell: (r) => trustCell(r) },
   ];

@@ -2,7 +2,7 @@
 
 import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
-import { duration, grouped, moment, reason, since, long, statusOf, unclean, whole } from "./format.js";
+import { duration, grouped, moment, reason, shortTerm, since, long, statusOf, unclean, whole } from "./format.js";
 import { list } from "./table.js";
 import { why } from "./sentences.js";
 import { timeline } from "./timeline.js";
@@ -18,7 +18,7 @@ export default function role(page, called) {
   const terms = list({
     label: "Terms, the newest first", lines: 3, key: (t) => t.term, empty: "Nobody has led this role yet.",
     columns: [
-      { title: "Term", width: "minmax(4.5rem, 0.6fr)", narrow: "minmax(2.4rem, 0.4fr)", cell: (t) => h("span", { class: "figure" }, grouped(t.term)) },
+      { title: "Term", width: "minmax(8rem, 0.6fr)", narrow: "3.8rem", cell: (t) => h("span", { class: "figure", title: String(t.term) }, h("span", { class: "wide" }, String(t.term)), h("span", { class: "narrow" }, shortTerm(t.term))) },
       { title: "Leader", width: "minmax(7rem, 1.4fr)", narrow: "minmax(0, 1fr)", cell: (t) => name(t.node_name) },
       { title: "Began", width: "minmax(8rem, 1fr)", wide: true, cell: (t) => h("time", { datetime: t.began, title: whole(t.began) }, moment(t.began)) },
       { title: "Lasted", width: "minmax(6rem, 0.8fr)", narrow: "4.6rem", cell: (t) => (t.ended ? duration((Date.parse(t.ended) - Date.parse(t.began)) / 1000) : long(since(t.began))) },
@@ -51,7 +51,7 @@ export default function role(page, called) {
     become(story.firstChild, h("span", {}, tale(current)));
     become(facts.firstChild, figures([
       ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
-      ["Term", grouped(current.term)],
+      ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],
       [current.state === "vacant" ? "Vacant for" : "Tenure", current.ended ? long(since(current.ended)) : tenureOf(current)],
       ["Trust", trustCell(current)],
       ["Failovers seen", failovers ? grouped(failovers.total) : "–"],

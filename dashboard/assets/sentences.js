@@ -1,7 +1,7 @@
 // An event as a sentence, and as an entry of a list.
 
 import { arrange, h, named, sign } from "./dom.js";
-import { action, ago, duration, reason, unclean, whole } from "./format.js";
+import { action, ago, duration, reason, shortTerm, unclean, whole } from "./format.js";
 
 export const roleLink = (role) => `#/role/${encodeURIComponent(role)}`;
 
@@ -17,9 +17,9 @@ export function sentence(event) {
   const asked = event.by ? [", asked by ", called(event.by)] : [];
   switch (event.kind) {
     case "began":
-      return [who, " leads ", role, ` in term ${event.term}`, event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
+      return [who, " leads ", role, ` in term ${shortTerm(event.term)}`, event.vacant_seconds !== undefined ? `, after ${duration(event.vacant_seconds)} without a leader` : ""];
     case "ended":
-      return ["Term ", String(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
+      return ["Term ", shortTerm(event.term), " of ", role, " ended: ", who, " ", reason(event.reason), ...asked].flat();
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];

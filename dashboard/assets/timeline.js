@@ -3,7 +3,7 @@
 
 import { h, named } from "./dom.js";
 import { get } from "./api.js";
-import { clock, duration, long, moment, now, reason, unclean } from "./format.js";
+import { clock, duration, long, moment, now, reason, shortTerm, unclean } from "./format.js";
 
 const lane = 26, axis = 24, most = 14; // pixels, and lanes
 const least = 2_000; // milliseconds in view
@@ -164,8 +164,8 @@ export function timeline(role) {
   function describe([began, ended, node, term, count, why]) {
     const when = `${moment(began)} to ${ended === null ? "now" : moment(ended)}`;
     const length = long(((ended ?? now()) - began) / 1000);
-    if (count > 1) return `${count} terms from ${term} on, too short to be told apart\n${when}`;
-    return `${named(view.nodes[node].name)}, term ${term}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
+    if (count > 1) return `${count} terms from ${shortTerm(term)} on, too short to be told apart\n${when}`;
+    return `${named(view.nodes[node].name)}, term ${shortTerm(term)}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
   }
 
   function drawAxis(c, x, width, height, colour) {

@@ -198,8 +198,9 @@ func (s *shared) ends(p *process) map[string]int {
 		SELECT coalesce(jsonb_object_agg(end_reason, n), '{}')
 		FROM (
 			SELECT h.end_reason, count(*) AS n
-			FROM %s h JOIN %s t ON t.role = h.role AND t.term = h.term + 1
+			FROM %[1]s h JOIN %[2]s t ON t.role = h.role
 			WHERE t.node_name = $1 AND t.ended_at IS NULL
+				AND h.term = (SELECT max(term) FROM %[1]s b WHERE b.role = t.role AND b.term < t.term)
 			GROUP BY h.end_reason
 		) AS reasons`
 	return value[map[string]int](s.t, s.admin, fmt.Sprintf(query, s.quoted("history"), s.quoted("terms")), p.name)

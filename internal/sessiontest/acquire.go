@@ -144,6 +144,10 @@ func vacancy(s *suite) {
 	if first.Vacant >= 0 || first.Previous != 0 {
 		s.Errorf("nobody has ever led: vacant for %v after term %d, want neither", first.Vacant, first.Previous)
 	}
+	// A millisecond for what is rounded.
+	if least := first.AcquiredAt.UnixMilli() - 1; first.Term < least {
+		s.Errorf("term %d began at %v: want at least %d", first.Term, first.AcquiredAt, least)
+	}
 	a.resign(role, first.Term)
 	// What the database calls a vacancy began before Release returned and ended
 	// before the next attempt did.

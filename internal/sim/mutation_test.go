@@ -24,7 +24,7 @@ var mutations = []struct {
 	{"contexts cancelled late", []int{1}, Schedule{Wrap: lateTimers}, 400},
 	{"release before the work ends", []int{4}, Schedule{Wrap: wrapping(releaseEarly)}, 100},
 	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
-	{"term numbers begin again", []int{2}, Schedule{Defects: Defects{ResetTerms: true}}, 100},
+	{"terms are counted", []int{2}, Schedule{Defects: Defects{CountTerms: true}}, 100},
 	{"no wait on another server", []int{1}, Schedule{Defects: Defects{NoServerLag: true}}, 400},
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},

@@ -125,7 +125,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	if row.term == 0 {
 		vacant = -1
 	}
-	if row.server != s.started && !s.defects.ResetTerms {
+	if !s.defects.CountTerms {
 		term = max(term, s.wall(now).UnixMilli())
 	}
 	*row = roleRow{

@@ -21,6 +21,7 @@ type Script struct {
 	seen         int // entries of the transcript already reported
 	transactions map[*Machine]*transaction
 	replica      snapshot // what the replica has received
+	defects      Defects
 }
 
 // command is one command of a script. Its arguments are words.
@@ -257,6 +258,7 @@ func (s *Script) cluster(words []string) error {
 	}
 	s.member.Config.Lease = lease
 	s.world = NewWorld(1, Network{Least: time.Millisecond, Most: time.Millisecond, Steady: true}, roles...)
+	s.world.server.defects = s.defects
 	s.world.Transcript.keep = 1 << 30
 	s.world.checker.shy = true // what a script asks is seen in it
 	s.transactions = map[*Machine]*transaction{}

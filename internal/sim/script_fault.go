@@ -82,6 +82,22 @@ var faultCommands = []command{
 		s.world.server.promote(s.replica)
 		return nil
 	}},
+	{"fail-back", func(s *Script, _ []string) error {
+		s.world.mu.Lock()
+		defer s.world.mu.Unlock()
+		if s.world.server.former == nil {
+			return fmt.Errorf("no server was replaced")
+		}
+		s.world.server.crash(false)
+		s.world.server.comeBack()
+		return nil
+	}},
+	{"make-anew", func(s *Script, _ []string) error {
+		s.world.mu.Lock()
+		defer s.world.mu.Unlock()
+		s.world.server.makeAnew()
+		return nil
+	}},
 }
 
 func cut(paths ...*path) {

@@ -26,7 +26,12 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got string
-			synctest.Test(t, func(t *testing.T) { got = play(t, string(source)) })
+			synctest.Test(t, func(t *testing.T) {
+				var violation *Violation
+				if got, violation = play(t, string(source), Defects{}); violation != nil {
+					t.Error(violation)
+				}
+			})
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -38,14 +43,31 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// play runs a script and returns it with what happened.
-func play(t *testing.T, source string) string {
-	var script Script
-	defer func() {
-		if violation := script.Close(); violation != nil {
-			t.Error(violation)
-		}
-	}()
+// TestScriptsRejectCountedTerms breaks the rule for term numbers: wherever the
+// rows are not those that the last leader saw, a number returns.
+func TestScriptsRejectCountedTerms(t *testing.T) {
+	for _, name := range []string{"fail_over", "fail_back", "made_anew"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, err := os.ReadFile("testdata/" + name + ".txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				_, violation := play(t, string(source), Defects{CountTerms: true})
+				if violation == nil || violation.Invariant != 2 {
+					t.Errorf("got %v; want invariant 2 violated", violation)
+				}
+			})
+		})
+	}
+}
+
+// play runs a script on a database with defects and returns it with what
+// happened, and the first violation.
+func play(t *testing.T, source string, defects Defects) (happened string, violation *Violation) {
+	script := Script{defects: defects}
+	defer func() { violation = script.Close() }()
 	var out strings.Builder
 	expected := false // within what is to be replaced
 	for line := range strings.Lines(source) {
@@ -68,5 +90,5 @@ func play(t *testing.T, source string) string {
 			expected = true
 		}
 	}
-	return out.String()
+	return out.String(), nil
 }

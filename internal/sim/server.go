@@ -28,6 +28,7 @@ type server struct {
 	last      int64 // incarnation drawn from the sequence
 	defects   Defects
 	installed uuid.UUID
+	former    *primary // that a replica has replaced
 }
 
 // identity is the server incarnation: which server this is, and since when it
@@ -40,7 +41,7 @@ type identity struct {
 // Defects are faults of the database, or of the statements sent to it, for
 // tests that a checker notices them.
 type Defects struct {
-	ResetTerms  bool // a restart forgets the rows of the roles
+	CountTerms  bool // the number of a term is one more than that in the row
 	NoServerLag bool // a new term does not wait on another server
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
@@ -140,9 +141,6 @@ func (s *server) crash(silent bool) {
 func (s *server) start() {
 	s.up = true
 	s.started.boot++
-	if s.defects.ResetTerms {
-		clear(s.roles)
-	}
 	s.world.log("server", "starts as %d.%d", s.started.timeline, s.started.boot)
 }
 
@@ -185,11 +183,37 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 
 // promote makes a replica the server, with what it had received.
 func (s *server) promote(replica snapshot) {
+	s.former = &primary{s.started, s.replicate()}
 	s.roles, s.nodes = replica.roles, replica.nodes
 	s.requests = nil
 	s.started.timeline++
 	s.world.checker.promoted(s.roles)
 	s.start()
+}
+
+// primary is a server that a replica has replaced, as it was then.
+type primary struct {
+	identity identity
+	tables   snapshot
+}
+
+// comeBack makes the last primary the server again, which never restarted.
+func (s *server) comeBack() {
+	s.roles, s.nodes = s.former.tables.roles, s.former.tables.nodes
+	s.requests = nil
+	s.up, s.started = true, s.former.identity
+	s.world.checker.promoted(s.roles)
+	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
+}
+
+// makeAnew replaces the tables by empty ones.
+func (s *server) makeAnew() {
+	clear(s.roles)
+	clear(s.nodes)
+	s.requests = nil
+	s.first = s.started
+	s.world.checker.promoted(s.roles)
+	s.world.log("server", "the tables are made anew")
 }
 
 // leaders returns the rows of the roles that somebody leads.

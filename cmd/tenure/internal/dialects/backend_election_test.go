@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
 )
 
 // A node works under a term for as long as it likes, and hands the role on when
@@ -32,8 +33,8 @@ func TestBackendRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if want := []int64{1, 1, 1}; !slices.Equal(numbers, want) {
-			t.Errorf("three roles had the terms %v; want %v", numbers, want)
+		if len(numbers) != 3 {
+			t.Errorf("three roles had the terms %v", numbers)
 		}
 		first, second := a.election(backendRole), b.election(backendRole)
 		term, err := first.Campaign(soon(t))
@@ -51,7 +52,7 @@ func TestBackendRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.Number() != term.Number()+1 {
+		if next.Number() <= term.Number() {
 			t.Errorf("term %d follows term %d", next.Number(), term.Number())
 		}
 		if err := next.Resign(soon(t)); err != nil {
@@ -119,8 +120,9 @@ func TestBackendHandsOver(t *testing.T) {
 				}
 			}
 			next := leads(t, e)
-			if next.Number() != last.Number()+1 {
-				t.Errorf("term %d of %s follows term %d: somebody else led in between", next.Number(), target.Name(), last.Number())
+			records, err := target.backend.History(soon(t), lease.HistoryQuery{Role: backendRole, Limit: 2})
+			if err != nil || len(records) != 2 || records[0].Term != next.Number() || records[1].Term != last.Number() {
+				t.Errorf("%+v, %v: want term %d of %s right after term %d", records, err, next.Number(), target.Name(), last.Number())
 			}
 			last = next
 		}

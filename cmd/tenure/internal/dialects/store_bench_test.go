@@ -60,7 +60,7 @@ func BenchmarkRenewAll(b *testing.B) {
 					b.Fatal(err)
 				}
 				times = append(times, time.Since(begun))
-				if last := seats[len(seats)-1]; last.Leader != id || last.Term != 1 {
+				if last := seats[len(seats)-1]; last.Leader != id {
 					b.Fatalf("got %+v", last)
 				}
 			}

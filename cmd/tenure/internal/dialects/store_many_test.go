@@ -45,7 +45,7 @@ func TestStoreElectAll(t *testing.T) {
 					if slices.Contains([]string{names[3], names[700], "", "default"}, asked[i]) {
 						want = b
 					}
-					if seat.Leader != want || seat.Term != 1 || seat.ValidFor <= 0 {
+					if seat.Leader != want || seat.Term < 1 || seat.ValidFor <= 0 {
 						t.Errorf("%q: got %+v, want %s to lead", asked[i], seat, want)
 					}
 				}

@@ -42,6 +42,7 @@ func TestStoreProcesses(t *testing.T) {
 			t.Errorf("process %d: %v\n%s", i, err, &complaints[i])
 		}
 	}
+	terms := map[int]int64{}
 	for i := range outputs {
 		lines := 0
 		for decoder := json.NewDecoder(&outputs[i]); decoder.More(); lines++ {
@@ -50,9 +51,9 @@ func TestStoreProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if leaders[line.Round] == uuid.Nil {
-				leaders[line.Round] = line.Leader
+				leaders[line.Round], terms[line.Round] = line.Leader, line.Term
 			}
-			if leaders[line.Round] != line.Leader || line.Term != 1 {
+			if leaders[line.Round] != line.Leader || line.Term != terms[line.Round] {
 				t.Errorf("round %d: one was told %s, another %s, in term %d", line.Round, leaders[line.Round], line.Leader, line.Term)
 			}
 			if line.Candidate == line.Leader {

@@ -133,7 +133,7 @@ func TestStoreRefusesToShareASeat(t *testing.T) {
 			}
 		}
 	}
-	if seat, err := store.Leader(t.Context(), "Name"); err != nil || seat.Leader != a || seat.Term != 1 {
+	if seat, err := store.Leader(t.Context(), "Name"); err != nil || seat.Leader != a || seat.Term < 1 {
 		t.Errorf("Leader: %+v, %v", seat, err)
 	}
 }

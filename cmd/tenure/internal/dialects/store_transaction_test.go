@@ -42,7 +42,7 @@ func TestStoreInTransaction(t *testing.T) {
 				tx := begin(t, db)
 				in := store.In(tx)
 				seat, err := in.Elect(t.Context(), "n", a)
-				if err != nil || seat.Leader != a || seat.Term != 1 {
+				if err != nil || seat.Leader != a || seat.Term < 1 {
 					t.Fatalf("Elect: %+v, %v", seat, err)
 				}
 				if leads, err := in.IsLeader(t.Context(), "n", a); err != nil || !leads {

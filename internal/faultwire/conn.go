@@ -21,6 +21,9 @@ func newConn(p *Proxy, client, server *net.TCPConn) *Conn {
 	c := &Conn{client: client, server: server, done: make(chan struct{})}
 	c.end = sync.OnceFunc(func() { close(c.done) })
 	c.session = newSession(server, p.notice, c.done)
+	if p.loses {
+		c.session.lose = func() { c.Cut() }
+	}
 	c.links[ToServer] = newLink(client, server, p.faults[ToServer], c.session.fromClient)
 	c.links[ToClient] = newLink(server, client, p.faults[ToClient], c.session.fromServer)
 	c.links[ToClient].ended = c.session.ended

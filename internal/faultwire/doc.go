@@ -5,6 +5,8 @@
 // that loses every packet; delayed; made to drop everything after a number of
 // bytes; or ended with a FIN or an RST towards one side only. Faults can be set
 // for one connection or, on the [Proxy], for all that exist and all to come.
+// Requests to cancel a statement come on connections of their own and can be
+// lost ([Proxy.LoseCancelRequests]).
 //
 // The proxy follows the protocol far enough to know whose connection it is
 // looking at, and to slip a statement into a session ([Conn.Inject]). A

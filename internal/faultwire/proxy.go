@@ -40,6 +40,7 @@ type Proxy struct {
 	closed  bool
 	conns   []*Conn
 	faults  [2]faults // for connections to come
+	loses   bool      // requests to cancel are lost
 	changed broadcast
 }
 
@@ -140,6 +141,14 @@ func (p *Proxy) Resume(directions ...Direction) {
 // Delay delays all connections, present and future; see [Conn.Delay].
 func (p *Proxy) Delay(delay time.Duration, directions ...Direction) {
 	p.setAll(directions, func(f *faults) { f.delay = delay })
+}
+
+// LoseCancelRequests makes all requests to cancel a statement that come from now
+// on end at the proxy with an RST, as where a network fails at the wrong moment.
+func (p *Proxy) LoseCancelRequests() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loses = true
 }
 
 func (p *Proxy) setAll(directions []Direction, change func(*faults)) {

@@ -18,9 +18,11 @@ type session struct {
 
 	mu         sync.Mutex
 	changed    broadcast
-	opaque     bool // TLS, or a request to cancel
-	starting   bool // before the startup message, which has no type byte
-	asked      bool // the client asked for encryption: the server answers with one byte
+	opaque     bool   // TLS, or a request to cancel
+	lose       func() // ends the connection of a request to cancel; nil if such requests pass
+	lost       bool   // it was one, and must end
+	starting   bool   // before the startup message, which has no type byte
+	asked      bool   // the client asked for encryption: the server answers with one byte
 	client     framer
 	backend    framer
 	idle       bool // the server waits for the client, outside a transaction
@@ -51,10 +53,13 @@ func (s *session) backendPID() uint32 {
 // fromClient takes note of bytes on their way to the server. It keeps them back
 // while an injected statement runs.
 func (s *session) fromClient(data []byte) []byte {
-	known := false
+	known, lost := false, false
 	defer func() {
 		if known {
 			s.notice()
+		}
+		if lost {
+			s.lose()
 		}
 	}()
 	s.mu.Lock()
@@ -73,6 +78,9 @@ func (s *session) fromClient(data []byte) []byte {
 			known = true
 		}
 	}
+	if lost = s.lost; lost {
+		return nil
+	}
 	return data
 }
 
@@ -88,7 +96,7 @@ func (s *session) startup(message []byte) {
 	case sslRequest, gssRequest:
 		s.asked = true
 	case cancelRequest:
-		s.opaque = true
+		s.opaque, s.lost = true, s.lose != nil
 	default:
 		var startup pgproto3.StartupMessage
 		if err := startup.Decode(message[4:]); err != nil {

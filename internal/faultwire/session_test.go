@@ -197,6 +197,41 @@ func TestCancelRequestPasses(t *testing.T) {
 	}
 }
 
+// A request to cancel that is lost ends nothing but its own connection.
+func TestCancelRequestIsLost(t *testing.T) {
+	t.Parallel()
+	conn, proxy := connect(t, "&application_name=slow")
+	awaitNamed(t, proxy, "slow")
+	proxy.LoseCancelRequests()
+	watcher := pgtest.Shared(t).Conn(t)
+	key := int64(conn.PgConn().PID())
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := watcher.Exec(bounded(t), sql, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute("SELECT pg_advisory_lock(4711, $1)")
+	waited := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(bounded(t), "SELECT pg_advisory_lock(4711, $1)", key)
+		waited <- err
+	}()
+	const waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)"
+	for found := false; !found; {
+		if err := watcher.QueryRow(bounded(t), waits, key).Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.PgConn().CancelRequest(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	execute("SELECT pg_advisory_unlock(4711, $1)")
+	if err := <-waited; err != nil {
+		t.Errorf("the statement ended with %v", err)
+	}
+}
+
 func TestTheProxysFaultsReachASession(t *testing.T) {
 	t.Parallel()
 	conn, proxy := connect(t, "&application_name=victim")

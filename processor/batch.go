@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 )
 
 // handle handles a batch in one transaction with the cursor, fenced.
 func (l *loop) handle(ctx context.Context, events []Event) error {
-	last, before := events[len(events)-1].Cursor, l.state
+	last := events[len(events)-1].Cursor
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		failure = l.handleIn(ctx, tx, events)
@@ -24,17 +23,17 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 		}
 		return l.move(ctx, tx, last, len(events))
 	})
-	if err == nil {
-		l.unsaved = unsaved{}
-		return nil
-	}
-	l.state = before
 	switch {
+	case err == nil:
+		l.unsaved = unsaved{} // the batch lies behind it
+		return nil
 	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
 		return err
 	case failure != nil:
 		return l.failed(ctx, events, failure)
-	case refused(err):
+	case answered(err):
+		// The server has refused the transaction for what is in it, as a deferred
+		// constraint does at the commit, or for its own reasons.
 		return l.failed(ctx, events, err)
 	default:
 		return err
@@ -43,29 +42,22 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 
 // handleIn calls the handler within a transaction, which must be open after it.
 func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
-	err := l.call(ctx, func(ctx context.Context) error { return l.config.Handle(ctx, tx, events) })
+	late := false
+	err := l.call(ctx, func(ctx context.Context) error {
+		defer func() { late = ctx.Err() != nil }()
+		return l.config.Handle(ctx, tx, events)
+	})
 	if status := tx.Conn().PgConn().TxStatus(); err == nil && status != 'T' {
 		err = errTransaction
 	}
-	return err
+	// A handler that takes too long breaks its own connection.
+	if err != nil && !late && tx.Conn().IsClosed() && !errors.Is(err, ErrPoison) {
+		err = &databaseError{err}
+	}
+	return faultOf(err)
 }
 
 var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
-
-// refused reports whether the server has refused the transaction for what is in
-// it, as a deferred constraint does at the commit. Anything else may pass by
-// itself.
-func refused(err error) bool {
-	var answer *pgconn.PgError
-	if !errors.As(err, &answer) || len(answer.Code) != 5 {
-		return false
-	}
-	switch answer.Code[:2] {
-	case "08", "53", "55", "57", "58", "XX": // connection, resources, locks, an operator, the system, a fault of the server
-		return false
-	}
-	return true
-}
 
 // publish hands a batch over and notes how much of it was taken.
 func (l *loop) publish(ctx context.Context, events []Event) error {
@@ -132,12 +124,15 @@ func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
 	return l.save(ctx)
 }
 
-// errMoved says that somebody moved the cursor while a batch was in flight.
-var errMoved = errors.New("the cursor was moved by hand meanwhile; the batch does not count")
+// errMoved says that the row is not what the batch began with: an operator has
+// moved the cursor, or the processor is another term's.
+var errMoved = errors.New("the processor was changed while a batch was in flight; the batch does not count")
 
-// move moves the cursor.
+// move moves the cursor from where the batch began.
 func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error {
-	err := tx.QueryRow(ctx, l.backend.SQL(moveCursor), l.config.Name, fmt.Sprint(to.Transaction), to.Position, events, l.state.generation).
+	from := l.state.cursor
+	err := tx.QueryRow(ctx, l.backend.SQL(moveCursor), l.config.Name, fmt.Sprint(to.Transaction), to.Position, events, l.state.generation,
+		l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position).
 		Scan(&l.state.status, &l.state.rebuild)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errMoved
@@ -154,6 +149,7 @@ func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error
 // failed records a failure, or gives an event up.
 func (l *loop) failed(ctx context.Context, events []Event, failure error) error {
 	l.known = false
+	failure = faultOf(failure)
 	if !errors.Is(failure, ErrUnavailable) {
 		l.single, l.until = true, events[len(events)-1].Cursor
 	}
@@ -175,22 +171,38 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 		text := fmt.Sprint(events[0].Transaction)
 		transaction, position = &text, &events[0].Position
 	}
-	delay, again := l.config.Retry.NextDelay(tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure})
-	delay = max(delay, pauseAfter(failure))
+	delay, again := l.delay(failure)
+	from := l.state.cursor
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
-			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed)
+		recorded, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
+			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed,
+			l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position)
+		if err == nil && recorded.RowsAffected() == 0 {
+			err = errMoved
+		}
 		return err
 	})
+}
+
+// delay is how long to wait after a failure, and whether to try again at all.
+func (l *loop) delay(failure error) (delay time.Duration, again bool) {
+	attempts := tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure}
+	var fault *databaseError
+	if errors.As(failure, &fault) {
+		delay, _ = faultBackoff.NextDelay(attempts)
+		return delay, true
+	}
+	delay, again = l.config.Retry.NextDelay(attempts)
+	return max(delay, pauseAfter(failure)), again
 }
 
 // bury puts an event among the dead letters and goes on behind it.
 func (l *loop) bury(ctx context.Context, event Event, attempts int, failure error) error {
 	l.log.Error("an event was given up", "event", event.Cursor, "type", event.Type, "attempts", attempts, "error", failure)
-	return l.fenced(ctx, func(tx pgx.Tx) error {
+	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.backend.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
 			clip(failure.Error()), attempts, l.term.Number())
 		if err == nil {
@@ -201,6 +213,10 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 		}
 		return l.move(ctx, tx, event.Cursor, 1)
 	})
+	if err == nil {
+		l.unsaved = unsaved{} // the event lies behind it
+	}
+	return err
 }
 
 // clip makes of any text one that fits a column that people read.

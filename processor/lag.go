@@ -107,7 +107,7 @@ func (l *loop) caughtUp(ctx context.Context) error {
 
 func (l *loop) tell(ctx context.Context, waiting backlog) error {
 	_, err := l.database.Exec(ctx, l.backend.SQL(recordLag), l.config.Name, l.term.Number(),
-		waiting.behind, waiting.more, waiting.held, waiting.since)
+		waiting.behind, waiting.more, waiting.held, waiting.since, l.term.Role().Name())
 	if err != nil {
 		return fmt.Errorf("recording the lag: %w", err)
 	}

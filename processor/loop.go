@@ -3,11 +3,8 @@ package processor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/postgres"
@@ -25,6 +22,8 @@ type loop struct {
 	wake     signals
 
 	state  state
+	begun  bool      // the processor is this term's
+	doubt  bool      // it is not known whether a transaction has committed
 	known  bool      // state is that of the database, but for the own progress
 	readAt time.Time // when it was read
 	ahead  *ahead    // nil, or the reading of the next batch
@@ -33,6 +32,9 @@ type loop struct {
 	until  Cursor    // the end of the batch that failed
 	gauge  gauge
 	unsaved
+
+	refusal      string // what was logged last of another role that has the processor
+	replayFaults int    // attempts in a row at a dead letter that the database spoiled
 }
 
 // unsaved is progress that the database does not know of yet.
@@ -44,6 +46,7 @@ type unsaved struct {
 
 // state is the row of the processor as it was read last.
 type state struct {
+	ours       bool // it is this term's
 	status     string
 	cursor     Cursor
 	generation int64
@@ -66,15 +69,15 @@ const (
 func (l *loop) run(ctx context.Context) {
 	defer func() { l.ahead.take(Cursor{}, 0) }()
 	var idle, stalled, trouble pause
-	for begun := false; !l.over(ctx); {
+	for !l.over(ctx) {
 		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.window())
 		var next rest
 		var err error
-		if !begun {
+		if !l.begun {
 			err = l.begin(limited)
-			begun = err == nil
+			l.begun = err == nil
 		}
-		if begun {
+		if l.begun {
 			next, err = l.step(ctx, limited)
 		}
 		cancel()
@@ -84,7 +87,11 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			if ctx.Err() == nil {
+			switch {
+			case ctx.Err() != nil:
+			case errors.Is(err, ErrOwned):
+				l.refused(ctx, err)
+			default:
 				l.log.Warn("processing failed", "error", err)
 			}
 			l.known = false // the database says where to go on
@@ -113,7 +120,10 @@ func (l *loop) run(ctx context.Context) {
 	if ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, l.window())
 		defer cancel()
-		err := l.save(limited)
+		err := l.settle(limited)
+		if err == nil {
+			err = l.save(limited)
+		}
 		if err == nil {
 			err = l.setBusy(limited, false)
 		}
@@ -151,34 +161,12 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 	return false
 }
 
-// begin takes the processor over.
-func (l *loop) begin(ctx context.Context) error {
-	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		// First of all: what follows could wait for their locks.
-		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
-			return err
-		}
-		log := l.config.Log
-		_, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(),
-			l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("adding the processor: %w", err)
-	}
-	if err := l.checkLog(ctx); err != nil {
-		return err
-	}
-	l.busy = true
-	return l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.term.Number(), l.node.ID(), l.node.Name())
-		return err
-	})
-}
-
 // step does one batch, or what somebody has asked for, and returns how long to
 // wait after it. The context of the term goes on after the step's.
 func (l *loop) step(term, ctx context.Context) (rest, error) {
+	if err := l.settle(ctx); err != nil {
+		return rest{}, err
+	}
 	if !l.known || time.Since(l.readAt) > l.config.MaxPollInterval {
 		if err := l.save(ctx); err != nil {
 			return rest{}, err

@@ -33,6 +33,8 @@ SELECT
     p.last_error_at,
     p.next_attempt_at,
     (SELECT count(*) FROM {dead_letters} d WHERE d.processor = p.name AND d.replayed_at IS NULL),
+    CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_role ELSE '' END,
+    CASE WHEN p.refused_at > clock_timestamp() - interval '1 minute' THEN p.refused_node ELSE '' END,
     p.updated_at
 FROM {processors} p
 WHERE cardinality($1::text[]) = 0 OR p.name = ANY ($1)

@@ -4,37 +4,61 @@ package processor
 // by their transactions.
 const (
 	addProcessor = `
-INSERT INTO {processors} AS p (name, kind, role, can_rebuild, log, log_table, log_columns)
-SELECT $1, $2, $3, $4, $5, found.name, CASE WHEN cardinality(found.name) > 0 THEN $7::text[] ELSE '{}' END
+INSERT INTO {processors} (name, kind, role) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
+
+	// Waits for transactions that have changed the row and are not over.
+	lockProcessor = `SELECT FROM {processors} WHERE name = $1 FOR NO KEY UPDATE`
+
+	// The other role under which a processor is run now, if there is one.
+	readOwner = `
+SELECT p.role, p.term, p.node_name
+FROM {processors} p
+JOIN {leaders} l ON l.role = p.role AND l.term = p.term
+WHERE p.name = $1 AND p.role <> $2 AND l.lease_until > clock_timestamp()`
+
+	// Says that another role tried to run it: not at each attempt.
+	recordRefusal = `
+UPDATE {processors}
+SET refused_role = $2, refused_node = $3, refused_at = clock_timestamp()
+WHERE name = $1
+    AND role <> $2
+    AND (refused_role <> $2 OR refused_node <> $3 OR refused_at < clock_timestamp() - interval '20 seconds')`
+
+	claimProcessor = `
+UPDATE {processors} p
+SET kind = $2,
+    role = $3,
+    term = $4,
+    node_id = $5,
+    node_name = $6,
+    can_rebuild = $7,
+    log = $8,
+    log_table = CASE WHEN cardinality(found.name) > 0 THEN found.name WHEN p.log = $8 THEN p.log_table ELSE '{}' END,
+    log_columns = CASE WHEN cardinality(found.name) > 0 THEN $10::text[] WHEN p.log = $8 THEN p.log_columns ELSE '{}' END,
+    refused_role = '',
+    refused_node = '',
+    refused_at = NULL
 FROM (
     SELECT ARRAY(
         SELECT unnest(ARRAY[n.nspname::text, c.relname::text])
         FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.oid = to_regclass(nullif($6::text, ''))
+        WHERE c.oid = to_regclass(nullif($9::text, ''))
     ) AS name
 ) found
-ON CONFLICT (name) DO UPDATE
-SET kind = excluded.kind,
-    role = excluded.role,
-    can_rebuild = excluded.can_rebuild,
-    log = excluded.log,
-    log_table = CASE WHEN excluded.log = p.log AND excluded.log_table = '{}' THEN p.log_table ELSE excluded.log_table END,
-    log_columns = CASE WHEN excluded.log = p.log AND excluded.log_table = '{}' THEN p.log_columns ELSE excluded.log_columns END`
+WHERE p.name = $1`
 
-	claimProcessor = `
+	startProcessor = `
 UPDATE {processors} p
-SET term = $2,
-    node_id = $3,
-    node_name = $4,
-    busy = p.status = 'active',
+SET busy = p.status = 'active',
     system_identifier = CASE WHEN p.system_identifier = 0 THEN control.system_identifier ELSE p.system_identifier END,
     updated_at = clock_timestamp()
 FROM pg_control_system() control
-WHERE p.name = $1`
+WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 
 	readState = `
 SELECT
+    role = $2 AND term = $3,
     status,
     cursor_transaction::text::numeric::bigint,
     cursor_position,
@@ -51,23 +75,28 @@ WHERE name = $1`
 	// next leader can find and end it, and whose locks do not outlive a process
 	// that stops for longer than a term can be trusted.
 	beginFenced = `
-BEGIN;
+BEGIN%[4]s;
 SET LOCAL statement_timeout = %[1]d;
-SET LOCAL lock_timeout = %[1]d;
+SET LOCAL lock_timeout = %[3]d;
 SET LOCAL idle_in_transaction_session_timeout = %[1]d;
 SELECT pg_advisory_xact_lock_shared(%[2]d)`
 
-	// The cursor does not move if somebody has moved it meanwhile. Progress may be
-	// told twice, when it is not known whether it was taken the first time.
+	// The cursor moves only from where the batch began, under the term that has
+	// claimed the processor, and if no operator has moved it since.
 	moveCursor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
     cursor_position = $3,
-    processed = processed + CASE WHEN (cursor_transaction, cursor_position) < ($2::text::xid8, $3) THEN $4 ELSE 0 END,
+    processed = processed + $4,
     errors = CASE WHEN $4 > 0 THEN 0 ELSE errors END,
     next_attempt_at = CASE WHEN $4 > 0 THEN NULL ELSE next_attempt_at END,
     updated_at = clock_timestamp()
-WHERE name = $1 AND generation = $5
+WHERE name = $1
+    AND generation = $5
+    AND role = $6
+    AND term = $7
+    AND cursor_transaction = $8::text::xid8
+    AND cursor_position = $9
 RETURNING status, rebuild`
 
 	recordFailure = `
@@ -82,7 +111,27 @@ SET errors = errors + 1,
     status = CASE WHEN status = 'active' AND $4 THEN 'failed' ELSE status END,
     busy = busy AND NOT $4,
     updated_at = clock_timestamp()
-WHERE name = $1 AND generation = $5`
+WHERE name = $1
+    AND generation = $5
+    AND role = $9
+    AND term = $10
+    AND cursor_transaction = $11::text::xid8
+    AND cursor_position = $12`
+
+	// Keeps the row from others, if the processor is this term's.
+	holdClaim = `SELECT FROM {processors} WHERE name = $1 AND role = $2 AND term = $3 FOR NO KEY UPDATE`
+
+	// The transactions of this processor that are open, by their mark.
+	readOpen = `
+SELECT a.pid, coalesce(a.state, ''), coalesce(a.wait_event_type || ' ' || a.wait_event, ''), left(coalesce(a.query, ''), 200)
+FROM pg_locks l
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND ((l.classid::bigint << 32) | l.objid::bigint) = $1
+    AND l.objsubid = 1
+    AND l.pid <> pg_backend_pid()
+ORDER BY a.xact_start`
 
 	addDeadLetter = `
 INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term)
@@ -100,7 +149,7 @@ SET error = excluded.error,
 UPDATE {processors}
 SET last_error = $3,
     last_error_at = clock_timestamp()
-WHERE name = $1 AND term = $2`
+WHERE name = $1 AND term = $2 AND role = $4`
 
 	countPanic = `UPDATE {processors} SET panics = panics + 1 WHERE name = $1`
 
@@ -134,11 +183,12 @@ SET behind = $3,
     measured_at = clock_timestamp()
 WHERE name = $1
     AND term = $2
+    AND role = $7
     AND ((behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz)
         OR $3 > 0 AND (measured_at IS NULL OR measured_at < updated_at))`
 
 	// Says that no batch is in flight, or that one may be.
-	setBusy = `UPDATE {processors} SET busy = $2 AND status = 'active' WHERE name = $1 AND term = $3`
+	setBusy = `UPDATE {processors} SET busy = $2 AND status = 'active' WHERE name = $1 AND term = $3 AND role = $4`
 
 	finishRebuild = `
 UPDATE {processors}
@@ -150,7 +200,7 @@ SET cursor_transaction = '0',
     errors = 0,
     next_attempt_at = NULL,
     updated_at = clock_timestamp()
-WHERE name = $1 AND rebuild`
+WHERE name = $1 AND rebuild AND generation = $2 AND role = $3 AND term = $4`
 
 	forgetAllDeadLetters = `DELETE FROM {dead_letters} WHERE processor = $1`
 
@@ -161,5 +211,5 @@ SET status = CASE WHEN status = 'active' THEN 'failed' ELSE status END,
     last_error = $2,
     last_error_at = clock_timestamp(),
     updated_at = clock_timestamp()
-WHERE name = $1 AND (status = 'active' OR last_error <> $2)`
+WHERE name = $1 AND role = $3 AND term = $4 AND (status = 'active' OR last_error <> $2)`
 )

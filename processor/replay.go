@@ -55,12 +55,13 @@ func (l *loop) replay(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
+		l.replayFaults = 0
 		l.log.Info("a dead letter was replayed", "event", at)
 		return nil
-	case failure == nil && refused(err):
-		failure = err
-	case failure == nil || ctx.Err() != nil:
+	case failure == nil && !answered(err) || ctx.Err() != nil:
 		return err
+	case failure == nil:
+		failure = faultOf(err)
 	}
 	return l.replayFailed(ctx, id, at, failure)
 }
@@ -78,7 +79,7 @@ func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case failure != nil:
-		return l.replayFailed(ctx, id, event.Cursor, failure)
+		return l.replayFailed(ctx, id, event.Cursor, faultOf(failure))
 	}
 	return l.fenced(ctx, func(tx pgx.Tx) error { return l.replayed(ctx, tx, id) })
 }
@@ -86,6 +87,9 @@ func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
 // replayed marks a dead letter as done. One that has gone meanwhile was
 // forgotten by a rewind, which has the event handled again anyhow.
 func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
+	if err := l.holdClaim(ctx, tx); err != nil {
+		return err
+	}
 	marked, err := tx.Exec(ctx, l.backend.SQL(markReplayed), id)
 	if err == nil && marked.RowsAffected() == 0 {
 		err = errMoved
@@ -93,10 +97,32 @@ func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
+// holdClaim keeps the processor this term's until the transaction has ended, and
+// others waiting until its outcome is known.
+func (l *loop) holdClaim(ctx context.Context, tx pgx.Tx) error {
+	held, err := tx.Exec(ctx, l.backend.SQL(holdClaim), l.claimed()...)
+	if err == nil && held.RowsAffected() == 0 {
+		err = errMoved
+	}
+	return err
+}
+
+// mostReplayFaults is how many times the database may spoil the replay of a dead
+// letter in a row: the events of the log wait meanwhile.
+const mostReplayFaults = 10
+
 // replayFailed leaves a dead letter what it is.
 func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure error) error {
+	var fault *databaseError
+	if l.replayFaults++; errors.As(failure, &fault) && l.replayFaults < mostReplayFaults {
+		return fmt.Errorf("replaying the dead letter %v: %w", at, failure)
+	}
+	l.replayFaults = 0
 	l.log.Warn("replaying a dead letter failed", "event", at, "error", failure)
 	return l.fenced(ctx, func(tx pgx.Tx) error {
+		if err := l.holdClaim(ctx, tx); err != nil {
+			return err
+		}
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}

@@ -12,11 +12,31 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// fenced runs a transaction that commits only while the term stands.
+// fenced runs a transaction that commits only while the term stands. After an
+// error the state is what it was before; if it is not known whether the
+// transaction has committed, that must be settled before anything depends on it.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
+	before, decided := l.state, false
+	err := postgres.InTxOptions(ctx, l.database, l.begins("", l.window()), l.term, func(tx pgx.Tx) error {
+		err := fn(tx)
+		decided = err != nil // it will be rolled back
+		return err
+	})
+	if err != nil {
+		l.state = before
+		l.doubt = l.doubt || !decided
+	}
+	return err
+}
+
+// readCommitted is for transactions that must see what was committed while they
+// waited.
+const readCommitted = " ISOLATION LEVEL READ COMMITTED"
+
+// begins are the options of a transaction that waits for locks only so long.
+func (l *loop) begins(level string, patience time.Duration) pgx.TxOptions {
 	window := max(1, l.window().Milliseconds())
-	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.key())}
-	return postgres.InTxOptions(ctx, l.database, options, l.term, fn)
+	return pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.key(), max(1, patience.Milliseconds()), level)}
 }
 
 // key marks the transactions of this processor's batches in the lock table.
@@ -51,16 +71,34 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 }
 
 func (l *loop) readState(ctx context.Context) error {
-	var s state
-	var transaction int64
-	var pause float64
-	err := l.one(ctx, readState, []any{l.config.Name},
-		&s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
+	s, err := l.scanState(func(into ...any) error { return l.one(ctx, readState, l.claimed(), into...) })
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
 	}
+	return l.adopt(s)
+}
+
+// claimed is what identifies the processor and the term that works on it.
+func (l *loop) claimed() []any {
+	return []any{l.config.Name, l.term.Role().Name(), l.term.Number()}
+}
+
+func (l *loop) scanState(scan func(into ...any) error) (s state, err error) {
+	var transaction int64
+	var pause float64
+	err = scan(&s.ours, &s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
+	return s, err
+}
+
+// adopt goes on from a state that was read, unless another role has claimed the
+// processor since.
+func (l *loop) adopt(s state) error {
+	if !s.ours {
+		l.begun = false
+		return errMoved
+	}
 	l.state, l.known, l.readAt = s, true, time.Now()
 	return nil
 }
@@ -71,7 +109,7 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 		return nil
 	}
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(setBusy), l.config.Name, busy, l.term.Number())
+		_, err := tx.Exec(ctx, l.backend.SQL(setBusy), l.config.Name, busy, l.term.Number(), l.term.Role().Name())
 		return err
 	})
 	if err == nil {
@@ -95,15 +133,18 @@ func (l *loop) rebuild(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, l.backend.SQL(forgetAllDeadLetters), l.config.Name); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name)
+		finished, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name, l.state.generation, l.term.Role().Name(), l.term.Number())
+		if err == nil && finished.RowsAffected() == 0 {
+			err = errMoved
+		}
 		return err
 	})
 	if failure == nil || ctx.Err() != nil {
 		return err
 	}
-	failure = fmt.Errorf("emptying before the rebuild: %w", failure)
+	failure = faultOf(fmt.Errorf("emptying before the rebuild: %w", failure))
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
-	return l.record(ctx, nil, failure, l.state.errors+1 >= l.config.MaxAttempts)
+	return l.record(ctx, nil, failure, !errors.Is(failure, ErrUnavailable) && l.state.errors+1 >= l.config.MaxAttempts)
 }
 
 // value is that of a column, or the zero value for NULL.

@@ -14,7 +14,8 @@ import (
 const processorListLong = `List the processors that a leader has run.
 
 STATUS is "active", "paused" or "failed", and "rebuilding" while a rebuild was asked
-for and has not begun. NODE is where it ran last, with a star while that node leads.
+for and has not begun; "two roles" means that nodes run it under two roles, of which one
+is refused, see tenure processor show. NODE is where it ran last, with a star while that node leads.
 CURSOR is up to where everything is done, as TRANSACTION:POSITION. BEHIND counts the
 events that waited when the leader looked last: see tenure processor lag.`
 
@@ -88,6 +89,8 @@ type processorRecord struct {
 	LastErrorAt   timestamp  `json:"last_error_at"`
 	NextAttemptAt timestamp  `json:"next_attempt_at"`
 	DeadLetters   int        `json:"dead_letters"`
+	RefusedRole   string     `json:"refused_role,omitempty"` // another one that tried to run it within the last minute
+	RefusedNode   string     `json:"refused_node,omitempty"`
 	UpdatedAt     timestamp  `json:"updated_at"`
 }
 
@@ -97,7 +100,7 @@ func newProcessorRecord(s processor.Status) processorRecord {
 		Term: s.Term, NodeName: s.NodeName, Led: s.Led, Busy: s.Busy, Rebuilding: s.Rebuilding,
 		Processed: s.Processed, Behind: s.Behind, WaitingSince: timestamp(s.WaitingSince),
 		Errors: s.Errors, Panics: s.Panics, LastError: s.LastError, LastErrorAt: timestamp(s.LastErrorAt),
-		NextAttemptAt: timestamp(s.NextAttemptAt), DeadLetters: s.DeadLetters, UpdatedAt: timestamp(s.UpdatedAt),
+		NextAttemptAt: timestamp(s.NextAttemptAt), DeadLetters: s.DeadLetters, RefusedRole: s.RefusedRole, RefusedNode: s.RefusedNode, UpdatedAt: timestamp(s.UpdatedAt),
 	}
 	if s.NodeID != uuid.Nil {
 		r.Node = &s.NodeID
@@ -122,10 +125,14 @@ func processorRows(statuses []processor.Status) [][]string {
 }
 
 func statusWord(s processor.Status) string {
+	word := s.Status
 	if s.Rebuilding {
-		return s.Status + ", rebuilding"
+		word += ", rebuilding"
 	}
-	return s.Status
+	if s.RefusedRole != "" {
+		word += ", two roles"
+	}
+	return word
 }
 
 func leadingNode(s processor.Status) string {
@@ -146,6 +153,10 @@ func processorText(s processor.Status) string {
 	if s.Led {
 		led = s.NodeName + " leads"
 	}
+	refused := ""
+	if s.RefusedRole != "" {
+		refused = fmt.Sprintf("role %s on node %s, until the term of role %s has ended", s.RefusedRole, s.RefusedNode, s.Role)
+	}
 	busy := ""
 	if s.Busy {
 		busy = "a batch may be in flight"
@@ -156,6 +167,7 @@ func processorText(s processor.Status) string {
 		{"status", statusWord(s)},
 		{"role", s.Role},
 		{"node", led},
+		{"refused", refused},
 		{"term", count(s.Term)},
 		{"work", busy},
 		{"log", s.Log},

@@ -133,3 +133,11 @@ BEGIN
     END LOOP;
 END
 $tenure_function$;
+
+-- A processor belongs to one role while that role's term is open.
+ALTER TABLE {processors} ADD COLUMN refused_role text NOT NULL DEFAULT '';
+ALTER TABLE {processors} ADD COLUMN refused_node text NOT NULL DEFAULT '';
+ALTER TABLE {processors} ADD COLUMN refused_at timestamptz;
+
+COMMENT ON COLUMN {processors}.refused_role IS 'The other role that last tried to run the processor.';
+COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';

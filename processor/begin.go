@@ -1,0 +1,100 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// ErrOwned says that another role runs the processor at present: a processor
+// belongs to one role as long as that role's term is open. The group tries again
+// until the term has ended.
+var ErrOwned = fmt.Errorf("%w: the processor belongs to another role that is led", tenure.ErrRefused)
+
+// begin takes the processor over.
+func (l *loop) begin(ctx context.Context) error {
+	if err := l.claim(ctx); err != nil {
+		return fmt.Errorf("taking over %s: %w", l.config.Name, err)
+	}
+	l.refusal = ""
+	if err := l.checkLog(ctx); err != nil {
+		return err
+	}
+	l.busy, l.known, l.unsaved = true, false, unsaved{}
+	return l.fenced(ctx, func(tx pgx.Tx) error {
+		started, err := tx.Exec(ctx, l.backend.SQL(startProcessor), l.claimed()...)
+		if err == nil && started.RowsAffected() == 0 {
+			err = errMoved
+		}
+		return err
+	})
+}
+
+// claim makes the processor this term's, unless it is another role's. What
+// earlier terms have left open is over then: it has locked the row, or will find
+// that the row is no longer its own.
+func (l *loop) claim(ctx context.Context) error {
+	// Before the transactions of others are ended: those of a role that is led
+	// must not be.
+	err := l.checkOwner(func(into ...any) error { return l.one(ctx, readOwner, l.claimed()[:2], into...) })
+	if err != nil {
+		return err
+	}
+	options := l.begins(readCommitted, l.window())
+	return postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
+		// First of all: what follows could wait for their locks.
+		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(lockProcessor), l.config.Name); err != nil {
+			return err
+		}
+		// In a statement of its own, which sees terms that began before the lock.
+		if err := l.checkOwner(tx.QueryRow(ctx, l.backend.SQL(readOwner), l.claimed()[:2]...).Scan); err != nil {
+			return err
+		}
+		log := l.config.Log
+		_, err := tx.Exec(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(), l.term.Number(),
+			l.node.ID(), l.node.Name(), l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns())
+		return err
+	})
+}
+
+// checkOwner refuses a processor that another role runs.
+func (l *loop) checkOwner(scan func(into ...any) error) error {
+	var role, node string
+	var term int64
+	err := scan(&role, &term, &node)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading whose it is: %w", err)
+	}
+	return fmt.Errorf("%w: %s, whose term %d is that of node %s; this node runs it under %s: "+
+		"give the processor one role on all nodes, or another name",
+		ErrOwned, role, term, node, l.term.Role().Name())
+}
+
+// refused logs that the processor is another role's, once for each term of that,
+// and notes it in the processor's row.
+func (l *loop) refused(ctx context.Context, err error) {
+	if text := err.Error(); text != l.refusal {
+		l.refusal = text
+		l.log.Error("the processor does not run here until the other term has ended", "error", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, l.window())
+	defer cancel()
+	_, err = l.database.Exec(limited, l.backend.SQL(recordRefusal), l.config.Name, l.term.Role().Name(), l.node.Name())
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("showing that failed", "error", err)
+	}
+}

@@ -1,0 +1,142 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// under runs a processor under a role until the test ends, or the returned
+// function is called.
+func (w *world) under(role string, node *tenure.Node, config processor.Config) (stop func()) {
+	w.Helper()
+	group, err := processor.NewGroup(node, tenure.NamedRole(role), w.pool, processor.GroupConfig{})
+	w.must(err)
+	config.Log = w.store.Log()
+	w.must(group.Add(config))
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan error, 1)
+	go func() { done <- group.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.Error(err)
+		}
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+// A deployment renames the role of a processor, so that two nodes run it under
+// two roles: one of them does, the other waits for the end of that term.
+func TestOneNameUnderTwoRoles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const events = 500
+	var fromOld, fromNew atomic.Int64
+	handle := func(calls *atomic.Int64) func(context.Context, pgx.Tx, []processor.Event) error {
+		return func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			calls.Add(1)
+			return w.fill(ctx, tx, batch)
+		}
+	}
+	config := processor.Config{Name: "counts", BatchSize: 5, PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond}
+	config.Handle = handle(&fromOld)
+	stop := w.under("views", w.node("old", tenure.Config{}), config)
+	w.append(0)
+	w.await("the first event", func() bool { return len(w.numbers()) == 1 })
+	owned := w.show("counts")
+	config.Handle = handle(&fromNew)
+	w.under("projections", w.node("new", tenure.Config{}), config)
+	for number := 1; number < events; number++ {
+		w.append(number)
+	}
+	w.await("all events", func() bool { return len(w.numbers()) >= events })
+	w.await("the refusal", func() bool { return w.show("counts").RefusedRole == "projections" })
+	s := w.show("counts")
+	if s.Role != "views" || s.Term != owned.Term || s.NodeName != "old" || s.RefusedNode != "new" || s.Errors != 0 || fromNew.Load() != 0 {
+		t.Errorf("run under two roles, the other one called %d times: %+v", fromNew.Load(), s)
+	}
+	stop()
+	w.append(events)
+	w.await("the other role", func() bool { return w.show("counts").Role == "projections" && len(w.numbers()) > events })
+	numbers := w.numbers()
+	slices.Sort(numbers)
+	for i, number := range numbers {
+		if number != i || i > events {
+			t.Fatalf("handled %v", numbers)
+		}
+	}
+	if s := w.show("counts"); s.Processed != events+1 || fromNew.Load() == 0 || s.RefusedRole != "" {
+		t.Errorf("after the change of roles, with %d calls: %+v", fromNew.Load(), s)
+	}
+}
+
+// A batch of a role that has lost the processor to another one does not count,
+// even where its own term stands.
+func TestBatchOfAnotherRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	w.under("views", w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			if calls.Add(1) == 1 {
+				close(entered)
+				<-release
+			}
+			return w.fill(ctx, tx, batch)
+		},
+	})
+	w.append(1)
+	<-entered
+	// As a leader of the other role does that took this one's lease for expired.
+	w.exec(w.backend.SQL("UPDATE {processors} SET role = 'projections', term = 17"))
+	close(release)
+	w.await("the event", func() bool { return len(w.numbers()) == 1 && w.show("counts").Processed == 1 })
+	if s := w.show("counts"); s.Role != "views" || s.Errors != 0 || calls.Load() != 2 {
+		t.Errorf("after %d calls: %+v", calls.Load(), s)
+	}
+}
+
+// Events that are not selected were passed, which is not recorded yet, when an
+// event is given up: it stays given up.
+func TestGivenUpBehindEventsThatWereNotSelected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var calls atomic.Int64
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", Selection: processor.Selection{ExactTags: []string{"number=2"}}, Poison: processor.DeadLetter,
+		PollInterval: 5 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
+			calls.Add(1)
+			return errors.Join(processor.ErrPoison, fmt.Errorf("never"))
+		},
+	})
+	w.await("the processor", func() bool { return w.exists("counts") && w.show("counts").Busy })
+	for range 20 {
+		w.append(1)
+	}
+	w.append(2)
+	for range 20 {
+		w.append(1)
+	}
+	w.await("the dead letter", func() bool { return w.show("counts").DeadLetters == 1 })
+	at := w.place(2)
+	w.await("the rest", func() bool { return at.Before(w.show("counts").Cursor) })
+	if s := w.show("counts"); calls.Load() != 1 || s.Processed != 1 || strings.Contains(s.LastError, "moved") {
+		t.Errorf("handled %d times: %+v", calls.Load(), s)
+	}
+}

@@ -55,10 +55,10 @@ clean: ## remove what was built
 	rm -rf $(BIN)
 
 # The packages of MariaDB's programs alone: no service comes with them. One does
-# with Alertmanager, where systemd runs. Of systemd it is the checker of units that
+# with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted.
 prerequisites:
-	@.ci/prerequisites pgbouncer mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

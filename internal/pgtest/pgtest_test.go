@@ -155,3 +155,13 @@ func TestPgBouncer(t *testing.T) {
 		t.Error("the connection goes to the server directly")
 	}
 }
+
+func TestPgpool(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	conn := pgtest.Conn(t, server.Pgpool(t, pgtest.PgpoolOptions{Mode: "streaming_replication"})(server.DSN()))
+	results, err := conn.PgConn().Exec(t.Context(), "SHOW pool_version").ReadAll()
+	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
+		t.Errorf("%v, %v; want Pgpool-II to answer", results, err)
+	}
+}

@@ -3,9 +3,11 @@ package postgres
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -38,6 +40,10 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	var locking []wanted
 	asked := make(map[tenure.LockKey]struct{}, len(candidates))
 	for i, c := range candidates {
+		if err := s.holdsName(c.Role); err != nil {
+			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
+			continue
+		}
 		key := c.Role.LockKey(s.installation)
 		if _, own := s.seats[c.Role.Name()]; own {
 			continue
@@ -60,6 +66,21 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 		return nil, err
 	}
 	return attempts, s.findHolders(candidates, attempts)
+}
+
+// holdsName refuses a name that the database could not keep, or keep apart from
+// others: in SQL_ASCII what the bytes of a name mean depends on who reads them.
+func (s *session) holdsName(role tenure.Role) error {
+	if s.server.encoding == unicodeEncoding {
+		return nil
+	}
+	for _, r := range role.Name() {
+		if r >= utf8.RuneSelf {
+			return fmt.Errorf("%w: the name %q has characters that a database with the encoding %s does not keep: use ASCII, or a database with the encoding %s",
+				tenure.ErrInvalidRole, role.Name(), s.server.encoding, unicodeEncoding)
+		}
+	}
+	return nil
 }
 
 // wanted is a role to lock: the candidate of this index.

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // Backend is elections on one PostgreSQL database. It implements
@@ -14,6 +15,7 @@ type Backend struct {
 	config  Config
 	connect *pgx.ConnConfig
 	names   names
+	dialer  pgdial.Dialer
 	reader  reader
 	steps   []migration
 

@@ -71,9 +71,6 @@ func (c Config) withDefaults() Config {
 	if c.WatchPeriod == 0 {
 		c.WatchPeriod = DefaultWatchPeriod
 	}
-	if c.Connect == nil {
-		c.Connect = pgx.ConnectConfig
-	}
 	return c
 }
 

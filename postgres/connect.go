@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // closeTimeout bounds saying goodbye to the server.
@@ -25,16 +26,45 @@ type listener interface {
 	notification(*pgconn.Notification)
 }
 
-// dial opens a connection and makes sure that it leads to a primary. The name of
-// the purpose ends the application_name. listener may be nil.
-func (b *Backend) dial(ctx context.Context, purpose string, listener listener) (*pgx.Conn, error) {
+// dial opens a connection for a use to the primary. The name of the purpose ends
+// the application_name. listener may be nil.
+func (b *Backend) dial(ctx context.Context, use pgdial.Use, purpose string, listener listener) (*pgx.Conn, error) {
+	return b.dialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: limitsOf(use)})
+}
+
+// dialReader opens a connection for questions, also to a server that its
+// administrator has fenced if there is no other.
+func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, error) {
+	conn, err := b.dial(ctx, pgdial.Question, purpose, nil)
+	if errors.Is(err, tenure.ErrReadOnly) {
+		return b.dialWith(ctx, purpose, nil, pgdial.Options{
+			Use: pgdial.Question, Limits: limitsOf(pgdial.Question), FencedToo: true,
+		})
+	}
+	return conn, err
+}
+
+func (b *Backend) dialWith(ctx context.Context, purpose string, listener listener, options pgdial.Options) (*pgx.Conn, error) {
 	config := b.connect.Copy()
 	config.RuntimeParams["application_name"] = applicationName(b.config.ApplicationName, purpose)
 	// Statements are prepared under names of their own or run once.
 	config.StatementCacheCapacity = 0
 	config.DescriptionCacheCapacity = 0
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	options.Connect = b.config.Connect
+	options.Discard = discard
+	options.Prepare = func(config *pgx.ConnConfig) func() { return prepareConnection(config, listener) }
+	conn, err := b.dialer.Connect(ctx, config, options)
+	if err != nil {
+		return nil, connectError(err)
+	}
+	return conn, nil
+}
 
+// prepareConnection prepares one attempt to connect and returns what to call if
+// the connection is used. Several attempts may run at a time, and listener must
+// hear one connection only.
+func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
 	// After an error pgx dials again to cancel what might still run. Nothing of
 	// ours waits for that, and the goroutine would outlive the connection.
 	var connected atomic.Bool
@@ -48,69 +78,35 @@ func (b *Backend) dial(ctx context.Context, purpose string, listener listener) (
 	// The text of the severity is translated; the default handler reads it.
 	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool { return !fatal(err) }
 	if listener != nil {
-		config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { listener.notice(notice) }
-		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { listener.notification(n) }
-	}
-	validate := config.ValidateConnect
-	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if validate != nil {
-			if err := validate(ctx, conn); err != nil {
-				return err
+		config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
+			if connected.Load() {
+				listener.notice(notice)
 			}
 		}
-		return refuseRecovery(ctx, conn)
+		config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+			if connected.Load() {
+				listener.notification(n)
+			}
+		}
 	}
-
-	conn, err := b.config.Connect(ctx, config)
-	if err != nil {
-		return nil, connectError(err)
-	}
-	connected.Store(true)
-	return conn, nil
-}
-
-// refuseRecovery makes pgx try the next host.
-func refuseRecovery(ctx context.Context, conn *pgconn.PgConn) error {
-	result := conn.ExecParams(ctx, "SELECT pg_catalog.pg_is_in_recovery()", nil, nil, nil, nil).Read()
-	if result.Err != nil {
-		return result.Err
-	}
-	if len(result.Rows) == 1 && len(result.Rows[0]) == 1 && string(result.Rows[0][0]) != "f" {
-		return fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", tenure.ErrInRecovery)
-	}
-	return nil
+	return func() { connected.Store(true) }
 }
 
 // connectError makes a failed connection attempt final only if every host that
-// was named is in recovery: one that is down may be the primary.
+// was named has been reached and refused: one that is down may be the primary.
 func connectError(err error) error {
-	if onlyRecovery(err) {
+	switch {
+	case pgdial.Decided(err) && !errors.Is(err, tenure.ErrReadOnly):
+		return fmt.Errorf("connect: %w", err)
+	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, tenure.ErrReadOnly):
+		return fmt.Errorf("%w: connect: %s", tenure.ErrReadOnly, err) //nolint:errorlint // see below
+	case errors.Is(err, tenure.ErrRefused):
+		// The chain is cut, or the error would match the refusal of one host.
+		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
+	case errors.Is(err, tenure.ErrReadOnly):
 		return fmt.Errorf("connect: %w", err)
 	}
-	// The chain is cut, or the error would match ErrInRecovery.
-	if errors.Is(err, tenure.ErrRefused) {
-		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
-	}
 	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
-}
-
-func onlyRecovery(err error) bool {
-	if !errors.Is(err, tenure.ErrInRecovery) {
-		return false
-	}
-	for {
-		if several, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, one := range several.Unwrap() {
-				if !errors.Is(one, tenure.ErrInRecovery) {
-					return false
-				}
-			}
-			return true
-		}
-		if err = errors.Unwrap(err); err == nil {
-			return true
-		}
-	}
 }
 
 // applicationName is what a database administrator sees; the server cuts it at
@@ -146,13 +142,5 @@ func discard(conn *pgx.Conn) {
 
 // connectForMigration opens a connection with the settings that migrations need.
 func (b *Backend) connectForMigration(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := b.dial(ctx, "migration", nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := applySettings(ctx, conn, migrationSettings); err != nil {
-		discard(conn)
-		return nil, fmt.Errorf("%w: %w", tenure.ErrConnection, err)
-	}
-	return conn, nil
+	return b.dial(ctx, pgdial.Migration, "migration", nil)
 }

@@ -11,11 +11,13 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // Diagnose connects and says what would break an election here, in the order in
-// which a session would meet it. It changes nothing. What cannot be examined
-// after a failure is left out. The context bounds it; without a deadline it ends
+// which a session would meet it. It goes through the opening of a session up to
+// its first heartbeat and takes that back, so it changes nothing that others see.
+// What cannot be examined after a failure is left out. The context bounds it; without a deadline it ends
 // after 30 s.
 func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -40,74 +42,88 @@ func (d *diagnosis) fail(name string, err error) {
 }
 
 func (d *diagnosis) run(ctx context.Context) {
-	session, err := d.backend.dial(ctx, "doctor", nil)
-	if err != nil {
-		d.fail("connection", err)
+	s := d.backend.newSession(doctorOpening())
+	var err error
+	if s.conn, err = d.backend.dial(ctx, pgdial.Migration, "doctor", s.news); err != nil {
+		d.fail(findingOf(err), err)
 		return
 	}
-	defer discard(session)
-	watch, err := d.backend.dial(ctx, "doctor", nil)
+	defer discard(s.conn)
+	s.network = raw(s.conn)
+	watch, err := d.backend.dial(ctx, pgdial.Watch, "doctor watch", nil)
 	if err != nil {
-		d.fail("connection", fmt.Errorf("a second connection: %w", err))
+		d.fail(findingOf(err), fmt.Errorf("a second connection: %w", err))
 		return
 	}
 	defer discard(watch)
-	config := session.Config()
+	config := s.conn.Config()
 	d.add("connection", tenure.Fine, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
 
-	if !d.server(ctx, session, watch) {
+	if !d.server(ctx, s, watch) {
 		return
 	}
-	if err := applySettings(ctx, session, readerSettings); err != nil {
+	if d.schema(ctx, s.conn) {
+		d.session(ctx, s, watch)
+	}
+	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		d.fail("settings", err)
 		return
 	}
-	d.schema(ctx, session)
-	for _, check := range []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability} {
-		if err := check(ctx, session); err != nil {
+	for _, check := range []func(context.Context, *pgx.Conn) error{d.connections, d.lockTable, d.clock, d.durability, d.encoding} {
+		if err := check(ctx, s.conn); err != nil {
 			d.fail("examination", err)
 		}
 	}
 }
 
+// findingOf names the finding for an error of connecting.
+func findingOf(err error) string {
+	for _, known := range []struct {
+		category error
+		name     string
+	}{
+		{tenure.ErrPooled, "pooler"},
+		{tenure.ErrInRecovery, "recovery"},
+		{tenure.ErrReadOnly, "read-only"},
+		{tenure.ErrPrivilege, "settings"},
+	} {
+		if errors.Is(err, known.category) {
+			return known.name
+		}
+	}
+	return "connection"
+}
+
 // server looks at what both connections reached.
-func (d *diagnosis) server(ctx context.Context, session, watch *pgx.Conn) bool {
-	key := newProbeKey()
-	own, err := probeConnection(ctx, session, key)
-	if err != nil {
-		d.fail("server", err)
-		return false
-	}
-	other, err := probeConnection(ctx, watch, key)
-	if err != nil {
-		d.fail("server", err)
-		return false
-	}
-	err = refuse(own, other)
+func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) bool {
+	err := s.examineServer(ctx, watch)
 	for _, check := range []struct {
 		name, detail string
 		refusal      error
 	}{
 		{"pooler", "connected directly", tenure.ErrPooled},
-		{"version", firstWords(own.name), tenure.ErrServerTooOld},
+		{"version", fmt.Sprintf("PostgreSQL %d", s.server.version/10000), tenure.ErrServerTooOld},
 		{"advisory locks", "they exclude each other", tenure.ErrLocksIgnored},
 		{"recovery", "the server is a primary", tenure.ErrInRecovery},
+		{"read-only", "the server takes writes", tenure.ErrReadOnly},
 	} {
 		if errors.Is(err, check.refusal) {
 			d.fail(check.name, err)
 			return false
 		}
-		d.add(check.name, tenure.Fine, check.detail, "")
+		if err == nil {
+			d.add(check.name, tenure.Fine, check.detail, "")
+		}
 	}
 	if err != nil {
 		d.fail("server", err)
-		return false
 	}
-	return true
+	return err == nil
 }
 
-// schema looks at the tables and what the user may do with them.
-func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
+// schema looks at the tables and what the user may do with them. It reports
+// whether a session can be tried.
+func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	b := d.backend
 	version, err := b.usableVersion(ctx, conn)
 	if err == nil {
@@ -116,13 +132,17 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
 	switch {
 	case err != nil:
 		d.fail("schema", err)
-		return
+		return false
 	case version < b.newest() && b.config.ManualMigrations:
 		d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, b.newest()), "run the migrations")
-		return
+		return false
 	case version < b.newest():
 		d.mayMigrate(ctx, conn, version)
-		return
+		return false
+	}
+	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
+		d.fail("settings", err)
+		return false
 	}
 	d.add("schema", tenure.Fine, fmt.Sprintf("version %d", version), "")
 	missing, err := b.missingPrivileges(ctx, conn)
@@ -136,9 +156,10 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) {
 	}
 	if err := b.checkIndex(ctx, conn); err != nil {
 		d.fail("fencing index", err)
-	} else {
-		d.add("fencing index", tenure.Fine, "in place", "")
+		return false
 	}
+	d.add("fencing index", tenure.Fine, "in place", "")
+	return len(missing) == 0
 }
 
 // mode looks whether the installation elects by sessions.

@@ -20,6 +20,7 @@ const (
 	codeLockNotAvailable      = "55P03"
 	codeSerialization         = "40001"
 	codeNoSuchStatement       = "26000"
+	codeReadOnlyTransaction   = "25006"
 )
 
 // lost reports the end of a session whose connection has failed.
@@ -47,8 +48,15 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	if errors.As(err, &pg) && fatal(pg) || conn.IsClosed() {
 		return lost(doing, err)
 	}
-	if hasCode(err, codeNoSuchStatement) {
+	switch {
+	case hasCode(err, codeNoSuchStatement):
 		return superseded("%s: somebody has reset the session: %v", doing, err)
+	case errors.Is(err, tenure.ErrPooled):
+		// The chain is cut: the next session is refused, if it is so there too.
+		return superseded("%s: %v", doing, err)
+	case hasCode(err, codeReadOnlyTransaction):
+		return fmt.Errorf("%w: %w: %s: the server's configuration was made read-only, which fences it: %w",
+			tenure.ErrSessionLost, tenure.ErrReadOnly, doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

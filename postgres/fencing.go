@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // fencing ends transactions that keep new terms waiting longer than the fence
@@ -126,14 +128,11 @@ func (f *fencing) round(roles []string) error {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
 	b := f.session.backend
-	conn, err := b.dial(ctx, f.session.opening.Node.Name+" fence", nil)
+	conn, err := b.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
 	if err != nil {
 		return err
 	}
 	defer discard(conn)
-	if err := applySettings(ctx, conn, readerSettings); err != nil {
-		return err
-	}
 	lockers, err := texts(ctx, conn, b.names.sql(readLockers), roles)
 	if err != nil {
 		return fmt.Errorf("read lockers: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -62,7 +63,7 @@ func TestNameWhileAnotherJoins(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
-	tx, err := b.dial(t.Context(), "test", nil)
+	tx, err := b.dial(t.Context(), pgdial.Question, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

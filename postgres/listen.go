@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 var _ tenure.Listener = (*Backend)(nil)
@@ -32,7 +33,7 @@ func (b *Backend) Channel(topic string) string {
 }
 
 func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) error {
-	conn, err := b.dial(ctx, "listen", nil)
+	conn, err := b.dial(ctx, pgdial.Listen, "listen", nil)
 	if err != nil {
 		return err
 	}

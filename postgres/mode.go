@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // An installation elects by sessions or by leases, and records which, since the
@@ -81,7 +82,7 @@ func (b *Backend) SetMode(ctx context.Context, mode string) error {
 	if mode != installation.Sessions && mode != installation.Leases {
 		return invalid("the mode is %q; it must be %s or %s", mode, installation.Sessions, installation.Leases)
 	}
-	conn, err := b.dial(ctx, "migration", nil)
+	conn, err := b.dialWith(ctx, "migration", nil, pgdial.Options{Pooled: true})
 	if err != nil {
 		return err
 	}

@@ -11,29 +11,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // Open implements [tenure.Backend]. Unless the configuration says otherwise it
 // creates the schema, or brings it up to date. The context bounds the opening
 // only.
 func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
-	s := &session{
-		backend: b,
-		opening: opening,
-		log:     opening.Logger,
-		news:    newEars(b.names.nodesChannel(), opening.NodesChanged),
-		seats:   map[string]*seat{},
-		keys:    map[tenure.LockKey]struct{}{},
-		known:   map[string]string{},
-	}
-	s.openedAt = opening.Clock.Now().Mono
+	s := b.newSession(opening)
 	var err error
-	if s.conn, err = b.dial(ctx, opening.Node.Name+" session", s.news); err != nil {
+	if s.conn, err = b.dial(ctx, pgdial.Migration, opening.Node.Name+" session", s.news); err != nil {
 		return nil, err
 	}
 	s.network = raw(s.conn)
 	s.news.pid = s.conn.PgConn().PID()
-	watched, err := b.dial(ctx, opening.Node.Name+" watch", nil)
+	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", nil)
 	if err != nil {
 		discard(s.conn)
 		return nil, err
@@ -47,6 +39,19 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	return s, nil
 }
 
+func (b *Backend) newSession(opening tenure.Opening) *session {
+	return &session{
+		backend:  b,
+		opening:  opening,
+		log:      opening.Logger,
+		news:     newEars(b.names.nodesChannel(), opening.NodesChanged),
+		seats:    map[string]*seat{},
+		keys:     map[tenure.LockKey]struct{}{},
+		known:    map[string]string{},
+		openedAt: opening.Clock.Now().Mono,
+	}
+}
+
 // open makes a session of two fresh connections.
 func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	b := s.backend
@@ -56,13 +61,25 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := b.openSchema(ctx, s.conn); err != nil {
 		return err
 	}
+	if err := s.ready(ctx, watched); err != nil {
+		return err
+	}
+	s.watch = newWatch(s)
+	s.fencing.init(s)
+	s.abort = s.onceAbort()
+	if err := s.join(ctx); err != nil {
+		return err
+	}
+	return pgdial.Idle(s.conn.PgConn())
+}
+
+// ready prepares both connections for all that a session sends.
+func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
+	b := s.backend
 	if err := s.readSchema(ctx); err != nil {
 		return err
 	}
-	if err := applySettings(ctx, s.conn, sessionSettings(s.opening.Timing, s.incarnation, s.server.version)); err != nil {
-		return err
-	}
-	if err := applySettings(ctx, watched, watchSettings(s.server.version)); err != nil {
+	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, sessionLimits(s.opening.Timing, s.incarnation)); err != nil {
 		return err
 	}
 	if err := b.names.prepare(ctx, s.conn, sessionStatements); err != nil {
@@ -74,13 +91,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := warm(ctx, s.conn, sessionWarmUp); err != nil {
 		return err
 	}
-	if err := warm(ctx, watched, watchWarmUp); err != nil {
-		return err
-	}
-	s.watch = newWatch(s)
-	s.fencing.init(s)
-	s.abort = s.onceAbort()
-	return s.join(ctx)
+	return warm(ctx, watched, watchWarmUp)
 }
 
 // examineServer refuses a server on which elections would not be safe.
@@ -107,10 +118,12 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 // openSchema takes the installation's lock and makes sure that the schema is
 // there and complete, and that this user may work with it.
 func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn) error {
-	if err := applySettings(ctx, conn, migrationSettings); err != nil {
+	if err := b.enterInstallation(ctx, conn, !b.config.ManualMigrations); err != nil {
 		return err
 	}
-	if err := b.enterInstallation(ctx, conn, !b.config.ManualMigrations); err != nil {
+	// A migration runs as the role that the user has chosen, and all else as the user
+	// itself.
+	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		return err
 	}
 	if err := b.checkPrivileges(ctx, conn); err != nil {

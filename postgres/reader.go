@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // askTimeout bounds a question whose context has no deadline, or a later one.
@@ -95,7 +96,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	}
 	if conn == nil {
 		var err error
-		if conn, err = r.backend.dial(ctx, "status", nil); err != nil {
+		if conn, err = r.backend.dialReader(ctx, "status"); err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
 		}
 		if err = r.prepare(ctx, conn); err != nil {
@@ -104,15 +105,19 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 			return r.backend.answer(doing, err)
 		}
 	}
-	return r.backend.answer(doing, fn(ctx, conn))
+	err := fn(ctx, conn)
+	if err == nil {
+		if err = pgdial.Idle(conn.PgConn()); err != nil { // what was written is not committed
+			discard(conn)
+			conn = nil
+		}
+	}
+	return r.backend.answer(doing, err)
 }
 
 // prepare makes a connection ready. A newer schema may have another meaning: unless
 // it says otherwise, nothing is read from it, nor written to it.
 func (r *reader) prepare(ctx context.Context, conn *pgx.Conn) error {
-	if err := applySettings(ctx, conn, readerSettings); err != nil {
-		return err
-	}
 	_, err := r.backend.usableVersion(ctx, conn)
 	return err
 }
@@ -132,6 +137,8 @@ func (b *Backend) answer(doing string, err error) error {
 			tenure.ErrSchema, doing, err)
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: %s: %w", tenure.ErrPrivilege, doing, err)
+	case hasCode(err, codeReadOnlyTransaction):
+		return fmt.Errorf("%w: %s: %w", tenure.ErrReadOnly, doing, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // watch is the other connection of a node: it waits for the death of the node's
@@ -215,7 +217,11 @@ func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, sca
 	network := raw(conn)
 	timer := time.AfterFunc(limit, func() { _ = network.Close() })
 	defer timer.Stop()
-	if err := forEach(conn, name, scan, args...); err != nil {
+	err := forEach(conn, name, scan, args...)
+	if err == nil {
+		err = pgdial.Idle(conn.PgConn())
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -238,7 +244,7 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 		case <-stop:
 		}
 	}()
-	conn, err := s.backend.dial(ctx, s.opening.Node.Name+" watch", nil)
+	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -260,9 +266,6 @@ func (w *watch) prepare(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if !found.same(s.server) {
 		return fmt.Errorf("the watch connection reached another server than the session")
-	}
-	if err := applySettings(ctx, conn, watchSettings(s.server.version)); err != nil {
-		return err
 	}
 	if err := s.backend.names.prepare(ctx, conn, watchStatements); err != nil {
 		return err

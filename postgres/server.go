@@ -28,8 +28,12 @@ type server struct {
 	bornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
 	byMigration bool
 
+	encoding  string // of the database
 	lockTable lockCapacity
 }
+
+// unicodeEncoding is that of databases which hold any name.
+const unicodeEncoding = "UTF8"
 
 // lineage names the history of the data: the system and its timeline.
 func (s server) lineage() string { return s.system }
@@ -62,7 +66,8 @@ const identifyServer = `
 SELECT
     system_identifier::text || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8),
     current_setting('max_locks_per_transaction')::int,
-    current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int
+    current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int,
+    current_setting('server_encoding')
 FROM pg_control_system()`
 
 const readStart = `SELECT pg_postmaster_start_time()`
@@ -102,7 +107,7 @@ func probeConnection(ctx context.Context, conn *pgx.Conn, key probeKey) (probe, 
 // identify reads which server it is; only after refuse, since other databases
 // that speak the protocol lack the functions.
 func identify(ctx context.Context, conn *pgx.Conn, s *server) error {
-	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions)
+	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions, &s.encoding)
 	if err != nil {
 		if hasCode(err, codeInsufficientPrivilege) {
 			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", tenure.ErrPrivilege, err)

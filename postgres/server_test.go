@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -56,7 +57,7 @@ func TestSettingsAreNotInherited(t *testing.T) {
 		"client_connection_check_interval":    "1s",
 		"client_min_messages":                 "warning",
 		"tcp_user_timeout":                    "0", // not TCP: a local socket
-		incarnationSetting:                    fmt.Sprint(first.Incarnation()),
+		pgdial.IncarnationSetting:             fmt.Sprint(first.Incarnation()),
 	} {
 		var got string
 		if err := first.conn.QueryRow(context.Background(), "SELECT current_setting($1)", name).Scan(&got); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
 // session is one incarnation of a node: the session connection, and beside it
@@ -46,6 +47,7 @@ type session struct {
 	reapedAt time.Duration               // when reapIfBlind last looked
 	abort    func()
 
+	trying    bool // the doctor's: all is in a transaction that is rolled back
 	toldBlind bool // what the others were told last of the watch connection
 }
 
@@ -105,6 +107,9 @@ func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) 
 	}
 	s.news.warnings = s.news.warnings[:0]
 	err := forEach(s.conn, name, scan, args...)
+	if err == nil && !s.trying {
+		err = pgdial.Idle(s.conn.PgConn())
+	}
 	return classify(s.conn, string(name), err)
 }
 

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox", "internal/printable"},
 	{"internal/pgserver"},
 	{"."},
-	{"internal/installation"},
+	{"internal/installation", "internal/pgdial"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"eventstore", "outbox", "view", "assign"},

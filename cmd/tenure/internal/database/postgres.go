@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -56,18 +57,16 @@ func parsePostgres(dsn string) (*Target, error) {
 // Such a one gives every transaction another session of the server, so nothing
 // may be prepared in one for the next: each statement goes out whole, in one
 // round trip. And it refuses startup parameters it does not know: only those are
-// sent that the connection string names, and application_name, which all know.
+// sent that the connection string names, and some that all poolers know.
 func openPostgres(config *pgx.ConnConfig) func(context.Context) (*sql.DB, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
-	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = postgres.DefaultApplicationName
 	}
+	locate := new(pgdial.Dialer).PreparePool(config, pgdial.Options{Pooled: true})
 	return func(context.Context) (*sql.DB, error) {
-		return pooled(stdlib.OpenDB(*config)), nil
+		return pooled(stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(locate))), nil
 	}
 }
 

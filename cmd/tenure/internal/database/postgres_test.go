@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -118,7 +119,7 @@ func TestPostgresConnectTimeout(t *testing.T) {
 		if config.ConnectTimeout != want {
 			t.Errorf("%s: got %v", dsn, config.ConnectTimeout)
 		}
-		if _, sent := config.RuntimeParams["statement_cache_capacity"]; sent || len(config.RuntimeParams) != 1 {
+		if _, sent := config.RuntimeParams["statement_cache_capacity"]; sent || len(config.RuntimeParams) != 5 || config.RuntimeParams["client_encoding"] != "UTF8" {
 			t.Errorf("%s: startup parameters %v", dsn, config.RuntimeParams)
 		}
 	}
@@ -130,5 +131,63 @@ func TestPostgresErrorsShowNoPassword(t *testing.T) {
 	err := db.PingContext(t.Context())
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Pools and leases find the primary behind a host that hangs.
+func TestPostgresPassesHungHost(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	dsn := fmt.Sprintf("host=127.0.0.1,%s port=%d,%d user=postgres dbname=postgres connect_timeout=60",
+		server.Host, silent.Addr().(*net.TCPAddr).Port, server.Port)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	pool, err := parse(t, dsn).Pool(ctx, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pool.Ping(ctx); err != nil {
+		t.Errorf("a pool: %v", err)
+	}
+	if err := open(t, parse(t, dsn+" tenure_mode=lease")).PingContext(ctx); err != nil {
+		t.Errorf("leases: %v", err)
+	}
+}
+
+// A pool's connections work whatever the role has set.
+func TestPoolSettings(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	conn := server.Conn(t)
+	for _, statement := range []string{
+		"CREATE ROLE app LOGIN",
+		"ALTER ROLE app SET default_transaction_read_only = on",
+		"ALTER ROLE app SET DateStyle = German",
+		"ALTER ROLE app SET client_encoding = LATIN1",
+		"ALTER ROLE app SET idle_session_timeout = 1000",
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool, err := parse(t, server.DSNFor("app", "postgres")).Pool(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for name, want := range map[string]string{
+		"transaction_read_only": "off", "DateStyle": "ISO, YMD", "client_encoding": "UTF8", "idle_session_timeout": "0",
+		"idle_in_transaction_session_timeout": "1min", "application_name": "tenure test",
+	} {
+		var got string
+		if err := pool.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -17,6 +18,7 @@ type Target struct {
 	dialect lease.Dialect // of leases; 0 for sessions
 	session string        // the connection string for package postgres
 	open    func(ctx context.Context) (*sql.DB, error)
+	dialer  pgdial.Dialer // of the pools of PostgreSQL
 }
 
 // scheme is one beginning of connection strings.

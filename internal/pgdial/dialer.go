@@ -1,0 +1,190 @@
+package pgdial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Dialer connects to the hosts of one connection string. It remembers which of
+// them was the primary and tries that one first. It is safe for concurrent use.
+type Dialer struct {
+	mu      sync.Mutex
+	primary place           // where the last connection was established
+	at      time.Time       // when
+	servers map[string]bool // addresses where no Pgpool-II answers
+}
+
+// Options say how to connect.
+type Options struct {
+	Use    Use
+	Limits Limits
+	// Pooled accepts a pooler, behind which nothing can be set for a session: only
+	// standbys are passed over.
+	Pooled bool
+	// FencedToo accepts a server that is read-only by its own configuration.
+	FencedToo bool
+	// Connect is used instead of pgx.ConnectConfig, if not nil.
+	Connect func(context.Context, *pgx.ConnConfig) (*pgx.Conn, error)
+	// Prepare changes the configuration of one attempt. What it returns is called
+	// when that attempt was the one that succeeded. It may be nil.
+	Prepare func(*pgx.ConnConfig) (won func())
+	// Discard closes a connection that is one too many.
+	Discard func(*pgx.Conn)
+}
+
+// attempt is a connection and what to call if it is used.
+type attempt struct {
+	conn  *pgx.Conn
+	place place
+	won   func()
+}
+
+// Connect returns a connection to the primary among the hosts of a
+// configuration, which it does not change. The error joins those of all hosts.
+func (d *Dialer) Connect(ctx context.Context, config *pgx.ConnConfig, o Options) (*pgx.Conn, error) {
+	found, err := d.connect(ctx, config, o)
+	if err != nil {
+		return nil, err
+	}
+	if found.won != nil {
+		found.won()
+	}
+	return found.conn, nil
+}
+
+func (d *Dialer) connect(ctx context.Context, config *pgx.ConnConfig, o Options) (attempt, error) {
+	hosts := targets(config)
+	known := d.lastPrimary()
+	hosts = first(hosts, func(t target) bool { return t.name() == known.host })
+	limit := bound(config)
+	attempts := make([]func(context.Context) (attempt, error), len(hosts))
+	for i, host := range hosts {
+		attempts[i] = func(ctx context.Context) (attempt, error) {
+			return d.connectHost(ctx, host, host.narrow(config), limit, known, o)
+		}
+	}
+	found, err := race(ctx, attempts, o.discard)
+	if err == nil {
+		d.remember(found.place)
+	}
+	return found, err
+}
+
+// connectHost tries all addresses of one host.
+func (d *Dialer) connectHost(ctx context.Context, host target, config *pgx.ConnConfig, limit time.Duration, known place, o Options) (attempt, error) {
+	addresses, err := host.resolve(ctx, config, limit)
+	if err != nil && o.Connect == nil {
+		return attempt{}, fmt.Errorf("resolve the name of host %s: %w", host.host, explainTimeout(ctx, limit, err))
+	}
+	if err != nil || len(addresses) == 0 { // a socket, or a name that only the caller's function knows
+		return d.connectAddress(ctx, config, limit, place{host: host.name()}, o)
+	}
+	if len(addresses) > 1 && config.ConnectTimeout <= 0 {
+		limit = min(limit, timeoutOfSeveral)
+	}
+	addresses = first(addresses, func(a string) bool { return known == place{host.name(), a} })
+	attempts := make([]func(context.Context) (attempt, error), len(addresses))
+	for i, address := range addresses {
+		attempts[i] = func(ctx context.Context) (attempt, error) {
+			one := config.Copy()
+			pin(one, address)
+			return d.connectAddress(ctx, one, limit, place{host.name(), address}, o)
+		}
+	}
+	return race(ctx, attempts, o.discard)
+}
+
+// connectAddress makes one attempt.
+func (d *Dialer) connectAddress(ctx context.Context, config *pgx.ConnConfig, limit time.Duration, where place, o Options) (attempt, error) {
+	made := attempt{place: where}
+	if o.Prepare != nil {
+		made.won = o.Prepare(config)
+	}
+	config.ValidateConnect = d.validate(config.ValidateConnect, o)
+	config.ConnectTimeout = limit
+	o.addStartupParameters(config)
+	var err error
+	if o.Connect != nil { // it may have to fetch a token first
+		made.conn, err = o.Connect(ctx, config)
+		return made, decideAddress(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// To cancel what may still run, pgx dials again after an error, and its
+	// goroutine would outlive this call.
+	dial := config.DialFunc
+	var ended atomic.Bool
+	config.DialFunc = notAfter(dial, func() bool { return ended.Load() || ctx.Err() != nil })
+	made.conn, err = pgx.ConnectConfig(ctx, config)
+	ended.Store(true)
+	return made, decideAddress(explainTimeout(ctx, limit, err))
+}
+
+// decideAddress makes one decision of the errors with TLS and without: the
+// address was reached.
+func decideAddress(err error) error {
+	var decided *decision
+	if errors.As(err, &decided) {
+		return &decision{err}
+	}
+	return err
+}
+
+// explainTimeout says what changes the bound of an attempt that reached it.
+func explainTimeout(ctx context.Context, limit time.Duration, err error) error {
+	if err == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("no connection within %v, which connect_timeout in the connection string can change: %w", limit, err)
+}
+
+// addStartupParameters says what values mean where nothing can be set later.
+func (o Options) addStartupParameters(config *pgx.ConnConfig) {
+	if o.Pooled {
+		maps.Copy(config.RuntimeParams, startupParameters())
+	}
+}
+
+func (o Options) discard(late attempt) {
+	if o.Discard != nil {
+		o.Discard(late.conn)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = late.conn.Close(ctx) // nobody uses it
+}
+
+func (d *Dialer) lastPrimary() place {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.primary
+}
+
+func (d *Dialer) remember(where place) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.primary, d.at = where, time.Now()
+}
+
+func (d *Dialer) isServer(address string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.servers[address]
+}
+
+func (d *Dialer) noteServer(address string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.servers == nil {
+		d.servers = map[string]bool{}
+	}
+	d.servers[address] = true
+}

@@ -1,0 +1,75 @@
+package pgdial
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fresh is how long the place of the primary is taken as known.
+const fresh = time.Second
+
+// PreparePool makes a configuration fit for a pool, which connects by itself: each
+// of its connections is checked, and gets its settings. The pool must call locate
+// before it connects: that leads it to the primary among several hosts.
+func (d *Dialer) PreparePool(config *pgx.ConnConfig, o Options) (locate func(context.Context, *pgx.ConnConfig) error) {
+	original := config.Copy()
+	config.ConnectTimeout = bound(original)
+	o.addStartupParameters(config)
+	config.ValidateConnect = d.validate(original.ValidateConnect, o)
+	return func(ctx context.Context, config *pgx.ConnConfig) error {
+		return d.locate(ctx, original, config, o)
+	}
+}
+
+func (d *Dialer) locate(ctx context.Context, original, config *pgx.ConnConfig, o Options) error {
+	hosts := targets(original)
+	if len(hosts) == 1 && (hosts[0].isSocket() || net.ParseIP(hosts[0].host) != nil) {
+		return nil // there is nothing to find
+	}
+	d.mu.Lock()
+	known, recent := d.primary, time.Since(d.at) < fresh
+	d.mu.Unlock()
+	if !recent {
+		found, err := d.connect(ctx, original, o)
+		if err != nil {
+			return err
+		}
+		o.discard(found)
+		known = found.place
+	}
+	for _, host := range hosts {
+		if host.name() == known.host {
+			narrowed := host.narrow(original)
+			config.Host, config.Port, config.TLSConfig, config.Fallbacks = narrowed.Host, narrowed.Port, narrowed.TLSConfig, narrowed.Fallbacks
+			if known.address != "" {
+				pin(config, known.address)
+			}
+		}
+	}
+	return nil
+}
+
+// validate checks a connection and makes its settings, and then asks what the
+// connection string wants to know, target_session_attrs, so that the answer does
+// not depend on what a role has set.
+func (d *Dialer) validate(then pgconn.ValidateConnectFunc, o Options) pgconn.ValidateConnectFunc {
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := d.check(ctx, conn, o); err != nil || then == nil {
+			return err
+		}
+		return then(ctx, conn)
+	}
+}
+
+func notAfter(dial pgconn.DialFunc, ended func() bool) pgconn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if ended() {
+			return nil, net.ErrClosed
+		}
+		return dial(ctx, network, address)
+	}
+}

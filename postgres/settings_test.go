@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// unfit are settings of a database user or a connection that would change what
+// values mean, or end connections.
+var unfit = map[string]string{
+	"client_encoding":               "LATIN1",
+	"DateStyle":                     "German",
+	"IntervalStyle":                 "sql_standard",
+	"TimeZone":                      "Asia/Kolkata",
+	"extra_float_digits":            "-15",
+	"bytea_output":                  "escape",
+	"standard_conforming_strings":   "off",
+	"array_nulls":                   "off",
+	"default_transaction_read_only": "on",
+	"idle_session_timeout":          "1s",
+	"statement_timeout":             "2s",
+	"lock_timeout":                  "1",
+	"search_path":                   "elsewhere",
+}
+
+// Whatever a role has set, a node opens, leads, and reads what it wrote.
+func TestNodesWithUnfitSettings(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	for name, value := range unfit {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := server.Database(t)
+			account := "user_" + strings.ToLower(name)
+			config, err := pgx.ParseConfig(database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("CREATE ROLE %s LOGIN", account))
+			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", config.Database, account))
+			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("GRANT ALL ON SCHEMA public TO %s", account))
+			usual := backendOn(t, server.DSNFor(account, config.Database), Config{})
+			const role = "zählwerk-漢"
+			first := open(t, usual)
+			before := first.take(role).Term
+
+			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("ALTER ROLE %s SET %s = %s", account, name, literal(value)))
+			odd := backendOn(t, server.DSNFor(account, config.Database), Config{})
+			second := open(t, odd)
+			second.refused(role)
+			second.beat()
+			first.release(role, tenure.EndResigned)
+			if after := second.take(role).Term; after <= before {
+				t.Errorf("term %d follows term %d", after, before)
+			}
+			leaders, err := odd.Leaders(t.Context())
+			if err != nil || len(leaders) != 1 || leaders[0].Role != role {
+				t.Errorf("leaders: %+v, %v", leaders, err)
+			}
+			if n := row[int](t, usual, "SELECT count(*)::int FROM {terms}"); n != 1 {
+				t.Errorf("%d rows for one role", n)
+			}
+		})
+	}
+}
+
+// A user for whom another current role is set opens sessions as itself, and its
+// migrations belong to that role.
+func TestAnotherCurrentRole(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	admin := backendOn(t, server.DSN(), Config{})
+	exec(t, admin, "CREATE ROLE owner")
+	exec(t, admin, "CREATE ROLE app LOGIN")
+	exec(t, admin, "GRANT owner TO app")
+	exec(t, admin, "CREATE SCHEMA work AUTHORIZATION owner")
+	exec(t, admin, "ALTER ROLE app SET role = 'owner'")
+	b := backendOn(t, server.DSNFor("app", "postgres"), Config{Schema: "work"})
+	for _, f := range b.Diagnose(t.Context()) {
+		if f.Severity == tenure.Failure {
+			t.Errorf("before the first node: %+v", f)
+		}
+	}
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	second.refused("scheduler")
+	first.beat()
+	if owner := row[string](t, b, "SELECT tableowner::text FROM pg_tables WHERE schemaname = 'work' AND tablename = 'tenure_terms'"); owner != "owner" {
+		t.Errorf("the tables belong to %s, want owner", owner)
+	}
+	for _, f := range b.Diagnose(t.Context()) {
+		if f.Severity == tenure.Failure {
+			t.Errorf("with nodes: %+v", f)
+		}
+	}
+}
+
+// A server whose own configuration makes it read-only is fenced on purpose.
+func TestFencedServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	b := backendOn(t, server.DSN(), Config{})
+	leader := open(t, b)
+	leader.take("scheduler")
+
+	server.Configure(t, map[string]string{"default_transaction_read_only": "on"})
+	eventuallyRefused(t, b)
+	_, err := leader.Heartbeat(tenure.Load{})
+	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrReadOnly) {
+		t.Errorf("the leader's heartbeat: %v; want the session lost because the server is read-only", err)
+	}
+	_, err = tryOpen(t, b)
+	if !errors.Is(err, tenure.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
+		t.Errorf("a session: %v; want ErrReadOnly, which passes, and how to lift it", err)
+	}
+	if _, err := b.Leaders(t.Context()); err != nil {
+		t.Errorf("questions must be answered still: %v", err)
+	}
+	findings := b.Diagnose(t.Context())
+	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != tenure.Failure {
+		t.Errorf("the diagnosis: %+v", findings)
+	}
+
+	server.Configure(t, map[string]string{"default_transaction_read_only": "off"})
+	p, err := tryOpen(t, b)
+	for err != nil && errors.Is(err, tenure.ErrReadOnly) { // until the reload has reached new sessions
+		p, err = tryOpen(t, b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader.network.Close()
+	p.win("scheduler")
+}
+
+// eventuallyRefused waits until a reload of the configuration has fenced the
+// server.
+func eventuallyRefused(t *testing.T, b *Backend) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		p, err := tryOpen(t, b)
+		if err != nil {
+			return
+		}
+		p.Abort()
+	}
+	t.Fatal("the server is never fenced")
+}
+
+// A primary is found beside one that was fenced.
+func TestFencedServerBesideAPrimary(t *testing.T) {
+	t.Parallel()
+	fenced := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"default_transaction_read_only": "on"}})
+	primary := pgtest.Start(t, pgtest.Options{})
+	dsn := fmt.Sprintf("host=%s,%s port=%d,%d user=postgres dbname=postgres", fenced.Host, primary.Host, fenced.Port, primary.Port)
+	open(t, backendOn(t, dsn, Config{})).take("scheduler")
+}
+
+// A database that is not in UTF-8 elects for names of ASCII characters, and fails
+// the attempts for others alone.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	admin := backendOn(t, server.DSN(), Config{})
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII", "EUC_JP"} {
+		name := "db_" + strings.ToLower(encoding)
+		exec(t, admin, fmt.Sprintf("CREATE DATABASE %s ENCODING '%s' LOCALE 'C' TEMPLATE template0", name, encoding))
+		b := backendOn(t, server.DSNFor("postgres", name), Config{})
+		p := open(t, b)
+		attempts, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("zähler")}, {Role: tenure.NamedRole("counter")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attempts[0].Outcome != tenure.Failed || !errors.Is(attempts[0].Err, tenure.ErrInvalidRole) || !strings.Contains(attempts[0].Err.Error(), encoding) {
+			t.Errorf("%s: %+v; want it failed for its name", encoding, attempts[0])
+		}
+		if attempts[1].Outcome != tenure.Granted {
+			t.Errorf("%s: %+v; want it granted", encoding, attempts[1])
+		}
+		warned := false
+		for _, f := range b.Diagnose(t.Context()) {
+			warned = warned || f.Name == "encoding" && f.Severity == tenure.Warning && strings.Contains(f.Detail, encoding)
+		}
+		if !warned {
+			t.Errorf("%s: the diagnosis does not warn", encoding)
+		}
+	}
+}

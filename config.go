@@ -27,10 +27,13 @@ type Config struct {
 	// announced as vacant: the fallback for lost notifications. Default 5 s.
 	CheckInterval time.Duration
 	// LockTimeout bounds one attempt to take a role whose old term is kept
-	// alive by fenced transactions. Default 10 s.
+	// alive by fenced transactions. It must be at least FenceTimeout: otherwise
+	// no attempt would last until those are ended. Default 10 s, or twice
+	// FenceTimeout if that is longer.
 	LockTimeout time.Duration
 	// FenceTimeout is how long a fenced transaction of an old term may delay a
-	// new one before its backend is ended. Default 5 s.
+	// new one before its backend is ended. Default 5 s, or half of LockTimeout
+	// if that is shorter.
 	FenceTimeout time.Duration
 	// StopTimeout is how long work in flight may go on, still trusted, after a
 	// term was asked to end. Default 10 s.
@@ -84,8 +87,8 @@ func (c Config) withDefaults() Config {
 	c.RefreshInterval = or(c.RefreshInterval, c.Lease/3)
 	c.Margin = or(c.Margin, c.Lease/10)
 	c.CheckInterval = or(c.CheckInterval, 5*time.Second)
-	c.LockTimeout = or(c.LockTimeout, 10*time.Second)
-	c.FenceTimeout = or(c.FenceTimeout, 5*time.Second)
+	c.LockTimeout = or(c.LockTimeout, max(10*time.Second, 2*c.FenceTimeout))
+	c.FenceTimeout = or(c.FenceTimeout, min(5*time.Second, max(c.LockTimeout/2, time.Millisecond)))
 	c.StopTimeout = or(c.StopTimeout, 10*time.Second)
 	if c.Name == "" {
 		host, _ := os.Hostname()
@@ -133,6 +136,10 @@ func (c Config) validate() error {
 	if c.RefreshInterval+c.Margin >= c.Lease {
 		return bad("the lease (%v) must be longer than the refresh interval (%v) plus the margin (%v)",
 			c.Lease, c.RefreshInterval, c.Margin)
+	}
+	if c.LockTimeout < c.FenceTimeout {
+		return bad("the lock timeout is %v and the fence timeout %v; the lock timeout must be at least the fence timeout: "+
+			"no attempt to take a role would last until fenced transactions of the old term are ended", c.LockTimeout, c.FenceTimeout)
 	}
 	if err := NamedRole(c.Name).Validate(); err != nil {
 		return bad("the node's name %q cannot be used: at most %d bytes of UTF-8 without control characters", c.Name, MaxRoleName)

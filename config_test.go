@@ -40,6 +40,26 @@ func TestConfigDerivesFromTheLease(t *testing.T) {
 	}
 }
 
+func TestFenceTimeoutAndLockTimeoutFollowEachOther(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ config, want Config }{
+		{Config{LockTimeout: time.Second}, Config{LockTimeout: time.Second, FenceTimeout: time.Second / 2}},
+		{Config{LockTimeout: time.Minute}, Config{LockTimeout: time.Minute, FenceTimeout: 5 * time.Second}},
+		{Config{LockTimeout: time.Millisecond}, Config{LockTimeout: time.Millisecond, FenceTimeout: time.Millisecond}},
+		{Config{FenceTimeout: time.Second}, Config{LockTimeout: 10 * time.Second, FenceTimeout: time.Second}},
+		{Config{FenceTimeout: 20 * time.Second}, Config{LockTimeout: 40 * time.Second, FenceTimeout: 20 * time.Second}},
+		{Config{LockTimeout: time.Second, FenceTimeout: time.Second}, Config{LockTimeout: time.Second, FenceTimeout: time.Second}},
+	} {
+		got := test.config.withDefaults()
+		if got.LockTimeout != test.want.LockTimeout || got.FenceTimeout != test.want.FenceTimeout {
+			t.Errorf("%v and %v became %v and %v", test.config.LockTimeout, test.config.FenceTimeout, got.LockTimeout, got.FenceTimeout)
+		}
+		if err := got.validate(); err != nil {
+			t.Errorf("%v and %v are refused: %v", test.config.LockTimeout, test.config.FenceTimeout, err)
+		}
+	}
+}
+
 func TestConfigValidation(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -58,11 +78,14 @@ func TestConfigValidation(t *testing.T) {
 		"check interval too short":   {Config{CheckInterval: 1}, "the check interval"},
 		"lock timeout too short":     {Config{LockTimeout: 1}, "the lock timeout"},
 		"fence timeout too short":    {Config{FenceTimeout: 1}, "the fence timeout"},
-		"stop timeout too short":     {Config{StopTimeout: 1}, "the stop timeout"},
-		"negative settle":            {Config{Settle: -1}, "the settle"},
-		"negative failover wait":     {Config{FailoverWait: -1}, "the failover wait"},
-		"name with a line break":     {Config{Name: "a\nb"}, "the node's name"},
-		"name too long":              {Config{Name: strings.Repeat("n", MaxRoleName+1)}, "the node's name"},
+		"lock below fence timeout": {
+			Config{LockTimeout: time.Second, FenceTimeout: 1001 * time.Millisecond}, "the lock timeout is 1s and the fence timeout 1.001s",
+		},
+		"stop timeout too short": {Config{StopTimeout: 1}, "the stop timeout"},
+		"negative settle":        {Config{Settle: -1}, "the settle"},
+		"negative failover wait": {Config{FailoverWait: -1}, "the failover wait"},
+		"name with a line break": {Config{Name: "a\nb"}, "the node's name"},
+		"name too long":          {Config{Name: strings.Repeat("n", MaxRoleName+1)}, "the node's name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -103,3 +103,25 @@ func TestFencedTransactionsAndHeartbeatsDoNotBlockEachOther(t *testing.T) {
 		t.Error("the term has ended")
 	}
 }
+
+// The lock timeout may be as short as the fence timeout: an attempt lasts until
+// the transactions are ended that delay it, so somebody leads.
+func TestShortestLockTimeout(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.config.FenceTimeout, c.config.LockTimeout = 500*time.Millisecond, 500*time.Millisecond
+	leader := c.join("leader")
+	term := leader.leads()
+	rival := c.join("rival")
+	tx := begin(t, c.dsn)
+	execute(t, tx, "SELECT FROM "+c.quoted("terms")+" WHERE role = $1 AND term = $2 FOR KEY SHARE", role, term.Number())
+
+	since := time.Now()
+	if err := leader.election.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rival.leadsWithin(c.config.FenceTimeout+c.config.LockTimeout+checkInterval, since)
+	if err := tx.Ping(t.Context()); err == nil {
+		t.Error("the transaction of the old term was not ended")
+	}
+}

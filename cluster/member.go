@@ -74,7 +74,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	}
 	m.node = node
 	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
-	if err := m.view.read(ctx); err != nil {
+	if err := m.firstReading(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the registry of nodes: %w", err), node.Close(ctx))
 	}
 	m.heartbeat.node, m.heartbeat.view = node, m.view
@@ -84,6 +84,23 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	m.begin()
 	node.OnDrain(m.asked)
 	return m, nil
+}
+
+// firstReading reads the registry. If the session is lost before that, it waits
+// for the node's next one, as long as the context allows.
+func (m *Member) firstReading(ctx context.Context) error {
+	news, stop := m.node.News()
+	defer stop()
+	for {
+		err := m.view.read(ctx)
+		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
+			return err
+		}
+		wait(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // among it, that a session stands
+		if ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // nodeConfig completes the configuration of the node.

@@ -1,0 +1,71 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// losing is a store whose first sessions are lost when the registry is read.
+type losing struct {
+	*postgres.Backend
+	sessions int
+}
+
+func (l *losing) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	session, err := l.Backend.Open(ctx, opening)
+	if err != nil || l.sessions == 0 {
+		return session, err
+	}
+	l.sessions--
+	return &lostSession{session.(registrySession)}, nil
+}
+
+type registrySession interface {
+	tenure.Session
+	tenure.Registrar
+}
+
+type lostSession struct{ registrySession }
+
+func (s *lostSession) Members() ([]tenure.Member, error) {
+	s.Abort()
+	return nil, fmt.Errorf("%w: %w: connection reset by peer", tenure.ErrSessionLost, tenure.ErrConnection)
+}
+
+// A session that is lost between the opening and the first reading of the
+// registry delays joining and does not fail it.
+func TestJoinOutlivesLostSessions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	m, err := cluster.Join(ctx, &losing{s.store(), 2}, quiet("a"), cluster.Config{Address: "127.0.0.1"})
+	if err != nil {
+		t.Fatalf("Join: %v", err)
+	}
+	if n := len(m.Nodes()); n != 1 {
+		t.Errorf("the member sees %d nodes, want 1", n)
+	}
+	if err := m.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// Joining ends with its context.
+func TestJoinEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := cluster.Join(ctx, &losing{s.store(), 1 << 30}, quiet("a"), cluster.Config{Address: "127.0.0.1"})
+	if !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
+		t.Errorf("Join: %v; want the loss of the session", err)
+	}
+}

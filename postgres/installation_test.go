@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,68 +11,6 @@ import (
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
-
-// reign sees to it that at most one node works at a time.
-type reign struct {
-	t       *testing.T
-	working atomic.Int32
-	leads   chan string // the name of each node that begins to work
-}
-
-func newReign(t *testing.T) *reign { return &reign{t: t, leads: make(chan string, 1000)} }
-
-// candidate opens a node that campaigns until the test ends.
-func (r *reign) candidate(b tenure.Backend, name string, lease time.Duration) *tenure.Node {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-	defer cancel()
-	node, err := tenure.Open(ctx, b, tenure.Config{Name: name, Lease: lease})
-	if err != nil {
-		r.t.Fatalf("open %s: %v", name, err)
-	}
-	election, err := node.Election(tenure.NamedRole("scheduler"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	life, end := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = election.Run(life, func(ctx context.Context, _ *tenure.Term) error {
-			r.work(ctx, name)
-			return nil
-		})
-	}()
-	r.t.Cleanup(func() {
-		end()
-		<-done
-		closing, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = node.Close(closing)
-	})
-	return node
-}
-
-func (r *reign) work(ctx context.Context, name string) {
-	if r.working.Add(1) > 1 {
-		r.t.Errorf("%s works while another does", name)
-	}
-	r.leads <- name
-	<-ctx.Done()
-	r.working.Add(-1)
-}
-
-// next waits for a node to lead.
-func (r *reign) next() string {
-	r.t.Helper()
-	select {
-	case name := <-r.leads:
-		return name
-	case <-time.After(3 * patience):
-		r.t.Fatal("nobody leads")
-		panic("unreachable")
-	}
-}
 
 // TestRemovedInstallation: nobody removes the schema under a node that lives, and
 // where somebody does it by hand, a new one takes its place only when all

@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -225,50 +222,6 @@ func (b *Backend) step(ctx context.Context, tx pgx.Tx, from int) error {
 		_, err = tx.Exec(ctx, b.names.sql(recordUsable), from+1, step.usableFrom)
 	}
 	return err
-}
-
-// A migration that waits for a table holds up everybody who comes after it,
-// heartbeats and elections too. So it waits for so long only, lets the others pass,
-// and tries again.
-const (
-	boundTableLocks = `SET LOCAL lock_timeout = '300ms'`
-	migrationPause  = time.Second
-)
-
-// inMigration runs fn in a transaction while no other process migrates the same
-// schema. It is called again where a transaction of others kept a table.
-func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
-	err := b.tryMigration(ctx, conn, fn)
-	for hasCode(err, codeLockNotAvailable) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("migrate: a transaction keeps a table of the schema, see pg_stat_activity for long ones: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(migrationPause):
-			err = b.tryMigration(ctx, conn, fn)
-		}
-	}
-	if hasCode(err, codeInsufficientPrivilege) {
-		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
-			tenure.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
-	}
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
-}
-
-// tryMigration makes one attempt.
-func (b *Backend) tryMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		sum := sha256.Sum256([]byte("tenure migrations\x00" + b.config.Schema + "\x00" + b.config.Prefix))
-		if _, err := tx.Exec(ctx, lockMigrations, int64(binary.BigEndian.Uint64(sum[:8]))); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, boundTableLocks); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
 
 type querier interface {

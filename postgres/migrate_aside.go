@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A migration that waits for a table holds up everybody who comes after it,
+// heartbeats and elections too. So it waits for so long only, lets the others pass,
+// and tries again.
+const migrationPause = time.Second
+
+// bounds of the wait for a table, of the first attempt and of later ones, in which
+// the watch connections step aside.
+const (
+	firstTableWait = 300 * time.Millisecond
+	laterTableWait = 700 * time.Millisecond
+)
+
+// inMigration runs fn in a transaction while no other process migrates the same
+// schema. It is called again where a transaction of others kept a table.
+func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
+	err := b.tryMigration(ctx, conn, firstTableWait, fn)
+	for hasCode(err, codeLockNotAvailable) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("migrate: a transaction keeps a table of the schema, see pg_stat_activity for long ones: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(migrationPause):
+			err = b.migrateAside(ctx, conn, fn)
+		}
+	}
+	if hasCode(err, codeInsufficientPrivilege) {
+		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
+			tenure.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// tryMigration makes one attempt.
+func (b *Backend) tryMigration(ctx context.Context, conn *pgx.Conn, tableWait time.Duration, fn func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		sum := sha256.Sum256([]byte("tenure migrations\x00" + b.config.Schema + "\x00" + b.config.Prefix))
+		if _, err := tx.Exec(ctx, lockMigrations, int64(binary.BigEndian.Uint64(sum[:8]))); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, limitWait, milliseconds(tableWait)); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// The watch connections of programs before version 8 of the schema keep the table
+// of nodes for up to 30 s, and ask again at once. A call returns within its next
+// attempt, 400 ms, when the membership moves, and the next call queues behind a
+// migration that waits already. So the sequence is advanced, on another
+// connection since it must be seen, as soon as the migration waits for that table.
+const stepAside = `
+SELECT nextval({membership:regclass})
+FROM pg_catalog.pg_locks
+WHERE pid = $1 AND NOT granted AND locktype = 'relation' AND relation = {nodes:regclass}`
+
+// migrateAside is tryMigration while the watch connections are asked to step
+// aside.
+func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
+	asking, err := b.connectForMigration(ctx)
+	if err != nil {
+		return err
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		b.askAside(ctx, asking, conn.PgConn().PID(), stop)
+	}()
+	err = b.tryMigration(ctx, conn, laterTableWait, fn)
+	close(stop)
+	<-done
+	discard(asking)
+	return err
+}
+
+// askAside advances the sequence once the backend waits for the table of nodes.
+// What fails here leaves the migration to its next attempt.
+func (b *Backend) askAside(ctx context.Context, conn *pgx.Conn, pid uint32, stop chan struct{}) {
+	const pause = 5 * time.Millisecond
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		var moved int64
+		err := conn.QueryRow(ctx, b.names.sql(stepAside), int64(pid)).Scan(&moved)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return
+		}
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// watchThatKeepsTables is the function on which programs wait that know the schema
+// up to version 7: each call keeps a lock on the table of nodes for up to 30 s.
+func watchThatKeepsTables(b *Backend) string {
+	script := migrations[1].up
+	return b.names.sql(script[strings.Index(script, "CREATE OR REPLACE FUNCTION"):])
+}
+
+// later returns a backend of a later program, which adds a column to the table
+// of nodes and with whose schema this program goes on.
+func later(t *testing.T, schema string) *Backend {
+	t.Helper()
+	b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})
+	b.steps = additive(`ALTER TABLE {nodes} ADD COLUMN trial integer`)
+	return b
+}
+
+// TestMigrationUnderNodes: nodes that watch each other keep no migration waiting,
+// and lead on meanwhile.
+func TestMigrationUnderNodes(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]func(*Backend) string{
+		"present": func(*Backend) string { return "SELECT" },
+		"before":  watchThatKeepsTables,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema := pgtest.Shared(t).Schema(t)
+			b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})
+			if err := b.Migrate(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, b, script(b))
+			r := newReign(t)
+			for _, name := range []string{"first", "second", "third"} {
+				r.candidate(backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema}), name, 10*time.Second)
+			}
+			r.next()
+			eventually(t, b, watched, 3)
+
+			// Two attempts: in the first one the watches are not asked yet.
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if err := later(t, schema).Migrate(ctx); err != nil {
+				t.Errorf("under nodes: %v", err)
+			}
+			if version, err := b.SchemaVersion(ctx); err != nil || version != len(migrations)+1 {
+				t.Errorf("version %d, %v", version, err)
+			}
+			select {
+			case name := <-r.leads:
+				t.Errorf("%s leads: the migration has deposed the leader", name)
+			default:
+			}
+			eventually(t, b, watched, 3)
+		})
+	}
+}
+
+// watched is true when so many nodes are watched.
+const watched = `
+SELECT count(*) = $1
+FROM {nodes} n
+WHERE EXISTS (
+    SELECT FROM pg_locks held JOIN pg_locks waits USING (locktype, database, classid, objid, objsubid)
+    WHERE held.locktype = 'advisory' AND held.objsubid = 2 AND held.objid = n.incarnation::oid
+        AND held.pid = n.pid AND held.granted AND NOT waits.granted)`
+
+// TestRollingUpgrade: the nodes of one program are replaced one by one by those of
+// the next, and back, while each leader works as fast as it can. The schema stays
+// that of the newer one.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	schema := server.Schema(t)
+	older := func() *Backend { return backendOn(t, server.DSN(), Config{Schema: schema}) }
+	newer := func() *Backend { return later(t, schema) }
+	b := older()
+	if err := b.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, b, `CREATE TABLE {schema}.work (term bigint)`)
+	pool := pgtest.Pool(t, server.DSN())
+	r := newReign(t)
+	r.load = func(ctx context.Context, term *tenure.Term) {
+		for ctx.Err() == nil {
+			_ = InTx(ctx, pool, term, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, b.names.sql(`INSERT INTO {schema}.work VALUES ($1)`), term.Number())
+				return err
+			})
+		}
+	}
+	var ends []func()
+	for _, name := range []string{"first", "second", "third"} {
+		ends = append(ends, r.candidate(older(), name, 10*time.Second))
+	}
+	r.next()
+	replace := func(with func() *Backend, suffix string) {
+		for i, end := range ends {
+			ends[i] = r.candidate(with(), suffix+string(rune('1'+i)), 10*time.Second)
+			end()
+		}
+	}
+	replace(newer, "newer-")
+	if version, err := b.SchemaVersion(context.Background()); err != nil || version != len(migrations)+1 {
+		t.Errorf("version %d, %v after the upgrade", version, err)
+	}
+	if err := b.CheckSchema(context.Background()); err != nil {
+		t.Errorf("the newer schema, for the older program: %v", err)
+	}
+	replace(older, "older-")
+	if longest := time.Duration(r.vacancy.Load()); longest > time.Second {
+		t.Errorf("nobody led for %v", longest)
+	}
+	if !row[bool](t, b, `SELECT count(DISTINCT term) > 1 FROM {schema}.work`) {
+		t.Error("there was only one leader, or no work")
+	}
+}

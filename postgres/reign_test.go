@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// reign sees to it that at most one node works at a time, and how long none did.
+type reign struct {
+	t       *testing.T
+	working atomic.Int32
+	leads   chan string // the name of each node that begins to work
+	ended   atomic.Int64
+	vacancy atomic.Int64                        // the longest
+	load    func(context.Context, *tenure.Term) // what a leader does, if anything
+}
+
+func newReign(t *testing.T) *reign { return &reign{t: t, leads: make(chan string, 1000)} }
+
+// candidate opens a node that campaigns until it is ended, or the test is.
+func (r *reign) candidate(b tenure.Backend, name string, lease time.Duration) (end func()) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	node, err := tenure.Open(ctx, b, tenure.Config{Name: name, Lease: lease})
+	if err != nil {
+		r.t.Fatalf("open %s: %v", name, err)
+	}
+	election, err := node.Election(tenure.NamedRole("scheduler"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	life, cancelLife := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = election.Run(life, func(ctx context.Context, term *tenure.Term) error {
+			r.work(ctx, name, term)
+			return nil
+		})
+	}()
+	end = sync.OnceFunc(func() {
+		cancelLife()
+		<-done
+		closing, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = node.Close(closing)
+	})
+	r.t.Cleanup(end)
+	return end
+}
+
+func (r *reign) work(ctx context.Context, name string, term *tenure.Term) {
+	if r.working.Add(1) > 1 {
+		r.t.Errorf("%s works while another does", name)
+	}
+	if ended := r.ended.Load(); ended > 0 {
+		r.vacancy.Store(max(r.vacancy.Load(), time.Now().UnixNano()-ended))
+	}
+	r.leads <- name
+	if r.load != nil {
+		r.load(ctx, term)
+	}
+	<-ctx.Done()
+	r.ended.Store(time.Now().UnixNano())
+	r.working.Add(-1)
+}
+
+// next waits for a node to lead.
+func (r *reign) next() string {
+	r.t.Helper()
+	select {
+	case name := <-r.leads:
+		return name
+	case <-time.After(3 * patience):
+		r.t.Fatal("nobody leads")
+		panic("unreachable")
+	}
+}

@@ -2,12 +2,12 @@ package cluster
 
 import "github.com/exactly-one/tenure"
 
-// Roles of which a cluster has exactly one leader, each with a lock key of its
-// own that other programs can share.
+// Roles of which a cluster has exactly one leader. Their lock keys are derived
+// from their names, as those of other roles.
 var (
-	SchedulerRole         = tenure.NamedRole("scheduler").WithKey(0x464F_5247_0001)
-	MetricsAggregatorRole = tenure.NamedRole("metrics_aggregator").WithKey(0x464F_5247_0002)
-	LogCompactorRole      = tenure.NamedRole("log_compactor").WithKey(0x464F_5247_0003)
+	SchedulerRole         = tenure.NamedRole("scheduler")
+	MetricsAggregatorRole = tenure.NamedRole("metrics_aggregator")
+	LogCompactorRole      = tenure.NamedRole("log_compactor")
 )
 
 // LeaderRoles returns the three roles above.

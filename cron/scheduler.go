@@ -11,14 +11,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Key is the lock key of the role "scheduler", for which a scheduler stands by
-// default.
-const Key int64 = 0x464F_5247_0001
-
 // Config configures a scheduler. The zero value is ready to use.
 type Config struct {
-	// Role is what the scheduler stands for. Default the role "scheduler" with
-	// the lock key [Key].
+	// Role is what the scheduler stands for. Default the role "scheduler".
 	Role tenure.Role
 	// Grace is how late a tick may be run as if nothing had happened: a failover
 	// takes less. Older ones are missed, and CatchUp says what becomes of them.
@@ -59,7 +54,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 		return nil, fmt.Errorf("%w: schedules need sessions on PostgreSQL", tenure.ErrUnsupported)
 	}
 	if config.Role == (tenure.Role{}) {
-		config.Role = tenure.NamedRole("scheduler").WithKey(Key)
+		config.Role = tenure.NamedRole("scheduler")
 	}
 	if config.Grace == 0 {
 		config.Grace = time.Minute

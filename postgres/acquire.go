@@ -166,7 +166,7 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 	for _, w := range all {
 		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
 			delete(s.known, w.role.Name()) // look again the next time
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, recorded)}
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: s.errKeyMismatch(w, recorded)}
 			continue
 		}
 		fitting = append(fitting, w)

@@ -50,7 +50,7 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 			skipped = append(skipped, w)
 			continue
 		case row.key != w.key.String():
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyMismatch(w, row.key)}
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: s.errKeyMismatch(w, row.key)}
 		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
 			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
 		default:

@@ -147,7 +147,34 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		}
 		holders = append(holders, Holder{Role: role.Name(), Key: role.LockKey(installation)})
 	}
-	return holders, nil
+	if !schema {
+		return holders, nil
+	}
+	return holders, b.readStoredKeys(ctx, conn, holders)
+}
+
+// readStoredKeys replaces the keys of roles that have a row by the keys there:
+// those are what nodes lock.
+func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []Holder) error {
+	names := make([]string, len(holders))
+	for i, h := range holders {
+		names[i] = h.Role
+	}
+	rows, err := conn.Query(ctx, b.names.sql(sessionStatements[stmtRoleKeys]), names)
+	if err != nil {
+		return err
+	}
+	var name, key string
+	_, err = pgx.ForEachRow(rows, []any{&name, &key}, func() error {
+		stored, err := parseKey(key)
+		for i := range holders {
+			if holders[i].Role == name && err == nil {
+				holders[i].Key = stored
+			}
+		}
+		return err
+	})
+	return err
 }
 
 // nodeSession is what identifies a node's session in the lock table.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -134,7 +135,25 @@ func errRowMissing(role tenure.Role) error {
 	return fmt.Errorf("%w: the row of %s was deleted, and with it the numbers of its terms", tenure.ErrLock, role)
 }
 
-func errKeyMismatch(w wanted, recorded string) error {
-	return fmt.Errorf("%w: %s has the key %s in the database and %s here: give the role the same key on every node",
-		tenure.ErrKeyMismatch, w.role, recorded, w.key)
+// errKeyMismatch says how to use the key that is recorded: derived from the name,
+// or given.
+func (s *session) errKeyMismatch(w wanted, recorded string) error {
+	name := w.role.Name()
+	flag, call := shellWord(name+"="+recorded), fmt.Sprintf("NamedRole(%q).WithKey(%s)", name, recorded)
+	if tenure.NamedRole(name).LockKey(s.installation).String() == recorded {
+		flag, call = shellWord(name), fmt.Sprintf("NamedRole(%q)", name)
+	}
+	return fmt.Errorf("%w: %s has the key %s in the database and %s here: use the first on every node, with --role %s, or in Go with %s",
+		tenure.ErrKeyMismatch, w.role, recorded, w.key, flag, call)
+}
+
+// shellWord quotes a word for a shell if it must be.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=.,:/@+", r)
+	}
+	if strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

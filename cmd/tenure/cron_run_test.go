@@ -33,7 +33,6 @@ const never = `schedule = "0 0 29 2 *"`
 // cronNode launches "tenure cron run".
 func cronNode(t *testing.T, path, name string, flags ...string) *process {
 	t.Helper()
-	// A name for the role, for its default key is one lock for all tests of a server.
 	return launch(t, append([]string{"cron", "run", "--config", path, "--name", name, "--role", "jobs"}, flags...)...)
 }
 

@@ -24,7 +24,7 @@ type roleFlags struct {
 // register adds the flags. doing says what happens to the roles.
 func (f *roleFlags) register(flags *pflag.FlagSet, doing string) {
 	f.flags = flags
-	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name; may be repeated")
+	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a 64-bit lock key of its own; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; may be repeated")
 	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first")
 	flags.StringVar(&f.key2, "key2", "", "the second of the pair")
@@ -93,12 +93,21 @@ func (f *roleFlags) single() (tenure.Role, error) {
 	return roles[0], nil
 }
 
+// keyedName is a name with a lock key that is not derived from it.
+var keyedName = regexp.MustCompile(`^(.+)=(-?[0-9]+|0[xX][0-9a-fA-F]+)$`)
+
 var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
 
 // parseRole returns the role with this name. The names key:N and key:A:B stand
 // for the roles given by these numbers, which are called so everywhere: a role
-// of such a name with another lock would lead beside them.
+// of such a name with another lock would lead beside them. NAME=KEY is the role
+// NAME with this lock key.
 func parseRole(name string) (tenure.Role, error) {
+	if match := keyedName.FindStringSubmatch(name); match != nil && !keyName.MatchString(match[1]) {
+		key, err := parseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
+		role := tenure.NamedRole(match[1]).WithKey(key)
+		return role, errors.Join(err, role.Validate())
+	}
 	match := keyName.FindStringSubmatch(name)
 	if match == nil {
 		role := tenure.NamedRole(name)

@@ -10,11 +10,13 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// reign sees to it that at most one node works at a time, and how long none did.
+// reign sees to it that at most one node works at a time, that the numbers of
+// terms grow, and how long nobody worked.
 type reign struct {
 	t       *testing.T
 	working atomic.Int32
-	leads   chan string // the name of each node that begins to work
+	number  atomic.Int64 // of the last term
+	leads   chan string  // the name of each node that begins to work
 	ended   atomic.Int64
 	vacancy atomic.Int64                        // the longest
 	load    func(context.Context, *tenure.Term) // what a leader does, if anything
@@ -58,6 +60,9 @@ func (r *reign) candidate(b tenure.Backend, name string, lease time.Duration) (e
 func (r *reign) work(ctx context.Context, name string, term *tenure.Term) {
 	if r.working.Add(1) > 1 {
 		r.t.Errorf("%s works while another does", name)
+	}
+	if last := r.number.Swap(term.Number()); term.Number() <= last {
+		r.t.Errorf("%s leads term %d after term %d", name, term.Number(), last)
 	}
 	if ended := r.ended.Load(); ended > 0 {
 		r.vacancy.Store(max(r.vacancy.Load(), time.Now().UnixNano()-ended))

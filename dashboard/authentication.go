@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // Authentication says who people are. Several ways may be open at once. Without
@@ -180,7 +181,7 @@ func (a Authentication) takes(header string) bool {
 func (g *guard) byHeader(r *http.Request) visitor {
 	a := g.authentication
 	address := g.addressOf(r)
-	if !g.attempts.allowed(address) {
+	if !g.attemptsOf(r).Allowed(address) {
 		return visitor{refused: true}
 	}
 	known := visitor{refused: true}
@@ -192,45 +193,26 @@ func (g *guard) byHeader(r *http.Request) visitor {
 		known = visitor{user: user, way: byBrowser}
 	}
 	if known.refused {
-		g.attempts.failed(address)
+		g.attemptsOf(r).Failed(address)
 		g.log.Warn("wrong credentials were refused", "from", address, "path", r.URL.Path)
 	} else {
-		g.attempts.succeeded(address)
+		g.attemptsOf(r).Succeeded(address)
 	}
 	return known
 }
 
 // fromProxy reports whether a request comes from a proxy that is trusted.
 func (g *guard) fromProxy(r *http.Request) bool {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(g.authentication.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+	return httpguard.Proxies(g.authentication.TrustedProxies).Sent(r)
 }
 
-// addressOf is where a request comes from, as its credentials are counted: behind
-// a trusted proxy the last address that this adds to X-Forwarded-For, of IPv6 the
-// network.
+// addressOf is where a request comes from, as its credentials are counted.
 func (g *guard) addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	if g.fromProxy(r) {
-		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
-		if last := strings.TrimSpace(forwarded[strings.LastIndex(forwarded, ",")+1:]); last != "" {
-			host = last
-		}
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil {
-		return "unknown"
-	}
-	address = address.Unmap().WithZone("")
-	if address.Is6() {
-		network, _ := address.Prefix(64) // 64 fits every address of IPv6
-		return network.String()
-	}
-	return address.String()
+	return httpguard.Proxies(g.authentication.TrustedProxies).Client(r)
+}
+
+// attemptsOf counts the wrong credentials of a request: together with the handlers
+// beside the dashboard, where these want that.
+func (g *guard) attemptsOf(r *http.Request) *httpguard.Attempts {
+	return httpguard.AttemptsOf(r.Context(), g.attempts)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/httpguard"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -77,7 +78,7 @@ type Dashboard struct {
 	timelines  *timelines
 	guard      *guard
 	handler    http.Handler
-	streams    chan struct{} // a slot for each open stream
+	streams    *httpguard.Slots
 	wake       chan struct{} // to look at the database again
 
 	stop func()
@@ -100,7 +101,7 @@ func New(config Config) (*Dashboard, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Dashboard{
 		config: config, log: config.Logger, picture: newPicture(), feed: newFeed(),
-		streams: make(chan struct{}, maxStreams), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		streams: httpguard.NewSlots(maxStreams, eachStreams), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	d.timelines = newTimelines(config.Backend)
 	d.guard = newGuard(config)

@@ -11,13 +11,12 @@ import (
 	"io"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"path"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // guard decides who may look and who may act, and keeps other sites' pages out.
@@ -25,23 +24,21 @@ type guard struct {
 	authentication Authentication
 	readOnly       bool
 	basePath       string
-	hosts          []string
+	hosts          *httpguard.Hosts
+	named          bool // hosts are given
 	log            *slog.Logger
 	sessions       *sessions
-	attempts       *attempts
+	attempts       *httpguard.Attempts
 	origins        *http.CrossOriginProtection
 	key            []byte // of the tokens against forged requests
 }
 
 func newGuard(config Config) *guard {
-	g := &guard{
+	return &guard{
+		hosts: httpguard.NewHosts(config.Hosts...), named: len(config.Hosts) > 0,
 		authentication: config.Authentication, readOnly: config.ReadOnly, basePath: strings.TrimSuffix(config.BasePath, "/"), log: config.Logger,
-		sessions: newSessions(), attempts: newAttempts(), origins: http.NewCrossOriginProtection(), key: []byte(rand.Text()),
+		sessions: newSessions(), attempts: httpguard.NewAttempts(), origins: http.NewCrossOriginProtection(), key: []byte(rand.Text()),
 	}
-	for _, host := range config.Hosts {
-		g.hosts = append(g.hosts, strings.ToLower(host))
-	}
-	return g
 }
 
 // policy lets the page use what is served beside it and nothing else.
@@ -84,28 +81,14 @@ func (g *guard) everything(next http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether the name in a request may be that of this server. A
-// hostile page can give its own name the address of a machine that only its
-// visitor reaches, and would then be of the same origin.
+// knownHost reports whether the name in a request may be that of this server.
+// Elsewhere than on the loopback interface the handlers around the dashboard know
+// their names, unless some are given.
 func (g *guard) knownHost(r *http.Request) bool {
-	host := strings.ToLower(r.Host)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	if slices.Contains(g.hosts, host) || slices.Contains(g.hosts, strings.ToLower(r.Host)) {
+	if g.hosts.Given(r.Host) || httpguard.IsLoopbackName(r.Host) {
 		return true
 	}
-	address, err := netip.ParseAddr(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback() {
-		return true
-	}
-	return len(g.hosts) == 0 && !servedOnLoopback(r)
-}
-
-func servedOnLoopback(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && local.IP.IsLoopback()
+	return !g.named && !httpguard.OnLoopback(r)
 }
 
 type visitorKey struct{}
@@ -133,7 +116,7 @@ func (g *guard) mayLook(v visitor) bool {
 
 // challenge asks for credentials.
 func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
-	if !g.attempts.allowed(g.addressOf(r)) {
+	if !g.attemptsOf(r).Allowed(g.addressOf(r)) {
 		tooMany(w)
 		return
 	}
@@ -254,7 +237,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	case g.authentication.Token == nil:
 		refuse(w, http.StatusNotFound, "nobody can log in here")
 		return
-	case !g.attempts.allowed(address):
+	case !g.attemptsOf(r).Allowed(address):
 		tooMany(w)
 		return
 	}
@@ -267,12 +250,12 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(body.Token)
 	user, ok := g.authentication.Token(token)
 	if !ok || !isUser(user) {
-		g.attempts.failed(address)
+		g.attemptsOf(r).Failed(address)
 		g.log.Warn("a wrong token was refused", "from", address)
 		refuse(w, http.StatusUnauthorized, "that token is not known")
 		return
 	}
-	g.attempts.succeeded(address)
+	g.attemptsOf(r).Succeeded(address)
 	g.log.Info("logged in to the dashboard", "user", user, "from", address)
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(token), sessionLife))
 	answer(w, http.StatusOK, map[string]string{"user": user})

@@ -223,8 +223,10 @@ func TestResume(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
-	for range maxStreams - 1 {
-		w.board.streams <- struct{}{}
+	for range eachStreams - 1 {
+		if _, ok := w.board.streams.Take("127.0.0.1"); !ok {
+			t.Fatal("there is no place for this address")
+		}
 	}
 	_, end := w.follow("")
 	response, text := w.request(http.MethodGet, "/api/stream", "")
@@ -232,7 +234,7 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("one too many: %s %s", response.Status, text)
 	}
 	end()
-	w.await("its place is free", func() bool { return len(w.board.streams) == maxStreams-1 })
+	w.await("its place is free", func() bool { return w.board.streams.Open() == eachStreams-1 })
 	w.follow("")
 }
 

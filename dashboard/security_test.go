@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 const (
@@ -110,7 +111,7 @@ func TestAttempts(t *testing.T) {
 		if response.StatusCode != c.want {
 			t.Errorf("%s: %s %s; want %d", name, response.Status, text, c.want)
 		}
-		w.board.guard.attempts.from = map[string]int{}
+		w.board.guard.attempts.Reset()
 	}
 	for name, body := range map[string]string{
 		"no action": `{}`, "an unknown action": `{"action":"format"}`, "an unknown field": `{"action":"step_down","role":"x"}`, "no object": `[]`, "two objects": `{}{}`,
@@ -213,8 +214,8 @@ func TestLogin(t *testing.T) {
 	}
 
 	now := time.Now()
-	w.board.guard.attempts.now = func() time.Time { return now }
-	for i := range maxAttempts {
+	w.board.guard.attempts.Now = func() time.Time { return now }
+	for i := range httpguard.MaxAttempts {
 		if response, _ := w.request(http.MethodPost, "/api/login", `{"token":"wrong"}`); response.StatusCode != http.StatusUnauthorized {
 			t.Fatalf("guess %d: %s", i, response.Status)
 		}
@@ -226,9 +227,9 @@ func TestLogin(t *testing.T) {
 	if response, _ := w.request(http.MethodGet, "/api/now", "", "Authorization", "Bearer "+annasToken); response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("a guess by header: %s", response.Status)
 	}
-	now = now.Add(attemptsPeriod)
+	now = now.Add(httpguard.AttemptsPeriod)
 	w.logIn(annasToken)
-	for range maxAttempts {
+	for range httpguard.MaxAttempts {
 		w.request(http.MethodGet, "/api/now", "", "Authorization", "Bearer wrong")
 	}
 	if response, _ := w.request(http.MethodGet, "/api/now", "", "Authorization", "Bearer "+annasToken); response.StatusCode != http.StatusTooManyRequests {

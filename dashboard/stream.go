@@ -10,6 +10,7 @@ import (
 // The bounds on streams.
 const (
 	maxStreams    = 512              // at a time
+	eachStreams   = 128              // of them from one address
 	pulseInterval = 10 * time.Second // between signs of life
 	stallTimeout  = 15 * time.Second // for a viewer to take something
 	retryDelay    = 500 * time.Millisecond
@@ -35,14 +36,13 @@ var stateKinds = []string{kindNow, kindWork, kindAlerts}
 // closes. A viewer that comes back names the last change that it saw, as browsers
 // do by themselves, or in the query.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
-	select {
-	case d.streams <- struct{}{}:
-		defer func() { <-d.streams }()
-	default:
+	release, ok := d.streams.Take(d.guard.addressOf(r))
+	if !ok {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "too many people look at this dashboard; try again later")
 		return
 	}
+	defer release()
 	last := r.Header.Get("Last-Event-ID")
 	if last == "" {
 		last = r.URL.Query().Get("after")

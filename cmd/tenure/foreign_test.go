@@ -50,7 +50,7 @@ var hostileNode = uuid.MustParse("11111111-2222-3333-4444-555555555555")
 var fitting = map[string]any{
 	"processors.status": "active", "alert_notifications.status": "pending", "runs.state": "failed", "alert_states.state": "firing", "nodes.status": "active",
 	"schedules.expression": "* * * * *", "schedules.timezone": "UTC", "schedules.settings": "{}",
-	"terms.lock_key": "1234", "terms.reserved_for": nil, "terms.reserved_until": nil, "history.end_reason": "resigned",
+	"terms.lock_key": "1234", "terms.reserved_for": nil, "terms.reserved_until": nil, "history.end_reason": "resigned", "nodes.lease_ms": 3_600_000, "terms.lease_ms": 3_600_000,
 	"terms.retired_at": nil, "terms.retired_by": "", "dead_letters.replayed_at": nil, "changes.kind": "schedule",
 	"nodes.spreads": `{}`, "spreads.roles": `[]`, "alert_notifications.body": nil,
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +21,8 @@ type listenFlags struct {
 	cert    string
 	key     string
 	prefix  string // of metrics
+	hosts   []string
+	proxies []netip.Prefix
 
 	page    http.Handler                    // answers what the server beside a node does not; may be nil
 	protect func(http.Handler) http.Handler // around what tells of the cluster; may be nil
@@ -26,6 +30,7 @@ type listenFlags struct {
 
 func (f *listenFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "listen", "", "serve health, leadership, events and metrics over HTTP on HOST:PORT; :PORT is loopback only; default: do not serve")
+	flags.StringArrayVar(&f.hosts, "host", nil, "name by which clients of --listen may ask, as tenure.example.com or *.example.com; * for any; may be repeated; default addresses and private names")
 	flags.StringVar(&f.token, "token-file", "", "file with the token that callers of --listen need to ask for a step-down; default: nobody may")
 	flags.StringVar(&f.cert, "tls-cert", "", "file with the TLS certificate of --listen, in PEM; default: no TLS")
 	flags.StringVar(&f.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
@@ -41,7 +46,7 @@ func (f *listenFlags) check() error {
 		return usage("--metrics-prefix: %w", err)
 	}
 	if f.address == "" {
-		for _, given := range []struct{ name, value string }{{"--token-file", f.token}, {"--tls-cert", f.cert}} {
+		for _, given := range []struct{ name, value string }{{"--token-file", f.token}, {"--tls-cert", f.cert}, {"--host", strings.Join(f.hosts, " ")}} {
 			if given.value != "" {
 				return usage("%s is for --listen, which is not given", given.name)
 			}
@@ -60,7 +65,7 @@ func (f *listenFlags) open(ctx context.Context, logger *slog.Logger) (*httpServe
 	}
 	figures := newNodeMetrics(f.prefix)
 	s := &httpServer{metrics: figures, ended: make(chan struct{})}
-	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page, Protect: f.protect}
+	config := sidecar.Config{Version: programVersion().Version, Logger: logger, Metrics: figures.handler(), Page: f.page, Protect: f.protect, Hosts: f.hosts, Proxies: f.proxies}
 	var err error
 	if f.token != "" {
 		if s.token, err = sidecar.OpenToken(f.token, logger); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/internal/httpguard"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retention"
@@ -51,7 +52,6 @@ type serveCommand struct {
 	passwords string
 	header    string
 	proxies   []string
-	hosts     []string
 	interval  duration
 	keep      duration
 }
@@ -85,7 +85,6 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
 	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto count; may be repeated")
-	flags.StringArrayVar(&c.hosts, "host", nil, "name by which browsers know the page, where a proxy on this machine passes it on; may be repeated")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
 }
@@ -165,17 +164,13 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer rules.close()
 	page := &latePage{}
-	mux := http.NewServeMux()
 	figures := rules.engine.Handler()
 	if c.login {
 		c.listen.protect = page.protect
 		figures = page.protect(figures)
 	}
-	mux.Handle("GET /metrics/cluster", figures)
-	if c.dashboard {
-		mux.Handle("/", page)
-	}
-	c.listen.page = mux
+	c.listen.page = c.beside(figures, page)
+	c.listen.proxies = proxies
 	server, err := c.listen.open(ctx, config.Logger)
 	if err != nil {
 		return err
@@ -190,7 +185,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		if c.dashboard {
 			err := page.open(dashboard.Config{
 				Backend: p.node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.member.name,
-				Hosts: c.hosts, Authentication: c.authentication(server, proxies, password), Logger: config.Logger,
+				Hosts: []string{httpguard.AnyHost}, Authentication: c.authentication(server, proxies, password), Logger: config.Logger,
 			})
 			if err != nil {
 				return err
@@ -209,6 +204,21 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return nil // a signal came before the first session stood
 	}
 	return err
+}
+
+// beside answers what the API does not. It is no http.ServeMux, which answers paths
+// such as //x with redirects.
+func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/metrics/cluster" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			figures.ServeHTTP(w, r)
+		case c.dashboard:
+			page.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
 }
 
 // authentication is who may look and act: nobody may act unless there is a token,

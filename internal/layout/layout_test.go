@@ -24,7 +24,7 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sandbox", "internal/printable"},
+	{"internal/fsm", "internal/sandbox", "internal/printable", "internal/httpguard"},
 	{"internal/pgserver"},
 	{"."},
 	{"internal/installation", "internal/pgdial"},

@@ -151,6 +151,7 @@ var runKeys = []key{
 
 var serverKeys = []key{
 	{path: "http.listen", kind: text, flag: "listen", check: address, note: "no server"},
+	{path: "http.hosts", kind: texts, flag: "host", note: "addresses and private names"},
 	{path: "http.token_file", kind: text, flag: "token-file", note: "none: writes are off"},
 	{path: "http.tls_cert", kind: text, flag: "tls-cert", note: "none: no TLS"},
 	{path: "http.tls_key", kind: text, flag: "tls-key", note: "none: no TLS"},
@@ -159,7 +160,6 @@ var serverKeys = []key{
 	{path: "dashboard.password_file", kind: text, flag: "password-file", note: "none"},
 	{path: "dashboard.user_header", kind: text, flag: "user-header", note: "none"},
 	{path: "dashboard.trusted_proxies", kind: texts, flag: "trusted-proxy", check: networks, note: "none"},
-	{path: "dashboard.hosts", kind: texts, flag: "host", note: "those of this machine"},
 	{path: "metrics.prefix", kind: text, flag: "metrics-prefix", check: metricPrefix, fallback: "tenure"},
 }
 

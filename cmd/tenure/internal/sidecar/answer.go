@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // The codes of errors, for programs.
@@ -33,6 +35,8 @@ const (
 	codeLastNode     = "last_node"
 	codeNoRegistry   = "no_registry"
 	codeSessionLost  = "session_lost"
+	codeGuessing     = "too_many_attempts"
+	codeHost         = "unknown_host"
 )
 
 // errorRecord is the body of a refusal.
@@ -61,6 +65,7 @@ func answer(w http.ResponseWriter, status int, record any) {
 
 // answerJSON answers with JSON. If the client is gone, nobody misses it.
 func answerJSON(w http.ResponseWriter, status int, body []byte) {
+	body = printable.JSON(body)
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)+1))

@@ -149,7 +149,7 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHandler(t, Config{})
+	h := newHandler(t, Config{Hosts: []string{"one", "two"}})
 	listener, err := Listen(t.Context(), ":0")
 	if err != nil {
 		t.Fatal(err)

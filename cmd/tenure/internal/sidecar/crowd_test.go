@@ -29,7 +29,7 @@ func TestCrowd(t *testing.T) {
 	before := memory()
 	slow := make([]net.Conn, crowd)
 	for i := range slow {
-		slow[i] = dialSlowly(t, address)
+		slow[i] = dialSlowly(t, address, i/eachStreams)
 	}
 	awaitStreams(t, h, crowd)
 	connected := memory()
@@ -77,16 +77,17 @@ func TestCrowd(t *testing.T) {
 
 // dialSlowly follows the events on a connection that takes little, asks to have
 // it closed at the end, and reads the greeting only.
-func dialSlowly(t *testing.T, address string) net.Conn {
+func dialSlowly(t *testing.T, address string, from int) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from))}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200 OK") {
@@ -102,11 +103,11 @@ func awaitStreams(t *testing.T, h *Handler, want int) {
 	defer cancel()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for len(h.streams) != want {
+	for h.streams.Open() != want {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			t.Fatalf("%d clients follow, want %d", len(h.streams), want)
+			t.Fatalf("%d clients follow, want %d", h.streams.Open(), want)
 		}
 	}
 }

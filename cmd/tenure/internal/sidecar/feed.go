@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // The bounds on what a feed keeps for clients that resume.
@@ -166,6 +168,7 @@ func (f *feed) after(number uint64) batch {
 // encodeFrame is an event as it goes over the wire. Without an id a client keeps
 // the last one it saw. JSON has no line ends of its own.
 func encodeFrame(id, kind string, data []byte) []byte {
+	data = printable.JSON(data)
 	var frame []byte
 	if id != "" {
 		frame = fmt.Appendf(frame, "id: %s\n", id)

@@ -143,6 +143,7 @@ type reply struct {
 func ask(t *testing.T, h http.Handler, method, target, body string, header ...string) reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	r.Host = "localhost"
 	if body == "" {
 		r.Body = http.NoBody
 	}

@@ -125,6 +125,7 @@ func FuzzRole(f *testing.F) {
 				method = http.MethodPost
 			}
 			r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+			r.Host = "localhost"
 			r.Header.Set("Authorization", "Bearer "+secret)
 			askWith(t, h, r).refused(t, status, want)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // Config configures a Handler. The zero value is ready to use.
@@ -27,6 +28,11 @@ type Config struct {
 	Token *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
+	// Hosts are names by which clients may ask besides those that every server has;
+	// see [httpguard.Hosts]. The health checks answer by any name.
+	Hosts []string
+	// Proxies are trusted to say where a request comes from.
+	Proxies httpguard.Proxies
 	// Page, if set, answers every path that the handler does not know. It sets
 	// headers of its own in place of the handler's.
 	Page http.Handler
@@ -44,11 +50,15 @@ type Handler struct {
 	paths  map[string]methods
 	named  []namedPath
 
-	feed    *feed         // of elections and leaders
-	nodes   *feed         // of nodes
-	streams chan struct{} // one element for each stream of events
+	feed    *feed // of elections and leaders
+	nodes   *feed // of nodes
+	streams *httpguard.Slots
 	stall   time.Duration // for a client to take something of a stream
-	member  atomic.Pointer[member]
+	recheck time.Duration
+
+	hosts    *httpguard.Hosts
+	attempts *httpguard.Attempts // to guess a token, here and on the page
+	member   atomic.Pointer[member]
 
 	life    context.Context
 	end     context.CancelFunc
@@ -85,7 +95,8 @@ func New(config Config) *Handler {
 		config.Logger = slog.Default()
 	}
 	h := &Handler{
-		config: config, feed: newFeed(), nodes: newFeed(), streams: make(chan struct{}, maxStreams), stall: stallTimeout,
+		config: config, feed: newFeed(), nodes: newFeed(), stall: stallTimeout, recheck: recheck,
+		streams: httpguard.NewSlots(maxStreams, eachStreams), hosts: httpguard.NewHosts(config.Hosts...), attempts: httpguard.NewAttempts(),
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
@@ -167,7 +178,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.serving.RUnlock()
+	if !h.knownHost(r) {
+		refuse(w, http.StatusMisdirectedRequest, codeHost, "this server is not known by that name: start it with --host NAME to allow it")
+		return
+	}
+	r = r.WithContext(httpguard.WithAttempts(r.Context(), h.attempts))
 	h.route(r).ServeHTTP(w, r)
+}
+
+// knownHost reports whether the handler may be asked by the name in a request.
+// Balancers and probes bring any name, or none.
+func (h *Handler) knownHost(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz":
+		return true
+	case "/leader":
+		return r.Host == "" || h.hosts.Known(r)
+	default:
+		return h.hosts.Known(r)
+	}
 }
 
 // routes lists every path. It is no http.ServeMux, whose patterns do not match a
@@ -230,6 +259,23 @@ func (h *Handler) guarded(next http.Handler) http.Handler {
 	}
 	return h.config.Protect(next)
 }
+
+// may reports whether a client may still read what it once asked for.
+func (h *Handler) may(r *http.Request) (may bool) {
+	if h.config.Protect == nil {
+		return true
+	}
+	allowed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { may = true })
+	h.config.Protect(allowed).ServeHTTP(&nowhere{header: http.Header{}}, r)
+	return may
+}
+
+// nowhere takes an answer that nobody reads.
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header              { return n.header }
+func (n *nowhere) Write(answer []byte) (int, error) { return len(answer), nil }
+func (n *nowhere) WriteHeader(int)                  {}
 
 // nothing answers for paths that do not exist.
 func nothing(w http.ResponseWriter, _ *http.Request) {

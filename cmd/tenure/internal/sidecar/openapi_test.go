@@ -18,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // described is the API's description, which is valid.
@@ -140,12 +141,14 @@ func TestDescription(t *testing.T) {
 
 		for _, stream := range []string{"/v1/events", "/v1/nodes/watch"} {
 			seen(on, "GET", stream, "", "Last-Event-ID", "x")
-			for range maxStreams {
-				on.streams <- struct{}{}
+			var releases []func()
+			for range eachStreams {
+				release, _ := on.streams.Take("192.0.2.1") // of the request
+				releases = append(releases, release)
 			}
 			seen(on, "GET", stream, "")
-			for range maxStreams {
-				<-on.streams
+			for _, release := range releases {
+				release()
 			}
 			with.feed.close() // so that the streams end
 			with.nodes.close()
@@ -186,6 +189,13 @@ func TestDescription(t *testing.T) {
 		seen(on, "POST", stepDown, "", bearer...)
 		seen(on, "POST", undrain, "", bearer...)
 		seen(on, "POST", drain, "", bearer...)
+		guessing := newHandler(t, Config{Token: newToken(t)})
+		for range httpguard.MaxAttempts {
+			ask(t, guessing, "POST", stepDown, "", "Authorization", "Bearer wrong").want(t, http.StatusUnauthorized)
+		}
+		for _, target := range []string{stepDown, drain, undrain} {
+			seen(guessing, "POST", target, "", bearer...)
+		}
 		db.failWith(errors.New("down"))
 		seen(on, "POST", stepDown, `{"to":"two"}`, bearer...)
 		seen(on, "POST", drain, "", bearer...)

@@ -28,7 +28,8 @@ const (
 func Serve(ctx context.Context, listener net.Listener, handler *Handler, certificate *Certificate) error {
 	log := handler.config.Logger
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           counted(handler),
+		ConnContext:       withConn,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      responseTimeout,

@@ -39,7 +39,7 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 		if waited := time.Since(begun); waited < stopTimeout || waited > stopTimeout+time.Second {
 			t.Errorf("it ended after %v", waited)
 		}
-		if len(h.streams) != 0 {
+		if h.streams.Open() != 0 {
 			t.Error("a stream goes on")
 		}
 	})

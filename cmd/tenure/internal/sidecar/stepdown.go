@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
 // stepDownTimeout bounds waiting for the work in flight to end.
@@ -47,6 +48,12 @@ func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc {
 			refuse(w, http.StatusForbidden, codeWritesOff, "writing is off: start the node with --token-file to allow it with that token")
 			return
 		}
+		address, attempts := h.config.Proxies.Client(r), httpguard.AttemptsOf(r.Context(), h.attempts)
+		if !attempts.Allowed(address) {
+			w.Header().Set("Retry-After", "60")
+			refuse(w, http.StatusTooManyRequests, codeGuessing, "too many wrong tokens; try again in a minute")
+			return
+		}
 		given, brought := bearer(r.Header.Get("Authorization"))
 		known, err := false, error(nil)
 		if brought {
@@ -59,10 +66,12 @@ func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
 			refuse(w, http.StatusUnauthorized, codeUnauthorized, "this needs the header Authorization: Bearer TOKEN")
 		case !known:
+			attempts.Failed(address)
 			h.config.Logger.Warn("a request with a wrong token was refused", "path", r.URL.Path, "from", r.RemoteAddr)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure", error="invalid_token"`)
 			refuse(w, http.StatusUnauthorized, codeUnauthorized, "the token is not the node's")
 		default:
+			attempts.Succeeded(address)
 			next(w, r)
 		}
 	}

@@ -160,6 +160,7 @@ func TestStepDownBody(t *testing.T) {
 		}
 		ask(t, h, "POST", stepDownPath, strings.Repeat("x", maxBody+1), authorized...).refused(t, 413, codeTooLarge)
 		cut := httptest.NewRequestWithContext(t.Context(), "POST", stepDownPath, failingBody{})
+		cut.Host = "localhost"
 		cut.Header.Set("Authorization", authorized[1])
 		askWith(t, h, cut).refused(t, 400, codeInvalidBody)
 		if !term.Valid() {

@@ -11,6 +11,8 @@ import (
 // The bounds on streams of events.
 const (
 	maxStreams    = 1024             // at a time
+	eachStreams   = 256              // of them from one address
+	recheck       = 5 * time.Second  // between looks at whether the client still may
 	pulseInterval = 15 * time.Second // between signs of life when nothing happens
 	stallTimeout  = 30 * time.Second // for a client to take something
 	retryDelay    = time.Second      // for a client to wait before it comes back
@@ -62,21 +64,20 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, feed *feed) {
 		}
 		last = &p
 	}
-	select {
-	case h.streams <- struct{}{}:
-		defer func() { <-h.streams }()
-	default:
+	release, ok := h.streams.Take(h.config.Proxies.Client(r))
+	if !ok {
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, codeTooMany, "too many clients follow the events; try again later")
+		refuse(w, http.StatusServiceUnavailable, codeTooMany, "too many clients follow the events, in all or from this address; try again later")
 		return
 	}
+	defer release()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := stream{out: w, control: http.NewResponseController(w), stall: h.stall}
+	s := stream{out: w, control: http.NewResponseController(w), stall: h.stall, recheck: h.recheck, may: func() bool { return h.may(r) }}
 	// The bounds on a request are not meant for a stream. Where they cannot be
 	// lifted the stream ends early, and the client resumes it.
 	_ = s.control.SetReadDeadline(time.Time{})
@@ -88,6 +89,8 @@ type stream struct {
 	out     io.Writer
 	control *http.ResponseController
 	stall   time.Duration
+	recheck time.Duration
+	may     func() bool // the client may still follow: a token can be revoked
 }
 
 // follow writes the events that follow a position, or, without one, those to
@@ -100,7 +103,15 @@ func (s stream) follow(r *http.Request, feed *feed, last *position, version stri
 	}
 	pulse := time.NewTicker(pulseInterval)
 	defer pulse.Stop()
-	for number := begin.at.number; ; {
+	look := time.NewTicker(s.recheck)
+	defer look.Stop()
+	for number, looked := begin.at.number, time.Now(); ; {
+		if time.Since(looked) >= s.recheck {
+			if looked = time.Now(); !s.may() {
+				s.write(frame("", kindEnd, lastRecord{"the access was revoked"}))
+				return
+			}
+		}
 		next := feed.after(number)
 		number = next.through
 		switch {
@@ -119,6 +130,7 @@ func (s stream) follow(r *http.Request, feed *feed, last *position, version stri
 		}
 		select {
 		case <-next.changed:
+		case <-look.C:
 		case <-pulse.C:
 			if !s.write([]byte(": alive\n\n")) {
 				return

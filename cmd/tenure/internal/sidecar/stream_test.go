@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -172,7 +173,7 @@ func TestStalledClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: node\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		lines := bufio.NewReader(conn)
@@ -183,11 +184,11 @@ func TestStalledClient(t *testing.T) {
 		}
 		publish(h, 1, 100, 900)
 		time.Sleep(stallTimeout - time.Second)
-		if len(h.streams) != 1 {
+		if h.streams.Open() != 1 {
 			t.Error("the client is cut too early")
 		}
 		time.Sleep(2 * time.Second)
-		if len(h.streams) != 0 {
+		if h.streams.Open() != 0 {
 			t.Error("the client is not cut")
 		}
 	})
@@ -202,7 +203,7 @@ func TestGoneClient(t *testing.T) {
 		f := follow(t, client, inMemory, "")
 		f.close()
 		synctest.Wait()
-		if len(h.streams) != 0 {
+		if h.streams.Open() != 0 {
 			t.Error("its stream goes on")
 		}
 	})
@@ -215,10 +216,12 @@ func TestTooManyStreams(t *testing.T) {
 		h := newHandler(t, Config{})
 		client, _, _ := serveInMemory(t, h)
 		var last *following
-		for range maxStreams {
+		for range eachStreams { // all of one address
 			last = follow(t, client, inMemory, "")
 		}
-		r := ask(t, h, "GET", "/v1/events", "").refused(t, 503, codeTooMany)
+		again := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/events", http.NoBody)
+		again.Host, again.RemoteAddr = "localhost", "pipe" // as the address of the others is
+		r := askWith(t, h, again).refused(t, 503, codeTooMany)
 		if r.header.Get("Retry-After") == "" {
 			t.Error("it is not said when to try again")
 		}
@@ -268,7 +271,7 @@ func TestSlowRequest(t *testing.T) {
 		for text, limit := range map[string]time.Duration{
 			"":             headerTimeout,
 			"GET /healthz": headerTimeout,
-			"POST " + stepDownPath + " HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 9\r\n\r\n": requestTimeout,
+			"POST " + stepDownPath + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 9\r\n\r\n": requestTimeout,
 		} {
 			conn, err := network.dial(t.Context(), "", "")
 			if err != nil {

@@ -1,0 +1,52 @@
+package httpguard
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Proxies are the networks of reverse proxies that are trusted.
+type Proxies []netip.Prefix
+
+// Sent reports whether a request comes from one of them.
+func (p Proxies) Sent(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(from.Addr().Unmap()) })
+}
+
+// Client is where a request comes from, as it is counted: behind a trusted proxy
+// the last address that this adds to X-Forwarded-For, of IPv6 the network.
+func (p Proxies) Client(r *http.Request) string {
+	from := r.RemoteAddr
+	if p.Sent(r) {
+		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+		if last := strings.TrimSpace(forwarded[strings.LastIndex(forwarded, ",")+1:]); last != "" {
+			from = last
+		}
+	}
+	return Network(from)
+}
+
+// Network is an address, with or without a port, as it is counted: an address of
+// IPv6 stands for its network, which one host has for itself.
+func Network(from string) string {
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	address, err := netip.ParseAddr(from)
+	if err != nil {
+		return "unknown"
+	}
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // 64 fits every address of IPv6
+		return network.String()
+	}
+	return address.String()
+}

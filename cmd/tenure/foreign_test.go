@@ -48,7 +48,7 @@ var hostileNode = uuid.MustParse("11111111-2222-3333-4444-555555555555")
 // fitting are values for columns that cannot have just any, or would hide others
 // if they had.
 var fitting = map[string]any{
-	"processors.status": "active", "alert_notifications.status": "pending", "runs.state": "failed", "alert_states.state": "firing", "nodes.status": "active",
+	"processors.status": "active", "alert_notifications.status": "pending", "mode.mode": "sessions", "runs.state": "failed", "alert_states.state": "firing", "nodes.status": "active",
 	"schedules.expression": "* * * * *", "schedules.timezone": "UTC", "schedules.settings": "{}",
 	"terms.lock_key": "1234", "terms.reserved_for": nil, "terms.reserved_until": nil, "history.end_reason": "resigned", "nodes.lease_ms": 3_600_000, "terms.lease_ms": 3_600_000,
 	"terms.retired_at": nil, "terms.retired_by": "", "dead_letters.replayed_at": nil, "changes.kind": "schedule",
@@ -161,6 +161,7 @@ func printingRuns(p place) []printingRun {
 		try("__complete", "status", "--role", ""), try("__complete", "node", "show", ""), try("__complete", "cron", "pause", ""),
 		try("__complete", "processor", "pause", ""), try("__complete", "step-down", "--to", ""),
 		{args: p.with("run", "--role", "evil", "--name", "x"), endless: true},
+		try("migrate", "mode", "leases", "--yes"), try("migrate", "down", "--to", "0", "--yes"),
 		{args: p.with("cron", "run", "--schedule", "* * * * *", "--name", evil, "--", "true")},
 	}
 }
@@ -196,7 +197,6 @@ var printsNothingForeign = map[string]string{
 	"tenure migrate print":         "a script of its own",
 	"tenure migrate grants":        "a script of its own",
 	"tenure migrate up":            "prints versions",
-	"tenure migrate down":          "prints versions",
 }
 
 // TestForeignTextIsPrintable: whatever is written into the tables, no command

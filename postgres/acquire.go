@@ -38,7 +38,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	// What is new is locked; what waits is held already, and never locked again.
 	// Invariant 5.
 	var locking []wanted
-	asked := make(map[tenure.LockKey]struct{}, len(candidates))
+	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
 		if err := s.holdsName(c.Role); err != nil {
 			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
@@ -48,12 +48,15 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 		if _, own := s.seats[c.Role.Name()]; own {
 			continue
 		}
-		_, held := s.keys[key]
-		_, twice := asked[key]
-		if held || twice {
-			continue // another role with the same key: busy
+		if other, twice := asked[key]; twice {
+			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(c.Role, key.String(), other)}
+			continue
 		}
-		asked[key] = struct{}{}
+		if _, held := s.keys[key]; held {
+			attempts[i] = s.keyInUse(c.Role, key)
+			continue
+		}
+		asked[key] = c.Role.Name()
 		locking = append(locking, wanted{i, c.Role, key})
 	}
 	if err := s.lockAll(locking, attempts); err != nil {
@@ -66,6 +69,17 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 		return nil, err
 	}
 	return attempts, s.findHolders(candidates, attempts)
+}
+
+// keyInUse is the attempt for a role whose key this session holds for something
+// else.
+func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.Attempt {
+	for name, held := range s.seats {
+		if held.key == key {
+			return tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(role, key.String(), name)}
+		}
+	}
+	return tenure.Attempt{} // busy
 }
 
 // holdsName refuses a name that the database could not keep, or keep apart from
@@ -162,8 +176,16 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 			return all, err
 		}
 	}
+	owners, err := s.ownersOfKeys(unknown)
+	if err != nil {
+		return all, err
+	}
 	fitting := make([]wanted, 0, len(all))
 	for _, w := range all {
+		if owner, taken := owners[w.key.String()]; taken {
+			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(w.role, w.key.String(), owner)}
+			continue
+		}
 		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
 			delete(s.known, w.role.Name()) // look again the next time
 			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: s.errKeyMismatch(w, recorded)}
@@ -172,6 +194,28 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 		fitting = append(fitting, w)
 	}
 	return fitting, nil
+}
+
+// ownersOfKeys returns, by key, the roles that have the keys of roles without a
+// row. Keys are unique, so no row was made for those.
+func (s *session) ownersOfKeys(some []wanted) (map[string]string, error) {
+	var keys []string
+	for _, w := range some {
+		if _, known := s.known[w.role.Name()]; !known {
+			keys = append(keys, w.key.String())
+		}
+	}
+	owners := map[string]string{}
+	if len(keys) == 0 {
+		return owners, nil
+	}
+	err := s.query(stmtKeyOwners, func(rows pgx.Rows) error {
+		var role, key string
+		err := rows.Scan(&role, &key)
+		owners[key] = role
+		return err
+	}, keys)
+	return owners, err
 }
 
 // learnKeys reads the keys of roles, and makes rows for those that have none:

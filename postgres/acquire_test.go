@@ -103,14 +103,19 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Granted, tenure.Busy} {
+	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Granted, tenure.Failed} {
 		if attempts[i].Outcome != want {
 			t.Errorf("candidate %d: %+v; want outcome %d", i, attempts[i], want)
 		}
 	}
-	again := first.attempt(tenure.Candidate{Role: tenure.NamedRole("same").WithKey(-9)})
-	if again.Outcome != tenure.Busy {
-		t.Errorf("a second role with the key of a held one: %+v; want it busy", again)
+	for who, p := range map[string]*peer{"the leader": first, "another node": second} {
+		again := p.attempt(tenure.Candidate{Role: tenure.NamedRole("same").WithKey(-9)})
+		if again.Outcome != tenure.Failed || !errors.Is(again.Err, tenure.ErrKeyMismatch) || !strings.Contains(again.Err.Error(), single.Name()) {
+			t.Errorf("a second role with the key of another, on %s: %+v; want ErrKeyMismatch that names the other", who, again)
+		}
+	}
+	if n := row[int](t, b, "SELECT count(*)::int FROM {terms}"); n != 2 {
+		t.Errorf("%d rows, want one for each key", n)
 	}
 	for _, sql := range []string{"SELECT pg_try_advisory_lock(-9)", "SELECT pg_try_advisory_lock(-4, 2)"} {
 		if row[bool](t, b, sql) {

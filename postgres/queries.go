@@ -21,6 +21,7 @@ const (
 	stmtLockUsage   statement = "lock_usage"
 	stmtAddRoles    statement = "add_roles"
 	stmtRoleKeys    statement = "role_keys"
+	stmtKeyOwners   statement = "key_owners"
 	stmtClose       statement = "close_terms"
 	stmtBegin       statement = "begin_terms"
 	stmtEnd         statement = "end_terms"
@@ -73,6 +74,9 @@ SELECT count(*) FROM pg_locks WHERE NOT fastpath`,
 INSERT INTO {terms} (role, lock_key)
 SELECT r, k FROM unnest($1::text[], $2::text[]) AS c(r, k) ORDER BY r
 ON CONFLICT DO NOTHING`,
+
+	stmtKeyOwners: `
+SELECT role, lock_key FROM {terms} WHERE lock_key = ANY ($1::text[])`,
 
 	stmtRoleKeys: `
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,

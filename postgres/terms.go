@@ -135,6 +135,11 @@ func errRowMissing(role tenure.Role) error {
 	return fmt.Errorf("%w: the row of %s was deleted, and with it the numbers of its terms", tenure.ErrLock, role)
 }
 
+func errKeyTaken(role tenure.Role, key, owner string) error {
+	return fmt.Errorf("%w: %s cannot have the key %s, which is that of the role %s: two roles with one key would be two names for one lock; use that role, or another key",
+		tenure.ErrKeyMismatch, role, key, owner)
+}
+
 // errKeyMismatch says how to use the key that is recorded: derived from the name,
 // or given.
 func (s *session) errKeyMismatch(w wanted, recorded string) error {

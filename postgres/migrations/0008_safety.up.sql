@@ -141,3 +141,7 @@ ALTER TABLE {processors} ADD COLUMN refused_at timestamptz;
 
 COMMENT ON COLUMN {processors}.refused_role IS 'The other role that last tried to run the processor.';
 COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
+
+-- Two roles with one key would be two names for one lock, each with terms of its
+-- own.
+ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_lock_key_key" UNIQUE (lock_key);

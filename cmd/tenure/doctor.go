@@ -10,7 +10,8 @@ import (
 )
 
 const doctorLong = `Connect and say, line by line, what would break an election here, and what to do
-about it. It changes nothing.
+about it. It opens a session up to its first heartbeat and takes that back, so
+other nodes see nothing of it.
 
 With --roles it says whether the lock table of PostgreSQL has room for so many
 roles, instead of for those that there are, and what max_locks_per_transaction

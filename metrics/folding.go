@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -19,8 +20,10 @@ const (
 
 // FoldSamples adds samples that are a day old to the sums of their days and
 // deletes them, in a transaction of the caller's: a few of one node. It returns
-// how many; 0 if there are no more. Only one transaction may do this at a time:
-// give it one that is fenced. Its user needs the privileges of
+// how many; 0 if there are no more. Give it a transaction that is fenced. If another
+// transaction adds up the same samples, also one whose commit was not answered and
+// is still in flight, it returns an error that matches tenure.ErrBusy, and this one
+// must be rolled back. Its user needs the privileges of
 // [postgres.Backend.CompactionGrants].
 //
 // There is a sum for each metric and its labels, of all nodes together: of a gauge
@@ -71,8 +74,12 @@ func FoldSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (int
 	if err := sums.write(ctx, tx, backend); err != nil {
 		return 0, fmt.Errorf("add to the sums of days: %w", err)
 	}
-	if _, err := tx.Exec(ctx, backend.SQL(deleteFolded), folded, samples[0].node); err != nil {
+	deleted, err := tx.Exec(ctx, backend.SQL(deleteFolded), folded, samples[0].node)
+	if err != nil {
 		return 0, fmt.Errorf("delete what was summed up: %w", err)
+	}
+	if n := deleted.RowsAffected(); n != int64(len(folded)) {
+		return 0, fmt.Errorf("%w: another transaction has summed up %d of %d samples: roll back", tenure.ErrBusy, int64(len(folded))-n, len(folded))
 	}
 	return len(folded), nil
 }

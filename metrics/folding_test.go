@@ -1,6 +1,8 @@
 package metrics_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -179,5 +181,50 @@ JOIN (SELECT body, row_number() OVER (ORDER BY at) - 1 AS number FROM {samples} 
 	}
 	if left, _ := w.read(""); len(left) != 0 {
 		t.Errorf("%d samples are left", len(left))
+	}
+}
+
+// A transaction whose outcome is not known yet has added samples to the sums:
+// another one that adds them again must not commit.
+func TestSamplesInFlightAreSummedUpOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	process := w.process(w.node("a"))
+	process.sample("2026-01-01T12:00:00Z", true, 1, 3)
+	process.sample("2026-01-01T12:05:00Z", false, 2, 2)
+	first, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Rollback(context.Background()) //nolint:errcheck // after the commit
+	if n, err := metrics.FoldSamples(t.Context(), first, w.backend); err != nil || n != 2 {
+		t.Fatalf("summed up %d, %v", n, err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		second <- pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+			_, err := metrics.FoldSamples(t.Context(), tx, w.backend)
+			return err
+		})
+	}()
+	const waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))"
+	for blocked := false; !blocked; {
+		if err := first.QueryRow(t.Context(), waits, int32(first.Conn().PgConn().PID())).Scan(&blocked); err != nil {
+			t.Fatal(err)
+		}
+		// Within the transaction the activity is that of its first look.
+		if _, err := first.Exec(t.Context(), "SELECT pg_stat_clear_snapshot()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; !errors.Is(err, tenure.ErrBusy) {
+		t.Errorf("the second transaction: %v", err)
+	}
+	w.fold()
+	if got := w.sums()["2026-01-01 t_total"]; got.Total != 5 {
+		t.Errorf("the sum is %+v", got)
 	}
 }

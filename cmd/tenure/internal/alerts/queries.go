@@ -26,6 +26,10 @@ FROM {nodes} n`
 SELECT rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified
 FROM {alert_states}`
 
+	// Waits for a transaction that has changed alerts and whose commit was not
+	// answered.
+	settleStates = `LOCK TABLE {alert_states} IN SHARE MODE`
+
 	// JSON has no infinite numbers, so a value comes as a text.
 	writeStates = `
 INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at, notified)

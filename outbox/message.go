@@ -28,7 +28,7 @@ const (
 	HeaderRole        = "Tenure-Role"
 	HeaderTerm        = "Tenure-Term"
 	HeaderType        = "Tenure-Event-Type"
-	HeaderPosition    = "Tenure-Position" // as of [processor.ParseCursor]; grows within a topic
+	HeaderPosition    = "Tenure-Position" // as of [ParsePosition]; grows within a topic
 	HeaderOccurredAt  = "Tenure-Occurred-At"
 	HeaderCorrelation = "Tenure-Correlation-Id"
 	HeaderCausation   = "Tenure-Causation-Id"
@@ -39,7 +39,7 @@ const (
 func (m Message) Headers() map[string]string {
 	headers := map[string]string{
 		HeaderID: m.ID.String(), HeaderTopic: m.Topic, HeaderRole: m.Role, HeaderTerm: strconv.FormatInt(m.Term, 10),
-		HeaderType: m.Event.Type, HeaderPosition: m.Event.Cursor.String(),
+		HeaderType: m.Event.Type, HeaderPosition: m.Position().String(),
 		HeaderOccurredAt: m.Event.OccurredAt.UTC().Format(time.RFC3339Nano),
 	}
 	if m.Event.Correlation != uuid.Nil {

@@ -136,13 +136,13 @@ func TestTopicsThatCannotBe(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	m := outbox.Message{ID: uuid.UUID{1}, Topic: "orders", Role: "outbox", Term: 1763700000000, Event: processor.Event{
-		Cursor: processor.Cursor{Transaction: 742, Position: 1031}, Type: "placed",
+		Cursor: processor.Cursor{Transaction: 742, Position: 1031}, Epoch: 5, Type: "placed",
 		OccurredAt: time.Date(2026, 11, 21, 10, 0, 0, 5000, time.FixedZone("", 3600)), Causation: uuid.UUID{2},
 	}}
 	got := m.Headers()
 	for name, want := range map[string]string{
 		outbox.HeaderID: m.ID.String(), outbox.HeaderTopic: "orders", outbox.HeaderRole: "outbox", outbox.HeaderTerm: "1763700000000",
-		outbox.HeaderType: "placed", outbox.HeaderPosition: "742:1031", outbox.HeaderOccurredAt: "2026-11-21T09:00:00.000005Z",
+		outbox.HeaderType: "placed", outbox.HeaderPosition: "5:742:1031", outbox.HeaderOccurredAt: "2026-11-21T09:00:00.000005Z",
 		outbox.HeaderCausation: m.Event.Causation.String(),
 	} {
 		if got[name] != want {

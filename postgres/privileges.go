@@ -52,6 +52,7 @@ var applicationPrivileges = []privilege{
 var workPrivileges = []privilege{
 	{"SELECT", "TABLE", "{migrations}"},
 	{"SELECT", "TABLE", "{leaders}"},
+	{"SELECT", "TABLE", "{server}"},
 	{"SELECT, INSERT", "TABLE", "{events}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{processors}"},
 	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{dead_letters}"},

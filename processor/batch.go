@@ -43,6 +43,7 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 // handleIn calls the handler within a transaction, which must be open after it.
 func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 	late := false
+	l.stamp(events)
 	err := l.call(ctx, func(ctx context.Context) error {
 		defer func() { late = ctx.Err() != nil }()
 		return l.config.Handle(ctx, tx, events)
@@ -59,9 +60,17 @@ func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 
 var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
 
+// stamp gives events the epoch in which they are handled.
+func (l *loop) stamp(events []Event) {
+	for i := range events {
+		events[i].Epoch = l.state.epoch
+	}
+}
+
 // publish hands a batch over and notes how much of it was taken.
 func (l *loop) publish(ctx context.Context, events []Event) error {
 	taken := 0
+	l.stamp(events)
 	failure := l.call(ctx, func(ctx context.Context) (err error) {
 		taken, err = l.config.Publish(ctx, l.term, events)
 		return err

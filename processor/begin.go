@@ -46,7 +46,8 @@ func (l *loop) claim(ctx context.Context) error {
 		return err
 	}
 	options := l.begins(readCommitted, l.window())
-	return postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
+	var lineage string
+	err = postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
 		// First of all: what follows could wait for their locks.
 		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
 			return err
@@ -62,10 +63,16 @@ func (l *loop) claim(ctx context.Context) error {
 			return err
 		}
 		log := l.config.Log
-		_, err := tx.Exec(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(), l.term.Number(),
-			l.node.ID(), l.node.Name(), l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns())
-		return err
+		seen, _ := l.lineages.Load(l.config.Name)
+		known, _ := seen.(string) // an old server that is back does not know that there was another one
+		return tx.QueryRow(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(), l.term.Number(),
+			l.node.ID(), l.node.Name(), l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns(), known).
+			Scan(&lineage)
 	})
+	if err == nil {
+		l.lineages.Store(l.config.Name, lineage)
+	}
+	return err
 }
 
 // checkOwner refuses a processor that another role runs.

@@ -44,6 +44,9 @@ func ParseCursor(text string) (Cursor, error) {
 // Event is one entry of a log.
 type Event struct {
 	Cursor
+	// Epoch grows whenever the log's transaction ids may be lower than before, for
+	// example after a failover. Cursors of different epochs cannot be compared.
+	Epoch       int64
 	Type        string
 	Tags        []string // each "key=value"
 	Data        json.RawMessage

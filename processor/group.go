@@ -40,6 +40,8 @@ type Group struct {
 	backend  *postgres.Backend
 	database Database
 
+	lineages sync.Map // by the processor's name
+
 	mu         sync.Mutex
 	processors map[string]Config
 	running    bool
@@ -117,6 +119,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 			config: config, node: g.node, database: g.database, backend: g.backend, term: term,
 			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
 			log:    logger.With("processor", config.Name), wake: wake.loops[index],
+			lineages: &g.lineages,
 		}
 		index++
 		loops.Go(func() { l.run(ctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/exactly-one/tenure"
@@ -33,8 +34,9 @@ type loop struct {
 	gauge  gauge
 	unsaved
 
-	refusal      string // what was logged last of another role that has the processor
-	replayFaults int    // attempts in a row at a dead letter that the database spoiled
+	lineages     *sync.Map // of the group: the server on which each processor ran last in this process
+	refusal      string    // what was logged last of another role that has the processor
+	replayFaults int       // attempts in a row at a dead letter that the database spoiled
 }
 
 // unsaved is progress that the database does not know of yet.
@@ -48,6 +50,7 @@ type unsaved struct {
 type state struct {
 	ours       bool // it is this term's
 	status     string
+	epoch      int64
 	cursor     Cursor
 	generation int64
 	rebuild    bool

@@ -1,5 +1,8 @@
 package processor
 
+// An epoch is never the same again, also where the row was made anew.
+const nextEpoch = `greatest(p.epoch + 1, floor(1000 * extract(epoch FROM clock_timestamp()))::bigint)`
+
 // The statements on the rows of processors. Those that a leader makes are fenced
 // by their transactions.
 const (
@@ -37,8 +40,17 @@ SET kind = $2,
     log_columns = CASE WHEN cardinality(found.name) > 0 THEN $10::text[] WHEN p.log = $8 THEN p.log_columns ELSE '{}' END,
     refused_role = '',
     refused_node = '',
-    refused_at = NULL
+    refused_at = NULL,
+    epoch = CASE WHEN p.lineage = server.lineage AND $11 IN ('', server.lineage) THEN p.epoch ELSE ` + nextEpoch + ` END,
+    lineage = server.lineage
 FROM (
+    SELECT concat_ws('/',
+        control.system_identifier,
+        substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8),
+        (SELECT id FROM {server})
+    ) AS lineage
+    FROM pg_control_system() control
+) server, (
     SELECT ARRAY(
         SELECT unnest(ARRAY[n.nspname::text, c.relname::text])
         FROM pg_class c
@@ -46,7 +58,8 @@ FROM (
         WHERE c.oid = to_regclass(nullif($9::text, ''))
     ) AS name
 ) found
-WHERE p.name = $1`
+WHERE p.name = $1
+RETURNING server.lineage`
 
 	startProcessor = `
 UPDATE {processors} p
@@ -60,6 +73,7 @@ WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 SELECT
     role = $2 AND term = $3,
     status,
+    epoch,
     cursor_transaction::text::numeric::bigint,
     cursor_position,
     generation,

@@ -132,6 +132,7 @@ SET cursor_transaction = coalesce(moved.transaction, 0)::text::xid8,
     failing_transaction = NULL,
     failing_position = NULL,
     last_error = '',
+    epoch = ` + nextEpoch + `,
     next_attempt_at = NULL,
     updated_at = clock_timestamp()
 FROM (

@@ -68,6 +68,7 @@ func (l *loop) replay(ctx context.Context) error {
 
 // publishAgain publishes a dead letter.
 func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
+	event.Epoch = l.state.epoch
 	failure := l.call(ctx, func(ctx context.Context) error {
 		taken, err := l.config.Publish(ctx, l.term, []Event{event})
 		if err == nil && taken != 1 {

@@ -231,6 +231,11 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 	old.append(3, 4)
 	old.await("what is lost", func() bool { return len(old.numbers()) == 4 })
 	ahead := old.show("counts").Cursor
+	epochs := func(w *world) (epoch int64) {
+		w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT epoch FROM {processors}")).Scan(&epoch))
+		return epoch
+	}
+	before := epochs(old)
 	stop()
 	old.must(node.Close(t.Context()))
 	old.pool.Close()
@@ -241,6 +246,9 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 	config.Handle = w.fill
 	stop = w.group(w.node("b", tenure.Config{Lease: time.Second}), config)
 	w.await("what is new", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 5}) })
+	if epochs(w) <= before {
+		t.Errorf("the epoch is %d on the replica, whose transactions are lower; it was %d", epochs(w), before)
+	}
 	stop()
 
 	w.exec(w.backend.SQL("UPDATE {processors} SET cursor_transaction = $1::text::xid8, cursor_position = $2"),

@@ -86,7 +86,7 @@ func (l *loop) claimed() []any {
 func (l *loop) scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64
 	var pause float64
-	err = scan(&s.ours, &s.status, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
+	err = scan(&s.ours, &s.status, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
 	return s, err

@@ -12,7 +12,7 @@ import (
 type Delivery struct {
 	ID       string
 	Term     int64
-	Position processor.Cursor
+	Position outbox.Position
 	Key      string // of messages whose order matters among each other
 }
 
@@ -22,7 +22,7 @@ func FromHeaders(get func(name string) string, key string) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, fmt.Errorf("term: %w", err)
 	}
-	position, err := processor.ParseCursor(get(outbox.HeaderPosition))
+	position, err := outbox.ParsePosition(get(outbox.HeaderPosition))
 	return Delivery{ID: get(outbox.HeaderID), Term: term, Position: position, Key: key}, err
 }
 
@@ -50,28 +50,28 @@ func Check(log []Entry, deliveries []Delivery) (result Result, faults []string) 
 	var (
 		ids       = map[processor.Cursor]string{}
 		positions = map[string]processor.Cursor{}
-		last      = map[inTerm]processor.Cursor{}
+		last      = map[inTerm]outbox.Position{}
 		terms     = map[int64]bool{}
 		consumers = map[string]*consumer{}
 	)
 	for i, d := range deliveries {
-		if id, seen := ids[d.Position]; seen && id != d.ID {
+		if id, seen := ids[d.Position.Cursor]; seen && id != d.ID {
 			fault("delivery %d: the event at %v came as %s and as %s", i, d.Position, id, d.ID)
 		}
 		if at, seen := positions[d.ID]; seen {
 			result.Repeated++
-			if at != d.Position {
+			if at != d.Position.Cursor {
 				fault("delivery %d: the message %s is the event at %v and that at %v", i, d.ID, at, d.Position)
 			}
 		}
-		ids[d.Position], positions[d.ID], terms[d.Term] = d.ID, d.Position, true
+		ids[d.Position.Cursor], positions[d.ID], terms[d.Term] = d.ID, d.Position.Cursor, true
 		place := inTerm{d.Key, d.Term}
-		if before := last[place]; !before.Before(d.Position) {
+		if before := last[place]; before.Compare(d.Position) >= 0 {
 			fault("delivery %d: %v came after %v in term %d", i, d.Position, before, d.Term)
 		}
 		last[place] = d.Position
 		if consumers[d.Key] == nil {
-			consumers[d.Key] = &consumer{}
+			consumers[d.Key] = &consumer{applied: map[string]bool{}}
 		}
 		if consumers[d.Key].receive(d) {
 			result.Stale++
@@ -96,7 +96,8 @@ func Check(log []Entry, deliveries []Delivery) (result Result, faults []string) 
 // consumer takes messages as the documentation tells consumers to.
 type consumer struct {
 	term     int64
-	last     processor.Cursor
+	last     outbox.Position
+	applied  map[string]bool // the ids
 	accepted []processor.Cursor
 }
 
@@ -106,9 +107,12 @@ func (c *consumer) receive(d Delivery) (stale bool) {
 		return true
 	}
 	c.term = d.Term
-	if c.last.Before(d.Position) {
+	if c.last.Compare(d.Position) < 0 {
 		c.last = d.Position
-		c.accepted = append(c.accepted, d.Position)
+		if !c.applied[d.ID] { // a larger epoch can bring what was there
+			c.applied[d.ID] = true
+			c.accepted = append(c.accepted, d.Position.Cursor)
+		}
 	}
 	return false
 }

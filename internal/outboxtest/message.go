@@ -20,7 +20,7 @@ func Messages(term int64, from, to int) []outbox.Message {
 		all = append(all, outbox.Message{
 			ID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i)), Topic: "orders", Role: "outbox", Term: term,
 			Event: processor.Event{
-				Cursor: processor.Cursor{Transaction: 7, Position: int64(i)}, Type: "order placed",
+				Cursor: processor.Cursor{Transaction: 7, Position: int64(i)}, Epoch: 5, Type: "order placed",
 				Tags: []string{fmt.Sprint("customer=", i%2)}, Data: json.RawMessage(fmt.Sprint(i)),
 				OccurredAt: time.Unix(1_763_700_000, 5_000_000).UTC(), Correlation: uuid.NewSHA1(uuid.Nil, []byte("correlation")),
 			},

@@ -264,7 +264,7 @@ func (r *runner) awaitAll(log []Entry) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
 		arrived := map[processor.Cursor]bool{}
 		for _, d := range r.options.Deliveries() {
-			arrived[d.Position] = true
+			arrived[d.Position.Cursor] = true
 		}
 		if !slices.ContainsFunc(log, func(entry Entry) bool { return !arrived[entry.Position] }) {
 			return

@@ -25,7 +25,7 @@ type Event struct {
 	Topic           string          `json:"tenuretopic"`
 	Role            string          `json:"tenurerole"`
 	Term            string          `json:"tenureterm"`     // a number, too large for an integer of CloudEvents
-	Position        string          `json:"tenureposition"` // as of [processor.ParseCursor]
+	Position        string          `json:"tenureposition"` // as of [outbox.ParsePosition]
 	Correlation     string          `json:"correlationid,omitempty"`
 	Causation       string          `json:"causationid,omitempty"`
 	Data            json.RawMessage `json:"data"`
@@ -35,7 +35,7 @@ func newEvent(source string, m outbox.Message) Event {
 	return Event{
 		SpecVersion: "1.0", ID: m.ID.String(), Source: source, Type: m.Event.Type,
 		Time: m.Event.OccurredAt.UTC(), DataContentType: "application/json",
-		Topic: m.Topic, Role: m.Role, Term: strconv.FormatInt(m.Term, 10), Position: m.Event.Cursor.String(),
+		Topic: m.Topic, Role: m.Role, Term: strconv.FormatInt(m.Term, 10), Position: m.Position().String(),
 		Correlation: textOf(m.Event.Correlation), Causation: textOf(m.Event.Causation), Data: m.Event.Data,
 	}
 }

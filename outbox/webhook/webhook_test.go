@@ -82,7 +82,7 @@ func TestFormats(t *testing.T) {
 			want := webhook.Event{
 				SpecVersion: "1.0", ID: m.ID.String(), Source: "/shop", Type: m.Event.Type, Time: m.Event.OccurredAt,
 				DataContentType: "application/json", Topic: "orders", Role: "outbox", Term: "1763700000000",
-				Position: fmt.Sprintf("7:%d", i+1), Correlation: m.Event.Correlation.String(), Data: m.Event.Data,
+				Position: fmt.Sprintf("5:7:%d", i+1), Correlation: m.Event.Correlation.String(), Data: m.Event.Data,
 			}
 			if !reflect.DeepEqual(event, want) {
 				t.Errorf("%s: arrived as %+v, want %+v", format, event, want)

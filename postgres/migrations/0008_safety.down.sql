@@ -1,5 +1,7 @@
 ALTER TABLE {terms} DROP CONSTRAINT "{prefix}terms_lock_key_key";
 
+ALTER TABLE {processors} DROP COLUMN epoch, DROP COLUMN lineage;
+
 ALTER TABLE {processors} DROP COLUMN refused_role, DROP COLUMN refused_node, DROP COLUMN refused_at;
 
 CREATE OR REPLACE FUNCTION {watch}(

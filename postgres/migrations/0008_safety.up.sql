@@ -145,3 +145,11 @@ COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
 -- Two roles with one key would be two names for one lock, each with terms of its
 -- own.
 ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_lock_key_key" UNIQUE (lock_key);
+
+-- Transaction ids can be lower on another server: positions are compared by the
+-- epoch first.
+ALTER TABLE {processors} ADD COLUMN epoch bigint NOT NULL DEFAULT 0;
+ALTER TABLE {processors} ADD COLUMN lineage text NOT NULL DEFAULT '';
+
+COMMENT ON COLUMN {processors}.epoch IS 'Grows whenever transaction ids may be lower than before: with the lineage, and with a repair.';
+COMMENT ON COLUMN {processors}.lineage IS 'The server on which the processor ran last: its system, timeline and life.';

@@ -1,0 +1,130 @@
+package processor_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// epochs runs a processor until it has handled so many events, and returns the
+// epoch that the last one had.
+func (w *world) epochs(name string, config processor.Config, events int) int64 {
+	w.Helper()
+	var last atomic.Int64
+	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Name: name, Lease: time.Second})
+	w.must(err)
+	config.Name, config.PollInterval, config.MaxPollInterval = "counts", 5*time.Millisecond, 50*time.Millisecond
+	config.Handle = func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+		for _, event := range batch {
+			last.Store(event.Epoch)
+		}
+		return w.fill(ctx, tx, batch)
+	}
+	stop := w.group(node, config)
+	w.await("the events", func() bool { return len(w.numbers()) >= events })
+	stop()
+	w.must(node.Close(w.Context()))
+	return last.Load()
+}
+
+// The epoch stays while transaction ids only grow, whoever leads, and grows when
+// they may be lower: on a server that has crashed or was promoted, after a
+// repair, and where the row is made anew.
+func TestEpochGrowsWithTheServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Fresh: true})
+	w := newWorldOn(t, server)
+	begun := time.Now().Add(-time.Minute).UnixMilli()
+	w.append(1)
+	first := w.epochs("a", processor.Config{}, 1)
+	if first < begun || first > time.Now().Add(time.Minute).UnixMilli() {
+		t.Errorf("the first epoch is %d", first)
+	}
+	w.append(2)
+	if second := w.epochs("b", processor.Config{}, 2); second != first {
+		t.Errorf("another leader has the epoch %d; the first had %d", second, first)
+	}
+	server.Restart(t, "fast")
+	w.pool.Reset()
+	w.append(3)
+	if third := w.epochs("c", processor.Config{}, 3); third != first {
+		t.Errorf("after a restart the epoch is %d; before it was %d", third, first)
+	}
+	server.Restart(t, "immediate")
+	w.pool.Reset()
+	w.append(4)
+	fourth := w.epochs("d", processor.Config{}, 4)
+	if fourth <= first {
+		t.Errorf("after a crash the epoch is %d; before it was %d", fourth, first)
+	}
+	w.exec(w.backend.SQL("UPDATE {processors} SET system_identifier = 17")) // as if restored
+	_, err := w.management().Repair(t.Context(), "counts", "ann")
+	w.must(err)
+	w.append(5)
+	fifth := w.epochs("e", processor.Config{}, 5)
+	if fifth <= fourth {
+		t.Errorf("after a repair the epoch is %d; before it was %d", fifth, fourth)
+	}
+	w.exec(w.backend.SQL("DELETE FROM {processors}"))
+	if sixth := w.epochs("f", processor.Config{}, 10); sixth <= fifth {
+		t.Errorf("in a row made anew the epoch is %d; before it was %d", sixth, fifth)
+	}
+}
+
+// An old primary comes back, which does not know that there was another one: the
+// process that has seen both does.
+func TestEpochGrowsWhenAnOldServerComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.node("a", tenure.Config{})
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
+	w.must(err)
+	w.must(group.Add(processor.Config{Name: "counts", Log: w.store.Log(), Handle: w.fill}))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- group.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	type row struct {
+		epoch, term     int64
+		lineage, server string
+	}
+	read := func() (r row) {
+		w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT epoch, term, lineage, (SELECT id::text FROM {server}) FROM {processors}")).
+			Scan(&r.epoch, &r.term, &r.lineage, &r.server))
+		return r
+	}
+	next := func(after int64) row {
+		if after > 0 {
+			w.must(group.Election().StepDown(t.Context()))
+		}
+		w.await("the next term", func() bool { return w.exists("counts") && w.show("counts").Term > after && w.show("counts").Busy })
+		return read()
+	}
+	first := next(0)
+	w.exec(w.backend.SQL("UPDATE {server} SET id = gen_random_uuid()"))
+	second := next(first.term)
+	if second.epoch <= first.epoch || second.lineage == first.lineage {
+		t.Fatalf("on another server: %+v; before: %+v", second, first)
+	}
+	w.exec(w.backend.SQL("UPDATE {server} SET id = $1"), first.server)
+	w.exec(w.backend.SQL("UPDATE {processors} SET epoch = $1, lineage = $2"), first.epoch, first.lineage)
+	third := next(second.term)
+	if third.epoch <= second.epoch || third.lineage != first.lineage {
+		t.Errorf("on the old server again: %+v; before: %+v, %+v", third, first, second)
+	}
+	if fourth := next(third.term); fourth.epoch != third.epoch {
+		t.Errorf("the epoch became %d on the same server; it was %d", fourth.epoch, third.epoch)
+	}
+}

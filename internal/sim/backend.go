@@ -25,9 +25,14 @@ type backend struct {
 	node        tenure.NodeInfo
 	timing      tenure.Timing
 
-	held        []lockID // taken at some time, in order
+	held        []lockID      // taken at some time, in order
+	outside     *backend      // of a node that was marked dead, until its end was told
+	strangerAt  time.Duration // when this backend was first without a row; 0 if it has one
+	reapedAt    time.Duration // when it last looked for silent nodes itself
+	ghost       *backend      // of the same node, before this one, until its end was told
 	fencedSince map[string]time.Duration
 
+	beatAt    time.Duration // when it began, or did its last heartbeat
 	idleUntil time.Duration // when the idle timeout ends the session; 0 for never
 	idling    bool          // its timer runs
 
@@ -188,6 +193,14 @@ func (b *backend) kill() {
 func (b *backend) terminate(why string) {
 	b.end(why, true)
 	b.freeSlowly()
+}
+
+// terminateUnlessEnded is terminate for a backend that may be gone.
+func (b *backend) terminateUnlessEnded(why string) {
+	if !b.ended {
+		b.terminate(why)
+	}
+	b.server.ring()
 }
 
 // end stops the backend. If tell, a FATAL is sent to the client, before any

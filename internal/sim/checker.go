@@ -13,11 +13,12 @@ import (
 // server work; it remembers what it was told and compares. Its methods are
 // called with World.mu held.
 type checker struct {
-	world   *World
-	terms   map[string][]begun // by role, in order
-	lasting map[string]int64   // the newest term of a role that the server remembers
-	due     bool               // a look is coming
-	failure *Violation
+	world    *World
+	terms    map[string][]begun       // by role, in order
+	reserved map[string]time.Duration // until when a role was last reserved
+	lasting  map[string]int64         // the newest term of a role that the server remembers
+	due      bool                     // a look is coming
+	failure  *Violation
 
 	// vain switches invariant 1 off: the clocks of machines stand still.
 	vain bool
@@ -47,7 +48,7 @@ func (v *Violation) Error() string {
 }
 
 func newChecker(w *World) *checker {
-	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}}
+	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}, reserved: map[string]time.Duration{}}
 }
 
 // violate records the first violation.

@@ -18,6 +18,12 @@
 //   - [Schedule] draws a configuration and faults from a seed, and [Script] reads
 //     them from a text.
 //
+// How long a role may stay vacant is checked state by state, by what the page on
+// guarantees promises: see vacancies. Code that is not the engine's (log handlers,
+// callbacks, retry strategies, functions for load and description) blocks and
+// panics, leases differ among nodes, watch connections stall, and nobody but the
+// reaper ends a session that is stuck.
+//
 // Numbered invariants are those of the design: one leader, terms grow, fenced
 // writes are ordered, work ends first, no stacking, someone leads. Those from 9
 // on are about the nodes of a cluster; see the constants.

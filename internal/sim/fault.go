@@ -25,7 +25,7 @@ var faults = []fault{
 	{"pause", 3, (*storm).pause},
 	{"isolate", 3, (*storm).isolate},
 	{"partition session", 4, (*storm).partitionSession},
-	{"partition watch", 1, (*storm).partitionWatch},
+	{"partition watch", 2, (*storm).partitionWatch},
 	{"blind", 2, (*storm).makeBlind},
 	{"delay", 2, (*storm).delay},
 	{"degrade", 3, (*storm).degrade},
@@ -40,13 +40,21 @@ var faults = []fault{
 	{"step down", 3, (*storm).stepDown},
 	{"leave", 1, (*storm).leave},
 	{"drain", 2, (*storm).drain},
+	{"mark dead", 1, (*storm).markDead},
+	{"bury alive", 1, (*storm).buryAlive},
+	{"deafen", 1, (*storm).deafen},
+	{"unreachable", 1, (*storm).unreachable},
+	{"code blocks", foreignWeight, (*storm).blockForeign},
+	{"code panics", foreignWeight, (*storm).spoilForeign},
 }
+
+// foreignWeight is the weight of each fault of code that is not the engine's.
+const foreignWeight = 2
 
 // storm strikes machines with faults.
 type storm struct {
 	world  *World
 	rnd    *stream
-	member Member
 	lease  time.Duration
 	clocks clockFaults
 	over   bool // no fault begins any more
@@ -104,7 +112,7 @@ func (s *storm) crash(m *Machine) {
 // revive starts a process on a machine whose last one crashed.
 func (s *storm) revive(m *Machine) {
 	if m.process.crashed {
-		m.start(s.member)
+		m.start()
 	}
 }
 
@@ -135,11 +143,13 @@ func (s *storm) makeBlind(m *Machine) {
 	s.world.after(s.lasting(), m.see)
 }
 
-func (s *storm) block(paths ...*path) {
+func (s *storm) block(paths ...*path) { s.blockFor(s.lasting(), paths...) }
+
+func (s *storm) blockFor(d time.Duration, paths ...*path) {
 	for _, p := range paths {
 		p.block()
 	}
-	s.world.after(s.lasting(), func() {
+	s.world.after(d, func() {
 		for _, p := range paths {
 			p.heal()
 		}
@@ -236,7 +246,6 @@ func (s *storm) blockRow(m *Machine) {
 func (s *storm) stick(m *Machine) {
 	if b := s.world.server.backendOf(m); b != nil {
 		b.setStuck(true)
-		s.world.after(3*s.lasting(), func() { b.setStuck(false) })
 	}
 }
 
@@ -288,7 +297,7 @@ func (s *storm) leave(m *Machine) {
 		s.world.mu.Lock()
 		defer s.world.mu.Unlock()
 		if m.process == p && !s.world.closing {
-			m.start(s.member)
+			m.start()
 		}
 	})
 }
@@ -312,6 +321,17 @@ func (s *storm) drain(m *Machine) {
 	})
 }
 
+// probe has one or two things happen while nothing else is wrong, mostly to who
+// leads, and ends them.
+func (s *storm) probe(loss float64) {
+	s.over = false
+	for range 1 + s.rnd.below(2) {
+		s.strike()
+	}
+	time.Sleep(s.rnd.between(0, 3*s.lease))
+	s.calm(loss)
+}
+
 // calm ends all faults.
 func (s *storm) calm(loss float64) {
 	w := s.world
@@ -327,6 +347,7 @@ func (s *storm) calm(loss float64) {
 		}
 		m.slow = 0
 		m.see()
+		m.process.letGo()
 		if m.process.gate.resumed != nil {
 			m.process.resume()
 		}
@@ -334,6 +355,5 @@ func (s *storm) calm(loss float64) {
 	}
 	for _, b := range slices.Clone(w.server.backends) {
 		b.rowBlock = false
-		b.setStuck(false)
 	}
 }

@@ -20,6 +20,7 @@ func (r *recorder) Enabled(_ context.Context, level slog.Level) bool { return le
 
 // Handle implements slog.Handler.
 func (r *recorder) Handle(_ context.Context, record slog.Record) error {
+	r.process.enter(ofLog)
 	var line strings.Builder
 	line.WriteString(record.Message)
 	record.Attrs(func(a slog.Attr) bool {

@@ -16,6 +16,7 @@ type Machine struct {
 	watchUp, watchDown     *path
 	poolUp, poolDown       *path
 
+	member  Member        // how its processes run the engine
 	slow    time.Duration // most that a fault adds to each statement of its session
 	blind   bool          // its watch has no connection, and it knows
 	process *Process
@@ -31,6 +32,12 @@ func (w *World) NewMachine() *Machine {
 	m.sessionUp, m.sessionDown = w.newPath(), w.newPath()
 	m.watchUp, m.watchDown = w.newPath(), w.newPath()
 	m.poolUp, m.poolDown = w.newPath(), w.newPath()
+	for _, p := range []*path{m.watchUp, m.watchDown} {
+		p.changed = func() {
+			w.server.ring()
+			w.after(m.member.Config.Lease+1, w.server.ring)
+		}
+	}
 	if w.network.Steady {
 		for _, p := range m.paths() {
 			p.least += time.Duration(len(w.machines)) * 100 * time.Microsecond
@@ -43,6 +50,16 @@ func (w *World) NewMachine() *Machine {
 // paths returns all ways between the machine and the server.
 func (m *Machine) paths() []*path {
 	return []*path{m.sessionUp, m.sessionDown, m.watchUp, m.watchDown, m.poolUp, m.poolDown}
+}
+
+// isBlind reports whether the watch has no connection and the node knows: it
+// notices within a lease that nothing gets through.
+func (m *Machine) isBlind() bool {
+	now := m.world.now()
+	stalled := func(p *path) bool {
+		return !m.world.server.defects.StalledWatch && p.blocked && now-p.blockedAt >= m.member.Config.Lease
+	}
+	return m.blind || stalled(m.watchUp) || stalled(m.watchDown)
 }
 
 // see gives the watch its connection back.

@@ -31,11 +31,13 @@ const closeTimeout = time.Minute
 func (m *Machine) Start(member Member) *Process {
 	m.world.mu.Lock()
 	defer m.world.mu.Unlock()
-	return m.start(member)
+	m.member = member
+	return m.start()
 }
 
-func (m *Machine) start(member Member) *Process {
-	p := m.newProcess()
+// start starts a process as the machine's others were.
+func (m *Machine) start() *Process {
+	p, member := m.newProcess(), m.member
 	m.world.log(p.name, "starts")
 	m.world.group.Go(func() {
 		defer close(p.ended)
@@ -53,7 +55,7 @@ func (p *Process) live(member Member) {
 	}
 	config := member.Config
 	config.Name, config.Clock, config.Logger = p.name, p.machine.clock, p.logger()
-	config.Retry = retry(config.CheckInterval)
+	config.Retry, config.Load = p.retry(config.CheckInterval), p.load
 	var node *tenure.Node
 	var leave func(context.Context) error
 	for {
@@ -111,6 +113,7 @@ func (p *Process) standForAll(ctx context.Context, member Member, standing *sync
 		w.mu.Lock()
 		p.elections[role] = election
 		w.mu.Unlock()
+		p.listen(election)
 		rnd := w.stream(p.name + " work on " + role)
 		standing.Go(func() { p.stand(ctx, election, member.Work, rnd) })
 	}
@@ -133,9 +136,10 @@ func (p *Process) stand(ctx context.Context, election *tenure.Election, work Wor
 
 // retry waits for the check interval when others lead, and a short but growing
 // time after an error, without jitter, so that runs can be repeated.
-func retry(check time.Duration) tenure.RetryStrategy {
+func (p *Process) retry(check time.Duration) tenure.RetryStrategy {
 	again := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
 	return tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+		p.enter(ofRetry)
 		if errors.Is(a.LastError, tenure.ErrLock) {
 			return check, true
 		}

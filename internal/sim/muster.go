@@ -107,7 +107,7 @@ func (m *muster) round() {
 	w.mu.Lock()
 	for _, machine := range machines {
 		if p := machine.process; p.crashed || p.ctx.Err() != nil {
-			machine.start(m.member)
+			machine.start()
 		} else {
 			p.undrain()
 		}

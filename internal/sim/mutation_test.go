@@ -29,6 +29,11 @@ var mutations = []struct {
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
+	{"a death that nobody sees", []int{7}, Schedule{Defects: Defects{NoBurial: true}}, 400},
+	{"dead nodes whose sessions are hidden", []int{7}, Schedule{Defects: Defects{DeadHidden: true}}, 400},
+	{"a stalled watch that nobody notices", []int{7}, Schedule{Defects: Defects{StalledWatch: true}}, 400},
+	{"fenced for ever, bit by bit", []int{7}, Schedule{Defects: Defects{FenceForgets: true}}, 400},
+	{"wakings that are lost", []int{7}, Schedule{Wrap: wrapping(sleepThrough)}, 100},
 	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
 	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},
 	{"nobody sees a node die", []int{registryTrue}, Schedule{Cluster: true, Defects: Defects{NoBurial: true}}, 100},
@@ -234,4 +239,14 @@ type impatientSession struct {
 func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	defer s.clock.AfterFunc(s.patience, s.Abort)()
 	return s.registering.Heartbeat(load)
+}
+
+// sleepThrough never tells the engine that something may have changed.
+func sleepThrough(s registering, _ tenure.Opening, _ *Clock) tenure.Session { return &deafSession{s} }
+
+type deafSession struct{ registering }
+
+func (s *deafSession) Wait(ctx context.Context) (bool, error) {
+	_, err := s.registering.Wait(ctx)
+	return false, err
 }

@@ -14,6 +14,9 @@ type path struct {
 	extra   time.Duration // most that a fault adds to the latency
 	blocked bool
 	links   []*link
+
+	blockedAt time.Duration
+	changed   func() // if set, called when it was blocked or healed
 }
 
 func (w *World) newPath() *path {
@@ -21,7 +24,15 @@ func (w *World) newPath() *path {
 }
 
 // block keeps every message, also those on their way, until heal.
-func (p *path) block() { p.blocked = true }
+func (p *path) block() {
+	if p.blocked {
+		return
+	}
+	p.blocked, p.blockedAt = true, p.world.now()
+	if p.changed != nil {
+		p.changed()
+	}
+}
 
 // heal delivers what was kept, and removes extra latency.
 func (p *path) heal() {
@@ -33,6 +44,9 @@ func (p *path) heal() {
 			p.world.after(l.latency(), l.arrive)
 		}
 	}
+	if p.changed != nil {
+		p.changed()
+	}
 }
 
 // link is one direction of one connection. As on TCP, nothing is reordered and
@@ -41,7 +55,8 @@ type link struct {
 	path    *path
 	rnd     *stream
 	queue   []func()
-	overdue int // arrivals that met a blocked path
+	sent    []time.Duration // when each was
+	overdue int             // arrivals that met a blocked path
 	closed  bool
 }
 
@@ -65,7 +80,7 @@ func (l *link) send(f func()) {
 	if l.closed {
 		return
 	}
-	l.queue = append(l.queue, f)
+	l.queue, l.sent = append(l.queue, f), append(l.sent, l.path.world.now())
 	if l.path.blocked {
 		l.overdue++
 		return
@@ -84,13 +99,13 @@ func (l *link) arrive() {
 		return
 	}
 	f := l.queue[0]
-	l.queue = l.queue[1:]
+	l.queue, l.sent = l.queue[1:], l.sent[1:]
 	f()
 }
 
 // close drops what is on its way and everything sent from now on.
 func (l *link) close() {
 	l.closed = true
-	l.queue = nil
+	l.queue, l.sent = nil, nil
 	l.path.links = slices.DeleteFunc(l.path.links, func(other *link) bool { return other == l })
 }

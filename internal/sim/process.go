@@ -30,6 +30,9 @@ type Process struct {
 	sessions     []*session
 	transactions []*transaction
 
+	held   [foreignKinds]chan struct{} // closed when that code no longer blocks; nil unless it does
+	panics [foreignKinds]bool
+
 	node      *tenure.Node
 	member    *cluster.Member // of a cluster, or nil
 	elections map[string]*tenure.Election
@@ -121,6 +124,7 @@ func (p *Process) crash(vanish bool) {
 	p.end()
 	p.machine.clock.awake()
 	p.gate.open()
+	p.letGo()
 	for _, s := range slices.Clone(p.sessions) {
 		s.hangUp(vanish)
 	}

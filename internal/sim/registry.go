@@ -21,7 +21,7 @@ func (s *server) register(b *backend) {
 	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
 	s.nodes[b.node.ID] = &nodeRow{
 		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
-		started: started, lastHeartbeat: now,
+		started: started, lastHeartbeat: now, session: b,
 	}
 }
 

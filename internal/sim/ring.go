@@ -29,7 +29,7 @@ func (b *backend) watch() {
 	if b.again != nil {
 		b.again.Stop()
 	}
-	if b.ended || b.reporting || b.client.process.machine.blind {
+	if b.ended || b.reporting || b.client.process.machine.isBlind() {
 		return // one at a time; then it looks again
 	}
 	next := time.Duration(-1)
@@ -37,6 +37,21 @@ func (b *backend) watch() {
 		if next < 0 || d < next {
 			next = d
 		}
+	}
+	if ghost := b.ghost; ghost != nil && !s.holds(ghost, nodeLock(ghost.incarnation)) {
+		b.ghost = nil
+		b.exorcise(ghost)
+		return
+	} else if ghost != nil && !ghost.ended && !s.defects.NoReaper {
+		left := ghost.beatAt + ghost.timing.Lease + b.timing.Margin - s.world.now()
+		if left < 0 {
+			b.report(func() { ghost.terminateUnlessEnded("reaped: its node has a new session") })
+			return
+		}
+		sooner(left + 1)
+	}
+	if b.lookOutside(sooner) {
+		return
 	}
 	for _, row := range s.predecessors(b) {
 		lock := s.locks[nodeLock(row.incarnation)]
@@ -52,7 +67,7 @@ func (b *backend) watch() {
 			return
 		}
 		sooner(max(left, 0) + 1)
-		if !lock.holder.client.process.machine.blind {
+		if !lock.holder.client.process.machine.isBlind() {
 			break
 		}
 		sooner(blindPause)
@@ -87,7 +102,65 @@ func (b *backend) mourn(dead int64) {
 	b.report(func() {
 		s.world.log("server", "%s saw session %d end", b.client.process, dead)
 		s.bury(dead)
+		b.wakeOwn()
 	})
+}
+
+// exorcise tells the watch of b that an earlier session of its node has ended,
+// whose roles are vacant now.
+func (b *backend) exorcise(ghost *backend) {
+	b.report(func() {
+		b.server.world.log("server", "%s saw its session %d end", b.client.process, ghost.incarnation)
+		b.server.notify()
+		b.server.ring()
+		b.wakeOwn()
+	})
+}
+
+// wakeOwn wakes the session whose watch has seen a session end: that needs no
+// notification.
+func (b *backend) wakeOwn() { b.client.process.gate.pass(b.client.noticed) }
+
+// How long a session without a row may go unseen, and is left alone then.
+const (
+	watchPeriod   = 30 * time.Second
+	strangerGrace = 15 * time.Second
+)
+
+// lookOutside looks at the sessions that the ring does not show: those of nodes
+// that were marked dead, and those whose row a later session has taken over. It
+// reports whether there was something to do.
+func (b *backend) lookOutside(sooner func(time.Duration)) bool {
+	s, now := b.server, b.server.world.now()
+	if s.defects.NoReaper {
+		return false
+	}
+	if gone := b.outside; gone != nil && !s.holds(gone, nodeLock(gone.incarnation)) {
+		b.outside = nil
+		b.exorcise(gone)
+		return true
+	}
+	for _, other := range s.backends {
+		if other == b || other == b.ghost {
+			continue
+		}
+		due := other.strangerAt + watchPeriod + max(other.timing.Lease, b.timing.Lease, strangerGrace) + b.timing.Margin
+		switch row := s.nodes[other.node.ID]; {
+		case row != nil && row.incarnation == other.incarnation && !row.dead, row != nil && s.defects.DeadHidden:
+			continue
+		case row != nil && row.incarnation == other.incarnation:
+			due, b.outside = other.beatAt+other.timing.Lease+b.timing.Margin, other
+		case other.strangerAt == 0:
+			other.strangerAt = now
+			due += now
+		}
+		if due < now {
+			b.report(func() { other.terminateUnlessEnded("reaped: it is outside the ring") })
+			return true
+		}
+		sooner(due - now + 1)
+	}
+	return false
 }
 
 // reap has b end a session that has been silent for too long.

@@ -56,12 +56,23 @@ func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 	if s.tryLock(b, s.roleLock(c.Role)) {
 		return tenure.Attempt{Outcome: tenure.Waiting}
 	}
-	s.reap(s.locks[s.roleLock(c.Role)].holder)
+	b.reapIfBlind(s.locks[s.roleLock(c.Role)].holder)
 	attempt := tenure.Attempt{Outcome: tenure.Busy}
 	if c.Recovering {
 		attempt.Holder = row.node
 	}
 	return attempt
+}
+
+// reapIfBlind has the session look itself for a silent node, at its check
+// intervals, while its watch does not.
+func (b *backend) reapIfBlind(holder *backend) {
+	now := b.server.world.now()
+	if !b.client.process.machine.isBlind() || b.reapedAt > 0 && now-b.reapedAt < b.timing.CheckInterval {
+		return
+	}
+	b.reapedAt = max(1, now)
+	b.server.reap(holder)
 }
 
 // reap ends a backend that holds locks although its node has been silent for
@@ -186,6 +197,7 @@ func (b *backend) endTerms(releases []tenure.Release) {
 		row.ended, row.endedAt, row.reason = true, now, r.Reason
 		if r.For != uuid.Nil {
 			row.reservedFor, row.reservedUntil = r.For, now+r.ReserveFor
+			b.server.world.checker.reserved[r.Role.Name()] = row.reservedUntil
 		}
 	}
 }
@@ -197,6 +209,7 @@ func (b *backend) heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		return tenure.Pulse{}, tenure.ErrSuperseded
 	}
 	row.lastHeartbeat, row.load = b.server.world.now(), load
+	b.beatAt = row.lastHeartbeat
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {
 			return tenure.Pulse{Requests: true}, nil

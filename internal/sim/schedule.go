@@ -36,9 +36,15 @@ type Result struct {
 // wrong any more (Invariant 7).
 func (p plan) bound() time.Duration {
 	c := p.member.Config
+	for i := range p.machines {
+		c.Lease = max(c.Lease, p.memberOn(i).Config.Lease)
+		c.CheckInterval = max(c.CheckInterval, p.memberOn(i).Config.CheckInterval)
+	}
+	c.LockTimeout, c.FenceTimeout, c.StopTimeout, c.Settle = 4*c.LockTimeout, 4*c.FenceTimeout, 4*c.StopTimeout, 4*c.Settle
 	bound := 4*c.Lease + c.Settle + 2*c.CheckInterval + c.StopTimeout + c.LockTimeout + c.FenceTimeout
 	bound += 10 * p.member.Work.Stubborn
-	bound += 5 * time.Second // reconnecting, starting again
+	bound += 5 * time.Second             // reconnecting, starting again
+	bound += watchPeriod + strangerGrace // a stuck session whose node has had another one since
 	if p.member.Work.Term > 0 {
 		bound += 12 * c.CheckInterval // who returned early lets others go first
 	}
@@ -56,6 +62,21 @@ type plan struct {
 	every    time.Duration // mean time between faults
 	looks    time.Duration // time between looks that no event causes; 0 for none
 	shy      bool          // looks ask nobody whether he leads
+	probes   int           // faults that happen one at a time, after the storm
+	scales   []int         // by machine: how often its lease, and what follows from it, is doubled
+}
+
+// memberOn says how the processes of one machine run: nodes may have different
+// leases.
+func (p plan) memberOn(machine int) Member {
+	m := p.member
+	if machine < len(p.scales) {
+		c, factor := &m.Config, time.Duration(1)<<p.scales[machine]
+		for _, d := range []*time.Duration{&c.Lease, &c.Margin, &c.CheckInterval, &c.LockTimeout, &c.FenceTimeout, &c.StopTimeout, &c.Settle} {
+			*d *= factor
+		}
+	}
+	return m
 }
 
 // draw makes the plan of a schedule.
@@ -81,8 +102,8 @@ func (s Schedule) draw() plan {
 			Lease:         lease,
 			Margin:        pick(rnd, lease/10, lease/20),
 			CheckInterval: pick(rnd, lease/2, lease, 2*lease),
-			LockTimeout:   2 * lease,
-			FenceTimeout:  pick(rnd, lease/4, lease),
+			LockTimeout:   pick(rnd, lease/2, lease, 2*lease),
+			FenceTimeout:  pick(rnd, lease/4, lease/2, lease),
 			StopTimeout:   pick(rnd, lease/4, 2*lease),
 			Settle:        pick(rnd, 0, 0, lease),
 		},
@@ -101,8 +122,16 @@ func (s Schedule) draw() plan {
 		},
 		Wrap: s.Wrap,
 	}
+	p.probes = rnd.below(4)
+	p.scales = make([]int, p.machines)
 	if s.Cluster {
 		s.drawCluster(&p)
+	} else if rnd.chance(0.4) {
+		for i := range p.scales {
+			p.scales[i] = rnd.below(3)
+		}
+		// What the recorded holder's lease was may be lost in a failover.
+		p.member.Config.FailoverWait = 4 * lease
 	}
 	return p
 }
@@ -147,13 +176,16 @@ func (s Schedule) Run(result *Result) {
 	w.server.defects = s.Defects
 	w.checker.vain, w.checker.shy = p.clocks == freezes, p.shy
 	rnd := newStream(s.Seed, "pauses")
-	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), member: p.member, lease: p.member.Config.Lease, clocks: p.clocks}
-	for range p.machines {
+	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks}
+	for i := range p.machines {
 		m := w.NewMachine()
 		time.Sleep(rnd.between(0, 10*time.Millisecond))
-		m.Start(p.member)
+		m.Start(p.memberOn(i))
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	if p.member.Spread == nil { // where roles are shared, it matters who leads: invariant 11
+		w.group.Go(func() { w.watchVacancies(ctx, p.member.Config.Lease/37) })
+	}
 	if p.looks > 0 {
 		w.group.Go(func() { w.lookEvery(ctx, p.looks) })
 	}
@@ -164,6 +196,12 @@ func (s Schedule) Run(result *Result) {
 	storm.calm(p.network.Loss)
 	if w.Failure() == nil {
 		w.awaitLeaders(p.bound())
+	}
+	for range p.probes {
+		if w.Failure() == nil {
+			storm.probe(p.network.Loss)
+			w.awaitLeaders(p.bound())
+		}
 	}
 	if s.Cluster && w.Failure() == nil {
 		storm.calm(0)

@@ -47,6 +47,9 @@ type Defects struct {
 	Relock      bool // a role that is held is locked again
 	NoReaper    bool // sessions that the idle timeout does not cover live on
 
+	StalledWatch  bool // nobody notices that a watch connection lets nothing through
+	FenceForgets  bool // an attempt forgets for how long the one before it was fenced
+	DeadHidden    bool // the reaper does not look at nodes that were marked dead
 	NoBurial      bool // nobody sees a node die
 	SilentChanges bool // nobody is told that a node changed its description
 }
@@ -56,6 +59,7 @@ type nodeRow struct {
 	info          tenure.NodeInfo
 	description   tenure.Description // replaced, never changed
 	incarnation   int64
+	session       *backend // of that incarnation; it may have ended
 	lease         time.Duration
 	started       time.Duration // of the node's first session
 	lastHeartbeat time.Duration
@@ -80,22 +84,19 @@ func newServer(w *World) *server {
 func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at) }
 
 // connect starts a backend for a new session: a fresh incarnation, the node
-// lock, the node's row, the news. Backends that the same node left behind are
-// ended: it has given them up.
+// lock, the node's row, the news. Backends that the same node left behind are its
+// ghosts: they keep their locks, and the new session's watch ends them in time.
 func (s *server) connect(c *session) *backend {
-	for _, b := range slices.Clone(s.backends) {
-		if b.client.opening.Node.ID == c.opening.Node.ID {
-			b.end("superseded by a new session", true)
-			b.freeAll()
-		}
-	}
 	s.last++
 	b := &backend{
 		server: s, client: c, incarnation: s.last,
 		node: c.opening.Node, timing: c.opening.Timing,
-		fencedSince: map[string]time.Duration{},
+		fencedSince: map[string]time.Duration{}, beatAt: s.world.now(),
 	}
 	b.down = c.down
+	if row := s.nodes[b.node.ID]; row != nil && !row.dead {
+		b.ghost = row.session
+	}
 	s.backends = append(s.backends, b)
 	s.tryLock(b, nodeLock(b.incarnation))
 	s.register(b)

@@ -84,6 +84,7 @@ func (w *World) Close() {
 	w.closing = true
 	for _, m := range w.machines {
 		if m.process != nil {
+			m.process.letGo()
 			m.process.end()
 		}
 	}

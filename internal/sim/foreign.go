@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Code that is not the engine's runs in a process, too: the log's handler, the
+// callbacks, the retry strategy, the functions for the load and the description.
+// Faults make it block, or panic. That must never keep trust from ending, nor a
+// node from leading: only what such code decides may wait for it.
+
+// foreign is a kind of code that is not the engine's.
+type foreign int
+
+const (
+	ofLog foreign = iota
+	ofCallbacks
+	ofRetry
+	ofLoad
+	ofDescription
+	foreignKinds
+)
+
+var errForeign = errors.New("on purpose")
+
+// enter is called by such code: it blocks while a fault has it block, and panics
+// if a fault has it panic.
+func (p *Process) enter(kind foreign) {
+	w := p.machine.world
+	w.mu.Lock()
+	held, panics := p.held[kind], p.panics[kind]
+	w.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+	if panics {
+		panic(errForeign)
+	}
+}
+
+// hold has one kind of code block from now on. It is called with World.mu held,
+// and so are the others.
+func (p *Process) hold(kind foreign) {
+	if p.held[kind] == nil && !p.crashed {
+		p.held[kind] = make(chan struct{})
+	}
+}
+
+// letGo ends what hold and spoil began, for all kinds.
+func (p *Process) letGo() {
+	for kind, held := range p.held {
+		if held != nil {
+			close(held)
+			p.held[kind] = nil
+		}
+		p.panics[kind] = false
+	}
+}
+
+// isHeldUp reports whether the retry strategy blocks, so that the process tries
+// for nothing unless it is notified.
+func (p *Process) isHeldUp() bool { return p.held[ofRetry] != nil }
+
+// load is the function for the load of a process.
+func (p *Process) load() tenure.Load {
+	p.enter(ofLoad)
+	return tenure.Load{}
+}
+
+// listen registers callbacks that can block and panic.
+func (p *Process) listen(e *tenure.Election) {
+	e.OnStateChange(func(tenure.State, tenure.State) { p.enter(ofCallbacks) })
+}
+
+// describe has the process change its description, by a function that can block
+// and panic.
+func (p *Process) describe(version string) {
+	if p.node == nil {
+		return
+	}
+	p.aside(func() {
+		defer func() {
+			if reason := recover(); reason != nil {
+				p.log("describing itself: panic: %v", reason)
+			}
+		}()
+		err := p.node.Describe(p.ctx, func(d *tenure.Description) {
+			p.enter(ofDescription)
+			d.Version = version
+		})
+		p.log("described itself: %v", err)
+	})
+}
+
+// aside runs f beside everything else, for as long as the process lives.
+func (p *Process) aside(f func()) {
+	if w := p.machine.world; !w.closing && !p.crashed {
+		w.group.Go(f)
+	}
+}
+
+// block has code of a process block.
+func (s *storm) blockForeign(m *Machine) {
+	kind, p := foreign(s.rnd.below(int(foreignKinds))), m.process
+	s.world.log("storm", "%s: code of kind %d blocks", p, kind)
+	p.hold(kind)
+	if kind == ofDescription {
+		p.describe("blocked")
+	}
+	s.world.after(2*s.lasting(), p.letGo)
+}
+
+// spoil has code of a process panic.
+func (s *storm) spoilForeign(m *Machine) {
+	kind, p := foreign(s.rnd.below(int(foreignKinds))), m.process
+	s.world.log("storm", "%s: code of kind %d panics", p, kind)
+	p.panics[kind] = true
+	if kind == ofDescription {
+		p.describe("spoiled")
+	}
+	s.world.after(s.lasting(), p.letGo)
+}
+
+// markDead has somebody mark silent nodes dead.
+func (s *storm) markDead(*Machine) {
+	for range 4 {
+		s.world.after(s.rnd.between(0, 3*s.lease), func() { s.world.server.markDead(time.Millisecond) })
+	}
+}
+
+// buryAlive has the session of a node stuck and the node cut off, and somebody
+// mark it dead.
+func (s *storm) buryAlive(m *Machine) {
+	s.stick(m)
+	s.block(m.paths()...)
+	s.markDead(m)
+}
+
+// deafen has a node vanish with its session stuck, while the watch connections of
+// all others let nothing through for a long time.
+func (s *storm) deafen(m *Machine) {
+	s.stick(m)
+	m.process.crash(true)
+	s.world.after(8*s.lease, func() { s.revive(m) })
+	for _, other := range s.world.machines {
+		if other != m {
+			s.blockFor(s.rnd.between(4*s.lease, 8*s.lease), other.watchUp, other.watchDown)
+		}
+	}
+}
+
+// unreachable cuts all machines off from the database.
+func (s *storm) unreachable(*Machine) {
+	var all []*path
+	for _, m := range s.world.machines {
+		all = append(all, m.paths()...)
+	}
+	s.block(all...)
+}

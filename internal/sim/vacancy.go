@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Invariant 7: a role that some candidate could lead does not stay vacant for
+// longer than the page on guarantees says. What that is depends on why the role
+// is vacant, so vacancies follows each role from one look to the next: whether
+// it is led; if not, until when something that the page names excuses that; and
+// since when each candidate could lead it. A candidate that could do so after the
+// last excuse has ended, and has had time to notice, must lead.
+
+// vacancies watches the roles of a world. Its methods are called with World.mu
+// held.
+type vacancies struct {
+	world     *World
+	roles     map[string]*vacancy
+	disturbed map[*Process]time.Duration // when something last kept a process from campaigning
+	doubt     time.Duration              // when a notification or the end of a session could last have gone unnoticed
+	fenced    map[fencedRole]time.Duration
+}
+
+// vacancy is what is known of a role that nobody leads.
+type vacancy struct {
+	until  time.Duration // when the last excuse ended, or will end
+	why    string
+	polled bool                       // the end of the excuse is announced to nobody
+	busy   map[*Process]time.Duration // until when a process lets others go first
+}
+
+// fencedRole is a role whose next term a backend cannot begin.
+type fencedRole struct {
+	role    string
+	backend *backend
+}
+
+func newVacancies(w *World) *vacancies {
+	v := &vacancies{world: w, roles: map[string]*vacancy{}, disturbed: map[*Process]time.Duration{}, fenced: map[fencedRole]time.Duration{}}
+	for _, role := range w.roleNames {
+		v.roles[role] = &vacancy{why: "the beginning", busy: map[*Process]time.Duration{}}
+	}
+	return v
+}
+
+// watchVacancies looks at the roles at fixed times.
+func (w *World) watchVacancies(ctx context.Context, interval time.Duration) {
+	v := newVacancies(w)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			w.mu.Lock()
+			v.look()
+			w.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (v *vacancies) look() {
+	w, now := v.world, v.world.now()
+	alive := w.alive()
+	for _, p := range alive {
+		if v.isDisturbed(p) {
+			v.disturbed[p] = now
+		}
+	}
+	if v.isDoubtful() {
+		v.doubt = now
+	}
+	for _, role := range w.roleNames {
+		vacancy := v.roles[role]
+		vacancy.followWork(role, alive, now)
+		if v.isLed(role, alive) {
+			*vacancy = vacancyOf(vacancy, now, "its leader's term")
+			continue
+		}
+		if until, why, polled := v.excuse(role); until > vacancy.until {
+			vacancy.until, vacancy.why, vacancy.polled = until, why, polled
+		}
+		for _, p := range alive {
+			v.check(role, vacancy, p)
+		}
+	}
+}
+
+func vacancyOf(old *vacancy, until time.Duration, why string) vacancy {
+	return vacancy{until: until, why: why, busy: old.busy}
+}
+
+// check compares how long a role has been vacant with how long a candidate may
+// take to lead it.
+func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
+	now := v.world.now()
+	since, seen := v.disturbed[p]
+	// Who was told that the role is reserved tries again only when that is over,
+	// even if the target has led and gone meanwhile.
+	since = max(since, vacancy.busy[p], v.world.checker.reserved[role])
+	if !seen || since >= now || !standing(p, role) {
+		return
+	}
+	poll := p.machine.member.Config.CheckInterval
+	due := vacancy.until
+	if vacancy.polled || v.doubt >= vacancy.until-v.slack() {
+		due += poll
+	}
+	due = max(due, since+max(poll, longestRetry)) + v.slack()
+	if now > due {
+		v.world.checker.violate(7, "%s has been vacant until %v although %s could lead it since %v and what excused that, %s, ended at %v; %s",
+			role, now, p, since, vacancy.why, vacancy.until, v.world.server.whoHolds(role))
+	}
+}
+
+// longestRetry is the longest pause after an attempt that failed; see retry.
+const longestRetry = 2 * time.Second
+
+// slack is what a change of leader takes when everything works: some round
+// trips, and the pauses between the quick attempts.
+func (v *vacancies) slack() time.Duration { return 20*v.world.network.Most + 250*time.Millisecond }
+
+// standing reports whether a process campaigns for a role.
+func standing(p *Process, role string) bool {
+	election := p.elections[role]
+	if election == nil || p.work[role] != nil {
+		return false
+	}
+	state := election.State()
+	return state == tenure.Follower || state == tenure.Acquiring || state == tenure.Reconnecting
+}
+
+// followWork notes who has worked for a role: who returned lets others go first.
+func (v *vacancy) followWork(role string, alive []*Process, now time.Duration) {
+	for _, p := range alive {
+		if election := p.elections[role]; p.work[role] != nil || election != nil && !standing(p, role) {
+			v.busy[p] = now + p.machine.member.backsOff()
+		}
+	}
+}
+
+// backsOff is for how long a process lets others go first, at most, after its
+// work has returned.
+func (m Member) backsOff() time.Duration {
+	if m.Work.Term > 0 {
+		return 12 * m.Config.CheckInterval
+	}
+	return time.Second + m.Config.CheckInterval // NoReacquire: it stands again after a second
+}
+
+// isLed reports whether a process works for a role under the present term.
+func (v *vacancies) isLed(role string, alive []*Process) bool {
+	for _, p := range alive {
+		if work := p.work[role]; work != nil && work.ctx.Err() == nil && !p.paused() {
+			return true
+		}
+	}
+	return false
+}
+
+// isDisturbed reports whether something keeps a process from campaigning as it
+// should.
+func (v *vacancies) isDisturbed(p *Process) bool {
+	s, m := v.world.server, p.machine
+	if !s.up || p.node == nil || p.ctx.Err() != nil || p.paused() || p.doing > 0 || m.slow > 0 || p.isHeldUp() {
+		return true
+	}
+	for _, way := range []*path{m.sessionUp, m.sessionDown, m.poolUp, m.poolDown} {
+		if way.isDisturbed() {
+			return true
+		}
+	}
+	b := s.backendOf(m)
+	if b == nil || b.stuck || b.running != nil || b.rowBlock || b.client.cause != nil || b.client.hungUp || b.client != p.sessions[len(p.sessions)-1] {
+		return true
+	}
+	row := b.row()
+	return row == nil || !row.description.Status.AcceptsWork() || row.leaving || b.client.undescribed
+}
+
+// isDisturbed reports whether messages are kept or late.
+func (p *path) isDisturbed() bool {
+	return p.blocked || p.extra > 0 || slices.ContainsFunc(p.links, func(l *link) bool {
+		return len(l.sent) > 0 && p.world.now()-l.sent[0] > p.most
+	})
+}
+
+// isDoubtful reports whether the end of a session, or a notification, may go
+// unnoticed: it may be lost, or whoever watches is disturbed.
+func (v *vacancies) isDoubtful() bool {
+	w := v.world
+	if w.network.Loss > 0 || !w.server.up {
+		return true
+	}
+	for _, m := range w.machines {
+		if m.blind || m.watchUp.isDisturbed() || m.watchDown.isDisturbed() {
+			return true
+		}
+	}
+	for _, b := range w.server.backends {
+		if b.client.process.crashed || b.client.process.paused() || b.reporting && b.client.process.isHeldUp() {
+			return true
+		}
+	}
+	return false
+}
+
+// whoHolds says who has the lock of a role.
+func (s *server) whoHolds(role string) string {
+	l := s.locks[s.roleLock(tenure.NamedRole(role))]
+	if l == nil {
+		return "its lock is free"
+	}
+	b := l.holder
+	held := b.client.roles[role]
+	if held == nil {
+		held = &holding{}
+	}
+	return fmt.Sprintf("its lock is held by session %d of %s (stuck: %t, ended: %t, last heartbeat at %v, term %d, since %v, to wait %v)",
+		b.incarnation, b.client.process, b.stuck, b.ended, b.beatAt, held.term, held.since, b.mustHold(s.roles[role]))
+}
+
+// excuse returns until when a vacancy is excused by what is so now, and whether
+// nobody is told of the end of that.
+func (v *vacancies) excuse(role string) (until time.Duration, why string, polled bool) {
+	s, now := v.world.server, v.world.now()
+	if !s.up {
+		return now, "a server that is down", true
+	}
+	row := s.roles[role]
+	l := s.locks[s.roleLock(tenure.NamedRole(role))]
+	switch {
+	case l == nil && row != nil && row.reservedUntil > now:
+		return row.reservedUntil, "a reservation", true
+	case l == nil:
+		return 0, "", false
+	}
+	b := l.holder
+	p := b.client.process
+	if v.isDisturbed(p) || s.backendOf(p.machine) != b {
+		return v.silence(b), "a session that holds it in silence", b.strangerAt > 0
+	}
+	if b.running != nil {
+		return now, "a statement in progress", false
+	}
+	if p.work[role] != nil {
+		return now, "work that has not returned", false
+	}
+	held := b.client.roles[role]
+	if held == nil || held.term > 0 {
+		return 0, "", false
+	}
+	// What a fenced transaction holds up is tried again after a part of the refresh interval.
+	until, why = max(held.since, v.disturbed[p])+b.mustHold(row)+b.timing.RefreshInterval/2, "a wait before the term"
+	if len(s.fencing(role)) > 0 {
+		key := fencedRole{role, b}
+		since, met := v.fenced[key]
+		if !met {
+			since = now
+			v.fenced[key] = since
+		}
+		until, why = max(until, since+b.timing.FenceTimeout+b.timing.RefreshInterval), "a fenced transaction"
+	} else {
+		delete(v.fenced, fencedRole{role, b})
+	}
+	return until, why, false
+}
+
+// silence is until when a session may keep its locks without heartbeats.
+func (v *vacancies) silence(b *backend) time.Duration {
+	lease := b.timing.Lease
+	reaped := b.beatAt + lease + b.timing.Margin
+	if now := v.world.now(); v.doubt >= now-lease { // whoever should end it may not see it
+		reaped += v.longestCheck()
+	}
+	if b.strangerAt > 0 {
+		reaped = b.strangerAt + watchPeriod + max(lease, strangerGrace) + v.longestCheck()
+	}
+	if b.idleUntil > 0 {
+		return min(b.idleUntil, reaped)
+	}
+	return reaped
+}
+
+// longestCheck is within which some node looks for silent ones although the
+// watch of the one that should is blocked: it notices that after a lease, and
+// looks again at its check intervals.
+func (v *vacancies) longestCheck() time.Duration {
+	longest := time.Duration(0)
+	for _, m := range v.world.machines {
+		longest = max(longest, m.member.Config.Lease+m.member.Config.CheckInterval)
+	}
+	return longest
+}

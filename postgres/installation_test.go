@@ -50,7 +50,7 @@ func TestReplacedInstallation(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]string{
 		"tables": `DROP SCHEMA {schema} CASCADE; `,
-		"id":     `UPDATE {installation} SET id = gen_random_uuid(); DELETE FROM {terms}`,
+		"id":     `UPDATE {installation} SET id = gen_random_uuid(); ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +72,127 @@ func TestReplacedInstallation(t *testing.T) {
 			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, old.news.pid)
 			open(t, b).take("scheduler")
 		})
+	}
+}
+
+// TestRowOfARoleStays: while a session lives, nobody gives a role another lock key
+// or deletes its row, after which a node with another key could lead beside the
+// leader.
+func TestRowOfARoleStays(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	changes := []string{
+		`UPDATE {terms} SET lock_key = '7'`, `DELETE FROM {terms}`, `TRUNCATE {terms}`,
+	}
+	conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
+	for _, change := range changes {
+		if _, err := conn.Exec(context.Background(), b.names.sql(change)); err == nil || !strings.Contains(err.Error(), "nodes live") {
+			t.Errorf("%s: %v; want it refused", change, err)
+		}
+	}
+	p.beat()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		exec(t, b, change)
+	}
+	open(t, b).take("scheduler")
+}
+
+// TestRestoredTables: somebody restores an older state of the tables under a node
+// that lives. Its session ends, nobody leads before that, and no number returns.
+func TestRestoredTables(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	exec(t, b, `CREATE SCHEMA IF NOT EXISTS {schema}; `+b.MigrationSQL())
+	p := open(t, b)
+	first := p.take("scheduler")
+	exec(t, b, `
+		DELETE FROM {nodes};
+		UPDATE {terms} SET term = 1, node_id = gen_random_uuid(), ended_at = clock_timestamp(), end_reason = 'resigned';
+		DELETE FROM {history};
+		SELECT setval({incarnations:regclass}, 1, false)`)
+	other := func() *peer {
+		for { // numbers of sessions that live are taken
+			p, err := tryOpen(t, b)
+			if err == nil {
+				return p
+			}
+			if !strings.Contains(err.Error(), "is held by another session") {
+				t.Fatal(err)
+			}
+		}
+	}()
+	other.refused("scheduler")
+	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("heartbeat: %v; want ErrSuperseded", err)
+	}
+	other.refused("scheduler") // its work may still run
+	p.Abort()
+	if second := other.win("scheduler"); second.Term <= first.Term {
+		t.Errorf("term %d after term %d", second.Term, first.Term)
+	}
+}
+
+// TestForgottenNode: a node that is declared dead and forgotten while its process
+// lives keeps its locks until its session has ended.
+func TestForgottenNode(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p, other := open(t, b), open(t, b)
+	p.take("scheduler")
+	exec(t, b, `DELETE FROM {nodes} WHERE id = $1`, p.id)
+	other.refused("scheduler")
+	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("heartbeat: %v; want ErrSuperseded", err)
+	}
+	other.refused("scheduler")
+	p.Abort()
+	other.win("scheduler")
+}
+
+// TestServerRowRemoved: without the row that tells one life of the server from
+// the next, sessions take it for another server and wait, but lead never at once.
+func TestServerRowRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	exec(t, b, `DELETE FROM {server}`)
+	other := open(t, b, func(o *peerOptions) { o.timing.Lease = time.Second })
+	if other.server.id == p.server.id {
+		t.Error("the row was not made anew")
+	}
+	other.refused("scheduler")
+	p.beat()
+	p.release("scheduler", tenure.EndResigned)
+	if attempt := other.try("scheduler")[0]; attempt.Outcome != tenure.Waiting {
+		t.Errorf("%+v; want it to wait, as on another server", attempt)
+	}
+}
+
+// TestRenamedSchema: nobody leads under the new name of a schema, whose functions
+// still know the old one, and nobody makes a new one under the old name while
+// a session lives.
+func TestRenamedSchema(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	from, to := server.Schema(t), server.Schema(t)
+	b, renamed := backendOn(t, server.DSN(), Config{Schema: from}), backendOn(t, server.DSN(), Config{Schema: to})
+	p := open(t, b)
+	p.take("scheduler")
+	exec(t, b, `ALTER SCHEMA {schema} RENAME TO "`+to+`"`)
+	if _, err := tryOpen(t, renamed); err == nil {
+		t.Error("under the new name: a session opened")
+	}
+	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrInstallationInUse) {
+		t.Errorf("under the old name: %v; want ErrInstallationInUse", err)
+	}
+	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("heartbeat: %v; want ErrSuperseded", err)
 	}
 }
 

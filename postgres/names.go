@@ -3,6 +3,7 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,7 @@ var objects = []string{
 	"events", "processors", "dead_letters", "changes", "schedules", "runs",
 	"node_history", "record_node", "term_days", "node_days", "run_days", "samples", "sample_days",
 	"alert_rules", "alert_states", "alert_notifications", installation.ModeTable,
+	"keep_terms",
 }
 
 // names turns the SQL of this package, in which objects stand as {nodes} or
@@ -31,7 +33,9 @@ type names struct {
 }
 
 func newNames(schema, prefix string) names {
+	first, second := installation.LockKey(schema, prefix)
 	pairs := []string{
+		"{installation:key}", fmt.Sprintf("%d, %d", first, second),
 		"{schema}", pgx.Identifier{schema}.Sanitize(),
 		"{prefix}", strings.ReplaceAll(prefix, `"`, `""`),
 	}

@@ -1,3 +1,7 @@
+DROP TRIGGER "{prefix}keep_terms_table" ON {terms};
+DROP TRIGGER "{prefix}keep_terms" ON {terms};
+DROP FUNCTION {keep_terms}();
+
 ALTER TABLE {terms} DROP CONSTRAINT "{prefix}terms_lock_key_key";
 
 ALTER TABLE {processors} DROP COLUMN epoch, DROP COLUMN lineage;

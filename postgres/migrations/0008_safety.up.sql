@@ -153,3 +153,33 @@ ALTER TABLE {processors} ADD COLUMN lineage text NOT NULL DEFAULT '';
 
 COMMENT ON COLUMN {processors}.epoch IS 'Grows whenever transaction ids may be lower than before: with the lineage, and with a repair.';
 COMMENT ON COLUMN {processors}.lineage IS 'The server on which the processor ran last: its system, timeline and life.';
+
+-- The row of a role holds its lock key and the number of its last term. Sessions
+-- know the key, so a row that is deleted or gets another key while they live
+-- would be two locks for one role: it needs the lock of the installation, which
+-- every session shares. A session that has just ended may still hold it.
+CREATE FUNCTION {keep_terms}() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+BEGIN
+    FOR attempt IN 1..20 LOOP
+        IF pg_try_advisory_xact_lock({installation:key}) THEN
+            RETURN CASE TG_OP WHEN 'DELETE' THEN old ELSE new END;
+        END IF;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+    RAISE EXCEPTION USING
+        ERRCODE = 'object_in_use',
+        MESSAGE = 'nodes live under this installation: the row of a role must stay, and keep its lock key',
+        HINT = 'End all nodes first.';
+END
+$tenure_function$;
+
+CREATE TRIGGER "{prefix}keep_terms"
+BEFORE DELETE OR UPDATE OF lock_key ON {terms}
+FOR EACH ROW EXECUTE FUNCTION {keep_terms}();
+
+CREATE TRIGGER "{prefix}keep_terms_table"
+BEFORE TRUNCATE ON {terms}
+FOR EACH STATEMENT EXECUTE FUNCTION {keep_terms}();

@@ -22,8 +22,8 @@ type seat struct {
 	lockedAt time.Duration // on the node's monotonic clock
 	examined bool          // the row was read: what follows is known
 	beginAt  time.Duration // as lockedAt: the term must not begin earlier
-	skipped  int           // how often a fenced transaction was in the way
-	since    time.Duration // when that was so first
+	skipped  int           // how often a transaction was in the way
+	previous int64         // the number of the last term, once it is known
 	term     int64         // 0 while Waiting
 	attempt  tenure.Attempt
 }
@@ -296,15 +296,33 @@ func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Atte
 func (s *session) fenced(held *seat) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono
-	if held.skipped == 0 {
-		held.since = now
-	}
+	since := s.blockedSince(held, now)
 	delay := min(longest, first<<min(held.skipped, 10))
 	held.skipped++
-	if now-held.since >= s.opening.Timing.FenceTimeout {
+	if now-since >= s.opening.Timing.FenceTimeout {
 		s.fencing.end(held.role.Name())
 	}
 	return delay
+}
+
+// blockage is since when, on the node's monotonic clock, transactions have kept
+// the term after this one from beginning.
+type blockage struct {
+	term  int64
+	since time.Duration
+}
+
+// blockedSince returns since when a role's next term has been kept from
+// beginning. An attempt that is given up and made again does not restart the
+// count, whoever held the lock in between; a new term does.
+func (s *session) blockedSince(held *seat, now time.Duration) time.Duration {
+	role := held.role.Name()
+	b, found := s.blocked[role]
+	if !found || b.term != held.previous {
+		b = blockage{held.previous, now}
+		s.blocked[role] = b
+	}
+	return b.since
 }
 
 // findHolders looks up who led the busy roles last, where that was asked for.

@@ -3,6 +3,8 @@ package postgres
 import (
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure"
 )
 
@@ -56,6 +58,7 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 		default:
 			held := s.seats[w.role.Name()]
 			held.examined = true
+			held.previous = row.term
 			held.beginAt = s.earliest(row, held.lockedAt)
 			continue
 		}
@@ -68,12 +71,29 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 	return append(unfit, missing...), err
 }
 
-// missingRows returns the roles that have no row.
+// missingRows returns the roles that have no row. Of the others, it notes the
+// last terms.
 func (s *session) missingRows(some []wanted) ([]wanted, error) {
 	if len(some) == 0 {
 		return nil, nil
 	}
-	there, err := s.readKeys(some)
+	roles := make([]string, len(some))
+	for i, w := range some {
+		roles[i] = w.role.Name()
+	}
+	there := make(map[string]struct{}, len(some))
+	err := s.query(stmtLastTerms, func(rows pgx.Rows) error {
+		var (
+			role string
+			term int64
+		)
+		if err := rows.Scan(&role, &term); err != nil {
+			return err
+		}
+		there[role] = struct{}{}
+		s.seats[role].previous = term
+		return nil
+	}, roles)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,10 @@ type fencing struct {
 const (
 	// fenceTimeout bounds one round on the third connection.
 	fenceTimeout = 10 * time.Second
-	// fencePause is the least time between two rounds.
+	// fencePause is the least time between two rounds, and fenceAgain that after a
+	// round that ended a transaction: another one may have waited behind it.
 	fencePause = time.Second
+	fenceAgain = 50 * time.Millisecond
 )
 
 func (f *fencing) init(s *session) {
@@ -77,12 +79,17 @@ func (f *fencing) run() {
 	defer f.session.backend.running.Done()
 	defer f.group.Done()
 	for roles := f.take(); len(roles) > 0; roles = f.take() {
-		if err := f.round(roles); err != nil && f.ctx.Err() == nil {
-			f.log.Error("ending fenced transactions of old terms failed", "roles", roles, "error", err)
+		ended, err := f.round(roles)
+		if err != nil && f.ctx.Err() == nil {
+			f.log.Error("terminating the transactions that hold the rows of roles failed", "roles", roles, "error", err)
+		}
+		pause := fencePause
+		if ended > 0 {
+			pause = fenceAgain
 		}
 		select {
 		case <-f.ctx.Done():
-		case <-time.After(fencePause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -95,26 +102,42 @@ SELECT DISTINCT xmax::text FROM {terms} WHERE role = ANY ($1::text[]) AND xmax::
 	readMembers = `
 SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
 
-	// A number could be that of a transaction and that of a set: whoever is
-	// ended must also have locked rows of the table. Sessions of nodes never
-	// fence anything.
+	// Whatever the lock mode of the row, its holder is ended: the privileges that
+	// fencing needs also allow FOR UPDATE and an UPDATE of the column fence. A
+	// number could be that of a transaction and that of a set, so a backend that
+	// is ended must also have locked the table in a mode that locking or writing
+	// rows needs. The sessions of nodes, which hold a node lock, are left to the
+	// reaper.
 	endLockers = `
+WITH locks AS MATERIALIZED (
+    SELECT * FROM pg_locks WHERE granted AND pid <> pg_backend_pid()
+), here AS MATERIALIZED (
+    SELECT oid FROM pg_database WHERE datname = current_database()
+)
 SELECT a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), pg_terminate_backend(a.pid)
-FROM pg_locks x
-JOIN pg_stat_activity a ON a.pid = x.pid
-WHERE x.locktype = 'transactionid'
-    AND x.granted
-    AND x.transactionid::text = ANY ($1::text[])
-    AND x.pid <> pg_backend_pid()
-    AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.pid = x.pid AND n.status <> 'dead')
+FROM pg_stat_activity a
+WHERE (
+        a.pid = ANY ($3::int[])
+        OR a.pid IN (SELECT x.pid FROM locks x WHERE x.locktype = 'transactionid' AND x.transactionid::text = ANY ($1::text[]))
+    )
     AND EXISTS (
         SELECT
-        FROM pg_locks r
-        WHERE r.pid = x.pid
+        FROM locks r, here
+        WHERE r.pid = a.pid
             AND r.locktype = 'relation'
-            AND r.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND r.database = here.oid
             AND r.relation = {terms:regclass}
-            AND r.mode = 'RowShareLock'
+            AND r.mode <> 'AccessShareLock'
+    )
+    AND NOT EXISTS (
+        SELECT
+        FROM locks n, here
+        WHERE n.pid = a.pid
+            AND n.locktype = 'advisory'
+            AND n.database = here.oid
+            AND n.classid = $2::int::oid
+            AND n.objsubid = 2
+            AND n.mode = 'ExclusiveLock'
     )`
 
 	// Prepared transactions have no backend that could be ended.
@@ -123,56 +146,80 @@ SELECT gid, owner::text, prepared FROM pg_prepared_xacts WHERE transaction::text
 )
 
 // round ends every transaction that holds the row of one of the roles, not only
-// the one that pg_blocking_pids would show.
-func (f *fencing) round(roles []string) error {
+// the one that pg_blocking_pids would show, and returns how many it ended.
+func (f *fencing) round(roles []string) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
-	b := f.session.backend
-	conn, err := b.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
+	conn, err := f.connect(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer discard(conn)
-	lockers, err := texts(ctx, conn, b.names.sql(readLockers), roles)
+	found, err := f.lockers(ctx, conn, roles)
 	if err != nil {
-		return fmt.Errorf("read lockers: %w", err)
+		return 0, fmt.Errorf("read lockers: %w", err)
 	}
-	transactions := slices.Clone(lockers)
+	ended, err = f.endAll(ctx, conn, roles, found)
+	if ended > 0 || err != nil {
+		return ended, err
+	}
+	if found, err = f.blockers(ctx, conn, roles); err != nil {
+		return 0, fmt.Errorf("wait for the rows: %w", err)
+	}
+	return f.endAll(ctx, conn, roles, found)
+}
+
+func (f *fencing) connect(ctx context.Context) (*pgx.Conn, error) {
+	return f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
+}
+
+// culprits are what holds rows: transactions and backends.
+type culprits struct {
+	transactions []string
+	pids         []int32
+}
+
+// lockers reads from the rows of roles which transactions hold them.
+func (f *fencing) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (culprits, error) {
+	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles)
+	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
 		// Fails where the number is that of a transaction.
 		if members, err := texts(ctx, conn, readMembers, locker); err == nil {
-			transactions = append(transactions, members...)
+			found.transactions = append(found.transactions, members...)
 		}
 	}
-	if err := f.endAll(ctx, conn, roles, transactions); err != nil {
-		return err
-	}
-	return f.namePrepared(ctx, conn, roles, transactions)
+	return found, err
 }
 
-func (f *fencing) endAll(ctx context.Context, conn *pgx.Conn, roles, transactions []string) error {
-	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), transactions)
+// endAll ends the backends among the culprits and names the prepared
+// transactions.
+func (f *fencing) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
+	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), found.transactions, f.session.space, found.pids)
 	if err != nil {
-		return fmt.Errorf("end lockers: %w", err)
+		return ended, fmt.Errorf("end lockers: %w", err)
 	}
 	var (
 		pid        int32
 		user, name string
-		ended      bool
+		signaled   bool
 	)
-	_, err = pgx.ForEachRow(rows, []any{&pid, &user, &name, &ended}, func() error {
-		f.log.Warn("a fenced transaction of an old term was ended: it kept the next term waiting",
-			"roles", roles, "pid", pid, "user", user, "application", name, "signalled", ended)
+	_, err = pgx.ForEachRow(rows, []any{&pid, &user, &name, &signaled}, func() error {
+		f.log.Warn("a transaction that kept the next term waiting was terminated",
+			"roles", roles, "pid", pid, "user", user, "application", name, "signalled", signaled)
+		if signaled {
+			ended++
+		}
 		return nil
 	})
 	if hasCode(err, codeInsufficientPrivilege) {
-		return fmt.Errorf("this user may not end the transaction: GRANT its user's role, or pg_signal_backend, TO %s: %w",
+		return ended, fmt.Errorf("this user may not end the transaction: GRANT its user's role, or pg_signal_backend, TO %s: %w",
 			pgx.Identifier{conn.Config().User}.Sanitize(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("end lockers: %w", err)
+		return ended, fmt.Errorf("end lockers: %w", err)
 	}
-	return nil
+	return ended, f.namePrepared(ctx, conn, roles, found.transactions)
 }
 
 func (f *fencing) namePrepared(ctx context.Context, conn *pgx.Conn, roles, transactions []string) error {

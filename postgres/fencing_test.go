@@ -85,7 +85,19 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 }
 
 func TestPreparedTransactionIsNamed(t *testing.T) {
-	t.Parallel()
+	for name, before := range map[string]string{
+		"as a whole":     "SELECT",
+		"in a savepoint": "SAVEPOINT s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testPreparedTransactionIsNamed(t, before)
+		})
+	}
+}
+
+func testPreparedTransactionIsNamed(t *testing.T, before string) {
+	t.Helper()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "2"}})
 	b := backendOn(t, server.DSN(), Config{})
 	pool := work(t, b)
@@ -97,6 +109,9 @@ func TestPreparedTransactionIsNamed(t *testing.T) {
 	conn := server.Conn(t)
 	tx, err := conn.Begin(ctx)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, before); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
@@ -126,5 +141,109 @@ func TestPreparedTransactionIsNamed(t *testing.T) {
 	}
 	if !rolledBack {
 		t.Error("the term began while the prepared transaction stood")
+	}
+}
+
+// Whatever an application may do to the row of a role with the privileges that
+// it needs to fence, and leaves undone: the election goes on.
+func TestTransactionsThatHoldTheRowAreEnded(t *testing.T) {
+	for name, hold := range map[string]string{
+		"an update":         "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
+		"FOR UPDATE":        "SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE",
+		"FOR NO KEY UPDATE": "SELECT FROM {terms} WHERE role = 'scheduler' FOR NO KEY UPDATE",
+		"FOR SHARE":         "SELECT FROM {terms} WHERE role = 'scheduler' FOR SHARE",
+		"in a savepoint":    "SAVEPOINT s; UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
+		"released":          "SAVEPOINT s; SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE; RELEASE s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			first, second := open(t, b), open(t, b, impatient)
+			first.take("scheduler")
+
+			// Several, some of which only come to hold the row when others have ended.
+			user := applicationUser(t, b)
+			ctx, cancel := context.WithCancel(context.Background())
+			var held sync.WaitGroup
+			defer held.Wait()
+			defer cancel()
+			for range 3 {
+				conn := pgtest.Conn(t, pgtest.Shared(t).DSNFor(user, "postgres"))
+				held.Go(func() { _, _ = conn.Exec(ctx, b.names.sql("BEGIN; "+hold)) }) // some wait until they are ended
+			}
+			eventually(t, b, `
+				SELECT count(*) = 3
+				FROM pg_locks l
+				JOIN pg_stat_activity a USING (pid)
+				WHERE a.usename = $1 AND l.relation = {terms:regclass} AND l.locktype = 'relation'`, user)
+
+			first.Abort()
+			start := time.Now()
+			if term := second.win("scheduler").Term; term <= 1 {
+				t.Errorf("the next term is %d, want a later one than the first", term)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("the next term began after %v, want it soon after the fence timeout of %v", took, second.opening.Timing.FenceTimeout)
+			}
+		})
+	}
+}
+
+// applicationUser makes a user with the privileges that fencing needs and no
+// other.
+func applicationUser(t *testing.T, b *Backend) string {
+	t.Helper()
+	user := pgtest.Shared(t).Schema(t) // a name that nobody has
+	exec(t, b, "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" LOGIN")
+	t.Cleanup(func() {
+		exec(t, b, "DROP OWNED BY "+pgx.Identifier{user}.Sanitize()+"; DROP ROLE "+pgx.Identifier{user}.Sanitize())
+	})
+	exec(t, b, b.ApplicationGrants(user))
+	return user
+}
+
+// Attempts that each end before the fence timeout do not count from nothing.
+func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
+	for name, hold := range map[string]string{
+		"the term is closed":     "SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE",
+		"the row cannot be read": "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			first := open(t, b)
+			second := open(t, b, func(o *peerOptions) { o.timing.FenceTimeout = time.Second })
+			third := open(t, b, func(o *peerOptions) { o.timing.FenceTimeout = time.Hour })
+			first.take("scheduler")
+			holder := pgtest.Conn(t, b.connect.ConnString())
+			if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; "+hold)); err != nil {
+				t.Fatal(err)
+			}
+			first.Abort()
+			start := time.Now()
+			for {
+				attempt := second.try("scheduler")[0]
+				if attempt.Outcome == tenure.Granted {
+					break
+				}
+				second.wait(100 * time.Millisecond)
+				if len(second.seats) > 0 { // given up, as after the lock timeout
+					second.release("scheduler", tenure.EndResigned)
+					third.try("scheduler") // another node tries between the attempts
+					if len(third.seats) > 0 {
+						third.release("scheduler", tenure.EndResigned)
+					}
+				}
+				if time.Since(start) > patience {
+					t.Fatal("the transaction was never terminated")
+				}
+			}
+			if took := time.Since(start); took < second.opening.Timing.FenceTimeout {
+				t.Errorf("the term began %v after the row was seen held, within the fence timeout", took)
+			}
+			if len(second.blocked) > 0 {
+				t.Errorf("%v is still remembered as held", second.blocked)
+			}
+		})
 	}
 }

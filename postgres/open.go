@@ -48,6 +48,7 @@ func (b *Backend) newSession(opening tenure.Opening) *session {
 		seats:    map[string]*seat{},
 		keys:     map[tenure.LockKey]struct{}{},
 		known:    map[string]string{},
+		blocked:  map[string]blockage{},
 		openedAt: opening.Clock.Now().Mono,
 	}
 }

@@ -22,6 +22,7 @@ const (
 	stmtAddRoles    statement = "add_roles"
 	stmtRoleKeys    statement = "role_keys"
 	stmtKeyOwners   statement = "key_owners"
+	stmtLastTerms   statement = "last_terms"
 	stmtClose       statement = "close_terms"
 	stmtBegin       statement = "begin_terms"
 	stmtEnd         statement = "end_terms"
@@ -80,6 +81,9 @@ SELECT role, lock_key FROM {terms} WHERE lock_key = ANY ($1::text[])`,
 
 	stmtRoleKeys: `
 SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
+
+	stmtLastTerms: `
+SELECT role, term FROM {terms} WHERE role = ANY ($1::text[])`,
 
 	// Closes the terms that their holders left open, and says of every role what
 	// its row was like. A term ended when its node was found dead, or now; but if

@@ -43,6 +43,7 @@ type session struct {
 	seats    map[string]*seat            // by role: those whose lock is held
 	keys     map[tenure.LockKey]struct{} // of seats, of the node and of the installation
 	known    map[string]string           // keys of the roles that have a row
+	blocked  map[string]blockage         // roles whose rows were held by others at the last attempt
 	beats    int                         // heartbeats so far
 	reapedAt time.Duration               // when reapIfBlind last looked
 	abort    func()

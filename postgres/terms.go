@@ -110,6 +110,7 @@ func (s *session) begin(ready []*seat, examined bool) error {
 		attempt.Vacant = fromMilliseconds(vacant)
 		seat := s.seats[role]
 		seat.term, seat.attempt = attempt.Term, attempt
+		delete(s.blocked, role)
 		return nil
 	}, roles, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
 		examined, s.server.byMigration, settling)

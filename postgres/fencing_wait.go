@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A row that was locked in a savepoint carries the savepoint's number. Once the
+// savepoint is released nothing in SQL leads from it to the transaction, but a
+// backend that waits for the row waits for the transaction.
+
+const (
+	// The wait needs the lock of the next term's begin and gives it back at once.
+	waitForRows = `SELECT FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR UPDATE`
+
+	// A prepared transaction blocks as the process 0.
+	readBlockers = `
+SELECT
+    pg_blocking_pids($1::int),
+    coalesce((SELECT l.transactionid::text FROM pg_locks l WHERE l.pid = $1 AND l.locktype = 'transactionid' AND NOT l.granted), '')`
+
+	// waitTimeout bounds the wait, and waitTick is how often it is looked at.
+	waitTimeout = 500 * time.Millisecond
+	waitTick    = 10 * time.Millisecond
+)
+
+// blockers waits for the rows of roles on one more connection and returns what it
+// waits for.
+func (f *fencing) blockers(ctx context.Context, conn *pgx.Conn, roles []string) (found culprits, err error) {
+	waiter, err := f.connect(ctx)
+	if err != nil {
+		return found, err
+	}
+	defer discard(waiter)
+	if err := limitLockWait(ctx, waiter, waitTimeout); err != nil {
+		return found, err
+	}
+	ended := make(chan struct{})
+	go func() { // ends within waitTimeout, or with ctx
+		defer close(ended)
+		_, _ = waiter.Exec(ctx, f.session.backend.names.sql(waitForRows), roles) // an error says that it waited
+	}()
+	defer func() { <-ended }()
+	tick := time.NewTicker(waitTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return found, nil
+		case <-tick.C:
+		}
+		var transaction string
+		err := conn.QueryRow(ctx, readBlockers, int32(waiter.PgConn().PID())).Scan(&found.pids, &transaction)
+		if err != nil {
+			return found, err
+		}
+		if transaction != "" {
+			found.transactions = []string{transaction}
+		}
+		found.pids = slices.DeleteFunc(found.pids, func(pid int32) bool { return pid == 0 })
+		if len(found.pids) > 0 || transaction != "" {
+			return found, nil
+		}
+	}
+}
+
+// limitLockWait bounds each wait for a lock on a connection.
+func limitLockWait(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
+	_, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, milliseconds(limit))
+	return err
+}

@@ -21,7 +21,7 @@ type ghost struct {
 func (w *watch) findGhost(ctx context.Context, conn *pgx.Conn) error {
 	s := w.session
 	var left float64
-	err := conn.QueryRow(ctx, s.backend.names.sql(readGhost), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds()).
+	err := conn.QueryRow(ctx, s.backend.names.sql(readGhost), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space).
 		Scan(&w.ghost.incarnation, &left)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil

@@ -64,7 +64,7 @@ WHERE l.locktype = 'advisory'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ORDER BY l.pid`
 
-	readNodeSessions = `SELECT incarnation, pid, id, name FROM {nodes} WHERE status <> 'dead'`
+	readNodeSessions = `SELECT incarnation, pid, id, name FROM {nodes}`
 )
 
 // Holders reads who holds the given roles, or all roles that were ever led here

@@ -98,7 +98,11 @@ WHERE t.role = c.role`
 	// Nodes that died long ago, and requests that this node did not live to see.
 	sweepNodes = `
 WITH gone AS (
-    DELETE FROM {nodes} WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - interval '1 day' RETURNING *
+    DELETE FROM {nodes}
+    WHERE status = 'dead'
+        AND last_heartbeat < clock_timestamp() - interval '1 day'
+        AND pg_try_advisory_xact_lock_shared($1::int, incarnation)
+    RETURNING *
 )` + closeTermsOfGone + `
 DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
@@ -175,7 +179,7 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		args []any
 	}{
 		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
-		{sweepNodes, nil},
+		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID}},
 		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},
 			descriptionColumns(s.opening.Description)...)},

@@ -205,20 +205,32 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
-	// The locks of a dead node may still be held: its session is not touched. A
+	// The server may still keep the session of a dead node. If its lease is over,
+	// so is its trust, and once the row is gone nobody knows that: the session is
+	// ended with it. A
 	// request may have been made in the moment of its death.
 	forgetNode = `
 WITH gone AS (
     DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
+), ended AS MATERIALIZED (
+    SELECT pg_terminate_backend(l.pid)
+    FROM pg_locks l
+    JOIN gone ON gone.incarnation = l.objid::bigint
+    WHERE ` + nodeLocksOf + ` = ` + readSpace + `::oid
+        AND l.pid <> pg_backend_pid()
+        AND gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' < clock_timestamp()
 )` + closeTermsOfGone + `
-SELECT id FROM gone`
+SELECT id FROM gone, (SELECT count(*) FROM ended) e`
 
+	// One whose session the server still keeps stays until that has been ended.
 	forgetNodes = `
 WITH gone AS (
     DELETE FROM {nodes}
-    WHERE status = 'dead' AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+    WHERE status = 'dead'
+        AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+        AND pg_try_advisory_xact_lock_shared(` + readSpace + `, incarnation)
     RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
@@ -247,7 +259,8 @@ func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid
 	return b.changeNodes(ctx, "mark dead nodes", markDead, threshold.Milliseconds())
 }
 
-// Forget removes a dead node from the registry. It returns an error that
+// Forget removes a dead node from the registry and ends its session if the server
+// still keeps it. It returns an error that
 // matches tenure.ErrUnknownNode if there is no dead node of this id.
 func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)

@@ -185,6 +185,9 @@ func nodeSpace(installation uuid.UUID) int32 {
 	return int32(binary.BigEndian.Uint32(sum[:4]))
 }
 
+// readSpace is nodeSpace in SQL.
+const readSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::int FROM {installation})`
+
 // explain gives an error of opening a category, if it has none yet: it may pass.
 func (b *Backend) explain(err error) error {
 	switch {

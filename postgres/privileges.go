@@ -133,17 +133,21 @@ WHERE NOT CASE p.kind
 END
 ORDER BY p.number`
 
-// Users of living nodes whose backends this user may not see and end. That a
+// Users of nodes whose backends this user may not see and end. That a
 // backend is a node's is proven by its node lock, since the start of other
-// users' backends is hidden.
+// users' backends is hidden; so is that the node lives, whatever its status.
 const strangeSiblings = `
 SELECT DISTINCT a.usename::text
 FROM {nodes} n
-JOIN pg_locks l ON l.pid = n.pid AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = n.incarnation::oid
+JOIN pg_locks l ON l.pid = n.pid
+    AND l.locktype = 'advisory'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.objsubid = 2
+    AND l.objid = n.incarnation::oid
+    AND l.granted
 JOIN pg_stat_activity a ON a.pid = n.pid
 JOIN pg_roles r ON r.oid = a.usesysid
-WHERE n.status <> 'dead'
-    AND NOT pg_has_role(a.usesysid, 'USAGE')
+WHERE NOT pg_has_role(a.usesysid, 'USAGE')
     AND (
         r.rolsuper
         OR NOT pg_has_role('pg_signal_backend', 'USAGE')

@@ -46,6 +46,21 @@ const (
 	stmtDead  statement = "mark_dead"
 	stmtNext  statement = "next_membership"
 	stmtGhost statement = "end_ghost"
+
+	stmtDeadHeld  statement = "dead_held"
+	stmtStrangers statement = "strangers"
+)
+
+// Whoever holds the node lock of an incarnation is the session that took it:
+// nobody else takes it exclusively. The condition on pg_locks ends with the space
+// of the installation.
+const (
+	nodeLocksOf = `l.locktype = 'advisory'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.objsubid = 2
+    AND l.mode = 'ExclusiveLock'
+    AND l.granted
+    AND l.classid`
 )
 
 // sessionStatements are prepared when a session opens, so that a failover pays
@@ -291,16 +306,23 @@ DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 SELECT nextval({membership:regclass}), pg_notify($1, '')`,
 
 	// Ends the sessions of nodes that have been silent for longer than their
-	// lease although the server did not end them. The start of the backend is
-	// compared, since process ids are used again.
+	// lease although the server did not end them. What counts is the node lock
+	// that is held, not the status of the node: a node that was marked as dead may
+	// have a session all the same. The lock also proves that the backend is the
+	// node's session and belongs to this database; its start is hidden from users
+	// who may not end it. Sessions without a row are ended if they are among $4.
 	stmtReap: `
-SELECT n.incarnation, n.name, a.pid, pg_terminate_backend(a.pid)
-FROM {nodes} n
-CROSS JOIN LATERAL pg_stat_get_activity(n.pid) a
-WHERE n.status <> 'dead'
-    AND n.id <> $1
-    AND a.backend_start = n.backend_start
-    AND n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()`,
+SELECT l.objid::bigint::int, coalesce(n.name, ''), l.pid, pg_terminate_backend(l.pid)
+FROM pg_locks l
+LEFT JOIN {nodes} n ON n.incarnation = l.objid::bigint
+LEFT JOIN LATERAL pg_stat_get_activity(l.pid) a ON a.datid = l.database
+WHERE ` + nodeLocksOf + ` = $3::int::oid
+    AND l.pid <> pg_backend_pid()
+    AND coalesce(a.backend_start = n.backend_start, true)
+    AND CASE
+        WHEN n.id IS NULL THEN l.objid::bigint = ANY ($4::int[])
+        ELSE n.id <> $1 AND n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()
+    END`,
 
 	// Need not be durable: it is told again at the next join.
 	stmtDescribe: `
@@ -364,15 +386,27 @@ SELECT nextval({membership:regclass})`,
 	// Whoever holds the node lock of this incarnation is the session that took
 	// it: nobody else takes it exclusively.
 	stmtGhost: `
-SELECT pid, pg_terminate_backend(pid)
-FROM pg_locks
-WHERE locktype = 'advisory'
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND classid = $1::int::oid
-    AND objid = $2::int::oid
-    AND objsubid = 2
-    AND mode = 'ExclusiveLock'
-    AND granted`,
+SELECT l.pid, pg_terminate_backend(l.pid)
+FROM pg_locks l
+WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <> pg_backend_pid()`,
+	// Nodes that were marked as dead while their sessions went on, and for how
+	// long those are left alone. It does not read pg_locks, which stops the
+	// lock table for a moment.
+	stmtDeadHeld: `
+SELECT coalesce(min(1000 * extract(epoch FROM
+    n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0),
+    count(*) > 0
+FROM {nodes} n
+WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`,
+	// Sessions whose nodes have no row, and the longest lease that they may have.
+	stmtStrangers: `
+SELECT l.objid::bigint::int,
+    coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0)
+FROM pg_locks l
+WHERE ` + nodeLocksOf + ` = $1::int::oid
+    AND l.objid <> 0
+    AND l.pid <> pg_backend_pid()
+    AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`,
 	stmtMoved:  sessionStatements[stmtMoved],
 	stmtNotify: sessionStatements[stmtNotify],
 	stmtReap:   sessionStatements[stmtReap],
@@ -451,11 +485,12 @@ FROM {server}`
 	drawIncarnation = `
 SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
 
-	// The node's last session, and how long others would still wait for it.
+	// The node's last session, and how long others would still wait for it. One
+	// that was marked as dead may still be kept.
 	readGhost = `
 SELECT incarnation,
     (1000 * extract(epoch FROM
         last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision
 FROM {nodes}
-WHERE id = $1 AND status <> 'dead'`
+WHERE id = $1 AND (status <> 'dead' OR NOT pg_try_advisory_xact_lock_shared($3::int, incarnation))`
 )

@@ -37,15 +37,22 @@ const reapPause = 200 * time.Millisecond
 
 // reap ends silent sessions on the watch connection.
 func (w *watch) reap(conn *pgx.Conn) error {
+	err := w.end(conn, nil)
+	if err == nil {
+		w.pause(reapPause)
+	}
+	return err
+}
+
+// end ends silent sessions, and those without a row that are named.
+func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	s := w.session
-	err := w.bounded(conn, callTimeout, stmtReap, scanReaped(w.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds())
+	err := w.bounded(conn, callTimeout, stmtReap, scanReaped(w.log),
+		s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, append(noPairs, strangers...))
 	if hasCode(err, codeInsufficientPrivilege) {
 		w.log.Error("a silent node's session may not be ended by this user", "error", err,
 			"advice", "GRANT the role of the other node's user to this user")
 		err = nil
-	}
-	if err == nil {
-		w.pause(reapPause)
 	}
 	return err
 }
@@ -61,7 +68,7 @@ func (s *session) reapIfBlind() error {
 		return nil
 	}
 	s.reapedAt = max(1, now)
-	err := s.query(stmtReap, scanReaped(s.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds())
+	err := s.query(stmtReap, scanReaped(s.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, noPairs)
 	if err != nil {
 		s.log.Warn("looking for silent nodes failed", "error", err)
 	}

@@ -22,6 +22,7 @@ type watch struct {
 	log     *slog.Logger
 	seen    int64 // the membership that the last call saw
 	ghost   ghost
+	outside outside
 	blind   atomic.Bool
 
 	stop     chan struct{}
@@ -129,6 +130,9 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		if err == nil {
 			err = w.endGhost(conn)
 		}
+		if err == nil && found.event != "died" { // a death must be told of first
+			err = w.lookOutside(conn)
+		}
 		if err != nil {
 			return err
 		}
@@ -148,7 +152,7 @@ type finding struct {
 func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	s := w.session
 	s.backend.counters.watchCalls.Add(1)
-	period := w.ghost.limit(s.backend.config.WatchPeriod)
+	period := w.limit()
 	var (
 		found      finding
 		membership int64
@@ -199,7 +203,7 @@ const headStart = 5 * time.Millisecond
 
 // rest waits until another node may have joined.
 func (w *watch) rest() {
-	timer := time.NewTimer(w.session.backend.config.WatchPeriod)
+	timer := time.NewTimer(w.limit())
 	defer timer.Stop()
 	select {
 	case <-w.stop:

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The watch function sees the nodes of the ring: those whose rows do not say that
+// they are dead. Two kinds of sessions hold locks outside it. A node can be
+// marked as dead while the server keeps its session; its row says until when its
+// trust may run. And a session can have no row any more: the row was deleted, or
+// a later session of the node has taken it over. Such a session gets no heartbeat
+// acknowledged, so its trust ends within a lease from when it is seen.
+
+// strangerGrace is how long a session without a row is left alone at least: one
+// that joins takes its lock before it writes its row.
+const strangerGrace = 15 * time.Second
+
+// outside is what a watch knows of the sessions outside the ring.
+type outside struct {
+	due       time.Time           // when to end that of a node that was marked as dead; zero if there is none
+	strangers map[int32]time.Time // by incarnation: when one without a row may be ended
+	count     time.Time           // when to look for strangers again
+}
+
+// limit bounds one call of the watch so that sessions outside the ring are ended
+// in time.
+func (o *outside) limit(period time.Duration) time.Duration {
+	period = min(period, time.Until(o.count))
+	for _, due := range o.strangers {
+		period = min(period, time.Until(due))
+	}
+	if !o.due.IsZero() {
+		period = min(period, time.Until(o.due))
+	}
+	return max(time.Millisecond, period)
+}
+
+// limit bounds one call of the watch function.
+func (w *watch) limit() time.Duration {
+	return w.outside.limit(w.ghost.limit(w.session.backend.config.WatchPeriod))
+}
+
+// lookOutside looks for sessions outside the ring and ends those whose time is
+// over. Those without a row are looked for once per period, since pg_locks stops
+// the server's lock table for a moment.
+func (w *watch) lookOutside(conn *pgx.Conn) error {
+	o := &w.outside
+	known := !o.due.IsZero()
+	held, left, err := w.deadHeld(conn)
+	if err != nil {
+		return err
+	}
+	if err := w.findStrangers(conn); err != nil {
+		return err
+	}
+	now := time.Now()
+	o.due = time.Time{}
+	if held {
+		o.due = now.Add(max(left, time.Millisecond))
+	}
+	var over []int32
+	for incarnation, due := range o.strangers {
+		if !now.Before(due) {
+			over = append(over, incarnation)
+			o.strangers[incarnation] = now.Add(w.session.opening.Timing.CheckInterval)
+		}
+	}
+	switch {
+	case held && left <= 0, len(over) > 0:
+		if err := w.end(conn, over); err != nil {
+			return err
+		}
+		o.due = time.Now().Add(reapPause)
+	case known && !held: // its roles are free
+		return w.announceVacant(conn)
+	}
+	return nil
+}
+
+// deadHeld reports whether the server still keeps the session of a node that was
+// marked as dead, and how long the first one is left alone.
+func (w *watch) deadHeld(conn *pgx.Conn) (held bool, left time.Duration, err error) {
+	s := w.session
+	var ms float64
+	err = w.bounded(conn, callTimeout, stmtDeadHeld, func(rows pgx.Rows) error {
+		return rows.Scan(&ms, &held)
+	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space)
+	return held, fromMilliseconds(ms), err
+}
+
+// findStrangers looks for sessions without a row.
+func (w *watch) findStrangers(conn *pgx.Conn) error {
+	s, o := w.session, &w.outside
+	now := time.Now()
+	if now.Before(o.count) && len(o.strangers) == 0 {
+		return nil
+	}
+	o.count = now.Add(s.backend.config.WatchPeriod)
+	found := map[int32]time.Time{}
+	err := w.bounded(conn, callTimeout, stmtStrangers, func(rows pgx.Rows) error {
+		var (
+			incarnation int32
+			lease       int64
+		)
+		if err := rows.Scan(&incarnation, &lease); err != nil {
+			return err
+		}
+		due, known := o.strangers[incarnation]
+		if !known {
+			longest := max(time.Duration(lease)*time.Millisecond, s.opening.Timing.Lease) + s.opening.Timing.Margin
+			due = now.Add(max(longest, strangerGrace))
+		}
+		found[incarnation] = due
+		return nil
+	}, s.space)
+	if err == nil {
+		o.strangers = found
+	}
+	return err
+}
+
+// announceVacant has this node and the others try to take roles.
+func (w *watch) announceVacant(conn *pgx.Conn) error {
+	w.session.news.announce()
+	return w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.channel())
+}

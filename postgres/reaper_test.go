@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+const stuckLease = 2 * time.Second
+
+func brief(o *peerOptions) {
+	o.timing.Lease, o.timing.RefreshInterval, o.timing.Margin = stuckLease, stuckLease/3, stuckLease/10
+}
+
+// stick puts a session into a state that the server does not count as idle, and
+// returns when its last heartbeat was, on the clock of this process at the
+// latest.
+func (p *peer) stick() time.Time {
+	p.t.Helper()
+	p.beat()
+	last := time.Now()
+	query, err := (&pgproto3.Query{String: p.backend.names.sql("COPY {installation} FROM STDIN")}).Encode(nil)
+	if err == nil {
+		_, err = p.network.Write(query)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	eventually(p.t, p.backend, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", p.news.pid)
+	return last
+}
+
+// markDeadSoon waits until a node's lease is over and marks it as dead.
+func markDeadSoon(t *testing.T, b *Backend, id uuid.UUID) {
+	t.Helper()
+	for {
+		dead, err := b.MarkDead(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(dead) == 1 && dead[0] == id {
+			return
+		}
+	}
+}
+
+// A session that is stuck is ended for the locks that it holds, whatever the
+// registry says of its node.
+func TestStuckSessionOutsideTheRing(t *testing.T) {
+	const promised = stuckLease + stuckLease/10
+	for name, c := range map[string]struct {
+		leave func(t *testing.T, p *peer)
+		bound time.Duration
+	}{
+		"its node is marked as dead": {
+			func(t *testing.T, p *peer) { markDeadSoon(t, p.backend, p.id) },
+			promised,
+		},
+		"its node is forgotten": {
+			func(t *testing.T, p *peer) {
+				markDeadSoon(t, p.backend, p.id)
+				if err := p.backend.Forget(t.Context(), p.id); err != nil {
+					t.Fatal(err)
+				}
+			},
+			promised,
+		},
+		"its node's row is deleted": {
+			func(t *testing.T, p *peer) { exec(t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) },
+			strangerGrace + stuckLease + watchPeriodOfTest,
+		},
+		"its node was marked as dead and came back": {
+			func(t *testing.T, p *peer) {
+				markDeadSoon(t, p.backend, p.id)
+				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id })
+			},
+			promised,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Shared(t)
+			b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), WatchPeriod: watchPeriodOfTest})
+			stuck := open(t, b, brief)
+			stuck.take("scheduler")
+			rival := open(t, b, func(o *peerOptions) { o.timing.Margin = stuckLease / 10 })
+			rival.refused("scheduler")
+			last := stuck.stick()
+			c.leave(t, stuck)
+			for rival.busy("scheduler") {
+				if time.Since(last) > c.bound+patience {
+					t.Fatal("the session was never ended")
+				}
+				rival.wait(10 * time.Second / 3)
+				rival.beat()
+			}
+			took := time.Since(last)
+			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))
+			if took > c.bound+time.Second {
+				t.Errorf("the role was led %v after the last heartbeat; the bound is %v", took, c.bound)
+			}
+		})
+	}
+}
+
+const watchPeriodOfTest = 3 * time.Second
+
+// A node that is silent for most of its lease may trust itself: it is left alone
+// until the lease and the margin are over.
+func TestReaperSparesTrust(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	stuck, rival := open(t, b, brief), open(t, b, brief)
+	stuck.take("scheduler")
+	stuck.stick()
+	conn := pgtest.Conn(t, b.connect.ConnString())
+	margin := rival.opening.Timing.Margin
+	for start := time.Now(); ; {
+		rival.beat()
+		if err := rival.query(stmtReap, nil, rival.id, margin.Milliseconds(), rival.space, noPairs); err != nil {
+			t.Fatal(err)
+		}
+		var (
+			held   bool
+			silent float64
+		)
+		err := conn.QueryRow(t.Context(), b.names.sql(`
+			SELECT
+				EXISTS (SELECT FROM pg_stat_activity WHERE pid = $2),
+				1000 * extract(epoch FROM clock_timestamp() - last_heartbeat)::double precision
+			FROM {nodes}
+			WHERE id = $1`), stuck.id, stuck.news.pid).Scan(&held, &silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !held {
+			if since := fromMilliseconds(silent); since < stuckLease+margin {
+				t.Errorf("the session was ended %v after its last heartbeat, before the lease of %v and the margin of %v were over",
+					since, stuckLease, margin)
+			}
+			return
+		}
+		if time.Since(start) > patience {
+			t.Fatal("the session was never ended")
+		}
+	}
+}
+
+// A database that was made of another one's copy has the rows of its nodes, and
+// with them the process ids of sessions that live in the other one.
+func TestReaperSparesOtherDatabases(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	original, copied := backendOn(t, server.Database(t), Config{}), backendOn(t, server.Database(t), Config{})
+	living, other := open(t, original), open(t, copied)
+	other.watch.leave() // it would mark the node as dead
+	exec(t, copied, `
+		INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, last_heartbeat)
+		SELECT gen_random_uuid(), 1000, 'copied', 'localhost', 1000, pid, backend_start, clock_timestamp() - interval '1 hour'
+		FROM pg_stat_activity
+		WHERE pid = $1`, living.news.pid)
+	if err := other.query(stmtReap, nil, other.id, 1000, other.space, noPairs); err != nil {
+		t.Fatal(err)
+	}
+	if !row[bool](t, original, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", living.news.pid) {
+		t.Error("the session of a node of another database was ended")
+	}
+	living.beat()
+}

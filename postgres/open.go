@@ -146,9 +146,11 @@ func (s *session) readSchema(ctx context.Context) error {
 	s.keys[s.backend.lockKey()] = struct{}{}
 
 	read := func() error {
-		var age float64
-		err := s.conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &s.server.byMigration)
-		s.server.bornAt = s.opening.Clock.Now().Mono - fromMilliseconds(age)
+		var age, up, longest float64
+		err := s.conn.QueryRow(ctx, sql(readServer)).Scan(&s.server.id, &age, &up, &s.server.byMigration, &longest)
+		now := s.opening.Clock.Now().Mono
+		s.server.bornAt, s.server.upAt = now-fromMilliseconds(age), now-fromMilliseconds(up)
+		s.server.longest = fromMilliseconds(longest)
 		return err
 	}
 	err := read()

@@ -477,7 +477,12 @@ const (
 	// once; both read the one that was first.
 	renewServer = `INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), false) ON CONFLICT DO NOTHING`
 	readServer  = `
-SELECT id, (1000 * extract(epoch FROM clock_timestamp() - created_at))::double precision, by_migration
+SELECT
+    id,
+    (1000 * extract(epoch FROM clock_timestamp() - created_at))::double precision,
+    (1000 * extract(epoch FROM clock_timestamp() - greatest(created_at, pg_postmaster_start_time())))::double precision,
+    by_migration,
+    (SELECT coalesce(max(lease_ms), 0) FROM {nodes})
 FROM {server}`
 
 	// A replica can have lost the last values of the sequence: the numbers of

@@ -26,7 +26,9 @@ type server struct {
 	// else, empties it, and so does the promotion of a replica.
 	id          uuid.UUID
 	bornAt      time.Duration // when that row was made, at the latest, on the node's monotonic clock
+	upAt        time.Duration // the same, or when the server started if that was later
 	byMigration bool
+	longest     time.Duration // lease of all nodes in the registry
 
 	encoding  string // of the database
 	lockTable lockCapacity

@@ -60,15 +60,23 @@ func (s *session) closeTerms(got []wanted) (map[string]termRow, error) {
 // earliest decides when the term of a role whose lock was taken at lockedAt may
 // begin, on the node's monotonic clock. On another server than the last term's,
 // the old leader may not have noticed yet that its lock is gone.
+//
+// That wait counts from when this server's life began and not from lockedAt, or
+// each candidate would begin anew what another one has waited. The old leader's
+// trust ends one lease after the last heartbeat that the earlier life
+// acknowledged, and that life was over when this one began: a restarted server
+// starts when the processes of the earlier one are gone, and after a crash, or on
+// a promoted replica, the first session makes the row anew. What a promoted
+// replica cannot know, an old primary that goes on, is what FailoverWait is for.
 func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	timing := s.opening.Timing
 	if row.term == 0 {
 		// The role is new here. On a server whose locks were lost that may be
-		// because its row was lost too.
+		// because its row was lost too, and with it the leader's lease.
 		if s.server.byMigration {
 			return lockedAt
 		}
-		return max(lockedAt, s.server.bornAt+timing.Lease)
+		return max(lockedAt, s.server.bornAt+max(timing.Lease, s.server.longest, timing.FailoverWait))
 	}
 	var wait time.Duration
 	if !row.clean() {
@@ -82,7 +90,11 @@ func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
 		return lockedAt
 	}
-	return lockedAt + max(wait, timing.Lease, row.lease, timing.FailoverWait)
+	began := s.server.upAt
+	if row.lineage != s.server.lineage() && strings.HasSuffix(row.epoch, "/"+s.server.id.String()) {
+		began = lockedAt // copied together with its rows: this server's life began at an unknown time
+	}
+	return max(lockedAt, began+max(wait, timing.Lease, row.lease, timing.FailoverWait))
 }
 
 // begin begins the terms of seats, sorted by role. A seat that is skipped stays

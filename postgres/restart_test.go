@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// The wait after a restart is the same for all candidates: one that freezes in
+// it does not make the next one wait anew. No term begins before a leader that
+// the server acknowledged in its earlier life has stopped trusting its own.
+func TestWaitAfterARestartCountsOnce(t *testing.T) {
+	const lease = 4 * time.Second
+	of := func(o *peerOptions) { o.timing.Lease, o.timing.RefreshInterval = lease, lease/3 }
+	for name, restart := range map[string]func(*testing.T, *pgtest.Server){
+		"fast":      func(t *testing.T, s *pgtest.Server) { s.Restart(t, "fast") },
+		"immediate": func(t *testing.T, s *pgtest.Server) { s.Restart(t, "immediate") },
+	} {
+		for role, led := range map[string]bool{"a role that was led": true, "a role that is new": false} {
+			t.Run(name+"/"+role, func(t *testing.T) {
+				t.Parallel()
+				server := pgtest.Start(t, pgtest.Options{})
+				b := backendOn(t, server.DSN(), Config{})
+				leader := open(t, b, of)
+				if led {
+					leader.take("scheduler")
+				}
+				leader.beat()
+				trusted := time.Now().Add(lease - leader.opening.Timing.Margin)
+				restart(t, server)
+				restarted := time.Now()
+
+				frozen := open(t, b, of)
+				wait := frozen.try("scheduler")[0]
+				if name == "fast" && !led { // nothing was lost
+					if wait.Outcome != tenure.Granted {
+						t.Errorf("%+v; want it granted at once", wait)
+					}
+					return
+				}
+				if wait.Outcome != tenure.Waiting || wait.RetryIn <= 0 || wait.RetryIn > lease {
+					t.Fatalf("%+v; want it to wait for at most the lease", wait)
+				}
+				time.Sleep(wait.RetryIn / 2) // it freezes in the middle of its wait
+				frozen.Abort()
+				next := open(t, b, of)
+				for next.busy("scheduler") {
+					next.wait(10 * time.Millisecond)
+				}
+				next.win("scheduler")
+				began := time.Now()
+				if began.Before(trusted) {
+					t.Errorf("a term began %v before the earlier leader stopped trusting its own", trusted.Sub(began))
+				}
+				if took := began.Sub(restarted); took > lease+lease/4 {
+					t.Errorf("a term began %v after the restart; want it after the lease of %v, whoever waits", took, lease)
+				}
+			})
+		}
+	}
+}

@@ -25,7 +25,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	}
 	s.network = raw(s.conn)
 	s.news.pid = s.conn.PgConn().PID()
-	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", nil)
+	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", s.pulse)
 	if err != nil {
 		discard(s.conn)
 		return nil, err
@@ -49,6 +49,7 @@ func (b *Backend) newSession(opening tenure.Opening) *session {
 		keys:     map[tenure.LockKey]struct{}{},
 		known:    map[string]string{},
 		blocked:  map[string]blockage{},
+		pulse:    new(pulse),
 		openedAt: opening.Clock.Now().Mono,
 	}
 }

@@ -68,9 +68,20 @@ func (s *session) reapIfBlind() error {
 		return nil
 	}
 	s.reapedAt = max(1, now)
-	err := s.query(stmtReap, scanReaped(s.log), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, noPairs)
+	ended := 0
+	scan := scanReaped(s.log)
+	err := s.query(stmtReap, func(rows pgx.Rows) error {
+		ended++
+		return scan(rows)
+	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, noPairs)
 	if err != nil {
 		s.log.Warn("looking for silent nodes failed", "error", err)
+		return lostOnly(err)
 	}
-	return lostOnly(err)
+	if ended == 0 {
+		return nil
+	}
+	// The locks come free in a moment, and no watch may be there to tell of it.
+	s.news.announce()
+	return lostOnly(s.query(stmtNotify, nil, s.backend.names.channel()))
 }

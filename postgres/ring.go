@@ -157,6 +157,9 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		found      finding
 		membership int64
 	)
+	network := raw(conn)
+	stop := s.pulse.expect(w.silence(), func() { _ = network.Close() })
+	defer stop()
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership)
 	}, s.incarnation, w.ghost.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
@@ -215,10 +218,21 @@ func (w *watch) rest() {
 // callTimeout bounds the short calls of the watch connection.
 const callTimeout = 5 * time.Second
 
+// silence is for how long the watch connection may say nothing while a call is in
+// progress. A connection that is lost in silence must be noticed within a lease:
+// the leader may have fallen silent together with it.
+func (w *watch) silence() time.Duration {
+	const least = 500 * time.Millisecond // the function's attempts take up to 400 ms
+	return max(least, w.session.opening.Timing.Lease-w.session.opening.Timing.Margin)
+}
+
 // bounded runs a statement and closes the connection if it takes too long: here
 // that frees nobody's lock.
 func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, scan func(pgx.Rows) error, args ...any) error {
 	network := raw(conn)
+	if limit == callTimeout {
+		limit = min(limit, w.silence())
+	}
 	timer := time.AfterFunc(limit, func() { _ = network.Close() })
 	defer timer.Stop()
 	err := forEach(conn, name, scan, args...)
@@ -248,7 +262,7 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 		case <-stop:
 		}
 	}()
-	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", nil)
+	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", s.pulse)
 	if err != nil {
 		return nil, err
 	}

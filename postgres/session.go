@@ -36,6 +36,7 @@ type session struct {
 
 	news    *ears
 	watch   *watch
+	pulse   *pulse // of the watch connection; made before it
 	table   lockTable
 	fencing fencing
 

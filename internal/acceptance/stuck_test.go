@@ -3,8 +3,12 @@ package acceptance_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -138,5 +142,43 @@ func TestReturnedNodeHasAStuckSession(t *testing.T) {
 	t.Logf("%s led term %d after %v", next.Name(), led.Number(), took.Round(time.Millisecond))
 	if took > lease+checkInterval+slack {
 		t.Errorf("the role was led after %v; the bound is %v", took, lease+checkInterval)
+	}
+}
+
+// The leader's successor in the ring, which would end its session, has lost its
+// watch connection without hearing of it.
+func TestSilentLeaderBehindASilentWatch(t *testing.T) {
+	for name, returns := range map[string]bool{
+		"the watch connection comes back": true,
+		"it does not":                     false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			s := newSilent(t)
+			c.db.Connect = s.connect
+			leader := c.join("silent")
+			term := leader.leads()
+			var refuse atomic.Bool
+			c.db.Connect = func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+				if refuse.Load() && strings.HasSuffix(config.RuntimeParams["application_name"], " watch") {
+					return nil, errSilent
+				}
+				return pgx.ConnectConfig(ctx, config)
+			}
+			rival := c.joinWired("rival", address(pgtest.Shared(t)))
+			watch := rival.watch()
+			admin := pgtest.Conn(t, c.dsn)
+			eventually(t, admin, "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $1", watch.PID())
+
+			since := time.Now() // the last heartbeat was sent before
+			refuse.Store(!returns)
+			watch.Stall()
+			s.fallSilent(instead(t, "COPY "+c.quoted("installation")+" FROM STDIN"))
+			rival.leadsWithin(lease+margin+checkInterval, since)
+			if cause := causeOfEnd(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
+				t.Errorf("the silent node's term ended because of %v; want the end of trust", cause)
+			}
+		})
 	}
 }

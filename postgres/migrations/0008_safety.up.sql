@@ -29,6 +29,9 @@ ALTER TABLE {migrations} ADD COLUMN IF NOT EXISTS usable_from integer;
 -- It holds no lock on a table while it waits, or a migration would have to wait
 -- for it: the tables are read in a block that always ends with an exception,
 -- which releases their locks and keeps the variables.
+--
+-- While it waits it sends a message to its client five times per lease: a client
+-- that hears nothing for most of a lease gives the connection up.
 CREATE OR REPLACE FUNCTION {watch}(
     own integer,
     ghost integer,
@@ -56,6 +59,8 @@ DECLARE
     watched record;
     nearest integer;
     pause_ms integer;
+    pulse_ms integer;
+    pulsed timestamptz := clock_timestamp();
 BEGIN
     LOOP
         event := NULL;
@@ -64,6 +69,9 @@ BEGIN
         pause_ms := CASE WHEN ghost > 0 THEN short_ms ELSE long_ms END;
         BEGIN
             PERFORM set_config('lock_timeout', long_ms || 'ms', true);
+            IF pulse_ms IS NULL THEN
+                SELECT greatest(100, n.lease_ms / 5) INTO pulse_ms FROM {nodes} n WHERE n.incarnation = own;
+            END IF;
             SELECT last_value INTO membership FROM {membership};
             IF membership <> seen THEN
                 event := 'moved';
@@ -116,7 +124,7 @@ BEGIN
         IF nearest <> 0 THEN
             died := nearest;
             BEGIN
-                PERFORM set_config('lock_timeout', pause_ms || 'ms', true);
+                PERFORM set_config('lock_timeout', least(pause_ms, coalesce(pulse_ms, pause_ms)) || 'ms', true);
                 PERFORM pg_advisory_xact_lock_shared(space, died);
                 event := 'died';
                 RETURN;
@@ -125,6 +133,10 @@ BEGIN
             END;
         END IF;
 
+        IF clock_timestamp() >= pulsed + coalesce(pulse_ms, 0) * interval '1 millisecond' THEN
+            RAISE INFO 'watching';
+            pulsed := clock_timestamp();
+        END IF;
         IF clock_timestamp() >= deadline THEN
             membership := coalesce(membership, seen);
             event := 'timeout';

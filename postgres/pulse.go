@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pulse hears the messages that the watch function sends while it waits. It is
+// created before the connection.
+type pulse struct {
+	mu    sync.Mutex
+	timer *time.Timer // of the call in progress
+	limit time.Duration
+}
+
+// expect calls silent when no message has come for a time, until stop is called.
+func (p *pulse) expect(limit time.Duration, silent func()) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit, p.timer = limit, time.AfterFunc(limit, silent)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.timer.Stop()
+		p.timer = nil
+	}
+}
+
+func (p *pulse) notice(*pgconn.Notice) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Reset(p.limit)
+	}
+}
+
+func (p *pulse) notification(*pgconn.Notification) {}

@@ -130,13 +130,44 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 			return err
 		}
 	}
-	all = all[:room]
+	return s.lockInBatches(all[:room], attempts)
+}
 
-	got, err := s.lock(all)
-	if err != nil {
-		failAll(all, attempts, err)
-		return lostOnly(err)
+// lockInBatches takes locks in as few statements as the server has room for. A
+// statement for which it has none gives all its locks back, and half as many are
+// tried. Then some room is left to others: the rest has failed.
+func (s *session) lockInBatches(rest []wanted, attempts []tenure.Attempt) error {
+	var full error
+	for len(rest) > 0 {
+		n := s.table.batch(len(rest))
+		got, err := s.lock(rest[:n])
+		refused := errors.Is(err, tenure.ErrLockTableFull)
+		if err == nil || refused {
+			s.table.fit(n, !refused)
+		}
+		if refused && n > 1 {
+			full = err
+			continue
+		}
+		if err != nil {
+			failAll(rest, attempts, err)
+			return lostOnly(err)
+		}
+		if err := s.seat(got); err != nil {
+			return err
+		}
+		rest = rest[n:]
+		if full != nil {
+			failAll(rest, attempts, full)
+			return nil
+		}
 	}
+	return nil
+}
+
+// seat notes the roles whose locks are held, and begins the terms of those for
+// which nothing speaks against it.
+func (s *session) seat(got []wanted) error {
 	now := s.opening.Clock.Now().Mono
 	seats := make([]*seat, len(got))
 	for i, w := range got {
@@ -145,7 +176,7 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 		s.keys[w.key] = struct{}{}
 	}
 	slices.SortFunc(seats, byRole)
-	err = s.begin(seats, false)
+	err := s.begin(seats, false)
 	if err != nil && lostOnly(err) == nil { // those that are left are tried once more
 		s.log.Warn("beginning terms failed", "error", err)
 	}

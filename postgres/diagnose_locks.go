@@ -9,6 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
+// Locks in the shared table, everybody's.
+const readLockUsage = `SELECT count(*) FROM pg_locks WHERE NOT fastpath`
+
 // Roles that were ever stood for, nodes that live, and the locks of their
 // sessions.
 const readPopulation = `
@@ -64,7 +67,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 		return needs, err
 	}
 	needs.capacity = s.lockTable
-	if err := conn.QueryRow(ctx, b.names.sql(sessionStatements[stmtLockUsage])).Scan(&needs.used); err != nil {
+	if err := conn.QueryRow(ctx, readLockUsage).Scan(&needs.used); err != nil {
 		return needs, err
 	}
 	err := conn.QueryRow(ctx, b.names.sql(readPopulation)).Scan(&needs.roles, &needs.nodes, &needs.own)

@@ -136,12 +136,12 @@ func (s *session) join(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel()); err != nil {
 		return fmt.Errorf("announce the node: %w", err)
 	}
-	var used int
-	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used); err != nil {
+	var used, elections int
+	if err := s.conn.QueryRow(ctx, string(stmtLockUsage)).Scan(&used, &elections); err != nil {
 		return fmt.Errorf("count locks: %w", err)
 	}
 	s.table.capacity = s.server.lockTable
-	s.table.count(used, s.openedAt)
+	s.table.count(used, elections, s.openedAt)
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (s *session) lock(all []wanted) ([]wanted, error) {
 		}
 	})
 	if err == nil {
-		s.table.used += len(got)
+		s.table.add(len(got))
 		return got, nil
 	}
 	if errors.Is(err, tenure.ErrSessionLost) {

@@ -31,48 +31,82 @@ func (c lockCapacity) needed(locks int) int {
 	return max(10, (2*locks+transactions-1)/transactions) // the server takes no less than 10
 }
 
-// lockTable keeps an account of the server's lock table.
+// lockTable keeps an account of the server's lock table. A table that is full
+// stops everything, heartbeats included: each transaction that writes needs a
+// place in it. So elections among themselves use at most half of it. The locks of
+// bystanders are no reason not to try: only the server says that there is no
+// room.
 type lockTable struct {
-	capacity lockCapacity
-	used     int           // at the last count, and by this session since
-	counted  time.Duration // when that was, on the node's monotonic clock
+	capacity  lockCapacity
+	used      int           // everybody's locks at the last count, and by this session since
+	elections int           // those of nodes among them
+	counted   time.Duration // when that was, on the node's monotonic clock
+	most      int           // how many locks to take in one statement after the server had no room; 0: any number
 }
 
-func (t *lockTable) count(used int, now time.Duration) { t.used, t.counted = used, now }
+func (t *lockTable) count(used, elections int, now time.Duration) {
+	t.used, t.elections, t.counted = used, elections, now
+}
+
+func (t *lockTable) add(n int) { t.used, t.elections = t.used+n, t.elections+n }
 
 // full says that there is no room for so many locks more, and what would make
 // some.
 func (t *lockTable) full(more int) error {
-	return fmt.Errorf("%w: %d of its %d locks are in use, elections may use half, and %d more were wanted: "+
+	return fmt.Errorf("%w: %d of its %d locks are in use, %d of them by elections, which may use half, and %d more were wanted: "+
 		"set max_locks_per_transaction, which is %d, to %d or more, and restart the server",
-		tenure.ErrLockTableFull, t.used, t.capacity.size(), more,
+		tenure.ErrLockTableFull, t.used, t.capacity.size(), t.elections, more,
 		t.capacity.perTransaction, max(t.capacity.perTransaction+1, t.capacity.needed(t.used+more)))
 }
 
-// room returns how many of n locks may be taken, and an error if fewer. It
+// room returns how many of n locks elections may take, and an error if fewer. It
 // counts only if this attempt could come near the limit, or wants many after a
 // long time: the count stops the whole lock table for a moment.
 func (t *lockTable) room(s *session, n int) (int, error) {
 	const many, long = 64, time.Minute
 	limit, now := t.capacity.usable(), s.opening.Clock.Now().Mono
-	if t.used+n <= limit/2 && (n < many || now-t.counted < long) {
+	if t.elections+n <= limit/2 && (n < many || now-t.counted < long) {
 		return n, nil
 	}
 	if err := s.recount(); err != nil {
 		return 0, err
 	}
-	if room := max(0, limit-t.used); room < n {
+	if room := max(0, limit-t.elections); room < n {
 		return room, t.full(n)
 	}
 	return n, nil
 }
 
+// batch is how many of n locks to take in the next statement.
+func (t *lockTable) batch(n int) int {
+	if t.most == 0 {
+		return n
+	}
+	return min(n, t.most)
+}
+
+// fit notes whether the server had room for so many locks.
+func (t *lockTable) fit(n int, had bool) {
+	switch {
+	case !had:
+		t.most = max(1, n/2)
+	case t.most > 0 && n >= t.most:
+		t.most *= 2
+	}
+	if t.most > maxBatch {
+		t.most = 0
+	}
+}
+
+// maxBatch is more locks than one attempt wants.
+const maxBatch = 1 << 14
+
 // recount counts the locks in the server's table.
 func (s *session) recount() error {
-	used := 0
-	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&used) })
+	var used, elections int
+	err := s.query(stmtLockUsage, func(rows pgx.Rows) error { return rows.Scan(&used, &elections) })
 	if err == nil {
-		s.table.count(used, s.opening.Clock.Now().Mono)
+		s.table.count(used, elections, s.opening.Clock.Now().Mono)
 	}
 	return err
 }

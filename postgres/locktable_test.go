@@ -87,6 +87,77 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	}
 }
 
+// A bystander that holds most of the server's lock table, as a dump of many
+// partitions does, is no reason not to try: only the server says when there is no
+// room.
+func TestBystanderWithMostOfTheLockTable(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+		"max_locks_per_transaction": "10", "max_connections": "20",
+	}})
+	b := backendOn(t, server.DSN(), Config{})
+	p := open(t, b)
+	size := p.table.capacity.size()
+	bystander := server.Conn(t)
+	hold := func(from, n int) error {
+		_, err := bystander.Exec(t.Context(), "SELECT pg_advisory_lock(i) FROM generate_series($1::bigint, $2) i", from, from+n-1)
+		return err
+	}
+	if err := hold(1, size*3/4); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.recount(); err != nil {
+		t.Fatal(err)
+	}
+	for i, attempt := range p.try(numbered(5)...) {
+		if attempt.Outcome != tenure.Granted {
+			t.Errorf("role %d: %+v; want it granted: there is room", i, attempt)
+		}
+	}
+
+	// Fewer locks are left than roles are wanted: some are taken all the same, and
+	// the server still has room for heartbeats.
+	taken := size * 3 / 4
+	for n := size; n > 0; n /= 2 {
+		for hold(taken+1, n) == nil {
+			taken += n
+		}
+	}
+	if _, err := bystander.Exec(t.Context(), "SELECT pg_advisory_unlock(i) FROM generate_series(1, 40) i"); err != nil {
+		t.Fatal(err)
+	}
+	more := numbered(600)[5:]
+	granted, full := 0, 0
+	for i, attempt := range p.try(more[:90]...) {
+		switch {
+		case attempt.Outcome == tenure.Granted:
+			granted++
+		case attempt.Outcome == tenure.Failed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+			full++
+		default:
+			t.Fatalf("role %d: %+v", i, attempt)
+		}
+	}
+	t.Logf("with room for about 40 locks, %d roles were granted and %d refused", granted, full)
+	if granted == 0 || full == 0 {
+		t.Errorf("%d roles were granted and %d refused; want some of both", granted, full)
+	}
+	p.beat()
+
+	// When the bystander is done the others are taken.
+	if _, err := bystander.Exec(t.Context(), "SELECT pg_advisory_unlock_all()"); err != nil {
+		t.Fatal(err)
+	}
+	for i, attempt := range p.try(more[:90]...) {
+		if attempt.Outcome != tenure.Granted && attempt.Outcome != tenure.Busy { // busy: it holds it
+			t.Errorf("role %d after the bystander's end: %+v", i, attempt)
+		}
+	}
+	if len(p.seats) != 95 {
+		t.Errorf("%d roles are held; want 95", len(p.seats))
+	}
+}
+
 // found returns the finding of a name.
 func found(t *testing.T, findings []tenure.Finding, name string) tenure.Finding {
 	t.Helper()

@@ -82,9 +82,12 @@ SELECT classid::bigint, objid::bigint, objsubid
 FROM pg_locks
 WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted`,
 
-	// Locks in the shared table; those taken by the fast path are not in it.
+	// Locks in the shared table, and those of nodes among them; those taken by the
+	// fast path are not in it.
 	stmtLockUsage: `
-SELECT count(*) FROM pg_locks WHERE NOT fastpath`,
+SELECT count(*), count(*) FILTER (WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes}))
+FROM pg_locks
+WHERE NOT fastpath`,
 
 	stmtAddRoles: `
 INSERT INTO {terms} (role, lock_key)
@@ -276,7 +279,9 @@ RETURNING
     CASE WHEN $7::boolean THEN (
         SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND granted
     ) ELSE -1 END,
-    CASE WHEN $7::boolean THEN (SELECT count(*) FROM pg_locks WHERE NOT fastpath) ELSE -1 END`,
+    CASE WHEN $7::boolean THEN (
+        SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes})
+    ) ELSE -1 END`,
 
 	// A node that takes a request to drain counts as draining from that moment
 	// on, and not only when it has described itself: else two who drain the last

@@ -113,7 +113,7 @@ func (s *session) releaseInSteps(all resignation) error {
 
 // vacated forgets seats whose locks are free.
 func (s *session) vacated(seats []*seat) {
-	s.table.used -= len(seats)
+	s.table.add(-len(seats))
 	for _, seat := range seats {
 		delete(s.seats, seat.role.Name())
 		delete(s.keys, seat.key)

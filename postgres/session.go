@@ -151,14 +151,14 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	counting := s.beats%audit == 0
 
 	var (
-		pulse         tenure.Pulse
-		found, same   bool
-		incarnation   string
-		held, inTable int
+		pulse           tenure.Pulse
+		found, same     bool
+		incarnation     string
+		held, elections int
 	)
 	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&incarnation, &same, &pulse.Requests, &held, &inTable)
+		return rows.Scan(&incarnation, &same, &pulse.Requests, &held, &elections)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation)
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
 		return tenure.Pulse{}, superseded("the schema was removed: %v", err)
@@ -180,7 +180,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
 	if counting {
-		s.table.count(inTable, s.opening.Clock.Now().Mono)
+		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
 	}
 	return pulse, nil
 }

@@ -31,6 +31,16 @@ VALUES ($1, $2, $3, 'gone', 2000, 0, now(), $4, clock_timestamp() - $5 * interva
 	return id
 }
 
+// end ends the session of a node that was planted.
+func (s site) end(id cluster.NodeID) {
+	s.t.Helper()
+	s.exec(`
+SELECT pg_terminate_backend(l.pid, 10000)
+FROM pg_locks l
+JOIN `+s.table("nodes")+` n ON n.incarnation = l.objid::bigint
+WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock'`, id.UUID())
+}
+
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
@@ -125,7 +135,13 @@ func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
 	if marked, err = registry.MarkDead(within(t), 0); err != nil || len(marked) != 1 || marked[0] != recent {
 		t.Errorf("then marked were %v, %v; want %s", marked, err, recent)
 	}
+	// A node stays as long as the server keeps its session.
 	removed, err := registry.CleanUp(within(t), 10*time.Minute)
+	if err != nil || len(removed) != 0 {
+		t.Errorf("removed were %v, %v; want none while the session lasts", removed, err)
+	}
+	site.end(old)
+	removed, err = registry.CleanUp(within(t), 10*time.Minute)
 	if err != nil || len(removed) != 1 || removed[0] != old {
 		t.Errorf("removed were %v, %v; want %s", removed, err, old)
 	}

@@ -3,6 +3,7 @@ package acceptance_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,8 +87,7 @@ func TestSilentSessionThatIsNotIdle(t *testing.T) {
 		},
 		"notifications that are not read": func(t *testing.T, c *cluster, s *silent) {
 			s.fallSilent(nothing)
-			execute(t, pgtest.Conn(t, c.dsn), "SELECT pg_notify($1, i || repeat('x', 7000)) FROM generate_series(1, 5000) i", c.schema+"_tenure_")
-			c.awaitBackend(t, s.pid(t), "wait_event = 'ClientWrite'")
+			c.notifyUntilStuck(t, s.pid(t))
 		},
 		"a wait for a row lock": func(t *testing.T, c *cluster, s *silent) {
 			execute(t, begin(t, c.dsn), "SELECT FROM "+c.quoted("nodes")+" WHERE name = 'silent' FOR UPDATE")
@@ -112,6 +112,24 @@ func TestSilentSessionThatIsNotIdle(t *testing.T) {
 				t.Errorf("the silent node's term ended because of %v; want the end of trust", cause)
 			}
 		})
+	}
+}
+
+// notifyUntilStuck sends notifications until a session's buffers are full. It
+// sends no more than it must: every other listener reads them before the answers
+// to its own statements.
+func (c *cluster) notifyUntilStuck(t *testing.T, pid uint32) {
+	t.Helper()
+	conn := pgtest.Conn(t, c.dsn)
+	for sent := 0; ; sent++ {
+		execute(t, conn, "SELECT pg_notify($1, $2 || i || repeat('x', 7000)) FROM generate_series(1, 50) i", c.schema+"_tenure_", fmt.Sprint(sent, "/"))
+		state := value[string](t, conn, "SELECT coalesce((SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = $1), 'gone')", pid)
+		switch {
+		case state == "ClientWrite":
+			return
+		case state == "gone" || sent == 1000:
+			t.Fatalf("after %d notifications the session is not stuck but %s", 50*(sent+1), state)
+		}
 	}
 }
 

@@ -132,6 +132,9 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		}
 		if err == nil && found.event != "died" { // a death must be told of first
 			err = w.lookOutside(conn)
+			if hasCode(err, codeLockNotAvailable) { // a migration has the table: the next look sees it
+				err = nil
+			}
 		}
 		if err != nil {
 			return err

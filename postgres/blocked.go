@@ -1,0 +1,37 @@
+package postgres
+
+import "time"
+
+// fenced notes that somebody else's transaction was in the way of a seat's term,
+// and says when to try again.
+func (s *session) fenced(held *seat) time.Duration {
+	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
+	now := s.opening.Clock.Now().Mono
+	since := s.blockedSince(held, now)
+	delay := min(longest, first<<min(held.skipped, 10))
+	held.skipped++
+	if now-since >= s.opening.Timing.FenceTimeout {
+		s.fencing.end(held.role.Name())
+	}
+	return delay
+}
+
+// blockage is since when, on the node's monotonic clock, transactions have kept
+// the term after this one from beginning.
+type blockage struct {
+	term  int64
+	since time.Duration
+}
+
+// blockedSince returns since when a role's next term has been kept from
+// beginning. An attempt that is given up and made again does not restart the
+// count, whoever held the lock in between; a new term does.
+func (s *session) blockedSince(held *seat, now time.Duration) time.Duration {
+	role := held.role.Name()
+	b, found := s.blocked[role]
+	if !found || b.term != held.previous {
+		b = blockage{held.previous, now}
+		s.blocked[role] = b
+	}
+	return b.since
+}

@@ -1,0 +1,46 @@
+package postgres
+
+// watchStatements are those of the watch connection.
+var watchStatements = map[statement]string{
+	stmtWatch: `
+SELECT event, coalesce(died, 0), membership FROM {watch}($1, $2, $3, $4, $5, $6)`,
+	stmtDead: `
+WITH durability AS MATERIALIZED (
+    SELECT set_config('synchronous_commit', 'off', true)
+), dead AS (
+    UPDATE {nodes} n SET status = 'dead', died_at = clock_timestamp() FROM durability WHERE n.incarnation = $1 AND n.status <> 'dead'
+    RETURNING n.id, n.name
+), forgotten AS (
+    DELETE FROM {requests} r USING dead WHERE r.node_id = dead.id
+)
+SELECT name, pg_notify($2, '') FROM dead`,
+	stmtNext: `
+SELECT nextval({membership:regclass})`,
+	// Whoever holds the node lock of this incarnation is the session that took
+	// it: nobody else takes it exclusively.
+	stmtGhost: `
+SELECT l.pid, pg_terminate_backend(l.pid)
+FROM pg_locks l
+WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <> pg_backend_pid()`,
+	// Nodes that were marked as dead while their sessions went on, and for how
+	// long those are left alone. It does not read pg_locks, which stops the
+	// lock table for a moment.
+	stmtDeadHeld: `
+SELECT coalesce(min(1000 * extract(epoch FROM
+    n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision, 0),
+    count(*) > 0
+FROM {nodes} n
+WHERE n.status = 'dead' AND n.id <> $1 AND NOT pg_try_advisory_xact_lock_shared($3::int, n.incarnation)`,
+	// Sessions whose nodes have no row, and the longest lease that they may have.
+	stmtStrangers: `
+SELECT l.objid::bigint::int,
+    coalesce((SELECT max(t.lease_ms) FROM {terms} t WHERE t.incarnation = l.objid::bigint), 0)
+FROM pg_locks l
+WHERE ` + nodeLocksOf + ` = $1::int::oid
+    AND l.objid <> 0
+    AND l.pid <> pg_backend_pid()
+    AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.incarnation = l.objid::bigint)`,
+	stmtMoved:  sessionStatements[stmtMoved],
+	stmtNotify: sessionStatements[stmtNotify],
+	stmtReap:   sessionStatements[stmtReap],
+}

@@ -19,7 +19,8 @@ type demoDatabase struct {
 }
 
 // newDemoDatabase starts a private PostgreSQL, or where this machine has none, or
-// it is not wanted, makes a file of SQLite. Nothing is left behind when it is
+// it is not wanted, makes a file of SQLite. No other user of the machine can connect
+// to either: both are in a directory of this user alone. Nothing is left behind when it is
 // closed or this process ends.
 func newDemoDatabase(ctx context.Context, sqlite bool) (*demoDatabase, error) {
 	if sqlite {
@@ -32,11 +33,11 @@ func newDemoDatabase(ctx context.Context, sqlite bool) (*demoDatabase, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err)
 	}
-	server, err := box.Start(ctx, pgserver.Options{})
+	server, err := box.Start(ctx, pgserver.Options{Private: true})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the demonstration needs a private PostgreSQL: %w", err), box.Close())
 	}
-	return &demoDatabase{name: "PostgreSQL " + server.Installation.Version, dsn: server.DSN(), close: box.Close}, nil
+	return &demoDatabase{name: "PostgreSQL " + server.Installation.Version, dsn: server.SocketDSN(), close: box.Close}, nil
 }
 
 // demoLease is how long the nodes wait for a silent leader where they cannot

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // launchDemo starts the demonstration with a directory of its own for temporary
@@ -220,5 +224,51 @@ func TestSummaryInJSON(t *testing.T) {
 	text, err := json.Marshal(newSummary(nil))
 	if err != nil || !strings.Contains(string(text), `"failovers":0,"median_seconds":null`) {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestDemoIsPrivate: no other user of the machine can connect to the superuser of
+// its server, and no command line has a secret.
+func TestDemoIsPrivate(t *testing.T) {
+	t.Parallel()
+	database, err := newDemoDatabase(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := database.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	config, err := pgx.ParseConfig(database.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var addresses string
+	if err := conn.QueryRow(t.Context(), "SHOW listen_addresses").Scan(&addresses); err != nil || addresses != "" {
+		t.Errorf("it listens on %q: %v", addresses, err)
+	}
+	if tcp, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", config.Port)); err == nil {
+		_ = tcp.Close()
+		t.Error("it takes connections over TCP")
+	}
+	private := false
+	for directory := config.Host; directory != "/" && directory != os.TempDir(); directory = filepath.Dir(directory) {
+		info, err := os.Stat(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private = private || info.Mode().Perm()&0o077 == 0
+	}
+	if !private {
+		t.Errorf("every user can reach the socket in %s", config.Host)
+	}
+	if config.Password != "" {
+		t.Error("the password would be on the command lines of the nodes")
 	}
 }

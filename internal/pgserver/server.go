@@ -32,6 +32,9 @@ type Options struct {
 	// HBA holds lines of pg_hba.conf that stand before those which let everybody
 	// in.
 	HBA []string
+	// Private takes connections over the Unix socket alone, which only the server's
+	// account and root can reach: use [Server.SocketDSN].
+	Private bool
 	// Durable keeps fsync and full_page_writes on. Without them a server still
 	// survives its own crash and its restarts, but not the machine's.
 	Durable bool
@@ -96,6 +99,9 @@ func defaults(options Options) map[string]string {
 		"max_connections": "200",
 		"shared_buffers":  "32MB",
 		"log_line_prefix": "%m [%p] %q%a: ",
+	}
+	if options.Private {
+		settings["listen_addresses"] = ""
 	}
 	if !options.Durable {
 		settings["fsync"] = "off"
@@ -181,6 +187,12 @@ func (s *Server) DSNFor(user, database string) string {
 		RawQuery: "sslmode=disable",
 	}
 	return dsn.String()
+}
+
+// SocketDSN is DSN over the Unix socket.
+func (s *Server) SocketDSN() string {
+	query := url.Values{"host": {s.Socket}, "port": {strconv.Itoa(s.Port)}, "user": {Superuser}, "sslmode": {"disable"}}
+	return "postgres:///postgres?" + query.Encode()
 }
 
 // PID returns the process id of the server's first process, the postmaster; 0

@@ -32,6 +32,9 @@ func CheckCondition(condition string) error {
 }
 
 func parse(condition string) (parser.Expr, error) {
+	if len(condition) > maxCondition {
+		return nil, conditionError(condition, 0, fmt.Sprintf("the condition has %d bytes; the most is %d", len(condition), maxCondition))
+	}
 	expression, err := language.ParseExpr(condition)
 	var several parser.ParseErrors
 	switch {
@@ -43,6 +46,9 @@ func parse(condition string) (parser.Expr, error) {
 	case expression.Type() != parser.ValueTypeVector && expression.Type() != parser.ValueTypeScalar:
 		return nil, conditionError(condition, 0, fmt.Sprintf(
 			"a condition yields one value of each series, and this yields a %s", parser.DocumentedType(expression.Type())))
+	}
+	if err := checkBounds(condition, expression); err != nil {
+		return nil, err
 	}
 	return expression, nil
 }

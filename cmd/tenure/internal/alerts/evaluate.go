@@ -21,8 +21,9 @@ const (
 	// lookback is for how long the last value of a series counts, where nothing
 	// says that it has ended.
 	lookback = 5 * time.Minute
-	// maxQuerySamples bounds the memory of one condition, to about 800 MB.
-	maxQuerySamples = 50_000_000
+	// maxQuerySamples bounds the memory of one condition: a sample of a series of
+	// its own takes up to 300 bytes.
+	maxQuerySamples = 1_000_000
 	// ruleTimeout bounds one rule, and evaluationTimeout all of them, so that there
 	// is time left in the round to write what was found.
 	ruleTimeout       = 10 * time.Second
@@ -43,7 +44,7 @@ type evaluator struct {
 
 func newEvaluator(series storage.Queryable) *evaluator {
 	return &evaluator{series: series, engine: promql.NewEngine(promql.EngineOpts{
-		MaxSamples: maxQuerySamples, Timeout: ruleTimeout, LookbackDelta: lookback,
+		MaxSamples: maxQuerySamples, NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() }, Timeout: ruleTimeout, LookbackDelta: lookback,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: language,
 	})}
 }
@@ -130,12 +131,24 @@ func (a *allowance) spend(fn func(ctx context.Context)) {
 }
 
 func (e *evaluator) query(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
+	if _, err := parse(text); err != nil { // it may be of the database, or of a template
+		return nil, err
+	}
+	ctx, stop := watchMemory(ctx)
+	defer stop()
 	q, err := e.engine.NewInstantQuery(ctx, e.series, nil, text, at)
 	if err != nil {
 		return nil, err
 	}
 	defer q.Close()
 	result := q.Exec(ctx)
+	if errors.Is(context.Cause(ctx), errMemory) {
+		return nil, errMemory
+	}
+	var samples promql.ErrTooManySamples
+	if errors.As(result.Err, &samples) {
+		return nil, fmt.Errorf("it looks at more than %d samples: ask for fewer series, a shorter range or a longer step", maxQuerySamples)
+	}
 	switch value := result.Value.(type) {
 	case promql.Vector:
 		return append(promql.Vector(nil), value...), result.Err // the engine uses it again

@@ -118,9 +118,6 @@ func (s *session) Release(releases []tenure.Release) error {
 	}
 	err = s.call("unlock", func(b *backend) error {
 		for _, r := range releases {
-			if b.server.defects.FenceForgets {
-				delete(b.fencedSince, r.Role.Name())
-			}
 			b.server.unlock(b, b.server.roleLock(r.Role))
 		}
 		return nil

@@ -32,7 +32,6 @@ var mutations = []struct {
 	{"a death that nobody sees", []int{7}, Schedule{Defects: Defects{NoBurial: true}}, 400},
 	{"dead nodes whose sessions are hidden", []int{7}, Schedule{Defects: Defects{DeadHidden: true}}, 400},
 	{"a stalled watch that nobody notices", []int{7}, Schedule{Defects: Defects{StalledWatch: true}}, 400},
-	{"fenced for ever, bit by bit", []int{7}, Schedule{Defects: Defects{FenceForgets: true}}, 400},
 	{"wakings that are lost", []int{7}, Schedule{Wrap: wrapping(sleepThrough)}, 100},
 	{"a draining node takes a role", []int{serversLead}, Schedule{Wrap: wrapping(takeWhileDraining)}, 400},
 	{"drained before the roles are free", []int{serversLead}, Schedule{Wrap: wrapping(drainedEarly)}, 100},

@@ -122,6 +122,8 @@ func (s Schedule) draw() plan {
 		},
 		Wrap: s.Wrap,
 	}
+	// Another order is refused.
+	p.member.Config.LockTimeout = max(p.member.Config.LockTimeout, p.member.Config.FenceTimeout)
 	p.probes = rnd.below(4)
 	p.scales = make([]int, p.machines)
 	if s.Cluster {

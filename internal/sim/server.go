@@ -48,7 +48,6 @@ type Defects struct {
 	NoReaper    bool // sessions that the idle timeout does not cover live on
 
 	StalledWatch  bool // nobody notices that a watch connection lets nothing through
-	FenceForgets  bool // an attempt forgets for how long the one before it was fenced
 	DeadHidden    bool // the reaper does not look at nodes that were marked dead
 	NoBurial      bool // nobody sees a node die
 	SilentChanges bool // nobody is told that a node changed its description

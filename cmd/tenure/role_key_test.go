@@ -36,8 +36,7 @@ func TestRoleWithAStoredKey(t *testing.T) {
 		"derived": {"scheduler", "scheduler=" + given},
 		"spaces":  {"the scheduler=77306496745473", "the scheduler"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // in turn: the key is the database's
 			place := newPlace(t)
 			holder := launch(t, place.with("acquire", "--role", c.first, "--hold", "--name", "one", "-o", "json")...)
 			holder.await("acquired")

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -122,5 +123,5 @@ func (b *Backend) identify(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(b.dialect.product(version) + " " + versionNumber(version)), b.refuse(version, place)
+	return strings.TrimSpace(b.dialect.product(version) + " " + versionNumber(version)), errors.Join(b.refuse(version, place), b.refuseOpenTransaction(ctx))
 }

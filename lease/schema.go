@@ -121,6 +121,9 @@ func (b *Backend) ready(ctx context.Context) error {
 	if err := b.refuse(version, place); err != nil {
 		return err
 	}
+	if err := b.refuseOpenTransaction(ctx); err != nil {
+		return err
+	}
 	if !b.config.ManualMigrations {
 		return b.Migrate(ctx)
 	}

@@ -144,6 +144,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return fmt.Errorf("%w: the tables cannot be migrated in a caller's transaction, which some databases would commit",
 			tenure.ErrInvalidConfig)
 	}
+	if err := s.refuseOpenTransaction(ctx); err != nil {
+		return err
+	}
 	err := s.inTurn(ctx, "migrate the tables", func(ctx context.Context, on querier) error {
 		end, err := s.takeTurn(ctx, on)
 		if err != nil {

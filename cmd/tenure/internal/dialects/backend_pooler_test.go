@@ -1,6 +1,8 @@
 package dialects
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,5 +29,34 @@ func TestBackendStatementPooling(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "statement pooling") {
 		t.Errorf("%v; want it to name statement pooling", err)
+	}
+}
+
+// Pgpool-II in raw mode commits no statement by itself, so two nodes would lead.
+func TestBackendRawPgpool(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	for mode, refused := range map[string]bool{"raw": true, "slony": true, "streaming_replication": false} {
+		source := server.Pgpool(t, pgtest.PgpoolOptions{Mode: mode})(server.Database(t)) + "&default_query_exec_mode=exec"
+		pool := kinds[0].connect(t, source)
+		backend := newBackend(t, pool, lease.PostgreSQL, lease.Config{})
+		node, err := tenure.Open(soon(t), backend, tenure.Config{})
+		if err == nil {
+			_ = node.Close(soon(t))
+		}
+		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
+			t.Errorf("a node, mode %s: %v; want ErrPooled: %t", mode, err, refused)
+		}
+		failed := slices.ContainsFunc(backend.Diagnose(t.Context()), func(f tenure.Finding) bool { return f.Severity == tenure.Failure })
+		if failed != refused {
+			t.Errorf("the diagnosis, mode %s: failed %t", mode, failed)
+		}
+		store, err := lease.NewStore(pool, lease.PostgreSQL, lease.StoreConfig{})
+		if err == nil {
+			err = store.Migrate(t.Context())
+		}
+		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
+			t.Errorf("a store, mode %s: %v; want ErrPooled: %t", mode, err, refused)
+		}
 	}
 }

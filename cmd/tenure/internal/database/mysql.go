@@ -59,9 +59,11 @@ func parseMySQL(dsn string) (*Target, error) {
 	config.InterpolateParams = true // or each statement is prepared first: two round trips more
 	config.ClientFoundRows = true
 	config.Logger = &mysql.NopLogger{} // the errors that it repeats are returned
-	// Without it the driver asks for utf8mb4 in the handshake; here a setting
-	// would cost a statement at every connect.
+	// Without it the driver asks for utf8mb4 in the handshake.
 	config.Collation = ""
+	// With other values on the server no transaction begins, and no update that
+	// looks at all rows runs. It is one statement at every connect.
+	config.Params = map[string]string{"autocommit": "1", "sql_safe_updates": "0"}
 
 	connector, err := mysql.NewConnector(config)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -56,7 +55,7 @@ func (b *Backend) dialWith(ctx context.Context, purpose string, listener listene
 	options.Prepare = func(config *pgx.ConnConfig) func() { return prepareConnection(config, listener) }
 	conn, err := b.dialer.Connect(ctx, config, options)
 	if err != nil {
-		return nil, connectError(err)
+		return nil, pgdial.Explain(err)
 	}
 	return conn, nil
 }
@@ -90,23 +89,6 @@ func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
 		}
 	}
 	return func() { connected.Store(true) }
-}
-
-// connectError makes a failed connection attempt final only if every host that
-// was named has been reached and refused: one that is down may be the primary.
-func connectError(err error) error {
-	switch {
-	case pgdial.Decided(err) && !errors.Is(err, tenure.ErrReadOnly):
-		return fmt.Errorf("connect: %w", err)
-	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, tenure.ErrReadOnly):
-		return fmt.Errorf("%w: connect: %s", tenure.ErrReadOnly, err) //nolint:errorlint // see below
-	case errors.Is(err, tenure.ErrRefused):
-		// The chain is cut, or the error would match the refusal of one host.
-		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
-	case errors.Is(err, tenure.ErrReadOnly):
-		return fmt.Errorf("connect: %w", err)
-	}
-	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
 }
 
 // applicationName is what a database administrator sees; the server cuts it at

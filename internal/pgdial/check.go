@@ -31,7 +31,7 @@ const sourceOf = `SELECT source FROM pg_catalog.pg_settings WHERE name = $1`
 
 // check makes sure that a new connection leads directly to a primary that takes
 // writes, and makes the settings of its use. Its errors are decisions about the
-// server unless the connection failed, see Decided.
+// server unless the connection failed, see decided.
 func (d *Dialer) check(ctx context.Context, conn *pgconn.PgConn, o Options) error {
 	err := d.examine(ctx, conn, o)
 	if errors.Is(err, tenure.ErrTenure) {
@@ -45,24 +45,41 @@ type decision struct{ error }
 
 func (e *decision) Unwrap() error { return e.error }
 
-// Decided reports whether every host was reached and refused: one that is down
+// decided reports whether every host was reached and refused: one that is down
 // may be the primary.
-func Decided(err error) bool {
+func decided(err error) bool {
 	if _, ok := err.(*decision); ok { //nolint:errorlint // each branch is looked at
 		return true
 	}
 	switch e := err.(type) { //nolint:errorlint // as above
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
-			if !Decided(one) {
+			if !decided(one) {
 				return false
 			}
 		}
 		return len(e.Unwrap()) > 0
 	case interface{ Unwrap() error }:
-		return Decided(e.Unwrap())
+		return decided(e.Unwrap())
 	}
 	return false
+}
+
+// Explain makes a failed connection attempt final only if every host that
+// was named has been reached and refused: one that is down may be the primary.
+func Explain(err error) error {
+	switch {
+	case decided(err) && !errors.Is(err, tenure.ErrReadOnly):
+		return fmt.Errorf("connect: %w", err)
+	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, tenure.ErrReadOnly):
+		return fmt.Errorf("%w: connect: %s", tenure.ErrReadOnly, err) //nolint:errorlint // see below
+	case errors.Is(err, tenure.ErrRefused):
+		// The chain is cut, or the error would match the refusal of one host.
+		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
+	case errors.Is(err, tenure.ErrReadOnly):
+		return fmt.Errorf("connect: %w", err)
+	}
+	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
 }
 
 func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) error {

@@ -329,8 +329,11 @@ func TestDecided(t *testing.T) {
 		"one that is down":               {[]string{"127.0.0.1:1"}, false},
 	} {
 		_, err := new(Dialer).Connect(t.Context(), several(t, c.addresses, "sslmode=prefer"), Options{Use: Question})
-		if err == nil || Decided(err) != c.decided || c.decided && !errors.Is(err, tenure.ErrInRecovery) {
-			t.Errorf("%s: decided %t, want %t: %v", name, Decided(err), c.decided, err)
+		if err == nil || decided(err) != c.decided || c.decided && !errors.Is(err, tenure.ErrInRecovery) {
+			t.Errorf("%s: decided %t, want %t: %v", name, decided(err), c.decided, err)
+		}
+		if refused := errors.Is(Explain(err), tenure.ErrRefused); refused != c.decided {
+			t.Errorf("%s: refused for good: %t, want %t", name, refused, c.decided)
 		}
 	}
 }

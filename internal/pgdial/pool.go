@@ -36,7 +36,7 @@ func (d *Dialer) locate(ctx context.Context, original, config *pgx.ConnConfig, o
 	if !recent {
 		found, err := d.connect(ctx, original, o)
 		if err != nil {
-			return err
+			return Explain(err)
 		}
 		o.discard(found)
 		known = found.place

@@ -14,6 +14,10 @@ const (
 	watchIdleTimeout      = 90 * time.Second
 )
 
+// migrationIdleTimeout bounds how long a program that has stopped keeps the lock of
+// the installation. It pauses for a second between two attempts.
+const migrationIdleTimeout = time.Minute
+
 // limitsOf returns the durations of a connection that does not depend on a node.
 // Those that are 0 are bounded by the context of each call.
 func limitsOf(use pgdial.Use) pgdial.Limits {
@@ -22,6 +26,8 @@ func limitsOf(use pgdial.Use) pgdial.Limits {
 		return pgdial.Limits{Lease: watchStatementTimeout, Statement: watchStatementTimeout, Lock: time.Second, Idle: watchIdleTimeout}
 	case pgdial.Question:
 		return pgdial.Limits{Statement: askTimeout, Lock: 5 * time.Second}
+	case pgdial.Migration:
+		return pgdial.Limits{Idle: migrationIdleTimeout}
 	}
 	return pgdial.Limits{}
 }

@@ -175,6 +175,24 @@ func TestModeChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		through, err := postgres.New(w.lease, postgres.Config{}) // as the command does with the string for leases
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer through.Close()
+		for _, mode := range []string{"sessions", "leases"} {
+			if err := through.SetMode(soon(t), mode); err != nil {
+				t.Errorf("to %s, through what leases use: %v", mode, err)
+			}
+			if path := value(t, kinds[0].connect(t, w.lease), "SHOW search_path"); path != `"$user", public` {
+				t.Errorf("the next program on the connection has the search path %s", path)
+			}
+			if node, refused := w.open(map[string]tenure.Backend{"sessions": sessions, "leases": leases}[mode], "last"); refused {
+				t.Errorf("by %s: refused", mode)
+			} else if err := node.Close(soon(t)); err != nil {
+				t.Error(err)
+			}
+		}
 		if err := sessions.SetMode(soon(t), "shares"); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("to a mode that does not exist: %v", err)
 		}

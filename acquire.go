@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -85,21 +86,52 @@ func (s *session) acquire() error {
 	}
 	s.trying = nil
 	var failed []*Election
+	var failures failures
 	for i, e := range trying {
 		e.attempt.inFlight = false
 		result, kept := Attempt{Outcome: Failed, Err: err}, e.attempt.waiting
 		if err == nil {
 			result, kept = attempts[i], false
 		}
+		if result.Outcome == Failed && e.attempt.newCause(result.Err) {
+			failures.add(e, result.Err)
+		}
 		if s.conclude(e, result, kept) {
 			failed = append(failed, e)
 		}
 		e.wake()
 	}
+	failures.log(n.log)
 	answered := s.backOff(failed)
 	n.mu.Unlock()
 	n.patiently(answered)
 	return nil
+}
+
+// failure is a cause that is not known yet for which attempts failed.
+type failure struct {
+	first *Election
+	roles int
+	err   error // of the first
+}
+
+// failures are those of one batch.
+type failures []failure
+
+func (f *failures) add(e *Election, err error) {
+	for i, known := range *f {
+		if known.first.attempt.cause == e.attempt.cause {
+			(*f)[i].roles++
+			return
+		}
+	}
+	*f = append(*f, failure{e, 1, err})
+}
+
+func (f failures) log(log *slog.Logger) {
+	for _, failure := range f {
+		log.Warn("taking a role failed", "role", failure.first.role.Name(), "roles", failure.roles, "error", failure.err)
+	}
 }
 
 // conclude applies the result of one attempt and reports whether it failed, so
@@ -121,6 +153,9 @@ func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool)
 	}
 	if !continued {
 		a.fencedAt = 0
+	}
+	if result.Outcome != Failed {
+		a.cause, a.known = "", false
 	}
 	switch result.Outcome {
 	case Granted:
@@ -164,7 +199,6 @@ func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool)
 			a.at, a.err = now+nextTry(a), result.Err
 			return false
 		}
-		n.log.Warn("taking a role failed", "role", e.role.Name(), "error", result.Err)
 		return s.fail(e, fsm.DbError, result.Err)
 	}
 	return false

@@ -59,6 +59,10 @@ type Opening struct {
 	// ErrSessionLost instead of sending.
 	MaySend func() bool
 
+	// Extend, if set, lets Open take up to d from now, or as long as usual from
+	// now if d is 0: for a step that may take long, like a migration.
+	Extend func(d time.Duration)
+
 	// NodesChanged, if set, is to be called when the registry of nodes may have
 	// changed in a way that makes no role vacant; where it may, Wait returns.
 	// It does not block.

@@ -14,8 +14,11 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// openTimeout bounds one attempt to open a session.
+// openTimeout bounds one attempt to open a session, but for what the backend says
+// takes longer; see Opening.Extend.
 const openTimeout = 10 * time.Second
+
+var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
 
 // Node is one running process that takes part: one session with the backend,
 // and any number of elections on it. Its id is new with every Open. It is safe
@@ -39,6 +42,7 @@ type Node struct {
 	elections map[string]*Election
 	followers map[*Election]struct{} // elections that take part
 	session   *session               // the present one, or nil
+	outage    bool                   // the elections have been told that opening sessions fails
 	gone      Instant                // when the connection of the last one ended, if that is known
 	wanted    chan struct{}          // wakes a node whose retry strategy gave up
 	closing   bool
@@ -298,11 +302,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 		if !again {
 			return nil, err
 		}
-		pause, cancel := context.WithCancel(ctx)
-		stop := n.clock.AfterFunc(delay, cancel)
-		<-pause.Done()
-		stop()
-		cancel()
+		n.pause(ctx, delay)
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}
@@ -310,15 +310,17 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 }
 
 // reportOutage logs a failed attempt to open a session and tells the elections
-// once per outage.
+// once per outage. An outage lasts until a session has been proved a second time:
+// one that is opened and lost at once does not end it.
 func (n *Node) reportOutage(number int, err error) {
 	n.log.Warn("opening a session failed", "attempt", number, "error", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tally.sessionFailures++
-	if number > 1 {
+	if n.outage {
 		return
 	}
+	n.outage = true
 	for e := range n.followers {
 		e.post(Event{Kind: EventError, Err: err})
 	}
@@ -328,8 +330,10 @@ func (n *Node) reportOutage(number int, err error) {
 // counts.
 func (n *Node) open(ctx context.Context) (*session, error) {
 	s := newSession(n)
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	bound := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
+	defer bound.Stop()
 	n.mu.Lock()
 	description, gone := n.description.clone(), n.gone
 	s.edition = n.edition
@@ -343,6 +347,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Logger:      n.log,
 		Forerunner:  gone,
 		MaySend:     s.trust.maySend,
+		Extend:      func(d time.Duration) { bound.Reset(max(d, openTimeout)) },
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -350,16 +355,16 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		},
 	})
 	if err != nil {
-		return nil, err
+		return nil, opening(ctx, err)
 	}
 	s.conn = conn
 	s.registrar, _ = conn.(Registrar)
 	// Nothing is held yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
-	sent := n.clock.Now()
-	if _, err := conn.Heartbeat(n.load()); err != nil {
+	sent, err := n.firstHeartbeat(ctx, conn)
+	if err != nil {
 		conn.Abort()
-		return nil, fmt.Errorf("first heartbeat: %w", err)
+		return nil, opening(ctx, fmt.Errorf("first heartbeat: %w", err))
 	}
 	if !s.trust.begin(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
 		conn.Abort()
@@ -376,6 +381,38 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		return nil, ErrClosed
 	}
 	return s, nil
+}
+
+// opening says of an error of opening a session whether the time was up.
+func opening(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errOpenTimeout) {
+		return fmt.Errorf("%w: %w", errOpenTimeout, err)
+	}
+	return err
+}
+
+// firstHeartbeat proves a new session and returns when the acknowledged heartbeat
+// was sent. One that fails although the session stands is sent again: a slow
+// database need not see the node join anew.
+func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent Instant, err error) {
+	for {
+		load := n.load()
+		sent = n.clock.Now()
+		_, err = conn.Heartbeat(load)
+		if err == nil || errors.Is(err, ErrSessionLost) || ctx.Err() != nil {
+			return sent, err
+		}
+		n.log.Warn("heartbeat failed", "error", err)
+		n.pause(ctx, n.cfg.RefreshInterval/10)
+	}
+}
+
+// pause waits for d or for the end of the context.
+func (n *Node) pause(ctx context.Context, d time.Duration) {
+	pause, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer n.clock.AfterFunc(d, cancel)()
+	<-pause.Done()
 }
 
 // kick makes the session look for work. Under the node's mutex.

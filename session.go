@@ -194,6 +194,7 @@ func (s *session) endAttempts(cause error) {
 	for e := range s.node.followers {
 		e.attempt.waiting, e.attempt.fencedAt = false, 0
 		if e.State() == Acquiring {
+			e.attempt.newCause(cause)
 			e.step(fsm.DbError, nil, cause)
 		}
 	}
@@ -419,6 +420,7 @@ func (s *session) heartbeat() error {
 		return nil
 	}
 	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
+	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	s.requested = s.requested || pulse.Requests
 	return nil

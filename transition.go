@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -21,8 +22,35 @@ type attempt struct {
 
 	cycle    int     // failed attempts since the last term or start
 	first    Instant // when the first of them was made
+	cause    string  // of the last error of the database, until an attempt has another outcome
+	known    bool    // the last error had the cause of the one before
 	failures uint64  // failed attempts ever
 	err      error   // of the last one
+}
+
+// newCause takes note of an error of the database and reports whether it has
+// another cause than that of the attempt before: one event tells of one cause,
+// however often it is met.
+func (a *attempt) newCause(err error) bool {
+	cause := rootCause(err)
+	a.known = cause == a.cause
+	a.cause = cause
+	return !a.known
+}
+
+// rootCause is the text of the innermost error: what was being done differs from
+// attempt to attempt.
+func rootCause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
+			inner = several.Unwrap()[len(several.Unwrap())-1]
+		}
+		if _, category := err.(*derived); category || inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
 }
 
 // holds reports whether the session may hold the lock without a term, or be
@@ -102,6 +130,9 @@ func (e *Election) perform(action fsm.Action, term *Term, err error) {
 	case fsm.EmitAcquireFailed:
 		e.post(Event{Kind: EventAcquireFailed, Err: err})
 	case fsm.EmitError:
+		if e.attempt.known {
+			break // told before
+		}
 		e.post(Event{Kind: EventError, Term: term, Err: err})
 	case fsm.EmitStopped:
 		e.post(Event{Kind: EventStopped})

@@ -44,15 +44,16 @@ func (b *Backend) lockKey() tenure.LockKey {
 }
 
 // enterInstallation takes the lock shared on a connection, of a schema that is
-// there and complete. If it may, it creates the schema or brings it up to date.
-func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, mayMigrate bool) error {
+// there and complete. Unless migrate is nil, it creates the schema or brings it up
+// to date.
+func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
 	for deadline := time.Now().Add(installationWait); ; {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if version == 0 && mayMigrate {
-			if created, err := b.createInstallation(ctx, conn); err != nil || created {
+		if version == 0 && migrate != nil {
+			if created, err := b.createInstallation(ctx, conn, migrate); err != nil || created {
 				return err
 			}
 		}
@@ -61,7 +62,7 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, mayMigr
 			return err
 		}
 		if entered {
-			there, err := b.completeSchema(ctx, conn, mayMigrate)
+			there, err := b.completeSchema(ctx, conn, migrate)
 			if err != nil || there {
 				return err
 			}
@@ -81,12 +82,12 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, mayMigr
 // completeSchema looks at the schema while the lock is held shared, and brings it
 // up to date if it may. It reports false if there is no schema and it may make
 // one.
-func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, mayMigrate bool) (there bool, err error) {
+func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) (there bool, err error) {
 	version, err := b.usableVersion(ctx, conn)
 	if err != nil {
 		return false, err
 	}
-	if version == 0 && mayMigrate {
+	if version == 0 && migrate != nil {
 		return false, nil
 	}
 	if err := b.checkMode(ctx, conn); err != nil {
@@ -95,10 +96,10 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, mayMigrate
 	switch {
 	case version >= b.newest():
 		return true, nil
-	case !mayMigrate:
+	case migrate == nil:
 		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, b.newest())
 	}
-	if err := b.migrate(ctx, conn); err != nil {
+	if err := migrate(ctx, conn); err != nil {
 		return false, err
 	}
 	return true, b.checkMode(ctx, conn)
@@ -106,7 +107,7 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, mayMigrate
 
 // createInstallation makes a schema that is missing, under the exclusive lock, and
 // keeps the lock shared. It reports false if somebody else holds the lock.
-func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn) (created bool, err error) {
+func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
 	if locked, err := b.tryLock(ctx, conn, tryInstallation); err != nil || !locked {
 		return false, err
 	}
@@ -120,7 +121,7 @@ func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn) (creat
 	if len(leases) > 0 {
 		return false, b.inUse(ctx, conn, "create the schema", leases)
 	}
-	if err := b.migrate(ctx, conn); err != nil {
+	if err := migrate(ctx, conn); err != nil {
 		return false, err
 	}
 	// A session holds a lock in both modes, so there is no gap. If it ends in

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -82,7 +83,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 		return err
 	}
 	defer discard(conn)
-	return b.enterInstallation(ctx, conn, true)
+	return b.enterInstallation(ctx, conn, b.migrate)
 }
 
 // MigrateDown undoes migrations until the schema has the given version; 0
@@ -179,6 +180,13 @@ BEGIN
 END
 %[1]s;`, functionQuote, first, second)
 }
+
+// migrationTimeout bounds a migration that opening a session makes necessary, and
+// the wait for that of another node.
+const migrationTimeout = time.Hour
+
+// migrator brings the schema up to date.
+type migrator func(context.Context, *pgx.Conn) error
 
 // migrate brings the schema up to date on a connection that holds the lock of
 // the installation: exclusively to create it, else shared.

@@ -60,7 +60,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.examineServer(ctx, watched); err != nil {
 		return err
 	}
-	if err := b.openSchema(ctx, s.conn); err != nil {
+	if err := b.openSchema(ctx, s.conn, s.migrator()); err != nil {
 		return err
 	}
 	if err := s.ready(ctx, watched); err != nil {
@@ -72,6 +72,9 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.join(ctx); err != nil {
 		return err
 	}
+	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, sessionLimits(s.opening.Timing, s.incarnation)); err != nil {
+		return err
+	}
 	return pgdial.Idle(s.conn.PgConn())
 }
 
@@ -81,7 +84,7 @@ func (s *session) ready(ctx context.Context, watched *pgx.Conn) error {
 	if err := s.readSchema(ctx); err != nil {
 		return err
 	}
-	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, sessionLimits(s.opening.Timing, s.incarnation)); err != nil {
+	if err := pgdial.Apply(ctx, s.conn, pgdial.Session, openingLimits(s.opening.Timing, s.incarnation)); err != nil {
 		return err
 	}
 	if err := b.names.prepare(ctx, s.conn, sessionStatements); err != nil {
@@ -117,10 +120,26 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	return identify(ctx, s.conn, &s.server)
 }
 
+// migrator returns what migrates the schema for this session, or nil if it may
+// not. A migration has a bound of its own.
+func (s *session) migrator() migrator {
+	b := s.backend
+	if b.config.ManualMigrations {
+		return nil
+	}
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		if extend := s.opening.Extend; extend != nil {
+			extend(migrationTimeout)
+			defer extend(0)
+		}
+		return b.migrate(ctx, conn)
+	}
+}
+
 // openSchema takes the installation's lock and makes sure that the schema is
 // there and complete, and that this user may work with it.
-func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn) error {
-	if err := b.enterInstallation(ctx, conn, !b.config.ManualMigrations); err != nil {
+func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
+	if err := b.enterInstallation(ctx, conn, migrate); err != nil {
 		return err
 	}
 	// A migration runs as the role that the user has chosen, and all else as the user

@@ -32,6 +32,13 @@ func limitsOf(use pgdial.Use) pgdial.Limits {
 	return pgdial.Limits{}
 }
 
+// openingLimits are those of the session connection while it is opened: until
+// trust begins nothing depends on a short statement, and the context bounds them
+// all.
+func openingLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
+	return pgdial.Limits{Lease: max(timing.Lease, watchStatementTimeout), Idle: timing.Lease, Incarnation: int64(incarnation)}
+}
+
 // sessionLimits are those of the session connection. Idle is the lease: the server
 // itself ends a session that was silent for so long.
 func sessionLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {

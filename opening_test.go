@@ -1,0 +1,116 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// slowBackend takes long to open a session, and says so if it extends.
+type slowBackend struct {
+	*database
+	takes   time.Duration
+	extends bool
+	opening tenure.Opening // the last one
+}
+
+func (b *slowBackend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+	b.opening = opening
+	if b.extends {
+		opening.Extend(time.Hour)
+		defer opening.Extend(0)
+	}
+	select {
+	case <-time.After(b.takes):
+		return b.database.Open(ctx, opening)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Opening a session has a bound, but for a step that says that it takes longer.
+func TestBoundOfOpening(t *testing.T) {
+	for _, test := range []struct {
+		takes   time.Duration
+		extends bool
+		opens   bool
+	}{
+		{9 * time.Second, false, true},
+		{11 * time.Second, false, false},
+		{59 * time.Minute, true, true},
+		{61 * time.Minute, true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			db := &slowBackend{newDatabase(), test.takes, test.extends, tenure.Opening{}}
+			ctx, cancel := context.WithTimeout(t.Context(), max(15*time.Second, test.takes+time.Second))
+			defer cancel()
+			node, err := tenure.Open(ctx, db, tenure.Config{Name: "n", Logger: quiet})
+			if test.opens != (err == nil) {
+				t.Errorf("opening in %v, extending %t: %v", test.takes, test.extends, err)
+			}
+			if err == nil {
+				closeNode(t, node)
+			} else if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the error does not match context.DeadlineExceeded: %v", err)
+			}
+		})
+	}
+}
+
+// A first heartbeat that fails is sent again on the same session.
+func TestFirstHeartbeatIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, failures := newDatabase(), 3
+		db.prepare = func(c *conn) {
+			c.onHeartbeat = func() error {
+				if failures--; failures >= 0 {
+					return errors.New("canceling statement due to statement timeout")
+				}
+				return nil
+			}
+		}
+		node := open(t, db)
+		defer closeNode(t, node)
+		want(t, "sessions opened", db.opened, 1)
+		want(t, "heartbeats", db.last().count("heartbeat"), 4)
+	})
+}
+
+// One event tells of one cause, however often it is met; another cause, or the
+// same after a success, is told again.
+func TestOneErrorEventForOneCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails atomic.Pointer[error]
+		db := newDatabase()
+		db.prepare = func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+				if err := fails.Load(); *err != nil {
+					return &tenure.Attempt{Outcome: tenure.Failed, Err: *err}
+				}
+				return &tenure.Attempt{Outcome: tenure.Busy}
+			}
+		}
+		node := open(t, db, func(c *tenure.Config) { c.Retry = tenure.FixedInterval{Interval: time.Second} })
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		events := func() uint64 { return node.Stats().Events[tenure.EventError] }
+		stalled, missing := errors.New("statement timeout"), errors.New("permission denied")
+		for i, step := range []struct {
+			fails  error
+			events uint64
+		}{{stalled, 1}, {missing, 2}, {stalled, 3}, {nil, 3}, {stalled, 4}} {
+			fails.Store(&step.fails)
+			_ = e.Start(t.Context())
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if got := events(); got != step.events {
+				t.Errorf("after step %d: %d events of errors, want %d", i, got, step.events)
+			}
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A session that has to migrate first asks for the time, and gives it back; the
+// next one does not ask.
+func TestMigrationHasItsOwnBound(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	open := func() (asked []time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		s, err := b.Open(ctx, tenure.Opening{
+			Node:        tenure.NodeInfo{ID: uuid.New(), Name: "slow", Host: "localhost"},
+			Description: tenure.Description{Status: tenure.StatusActive},
+			Timing:      timing(), Clock: clock, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)),
+			MaySend: func() bool { return true },
+			Extend:  func(d time.Duration) { asked = append(asked, d) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Abort)
+		return asked
+	}
+	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
+		t.Errorf("a migration asked for %v", asked)
+	}
+	b.steps = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
+		t.Errorf("the next migration asked for %v", asked)
+	}
+	if asked := open(); len(asked) > 0 {
+		t.Errorf("without a migration %v was asked for", asked)
+	}
+}

@@ -134,15 +134,17 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var password func(user, password string) bool
-	if c.passwords != "" {
-		if password, err = openPasswords(c.passwords); err != nil {
-			return err
-		}
-	}
 	config, err := c.node.config(cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	var password func(user, password string) bool
+	if c.passwords != "" {
+		file, err := openPasswords(c.passwords, config.Logger)
+		if err != nil {
+			return err
+		}
+		password = file.known
 	}
 	if !cmd.Flags().Changed("node-role") {
 		c.member.roles = []string{"observer"} // it does none of the cluster's work

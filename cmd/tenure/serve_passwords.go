@@ -1,30 +1,76 @@
 package main
 
 import (
-	"io"
-	"os"
+	"bytes"
+	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
 	"github.com/exactly-one/tenure/dashboard"
 )
 
 // mostPasswords bounds the size of a file with passwords, in bytes.
 const mostPasswords = 1 << 20
 
-// openPasswords reads who may log in with a password: lines of USER:PASSWORD. An
-// error tells no password.
-func openPasswords(path string) (func(user, password string) bool, error) {
-	file, err := os.Open(path)
+// passwordInterval is how often the file is read again, at most, when somebody
+// brings a password.
+const passwordInterval = time.Second
+
+// passwords says who may log in with a password. When its file changes, the new
+// passwords count a second later. A file that cannot be used lets nobody in. It is
+// safe for concurrent use.
+type passwords struct {
+	path string
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	looked time.Time
+	text   []byte
+	check  func(user, password string) bool // nil if the file cannot be used
+}
+
+// openPasswords reads a file with lines of USER:PASSWORD. An error tells no
+// password.
+func openPasswords(path string, log *slog.Logger) (*passwords, error) {
+	p := &passwords{path: path, log: log, looked: time.Now()}
+	text, check, err := readPasswords(path)
 	if err != nil {
-		return nil, usage("--password-file: %w", err)
+		return nil, err
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostPasswords+1))
+	p.text, p.check = text, check
+	return p, nil
+}
+
+// known reports whether a user has a password.
+func (p *passwords) known(user, password string) bool {
+	p.mu.Lock()
+	if time.Since(p.looked) >= passwordInterval {
+		p.reload()
+	}
+	check := p.check
+	p.mu.Unlock()
+	return check != nil && check(user, password)
+}
+
+// reload reads the file again. p.mu is held.
+func (p *passwords) reload() {
+	p.looked = time.Now()
+	text, check, err := readPasswords(p.path)
+	switch {
+	case err != nil && p.check != nil:
+		p.log.Error("the password file cannot be used: nobody can log in with a password", "error", err)
+	case err == nil && p.check != nil && bytes.Equal(text, p.text):
+		return
+	}
+	p.text, p.check = text, check
+}
+
+func readPasswords(path string) (text []byte, check func(user, password string) bool, err error) {
+	text, err = secretfile.Read(path, mostPasswords)
 	if err != nil {
-		return nil, usage("--password-file: %w", err)
-	}
-	if len(text) > mostPasswords {
-		return nil, usage("--password-file: %s has more than %d bytes", path, mostPasswords)
+		return nil, nil, usage("--password-file: %w", err)
 	}
 	byUser := map[string]string{}
 	number := 0
@@ -36,16 +82,16 @@ func openPasswords(path string) (func(user, password string) bool, error) {
 		}
 		user, password, found := strings.Cut(line, ":")
 		if !found {
-			return nil, usage("--password-file: line %d of %s is not of the form USER:PASSWORD", number, path)
+			return nil, nil, usage("--password-file: line %d of %s is not of the form USER:PASSWORD", number, path)
 		}
 		if _, twice := byUser[user]; twice {
-			return nil, usage("--password-file: line %d of %s names a user again", number, path)
+			return nil, nil, usage("--password-file: line %d of %s names a user again", number, path)
 		}
 		byUser[user] = password
 	}
-	check, err := dashboard.Passwords(byUser)
+	check, err = dashboard.Passwords(byUser)
 	if err != nil {
-		return nil, usage("--password-file: %w", err)
+		return nil, nil, usage("--password-file: %w", err)
 	}
-	return check, nil
+	return text, check, nil
 }

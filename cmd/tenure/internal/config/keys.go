@@ -141,7 +141,7 @@ var clusterKeys = []key{
 var runKeys = []key{
 	{path: "run.roles", kind: texts, flag: "role", instead: []string{"key", "key1", "key2"}, command: "run",
 		variables: []string{"TENURE_RUN_ROLES"}, note: "none: a role must be named"},
-	{path: "run.command", kind: command, command: "run", evidence: "grace", note: "none: print the events"},
+	{path: "run.command", kind: command, secret: arguments, command: "run", evidence: "grace", note: "none: print the events"},
 	{path: "run.grace", kind: duration, flag: "grace", command: "run", check: between(0, longest), note: "1s, or less with a short lease"},
 	{path: "run.restart", kind: text, flag: "restart", command: "run", check: oneOf("never", "on-failure", "always"), fallback: "on-failure"},
 	{path: "run.once", kind: boolean, flag: "once", command: "run", fallback: false},
@@ -198,7 +198,7 @@ const cronEvidence = "missed-after"
 var cronKeys = []key{
 	{path: "cron[].name", kind: text, evidence: cronEvidence, live: true},
 	{path: "cron[].schedule", kind: text, evidence: cronEvidence, live: true},
-	{path: "cron[].command", kind: command, evidence: cronEvidence, live: true},
+	{path: "cron[].command", kind: command, secret: arguments, evidence: cronEvidence, live: true},
 	{path: "cron[].timezone", kind: text, evidence: cronEvidence, fallback: "UTC", live: true},
 	{path: "cron[].catch_up", kind: text, evidence: cronEvidence, check: oneOf("none", "latest", "all"), fallback: "none", live: true},
 	{path: "cron[].catch_up_limit", kind: integer, evidence: cronEvidence, check: between(int64(1), 100_000), fallback: int64(100), live: true},

@@ -14,6 +14,7 @@ const (
 	whole              // nothing of it
 	connection         // a connection string: the passwords in it
 	webhook            // a URL whose path or query is a secret: only its host
+	arguments          // a command: all but the program
 )
 
 // mask stands for what is not shown.
@@ -24,6 +25,8 @@ const mask = "********"
 func shown(k *key, value any, template string) string {
 	text, ok := value.(string)
 	switch {
+	case k.secret == arguments:
+		return literal(maskArguments(value))
 	case !ok || k.secret == open:
 		return strings.ReplaceAll(literal(value), "${", "$${") // it refers to no variable any more
 	case template != "":
@@ -31,6 +34,20 @@ func shown(k *key, value any, template string) string {
 	default:
 		return quoted(maskText(k.secret, text))
 	}
+}
+
+// maskArguments shows the program of a command alone. Of a text for the shell it
+// shows nothing: any word of it can be a secret.
+func maskArguments(value any) any {
+	words, ok := value.([]string)
+	if !ok || len(words) == 0 {
+		return mask
+	}
+	shown := []string{strings.ReplaceAll(words[0], "${", "$${")}
+	for range words[1:] {
+		shown = append(shown, mask)
+	}
+	return shown
 }
 
 // maskText hides what is secret of a text.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,5 +146,27 @@ func TestMask(t *testing.T) {
 	}
 	if got := maskTemplate(&key{secret: webhook}, "https://h/${TOKEN:-S}"); got != mask {
 		t.Errorf("a secret in a URL is shown as %s", got)
+	}
+}
+
+// TestCommandsAreMasked: an argument of a command can be a secret; the program is
+// shown.
+func TestCommandsAreMasked(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{[]string{"/bin/backup"}, `["/bin/backup"]`},
+		{[]string{"/bin/backup", "--token=S", "S"}, `["/bin/backup", "` + mask + `", "` + mask + `"]`},
+		{[]string{}, quoted(mask)},
+		{"curl -H 'Authorization: S' https://h", quoted(mask)},
+	} {
+		for _, path := range []string{"run.command", "cron[].command"} {
+			k := &keys[slices.IndexFunc(keys, func(k key) bool { return k.path == path })]
+			if got := shown(k, test.value, "S"); got != test.want {
+				t.Errorf("%s of %v: %s, want %s", path, test.value, got, test.want)
+			}
+		}
 	}
 }

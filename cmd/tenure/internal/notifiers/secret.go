@@ -3,9 +3,9 @@ package notifiers
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
 )
 
 // secret is a text that must not be shown, or the file that it is read from.
@@ -32,12 +32,7 @@ func (s secret) read() (string, error) {
 	if s.file == "" {
 		return s.text, nil
 	}
-	file, err := os.Open(s.file)
-	if err != nil {
-		return "", fmt.Errorf("the file of a secret: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSecret))
+	data, err := secretfile.Read(s.file, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("the file of a secret: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
 )
 
 // Certificate is a TLS certificate with its key, in two PEM files. When they
@@ -50,7 +51,7 @@ func (c *Certificate) read() error {
 	if err != nil {
 		return fmt.Errorf("%w: the TLS certificate: %w", tenure.ErrInvalidConfig, err)
 	}
-	key, err := readFile(c.keyFile)
+	key, err := secretfile.Read(c.keyFile, maxFile)
 	if err != nil {
 		return fmt.Errorf("%w: the TLS key: %w", tenure.ErrInvalidConfig, err)
 	}

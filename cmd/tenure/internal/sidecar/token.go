@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/secretfile"
 )
 
 // The sizes of a token, in bytes. A shorter one could be guessed.
@@ -86,7 +87,7 @@ func (t *Token) matches(given string) (bool, error) {
 }
 
 func readToken(name string) (string, error) {
-	content, err := readFile(name)
+	content, err := secretfile.Read(name, maxFile)
 	if err != nil {
 		return "", fmt.Errorf("%w: the token file: %w", tenure.ErrInvalidConfig, err)
 	}

@@ -29,10 +29,18 @@ const maxConflicts = 20
 // side: a process that is stopped in the middle must not keep what it locked. A
 // context without a deadline gets one.
 func (d database) atomically(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
+	return d.atomicallyThen(ctx, doing, fn, nil)
+}
+
+// atomicallyThen is atomically and, on SQLite, runs then on the same connection
+// after the commit, if it is not nil. Its error is that of the whole.
+func (d database) atomicallyThen(
+	ctx context.Context, doing string, fn func(context.Context, querier) error, then func(context.Context, *sql.Conn) error,
+) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		err := d.once(ctx, fn)
+		err := d.once(ctx, fn, then)
 		if err == nil {
 			return nil
 		}
@@ -71,7 +79,9 @@ func (d database) read(ctx context.Context, doing string, fn func(context.Contex
 		return d.dialect.explain(doing, err)
 	}
 	defer restore()
-	return d.dialect.explain(doing, d.dialect.whileLocked(ctx, func() error { return fn(ctx, conn) }))
+	err = d.dialect.whileLocked(ctx, func() error { return fn(ctx, conn) })
+	discardBroken(conn, err)
+	return d.dialect.explain(doing, err)
 }
 
 // connect takes a connection. Processes that open a new file of SQLite at the
@@ -95,7 +105,7 @@ func (d database) connect(ctx context.Context) (*sql.Conn, error) {
 
 // once runs fn in one transaction. The server gives up waiting a little earlier
 // than the context ends, to say that it waited, and to keep the connection.
-func (d database) once(ctx context.Context, fn func(context.Context, querier) error) error {
+func (d database) once(ctx context.Context, fn func(context.Context, querier) error, then func(context.Context, *sql.Conn) error) error {
 	deadline, _ := ctx.Deadline()
 	limit := max(time.Until(deadline)*9/10, time.Millisecond)
 	conn, err := d.connect(ctx)
@@ -110,7 +120,12 @@ func (d database) once(ctx context.Context, fn func(context.Context, querier) er
 	defer restore()
 	switch d.dialect {
 	case SQLite:
-		return immediately(ctx, conn, fn)
+		err := immediately(ctx, conn, fn)
+		if err == nil && then != nil {
+			err = then(ctx, conn)
+		}
+		discardBroken(conn, err)
+		return err
 	case MySQL:
 		return byStatements(ctx, conn, fn)
 	}

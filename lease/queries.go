@@ -14,7 +14,7 @@ type queries struct {
 	schemaVersion, identify, fill     string
 	versionLock, clock                string
 	supersede, nextIncarnation, join  string
-	incarnation, own                  string
+	incarnation, own, sameFile        string
 	prune, heartbeat, waiting, look   string
 	expire, expireAll, expired, leave string
 	addSeats, readSeats, readServer   string
@@ -154,7 +154,7 @@ SELECT count(*)
 FROM (
     SELECT incarnation
     FROM {sessions}
-    WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL
+    WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     {for update}
 ) AS standing`),
 		prune: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
@@ -172,7 +172,7 @@ SET
     current_jobs = ?,
     cpu_usage = ?,
     memory_usage = ?
-WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),
+WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),
 		waiting: sql(`SELECT count(*) FROM {requests} WHERE holder = ?`),
 		look: sql(`
 SELECT
@@ -314,6 +314,13 @@ SELECT node_name, host
 FROM {sessions}
 WHERE ended_at IS NULL AND expires_at > {now}
 ORDER BY node_name`),
+	}
+	if dialect == SQLite {
+		q.sameFile = sql(`
+SELECT count(*)
+FROM main.{sessions} AS own
+JOIN ` + probeName + `.{sessions} AS found USING (incarnation, node_id, last_heartbeat)
+WHERE own.incarnation = ? AND own.node_id = ?`)
 	}
 	if dialect == PostgreSQL {
 		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('tenure lease tables', 0))`)

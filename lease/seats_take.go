@@ -31,7 +31,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 		attempts map[string]tenure.Attempt
 		locked   map[string]*seat
 	)
-	err := s.backend.atomically(ctx, "take seats", func(ctx context.Context, on querier) error {
+	err := s.backend.atomicallyThen(ctx, "take seats", func(ctx context.Context, on querier) error {
 		attempts = make(map[string]tenure.Attempt, len(free))
 		if err := s.checkOwn(ctx, on); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 			return nil
 		}
 		return s.begin(ctx, on, begin, locked, at, attempts)
-	})
+	}, s.sameFile)
 	for _, t := range free {
 		s.before[t.role] = t.term
 		switch {
@@ -97,7 +97,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 // the others could take from it at once.
 func (s *session) checkOwn(ctx context.Context, on querier) error {
 	standing := 0
-	err := forEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation)
+	err := forEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.opening.Node.ID.String())
 	if err == nil && standing == 0 {
 		err = errEnded()
 	}

@@ -30,6 +30,8 @@ type session struct {
 	closing  map[string]struct{} // roles whose last term is being closed, under mu
 	mu       sync.Mutex
 
+	file *file // on SQLite
+
 	seen     news
 	nextLook time.Duration // on the node's monotonic clock
 }
@@ -52,7 +54,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
 	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()
-	err := b.atomically(ctx, "open a session", func(ctx context.Context, on querier) error {
+	err := b.atomicallyThen(ctx, "open a session", func(ctx context.Context, on querier) error {
 		if err := b.holdMode(ctx, on); err != nil {
 			return err
 		}
@@ -76,7 +78,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		return forEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
 			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms)
 		})
-	})
+	}, s.findFile)
 	if err != nil {
 		return nil, err
 	}
@@ -176,16 +178,37 @@ func errEnded() error {
 func (s *session) renew(load tenure.Load) (own int64, err error) {
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
-	err = s.backend.write(ctx, "heartbeat", func(ctx context.Context, on querier) error {
+	beat := func(ctx context.Context, on querier) error {
 		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
-			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation)
+			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.opening.Node.ID.String())
 		if err != nil {
 			return err
 		}
 		own, err = result.RowsAffected()
 		return err
-	})
+	}
+	if s.backend.dialect == SQLite {
+		err = s.backend.atomicallyThen(ctx, "heartbeat", beat, s.sameFile)
+	} else {
+		err = s.backend.write(ctx, "heartbeat", beat)
+	}
 	return own, err
+}
+
+// sameFile returns an error unless a connection on which this session has just
+// been written is one to the file at the path.
+func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
+	return s.file.checkThrough(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.opening.Node.ID.String())
+}
+
+// findFile is the first sameFile of a session: which file it is from then on.
+func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
+	found, err := findFile(ctx, conn)
+	if err != nil {
+		return err
+	}
+	s.file = found
+	return s.sameFile(ctx, conn)
 }
 
 // Wait implements [tenure.Session]. It asks every poll interval whether
@@ -208,6 +231,9 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		}
 		if ctx.Err() != nil {
 			return false, nil
+		}
+		if err := s.file.check(); err != nil {
+			return false, err
 		}
 		changed := s.looked(w)
 		s.nextLook = s.now() + s.backend.config.PollInterval

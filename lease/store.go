@@ -56,6 +56,7 @@ type Store struct {
 	// wait for the file itself sleep and try again, in no order. Nil elsewhere.
 	writing chan struct{}
 	queries *storeQueries
+	files   *storeFiles
 }
 
 // NewStore makes a store on a pool of connections, which stays the caller's to
@@ -73,6 +74,7 @@ func NewStore(db *sql.DB, dialect Dialect, config StoreConfig) (*Store, error) {
 		config:   config,
 		migrated: new(atomic.Bool),
 		queries:  newStoreQueries(dialect, config),
+		files:    new(storeFiles),
 	}
 	if dialect == SQLite {
 		store.writing = make(chan struct{}, 1)
@@ -192,7 +194,7 @@ func (s *Store) inTurn(ctx context.Context, doing string, fn func(context.Contex
 			return fmt.Errorf("%s: %w: %w", doing, tenure.ErrBusy, ctx.Err())
 		}
 	}
-	return s.atomically(ctx, doing, fn)
+	return s.atomicallyThen(ctx, doing, fn, s.files.check)
 }
 
 // question runs fn, one statement that only reads.

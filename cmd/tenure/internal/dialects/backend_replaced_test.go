@@ -1,0 +1,113 @@
+package dialects
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// replacements are what can become of the file of SQLite under a leader.
+var replacements = map[string]func(t *testing.T, path string){
+	"removed": func(t *testing.T, path string) {
+		for _, name := range []string{path, path + "-wal", path + "-shm"} {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
+	"a copy moved over it": func(t *testing.T, path string) {
+		for _, part := range []string{"", "-wal"} {
+			content, err := os.ReadFile(path + part)
+			if err == nil {
+				err = os.WriteFile(path+part+".copy", content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Remove(path + "-shm"); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"-wal", ""} {
+			if err := os.Rename(path+part+".copy", path+part); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
+}
+
+// TestBackendReplacedFile: a leader whose connections have another file than those
+// that come later stops at its next heartbeat, or at its next poll, and takes part
+// again through the file at the path.
+func TestBackendReplacedFile(t *testing.T) {
+	t.Parallel()
+	for name, replace := range replacements {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, sqliteKind)
+			c.config.Lease = 6 * time.Second
+			a := c.join("a").stand(backendRole)
+			term := leads(t, a)
+			replace(t, pathOf(c.source))
+			replaced := time.Now()
+			if cause := ended(t, term); !errors.Is(cause, tenure.ErrSuperseded) {
+				t.Errorf("the term ended with %v; want ErrSuperseded", cause)
+			}
+			if took, most := time.Since(replaced), c.config.Lease/3+c.config.Lease/6; took > most {
+				t.Errorf("the term ended after %v; want at most %v", took, most)
+			}
+			b := c.join("b").stand(backendRole)
+			next := leaderOf(t, term.Number(), a, b)
+			if next.Number() <= term.Number() {
+				t.Errorf("term %d follows term %d", next.Number(), term.Number())
+			}
+			oneLeader(t, a, b)
+			if err := next.Resign(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			leaderOf(t, next.Number(), a, b)
+		})
+	}
+}
+
+// pathOf is the path in a source of SQLite.
+func pathOf(source string) string {
+	path, _, _ := strings.Cut(strings.TrimPrefix(source, "file:"), "?")
+	return path
+}
+
+// TestStoreReplacedFile: an answer of the store is about the file at the path.
+func TestStoreReplacedFile(t *testing.T) {
+	t.Parallel()
+	for name, replace := range replacements {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := sqliteKind.source(t)
+			store := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
+			a, b := uuid.New(), uuid.New()
+			first, err := store.Elect(t.Context(), "n", a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replace(t, pathOf(source))
+			if seat, err := store.Elect(t.Context(), "n", a); !errors.Is(err, tenure.ErrSuperseded) {
+				t.Fatalf("got %+v, %v; want ErrSuperseded", seat, err)
+			}
+			other := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
+			if _, err := other.Elect(t.Context(), "n", b); err != nil {
+				t.Fatal(err)
+			}
+			// The pool has given up the connections to the file that is gone.
+			seat, err := store.Elect(t.Context(), "n", a)
+			if want, _ := other.Leader(t.Context(), "n"); err != nil || seat.Leader != want.Leader || seat.Term != want.Term || seat.Term < first.Term {
+				t.Errorf("got %+v, %v; want %+v", seat, err, want)
+			}
+		})
+	}
+}

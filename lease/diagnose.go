@@ -42,6 +42,11 @@ func (d *diagnosis) run(ctx context.Context) {
 	}
 	d.add("database", tenure.Fine, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
 	d.add("failover", tenure.Fine, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
+	// A pooler in statement mode answers questions, but takes no transaction.
+	if err := d.backend.atomically(ctx, "begin a transaction", func(context.Context, querier) error { return nil }); err != nil {
+		d.add("transactions", tenure.Failure, err.Error(), "")
+		return
+	}
 	d.tables(ctx)
 	d.clock(ctx)
 	d.durability(ctx)

@@ -180,6 +180,10 @@ func (d Dialect) explain(doing string, err error) error {
 	if err == nil || errors.Is(err, tenure.ErrTenure) {
 		return err
 	}
+	if d == PostgreSQL && strings.Contains(err.Error(), "statement pooling") {
+		return fmt.Errorf("%s: %w: %w; a pooler in statement mode has no transactions: set pool_mode to transaction or session",
+			doing, tenure.ErrPooled, err)
+	}
 	switch d.failureOf(err) {
 	case failureConnection:
 		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, err)

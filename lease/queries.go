@@ -216,9 +216,17 @@ SELECT
 FROM {seats} t
 LEFT JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.role IN %s`),
-		readServer: sql(`SELECT server, server_since, {server}, {now} FROM {news} WHERE id = 1`),
-		setServer:  sql(`UPDATE {news} SET server = ?, server_since = {now} WHERE id = 1 AND server = ?`),
-		lockSeats:  sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
+		readServer: sql(`
+SELECT
+    server,
+    server_since,
+    {server},
+    {now},
+    (SELECT COALESCE(MAX(lease_us), 0) FROM {sessions} WHERE started_at <= server_since)
+FROM {news}
+WHERE id = 1`),
+		setServer: sql(`UPDATE {news} SET server = ?, server_since = {now} WHERE id = 1 AND server = ?`),
+		lockSeats: sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
 		closeSeats: sql(`
 UPDATE {seats}
 SET ended_at = ?, end_reason = ?

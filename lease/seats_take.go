@@ -15,6 +15,7 @@ import (
 type server struct {
 	name       string
 	since, now int64
+	longest    int64 // of the leases of sessions that began before
 }
 
 // take takes seats for which nothing speaks against it: terms begin, or their
@@ -121,13 +122,13 @@ func (s *session) identifyServer(ctx context.Context, on querier) (server, error
 	)
 	read := func() error {
 		return forEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
-			return rows.Scan(&at.name, &at.since, &present, &at.now)
+			return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longest)
 		})
 	}
 	if err := read(); err != nil || at.name == present {
 		return at, err
 	}
-	s.log.Warn("this is another database server than before: no term begins for one lease", "server", present, "before", at.name)
+	s.log.Warn("this is another database server than before: no term begins for the longest lease", "server", present, "before", at.name)
 	if err := exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
 		return at, err
 	}
@@ -142,7 +143,9 @@ func (s *session) readyAt(t *seat, at server) int64 {
 		ready = max(ready, at.now+timing.Settle.Microseconds())
 	}
 	if at.since > 0 {
-		ready = max(ready, at.since+max(timing.Lease, timing.FailoverWait).Microseconds())
+		// The old leader, whose heartbeats may be missing here, can have a longer
+		// lease than this node.
+		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), at.longest))
 	}
 	return ready
 }

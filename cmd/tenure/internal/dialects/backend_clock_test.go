@@ -65,6 +65,27 @@ func TestBackendClocksApart(t *testing.T) {
 	})
 }
 
+// On another server than before no term begins for the longest lease of all: the
+// last heartbeats of a leader may be missing there, and it may be any node.
+func TestBackendAnotherServerAwaitsLongestLease(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		c.config.CheckInterval = 200 * time.Millisecond
+		c.config.Lease = 5 * time.Second
+		longest := c.config.Lease
+		c.join("long")
+		c.config.Lease = 2 * time.Second
+		short := c.join("short")
+		execute(t, k.connect(t, c.source), "UPDATE tenure_lease_news SET server = 'another'")
+		changed := time.Now()
+		leads(t, short.stand(backendRole))
+		if waited := time.Since(changed); waited < longest || waited > longest+2*slack {
+			t.Errorf("a term began after %v; want the longest lease, %v, and little more", waited, longest)
+		}
+	})
+}
+
 // On another server than before no term begins for one lease.
 func TestBackendAnotherServer(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -20,15 +19,19 @@ func TestBackendStatementPooling(t *testing.T) {
 	server := pgtest.Shared(t)
 	source := server.PgBouncer(t, "statement")(server.Database(t)) + "&default_query_exec_mode=exec"
 	backend := newBackend(t, kinds[0].connect(t, source), lease.PostgreSQL, lease.Config{})
-	node, err := tenure.Open(soon(t), backend, tenure.Config{
-		Retry: tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false }),
-	})
+	node, err := tenure.Open(soon(t), backend, tenure.Config{}) // refused, so that it is not tried again
 	if err == nil {
 		_ = node.Close(soon(t))
 		t.Fatal("a node was opened")
 	}
-	if !strings.Contains(err.Error(), "statement pooling") {
-		t.Errorf("%v; want it to name statement pooling", err)
+	if !errors.Is(err, tenure.ErrPooled) || !strings.Contains(err.Error(), "pool_mode") {
+		t.Errorf("%v; want ErrPooled, with the pool_mode to use", err)
+	}
+	findings := backend.Diagnose(soon(t))
+	if !slices.ContainsFunc(findings, func(f tenure.Finding) bool {
+		return f.Severity == tenure.Failure && strings.Contains(f.Detail, "pool_mode")
+	}) {
+		t.Errorf("%+v; want a failure that names the pool_mode to use", findings)
 	}
 }
 

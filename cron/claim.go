@@ -179,7 +179,7 @@ func (l *loop) queueStarts(pipeline *pgx.Batch, starts map[string]int, found *[]
 	for name, n := range starts {
 		names, most = append(names, name), append(most, int32(n))
 	}
-	pipeline.Queue(l.backend.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most).
+	pipeline.Queue(l.backend.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most, l.term.Role().Name()).
 		Query(func(rows pgx.Rows) (err error) {
 			*found, err = collectStarted(rows)
 			return err

@@ -12,6 +12,17 @@ SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true)`
 
+	// The rows of schedules before it is looked whose they are: what is read after
+	// the lock knows of terms that began before.
+	addSchedules = `
+INSERT INTO {schedules} (name, role, expression, timezone, settings)
+SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS n(name, expression, timezone, settings)
+ORDER BY n.name
+ON CONFLICT (name) DO NOTHING`
+
+	lockSchedules = `SELECT FROM {schedules} WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE`
+
 	// A schedule may move to another role when nobody leads the one it had.
 	loadSchedules = `
 INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)
@@ -92,6 +103,7 @@ WITH moved AS (
     FROM unnest($4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[]) AS d(name, handled_until, until, due)
     WHERE s.name = d.name
         AND s.role = $1
+        AND s.term = $2
         AND s.handled_until = d.handled_until
         AND NOT s.paused
         AND d.due <= clock_timestamp()
@@ -132,7 +144,7 @@ SET state = 'running',
 FROM (
     SELECT w.id
     FROM unnest($4::text[], $5::integer[]) AS n(name, most)
-    JOIN {schedules} s ON s.name = n.name
+    JOIN {schedules} s ON s.name = n.name AND s.role = $6 AND s.term = $1
     JOIN LATERAL (
         SELECT id
         FROM {runs}

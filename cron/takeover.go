@@ -37,6 +37,12 @@ func (l *loop) load(ctx context.Context) error {
 				return err
 			}
 		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, l.backend.SQL(lockSchedules), names); err != nil {
+			return err
+		}
 		rows, _ := tx.Query(ctx, l.backend.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows
 		var err error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {

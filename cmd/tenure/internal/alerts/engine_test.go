@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -314,5 +315,44 @@ func TestFencedChange(t *testing.T) {
 	}
 	if n := value[int](w, `SELECT (SELECT count(*) FROM {alert_states}) + (SELECT count(*) FROM {alert_notifications})`); n != 0 {
 		t.Errorf("%d rows were written", n)
+	}
+}
+
+// TestChangeInFlight: the commit of a round is still in flight when the next round
+// reads the alerts. What it tells is told once.
+func TestChangeInFlight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.start("a", Config{Rules: []Rule{vacant}})
+	w.wantReceived("no_scheduler_leader firing")
+	w.await("that it is noted", func() bool {
+		return value[int](w, "SELECT count(*) FROM {alert_notifications} WHERE status = 'sent'") == 1
+	})
+	first.stop()
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background()) //nolint:errcheck // after the commit
+	for _, table := range []string{"alert_states", "alert_notifications"} {
+		for _, sql := range []string{"CREATE TABLE {schema}.saved_%s AS SELECT * FROM {%s}", "DELETE FROM {%[2]s}"} {
+			if _, err := w.pool.Exec(t.Context(), w.backend.SQL(fmt.Sprintf(sql, table, table))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := tx.Exec(t.Context(), w.backend.SQL(fmt.Sprintf("INSERT INTO {%s} OVERRIDING SYSTEM VALUE SELECT * FROM {schema}.saved_%[1]s", table))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := w.start("b", Config{Rules: []Rule{vacant}})
+	w.await("the next round to wait", func() bool {
+		return value[bool](w, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))", int32(tx.Conn().PgConn().PID()))
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the round", func() bool { return len(second.engine.firing()) == 1 })
+	if n := value[int](w, "SELECT count(*) FROM {alert_notifications}"); n != 1 {
+		t.Errorf("the alert is told %d times", n)
 	}
 }

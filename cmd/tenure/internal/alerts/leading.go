@@ -55,7 +55,7 @@ func (l *leading) attempt(term context.Context) {
 // like what is wrong.
 func (l *leading) round(ctx context.Context) error {
 	if l.present == nil {
-		present, err := l.readAlerts(ctx)
+		present, err := l.settledAlerts(ctx)
 		if err != nil {
 			return err
 		}

@@ -68,6 +68,19 @@ func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.N
 	return roles, nodes, nil
 }
 
+// settledAlerts returns all alerts when no change of them is in flight: a round
+// that began from what was there before would tell of an alert once more.
+func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
+	err := pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, t.backend.SQL(settleStates))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for changes of alerts: %w", err)
+	}
+	return t.readAlerts(ctx)
+}
+
 // readAlerts returns all alerts that are pending or firing.
 func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	rows, _ := t.database.Query(ctx, t.backend.SQL(readStates))

@@ -124,6 +124,10 @@ func TestFencedServer(t *testing.T) {
 	if _, err := b.Leaders(t.Context()); err != nil {
 		t.Errorf("questions must be answered still: %v", err)
 	}
+	b.reader.rest() // a new connection does not lift the fence either
+	if err := b.Retire(t.Context(), "scheduler", "test"); !errors.Is(err, tenure.ErrReadOnly) {
+		t.Errorf("a change on the fenced server: %v; want ErrReadOnly", err)
+	}
 	findings := b.Diagnose(t.Context())
 	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != tenure.Failure {
 		t.Errorf("the diagnosis: %+v", findings)

@@ -1,0 +1,54 @@
+package tenure
+
+import (
+	"errors"
+	"fmt"
+)
+
+// requests does what others have asked for.
+func (s *session) requests() error {
+	n := s.node
+	n.mu.Lock()
+	s.requested = false
+	n.mu.Unlock()
+	requests, err := s.conn.Requests()
+	if errors.Is(err, ErrSessionLost) {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.log.Warn("reading requests failed", "error", err)
+		return nil
+	}
+	for _, r := range requests {
+		if r.Kind == RequestDrain || r.Kind == RequestUndrain {
+			n.askedToDrain(r)
+			continue
+		}
+		e := n.elections[r.Role]
+		if s.over || e == nil {
+			continue
+		}
+		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
+		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
+			e.beginStepDown(r.ending())
+		}
+	}
+	return nil
+}
+
+// ending is how the term ends that a request is about.
+func (r Request) ending() ending {
+	if r.Kind == RequestHandOver {
+		return ending{EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target, r.By}
+	}
+	return ending{EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target, r.By}
+}
+
+func byWhom(r Request) error {
+	if r.By == "" {
+		return nil
+	}
+	return fmt.Errorf("asked by %s", r.By)
+}

@@ -218,6 +218,9 @@ func TestPrintedScriptRefusesNodes(t *testing.T) {
 func TestInstallationLock(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
+	if err := b.Migrate(context.Background()); err != nil { // so that the session finds the schema
+		t.Fatal(err)
+	}
 	p := open(t, b)
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
 	attempts, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.KeyPairRole(first, second)}})

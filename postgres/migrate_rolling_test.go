@@ -50,6 +50,9 @@ func TestMigrationUnderNodes(t *testing.T) {
 			}
 			r.next()
 			eventually(t, b, watched, 3)
+			if name == "present" {
+				eventually(t, b, waitWithoutTables, 3)
+			}
 
 			// Two attempts: in the first one the watches are not asked yet.
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -78,6 +81,17 @@ WHERE EXISTS (
     SELECT FROM pg_locks held JOIN pg_locks waits USING (locktype, database, classid, objid, objsubid)
     WHERE held.locktype = 'advisory' AND held.objsubid = 2 AND held.objid = n.incarnation::oid
         AND held.pid = n.pid AND held.granted AND NOT waits.granted)`
+
+// waitWithoutTables is true when so many watches wait that hold no lock on a table.
+const waitWithoutTables = `
+SELECT count(*) = $1
+FROM pg_locks waits
+WHERE waits.locktype = 'advisory' AND NOT waits.granted
+    AND waits.pid IN (SELECT pid FROM pg_stat_activity WHERE application_name LIKE '% watch')
+    AND waits.classid IN (SELECT classid FROM pg_locks l JOIN {nodes} n ON n.pid = l.pid AND l.objid = n.incarnation::oid)
+    AND NOT EXISTS (
+        SELECT FROM pg_locks tables
+        WHERE tables.pid = waits.pid AND tables.relation = {nodes:regclass})`
 
 // TestRollingUpgrade: the nodes of one program are replaced one by one by those of
 // the next, and back, while each leader works as fast as it can. The schema stays

@@ -193,6 +193,14 @@ func TestModeChanges(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		if err := sessions.SetMode(soon(t), "sessions"); err != nil {
+			t.Fatal(err)
+		}
+		manual := newBackend(t, kinds[0].connect(t, w.lease), lease.PostgreSQL, lease.Config{ManualMigrations: true})
+		if node, refused := w.open(manual, "manual"); !refused {
+			t.Error("by leases, without the privilege to migrate: it opened")
+			_ = node.Close(soon(t))
+		}
 		if err := sessions.SetMode(soon(t), "shares"); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("to a mode that does not exist: %v", err)
 		}

@@ -13,7 +13,7 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt build manual bench-failover sim clean prerequisites
+.PHONY: help demo test lint fmt build manual bench-failover sim mutants clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -50,6 +50,9 @@ bench-failover: prerequisites ## time from a fault to the next leader, beside a 
 
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)
+
+mutants: prerequisites ## break the code line by line and see that tests fail; by hand or weekly (ARGS='-j 2 postgres:')
+	$(GO) run ./internal/mutants $(ARGS)
 
 clean: ## remove what was built
 	rm -rf $(BIN)

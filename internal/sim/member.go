@@ -174,6 +174,9 @@ func (p *Process) trusts(role string) int64 {
 	if term := election.Term(); term != nil {
 		return term.Number()
 	}
+	if work := p.work[role]; work != nil {
+		return work.term // it says that it leads, whatever has become of the term
+	}
 	return 0
 }
 

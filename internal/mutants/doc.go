@@ -1,0 +1,16 @@
+// Command mutants breaks the code on purpose, one line at a time, and reports
+// which breaks the tests notice. A break that no test notices is a promise that
+// no test keeps.
+//
+//	go run ./internal/mutants [-j 2] [-list] [-v] [NAME...]
+//
+// Each entry of the list names the line to break, the invariant or the promise
+// that the break violates, and the tests that must fail because of it. The
+// source tree is never changed: the compiler reads the broken file through an
+// overlay. Tests that are named must pass on the unbroken code first.
+//
+// A mutant is caught if a named test fails. It has survived if all of them pass.
+// It hangs if a test runs into its time limit, which counts as survived unless the
+// entry says that nothing else can happen: a hang names no invariant. It is stale if the line to break is not found exactly once.
+// The exit code is 0 only if every selected mutant is caught.
+package main

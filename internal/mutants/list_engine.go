@@ -1,0 +1,155 @@
+package main
+
+// engineMutants break the engine: the files of the root package.
+var engineMutants = []mutant{
+	// Trust.
+	{
+		name: "engine: a session may send after its trust has ended",
+		file: "trust.go", from: "		return !t.ended.Load()\n	}\n	return t.standing()\n}", to: "		return !t.ended.Load()\n	}\n	return true\n}",
+		promise: "7 Someone leads: a session whose trust has ended sends nothing that would restart the server's timer",
+		tests:   []tests{in(".", "^TestNothingIsSentAfterTrustHasEnded$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: trust is revived by a late answer",
+		file: "trust.go", from: "func (t *trust) extend(until Instant) bool {\n	if !t.standing() {", to: "func (t *trust) extend(until Instant) bool {\n	if false {",
+		promise: "1 One leader: trust that has ended is never revived",
+		tests:   []tests{in(".", "^TestTrustIsNeverRevived$|^TestTrustIsNotRevived$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: trust counts from the answer of a heartbeat",
+		file: "session.go", from: "s.trust.extend(sent.Add(", to: "s.trust.extend(n.clock.Now().Add(",
+		promise: "1 One leader: trust is measured from the start of a heartbeat",
+		tests:   []tests{schedules(1000)}, says: "invariant 1",
+	},
+	{
+		name: "engine: trust is longer than the lease",
+		file: "session.go", from: "s.trust.extend(sent.Add(n.cfg.Lease-n.cfg.Margin))", to: "s.trust.extend(sent.Add(n.cfg.Lease+n.cfg.Margin))",
+		promise: "1 One leader: trust ends before the lease",
+		tests:   []tests{in(".", "^TestHeartbeatsExtendTrust$"), schedules(1000)},
+	},
+	{
+		name: "engine: the wall clock does not end trust",
+		file: "trust.go", from: "int64(now.Mono) < t.mono.Load() && now.Wall.UnixNano() < t.wall.Load()", to: "int64(now.Mono) < t.mono.Load()",
+		promise: "1 One leader: a machine that was suspended does not lead when it wakes",
+		tests:   []tests{in(".", "^TestTheWallClockEndsTrust$")},
+	},
+	{
+		name: "engine: a failed heartbeat is not tried again soon",
+		file: "session.go", from: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10", to: "s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval*10",
+		promise: "7 Someone leads: one failed heartbeat does not depose a leader",
+		tests:   []tests{in(".", "^TestFailedHeartbeats$")},
+	},
+
+	{
+		name: "engine: a LockTimeout below FenceTimeout is accepted",
+		file: "config.go", from: "	if c.LockTimeout < c.FenceTimeout {\n", to: "	if c.LockTimeout < 0*c.FenceTimeout {\n",
+		promise: "7 Someone leads: an attempt lasts until fenced transactions are ended",
+		tests:   []tests{in(".", "^TestConfigValidation$")},
+	},
+	{
+		name: "engine: the end of trust cancels nothing by itself",
+		file: "trust.go", from: "		term.cancel(cause)\n	}\n	if stop != nil {", to: "		_ = term.cancel\n	}\n	if stop != nil {",
+		promise: "1 One leader: contexts end without the engine's mutex",
+		tests:   []tests{in(".", "^TestContextsEndWithoutTheMutex$|^TestContextsEndWithTheSession$")},
+	},
+
+	// The end of a term.
+	{
+		name: "engine: contexts of terms are not canceled",
+		file: "term.go", from: "		t.cancel(cause)\n", to: "		_ = cause\n",
+		promise: "1 One leader: the work's context ends with trust",
+		tests:   []tests{in(".", "^TestTrustEndsByItself$|^TestSessionLost$")},
+	},
+	{
+		name: "engine: a role is released under running work",
+		file: "term.go", from: "	if some || t.queued {\n", to: "	if some && t.queued || t.queued {\n",
+		promise: "4 Work ends first",
+		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestStepDownWaitsForGuards$"), schedules(100)},
+	},
+	{
+		name: "engine: a node campaigns while its old work runs",
+		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.leftover {", to: "if a.inFlight || a.leftover {",
+		promise: "4 Work ends first: no campaign while work of the last term runs in the process",
+		tests:   []tests{in(".", "^TestNoCampaignWhileOldWorkRuns$")}, says: "nvariant 4",
+	},
+	{
+		name: "engine: stuck work is never canceled",
+		file: "term.go", from: "			t.end(t.ending.cause)\n		}\n	})", to: "			_ = t.ending.cause\n		}\n	})",
+		promise: "7 Someone leads: work has StopTimeout to end, then its context ends",
+		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestRunStopsPolitely$")},
+	},
+	{
+		name: "engine: polite work is cut off",
+		file: "term.go", from: "if t.resigning && !polite {", to: "if t.resigning && (polite || !polite) {",
+		promise: "a resignation lets work in flight end first",
+		tests:   []tests{in(".", "^TestRunStopsPolitely$|^TestStepDownWaitsForGuards$")},
+	},
+	{
+		name: "engine: a stopping term takes new work",
+		file: "term.go", from: "if t.work.closed || !t.Valid() {", to: "if !t.Valid() {",
+		promise: "4 Work ends first: a term that stops takes no new work",
+		tests:   []tests{in(".", "^TestStepDownWaitsForGuards$")},
+	},
+	{
+		name: "engine: IsLeader does not look at the clock",
+		file: "election.go", from: "	term := e.current.Load()\n	return term != nil && term.Valid()\n", to: "	term := e.current.Load()\n	return term != nil\n",
+		promise: "1 One leader: IsLeader compares with the deadline on every call",
+		tests:   []tests{schedules(400)},
+	},
+
+	// Campaigning.
+	{
+		name: "engine: a notification starts no attempt",
+		file: "session.go", from: "		s.requested = true\n		s.news()\n", to: "		s.requested = true\n		_ = s.news\n",
+		promise: "7 Someone leads: a vacant role is filled at once after a notification",
+		tests:   []tests{in(".", "^TestNewsOfAVacancy$")},
+	},
+	{
+		name: "engine: there is one attempt per notification",
+		file: "acquire.go", from: "if a.burst > 0 && result.RetryIn == 0 {", to: "if a.burst > 99 && result.RetryIn == 0 {",
+		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",
+		tests:   []tests{in(".", "^TestNewsOfAVacancy$"), schedules(200)},
+	},
+	{
+		name: "engine: a draining node campaigns",
+		file: "registrar.go", from: "func (n *Node) stands() bool { return n.description.Status == StatusActive }", to: "func (n *Node) stands() bool { return n.description.Status != StatusDead }",
+		promise: "10 only a node in service begins a term",
+		tests:   []tests{in(".", "^TestDrainWhileWaiting$|^TestDrainAndUndrain$")},
+	},
+	{
+		name: "engine: a term granted to an election that stopped is kept",
+		file: "acquire.go", from: "stopped := state != Acquiring && state != Reconnecting", to: "stopped := state == Stopped && state != Reconnecting && false",
+		promise: "7 Someone leads: a lock that nobody wants is released",
+		tests:   []tests{in(".", "^TestShutdownWhileWaiting|^TestConcurrentLifecycle$")},
+	},
+	{
+		name: "engine: NoReacquire is ignored",
+		file: "transition.go", from: "AutoReacquire: !e.cfg.NoReacquire && !campaign,", to: "AutoReacquire: !campaign,",
+		promise: "with NoReacquire an election stops after a loss",
+		tests:   []tests{in(".", "^TestNoReacquire$")},
+	},
+	{
+		name: "engine: who stepped down is first again",
+		file: "transition.go", from: "now.Mono+min(courtesy, n.cfg.CheckInterval/2))", to: "now.Mono)",
+		promise: "a node that stepped down lets the others go first",
+		tests:   []tests{in(".", "^TestStepDown|^TestRunReturnsEarly$")},
+	},
+	{
+		name: "engine: work that fails at once leads again at once",
+		file: "run.go", from: "e.attempt.notBefore = n.clock.Now().Mono + delay", to: "e.attempt.notBefore = n.clock.Now().Mono - delay",
+		promise: "after work that returned early the others go first",
+		tests:   []tests{in(".", "^TestRunReturnsEarly$")},
+	},
+	{
+		name: "engine: a lease may be shorter than what a heartbeat needs",
+		file: "config.go", from: "if c.RefreshInterval+c.Margin >= c.Lease {", to: "if c.RefreshInterval+c.Margin >= 2*c.Lease {",
+		promise: "settings that cannot work are refused",
+		tests:   []tests{in(".", "^TestConfigValidation$")},
+	},
+	{
+		name: "engine: closing does not wait for the work",
+		file: "node.go", from: "for failed == nil && !e.settled(e.life) {", to: "for failed != nil && !e.settled(e.life) {",
+		promise: "4 Work ends first: Close waits until the work has returned",
+		tests:   []tests{in(".", "^TestCloseWithStuckWork$|^TestLifeWithoutAccidents$"), schedules(100)},
+	},
+}

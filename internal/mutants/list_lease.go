@@ -1,0 +1,96 @@
+package main
+
+// leaseMutants break the SQL leases. Most are tried on SQLite, where a server
+// need not be started.
+var leaseMutants = []mutant{
+	{
+		name: "lease: a held role counts as free",
+		file: "lease/seats.go", from: "func (t *seat) stands() bool { return t.holder.Valid && t.node.Valid && !t.goneAt.Valid }", to: "func (t *seat) stands() bool { return t.holder.Valid && t.node.Valid && !t.goneAt.Valid && t.expiresAt.Int64 == 0 }",
+		promise: "1 One leader",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/one_session_at_a_time_holds_a_role$")},
+	},
+	{
+		name: "lease: a heartbeat does not renew",
+		file: "lease/queries.go", from: "        ELSE {now} + lease_us\n    END,\n    current_connections", to: "        ELSE expires_at\n    END,\n    current_connections",
+		promise: "heartbeats keep the lease",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/heartbeats_keep_the_lease$")},
+	},
+	{
+		name: "lease: a superseded session renews its lease",
+		file: "lease/queries.go", from: "WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),", to: "WHERE incarnation = ? AND ended_at IS NULL{durably}`),",
+		promise: "1 One leader: a heartbeat proves that the session still owns the node",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/a_new_session_supersedes_the_old_one$")},
+	},
+	{
+		name: "lease: an ended session renews its lease",
+		file: "lease/queries.go", from: "WHERE incarnation = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),", to: "WHERE incarnation = ? AND superseded_at IS NULL{durably}`),",
+		promise: "1 One leader: the end of a session is a fact before its roles are taken",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(silence|nothing_is)")},
+	},
+	{
+		name: "lease: nothing settles",
+		file: "lease/seats_take.go", from: "	if t.unclean() && timing.Settle > 0 {\n", to: "	if t.unclean() && timing.Settle < 0 {\n",
+		promise: "a term whose predecessor ended uncleanly waits for Settle",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(waiting|a_waiting)")},
+	},
+	{
+		name: "lease: no wait on another server",
+		file: "lease/seats_take.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
+		promise: "1 One leader: on another server a term waits for a lease",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
+	},
+	{
+		name: "lease: another server is not noticed",
+		file: "lease/seats_take.go", from: "	if err := read(); err != nil || at.name == present {\n", to: "	if err := read(); err != nil || at.name != \"\" {\n",
+		promise: "1 One leader: another server is noticed",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
+	},
+	{
+		name: "lease: the fence passes a stale term",
+		file: "lease/fence.go", from: "		return changed > 0, err\n", to: "		return changed >= 0, err\n",
+		promise: "3 Fenced writes are ordered",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendFenceSeesTheNextTerm$|^TestBackendFenceHoldsOffTheNextTerm$")},
+	},
+	{
+		name: "lease: the fence does not look at the end of the term",
+		file: "lease/queries.go", from: "SET term = term\nWHERE role = ? AND term = ? AND node_id = ? AND ended_at IS NULL`,", to: "SET term = term\nWHERE role = ? AND term = ? AND node_id = ?`,",
+		promise: "3 Fenced writes are ordered: an ended term passes no fence",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendFence")},
+	},
+	{
+		name: "lease: statements are sent without trust",
+		file: "lease/session.go", from: "	case !s.opening.MaySend():\n", to: "	case s.opening.MaySend == nil:\n",
+		promise: "a session whose trust has ended does not renew its lease",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/nothing_is_sent_when_trust_has_ended$")},
+	},
+	{
+		name: "lease: a taking that was not answered is forgotten",
+		file: "lease/seats_take.go", from: "			s.doubtful[t.role] = struct{}{}\n", to: "			delete(s.doubtful, t.role)\n",
+		promise: "7 Someone leads: a role that was taken without an answer is given up",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendCommitsInDoubt$|^TestBackendLostAnswers$|^TestBackendUnansweredCommit$")},
+	},
+	{
+		name: "lease: leaving is not announced",
+		file: "lease/session.go", from: "		return exec(ctx, on, s.backend.queries.vacancy)\n	})\n}\n\n// Abort", to: "		return nil\n	})\n}\n\n// Abort",
+		promise: "7 Someone leads: a vacant role is filled within a poll interval",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/close_leaves_the_cluster$")},
+	},
+	{
+		name: "lease: the store takes a lease that runs",
+		file: "lease/store_queries.go", from: "lease_expires_at IS NULL OR lease_expires_at <= {clock})\n", to: "lease_expires_at IS NULL OR lease_expires_at > {clock})\n",
+		promise: "1 One leader: a lease that runs is not taken",
+		tests:   []tests{inCommand("internal/dialects", "^TestStore$/^SQLite")},
+	},
+	{
+		name: "lease: the store renews a lease that has run out",
+		file: "lease/store_queries.go", from: "    AND term_leader_id = ?\n    AND lease_expires_at > {clock}\n", to: "    AND term_leader_id = ?\n    AND lease_expires_at IS NOT NULL\n",
+		promise: "2 Terms grow: a lease that ran out is taken again with a new term",
+		tests:   []tests{inCommand("internal/dialects", "^TestStore$/^SQLite")},
+	},
+	{
+		name: "lease: a vacant seat is held by nobody's id",
+		file: "lease/store_seat.go", from: "	if s.Leader != candidate || candidate == uuid.Nil {\n", to: "	if s.Leader != candidate {\n",
+		promise: "1 One leader: nobody holds a vacant seat",
+		tests:   []tests{in("lease", "^TestSeatHolds$")},
+	},
+}

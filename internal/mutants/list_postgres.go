@@ -1,0 +1,188 @@
+package main
+
+// postgresMutants break the protocol on PostgreSQL, most of them in its SQL.
+var postgresMutants = []mutant{
+	// Locks and terms.
+	{
+		name: "postgres: locking takes one role at a time",
+		file: "postgres/queries.go", from: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`,", to: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k ORDER BY k LIMIT 1`,",
+		promise: "a batch takes each lock that it asks for, and no other",
+		tests:   []tests{in("postgres", "^TestSession/many_roles_in_one_call$")},
+	},
+	{
+		name: "postgres: a term begins although its row is fenced",
+		file: "postgres/fence.go", from: "FOR KEY SHARE OF t`), args", to: "`), args",
+		promise: "3 Fenced writes are ordered",
+		tests:   []tests{in("postgres", "^TestNextTermWaitsForFencedTransaction$")},
+	},
+	{
+		name: "postgres: an ended term passes the fence",
+		file: "postgres/fence.go", from: "WHERE t.ended_at IS NULL\n", to: "WHERE true\n",
+		promise: "3 Fenced writes are ordered: a stream of fenced transactions of the old term ends",
+		tests:   []tests{in("postgres", "^TestOverlappingFencedTransactions$|^TestFencedTransaction$")},
+	},
+	{
+		name: "postgres: InTx does not fence",
+		file: "postgres/intx.go", from: "	if err := b.fence(ctx, tx, marks); err != nil {", to: "	if err := b.fence(ctx, tx, marks); err != nil && false {",
+		promise: "3 Fenced writes are ordered",
+		tests:   []tests{in("postgres", "^TestFencedTransaction$|^TestInTxWithTerm$")},
+	},
+	{
+		name: "postgres: a fenced role holds up the others",
+		file: "postgres/queries.go", from: "    FOR UPDATE OF t SKIP LOCKED\n", to: "    FOR UPDATE OF t\n",
+		promise: "one slow role delays no other",
+		tests:   []tests{in("postgres", "^TestARowInUseDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
+	},
+	{
+		name: "postgres: fenced transactions are never ended",
+		file: "postgres/blocked.go", from: "if now-since >= s.opening.Timing.FenceTimeout {", to: "if now-since >= 1000*s.opening.Timing.FenceTimeout {",
+		promise: "7 Someone leads: a fenced transaction is ended after FenceTimeout",
+		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreEnded$")},
+	},
+	{
+		name: "postgres: one of several fenced transactions is ended",
+		file: "postgres/fencing.go", from: "append(found.transactions, members...)", to: "append(found.transactions, members[:min(1, len(members))]...)",
+		promise: "7 Someone leads: all fenced transactions of the old term are ended, not only one",
+		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreEnded$")},
+	},
+	{
+		name: "postgres: nothing settles",
+		file: "postgres/terms.go", from: "		wait = timing.Settle\n", to: "		wait = 0 * timing.Settle\n",
+		promise: "a term whose predecessor ended uncleanly waits for Settle",
+		tests:   []tests{in("postgres", "^TestSettle$")},
+	},
+	{
+		name: "postgres: a reserved role is taken by anybody",
+		file: "postgres/queries.go", from: "(reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())", to: "(reserved_for IS NULL OR true OR reserved_for = $2 OR reserved_until <= clock_timestamp())",
+		promise: "a reserved role is left to its target",
+		tests:   []tests{in("postgres", "^TestReservation|^TestSession/a_reservation_favours_its_node$")},
+	},
+	{
+		name: "postgres: the end of a term is not recorded",
+		file: "postgres/queries.go", from: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL\n    RETURNING t.role\n", to: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NOT NULL\n    RETURNING t.role\n",
+		promise: "a resignation is recorded before the lock is free",
+		tests:   []tests{in("postgres", "^TestResignation$|^TestHistory$|^TestSession/release_wakes_and_frees$")},
+	},
+	{
+		name: "postgres: a key that differs from the recorded one is used",
+		file: "postgres/acquire.go", from: "found && recorded != w.key.String() {", to: "found && recorded == \"\" {",
+		promise: "1 One leader: one name has one key",
+		tests:   []tests{in("postgres", "^TestSession/another_key_for_a_name_is_refused$")},
+	},
+
+	// Heartbeats.
+	{
+		name: "postgres: a newer session does not end the older one",
+		file: "postgres/queries.go", from: "WHERE id = $1 AND incarnation = $2 AND status <> 'dead'\nRETURNING\n", to: "WHERE id = $1 AND $2::int > 0 AND status <> 'dead'\nRETURNING\n",
+		promise: "1 One leader: a heartbeat proves that the session still owns the node",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesANewerSession$")},
+	},
+	{
+		name: "postgres: a node that was found dead lives on",
+		file: "postgres/queries.go", from: "WHERE id = $1 AND incarnation = $2 AND status <> 'dead'\nRETURNING\n", to: "WHERE id = $1 AND incarnation = $2\nRETURNING\n",
+		promise: "a node that was found dead opens a new session",
+		tests:   []tests{in("postgres", "^TestHeartbeatOfANodeFoundDead$")},
+	},
+	{
+		name: "postgres: a session that was reset is trusted",
+		file: "postgres/session.go", from: "	case incarnation != fmt.Sprint(s.incarnation):\n", to: "	case incarnation == \"reset\":\n",
+		promise: "1 One leader: DISCARD ALL on the session is noticed at the next heartbeat",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesAForeignHand$")},
+	},
+	{
+		name: "postgres: locks that are gone are not missed",
+		file: "postgres/session.go", from: "	case counting && held != len(s.keys):\n", to: "	case counting && held < 0:\n",
+		promise: "1 One leader: pg_advisory_unlock_all is noticed at the eighth heartbeat",
+		tests:   []tests{in("postgres", "^TestHeartbeatNoticesAForeignHand$")},
+	},
+	{
+		name: "postgres: a canceled wait for the standby is a success",
+		file: "postgres/session.go", from: "	if err := s.warned(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
+		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
+		tests:   []tests{in("postgres", "^TestCancelledWaitForAStandbyIsNoSuccess$")},
+	},
+	{
+		name: "postgres: statements are sent without trust",
+		file: "postgres/session.go", from: "	if !s.opening.MaySend() {\n		return fmt.Errorf(\"%w: %s was not sent", to: "	if false {\n		return fmt.Errorf(\"%w: %s was not sent",
+		promise: "7 Someone leads: a session whose trust has ended sends nothing that would restart the server's timer",
+		tests:   []tests{in("postgres", "^TestNothingIsSentWithoutTrust$")},
+	},
+	{
+		name: "postgres: a request for an earlier term is obeyed",
+		file: "postgres/session.go", from: "held != nil && held.term == r.term {", to: "held != nil && held.term != 0 {",
+		promise: "a request is for the leader that it was made for",
+		tests:   []tests{in("postgres", "^TestRequests$|^TestSession/a_request")},
+	},
+
+	// The lease and the reaper.
+	{
+		name: "postgres: the server does not end silent sessions",
+		file: "internal/pgdial/settings.go", from: "of(func(l Limits) time.Duration { return l.Idle })", to: "of(func(l Limits) time.Duration { return 100 * l.Idle })",
+		promise: "7 Someone leads: the server ends a session that was silent for one lease",
+		tests:   []tests{in("postgres", "^TestServerEndsASilentSession$")},
+	},
+	{
+		name: "postgres: TCP frees the locks before the lease has passed",
+		file: "internal/pgdial/settings.go", from: "of(func(l Limits) time.Duration { return 2 * l.Lease })", to: "of(func(l Limits) time.Duration { return l.Lease / 2 })",
+		promise: "1 One leader: TCP does not free a lock while trust runs",
+		tests:   []tests{in("postgres", "^TestSettingsAreNotInherited$")},
+	},
+	{
+		name: "postgres: an acknowledged term can be lost in a crash",
+		file: "internal/pgdial/settings.go", from: "\"synchronous_commit\", fixed(\"on\")", to: "\"synchronous_commit\", fixed(\"off\")",
+		promise: "2 Terms grow: heartbeats and terms are durable whatever a role's setting says",
+		tests:   []tests{in("postgres", "^TestSettingsAreNotInherited$")},
+	},
+	{
+		name: "postgres: the reaper at half a lease",
+		file: "postgres/queries.go", from: "n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,", to: "n.last_heartbeat + (n.lease_ms / 2 + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,",
+		promise: "1 One leader: no session is ended before its lease has passed",
+		tests:   []tests{in("postgres", "^TestReaperSparesTrust$")},
+	},
+	{
+		name: "postgres: the reaper does not reap",
+		file: "postgres/queries.go", from: "coalesce(n.name, ''), l.pid, pg_terminate_backend(l.pid)\n", to: "coalesce(n.name, ''), l.pid, true\n",
+		promise: "7 Someone leads: a stuck session of a silent node is ended",
+		tests:   []tests{in("postgres", "^TestReaperEndsAStuckSession$")},
+	},
+	{
+		name: "postgres: nobody reaps while the watch is down",
+		file: "postgres/reaper.go", from: "	if !s.watch.blind.Load() {\n", to: "	if true || !s.watch.blind.Load() {\n",
+		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
+		tests:   []tests{in("postgres", "^TestBlindSessionReaps$")},
+	},
+
+	// The ring.
+	{
+		name: "postgres: the watch connection does not come back",
+		file: "postgres/ring.go", from: "	const first, longest = 10 * time.Millisecond, 2 * time.Second\n", to: "	const first, longest = 10 * time.Minute, 20 * time.Minute\n",
+		promise: "7 Someone leads: a lost watch connection is opened again",
+		tests:   []tests{in("postgres", "^TestWatchConnectionComesBack$")},
+	},
+
+	// Opening.
+	{
+		name: "postgres: two servers behind one address are accepted",
+		file: "postgres/server.go", from: "	case !session.start.Equal(watch.start):\n", to: "	case false:\n",
+		promise: "1 One leader: both connections reach the same server",
+		tests:   []tests{in("postgres", "^TestRefuse")},
+	},
+	{
+		name: "postgres: a pooler is accepted",
+		file: "postgres/server.go", from: "	case session.pooled || watch.pooled:\n", to: "	case session.pooled && !session.pooled:\n",
+		promise: "1 One leader: poolers are refused",
+		tests:   []tests{in("postgres", "^TestRefuse")},
+	},
+	{
+		name: "postgres: a server without locks is accepted",
+		file: "postgres/server.go", from: "	case session.locked && watch.locked:\n", to: "	case session.locked && !session.locked:\n",
+		promise: "1 One leader: a server whose locks do nothing is refused",
+		tests:   []tests{in("postgres", "^TestRefuse")},
+	},
+	{
+		name: "postgres: an incarnation is used twice",
+		file: "postgres/open.go", from: "		if s.incarnation > present {\n", to: "		if s.incarnation > 0 {\n",
+		promise: "incarnations grow, also on a replica that lost the last values of the sequence",
+		tests:   []tests{in("postgres", "^TestIncarnationsPassOverRowsThatARestoredServerKept$")},
+	},
+}

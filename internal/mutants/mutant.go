@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mutant is one break of one line.
+type mutant struct {
+	name    string // unique; its first word is the area
+	file    string // from the root of the repository
+	from    string // occurs exactly once in the file
+	to      string // differs from it in one line
+	promise string // the invariant or the promise that the break violates
+	tests   []tests
+	says    string // if set, the failure must contain this text
+	hangs   bool   // the tests cannot fail but by running into their limit
+}
+
+// tests are the tests of one package that match a pattern.
+type tests struct {
+	module string // folder of the module, from the root of the repository
+	folder string // of the package, within the module
+	run    string // pattern of -test.run
+	args   string // further arguments of the test binary, separated by spaces
+}
+
+// limit bounds one run of a test binary. It is for hangs, not for slow machines.
+const limit = 2 * time.Minute
+
+// in names tests of the root module.
+func in(folder, run string) tests { return tests{".", folder, run, ""} }
+
+// inCommand names tests of the program's module.
+func inCommand(folder, run string) tests { return tests{"cmd/tenure", folder, run, ""} }
+
+// schedules names the first schedules of the simulator.
+func schedules(n int) tests {
+	return tests{".", "internal/sim", "^TestSchedules$", fmt.Sprintf("-schedules=%d", n)}
+}
+
+// String is how to run the tests by hand.
+func (t tests) String() string {
+	line := fmt.Sprintf("go test ./%s -run '%s'", filepath.ToSlash(filepath.Join(t.module, t.folder)), t.run)
+	if t.args != "" {
+		line += " -args " + t.args
+	}
+	return line
+}
+
+// mutants are all entries of the list.
+var mutants = slices.Concat(engineMutants, postgresMutants, leaseMutants, processorMutants, guardianMutants)
+
+// mutate returns the text of the mutant's file with the break, or an error if
+// the entry is stale.
+func (m mutant) mutate(root string) ([]byte, error) {
+	source, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(source), m.from); n != 1 {
+		return nil, fmt.Errorf("stale: the text to break occurs %d times in %s, not once: %q", n, m.file, m.from)
+	}
+	if n := linesThatDiffer(m.from, m.to); n != 1 {
+		return nil, fmt.Errorf("the break changes %d lines, not one: %q", n, m.from)
+	}
+	return []byte(strings.Replace(string(source), m.from, m.to, 1)), nil
+}
+
+// linesThatDiffer counts the lines of one text that the other has not in its
+// place. Texts with different numbers of lines differ in all of them.
+func linesThatDiffer(from, to string) int {
+	before, after := strings.Split(from, "\n"), strings.Split(to, "\n")
+	if len(before) != len(after) {
+		return max(len(before), len(after))
+	}
+	differ := 0
+	for i := range before {
+		if before[i] != after[i] {
+			differ++
+		}
+	}
+	return differ
+}
+
+// repository returns the root of the repository, which holds the working
+// directory.
+func repository() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", fmt.Errorf("no go.work above the working directory")
+		}
+		folder = parent
+	}
+}

@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// TestRefuse: what the probes of the two connections must not find.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	good := func() probe {
+		return probe{server: server{version: oldestServer, start: started}, name: "PostgreSQL 14.0 on Linux", locked: true}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(session, watch *probe)
+		want   error
+	}{
+		{"all is well", func(_, _ *probe) {}, nil},
+		{"a pooler on the session connection", func(s, _ *probe) { s.pooled = true }, tenure.ErrPooled},
+		{"a pooler on the watch connection", func(_, w *probe) { w.pooled = true }, tenure.ErrPooled},
+		{"an old server", func(s, _ *probe) { s.version = oldestServer - 1 }, tenure.ErrServerTooOld},
+		{"two servers", func(_, w *probe) { w.start = started.Add(time.Second) }, tenure.ErrConnection},
+		{"locks that exclude nobody", func(_, w *probe) { w.locked = true }, tenure.ErrLocksIgnored},
+		{"another database whose locks exclude nobody", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, tenure.ErrLocksIgnored},
+		{"a key that is taken", func(s, _ *probe) { s.locked = false }, tenure.ErrConnection},
+	} {
+		session, watch := good(), good()
+		watch.locked = false
+		c.change(&session, &watch)
+		if err := refuse(session, watch); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v; want %v", c.name, err, c.want)
+		}
+	}
+}

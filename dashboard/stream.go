@@ -81,7 +81,12 @@ func (s stream) follow(r *http.Request, feed *feed, last string) {
 	}
 	pulse := time.NewTicker(pulseInterval)
 	defer pulse.Stop()
-	for {
+	for looked := time.Now(); ; {
+		if time.Since(looked) >= pulseInterval {
+			if looked = time.Now(); !s.mayLook() {
+				return
+			}
+		}
 		next := feed.after(at)
 		at = next.through
 		switch {
@@ -100,7 +105,7 @@ func (s stream) follow(r *http.Request, feed *feed, last string) {
 		select {
 		case <-next.changed:
 		case <-pulse.C:
-			if !s.mayLook() || !s.write(frameOf("", kindPulse, []byte("{}"))) {
+			if !s.write(frameOf("", kindPulse, []byte("{}"))) {
 				return
 			}
 		case <-r.Context().Done():

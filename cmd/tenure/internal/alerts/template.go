@@ -17,12 +17,17 @@ const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}
 
 // CheckTemplate refuses what is no template.
 func CheckTemplate(text string) error {
+	if err := checkTemplateBounds(text); err != nil {
+		return err
+	}
 	return expander(context.Background(), text, nil, time.Time{}, nil).ParseTest()
 }
 
 func expander(ctx context.Context, text string, data any, now time.Time, query template.QueryFunc) *template.Expander {
-	return template.NewTemplateExpander(
+	e := template.NewTemplateExpander(
 		ctx, definitions+text, "template", data, model.TimeFromUnixNano(now.UnixNano()), query, &url.URL{}, nil)
+	e.Funcs(boundedFunctions)
+	return e
 }
 
 // expand fills in templates for one series. A template that fails says so in its
@@ -35,7 +40,10 @@ func expand(
 	data := template.AlertTemplateData(series, map[string]string{}, "", promql.Sample{F: value})
 	for name, text := range templates {
 		if strings.Contains(text, "{{") && ctx.Err() == nil {
-			result, err := expander(ctx, text, data, now, query).Expand()
+			result, err := "", checkTemplateBounds(text) // it may be of the database
+			if err == nil {
+				result, err = expander(ctx, text, data, now, query).Expand()
+			}
 			if err != nil {
 				result = fmt.Sprintf("<error expanding template: %v>", err)
 			}

@@ -14,6 +14,8 @@ import (
 	"net/textproto"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/printable"
 )
 
 // email sends a mail by SMTP: with TLS from the start on port 465, else with
@@ -192,7 +194,7 @@ func (e *email) authenticate(client *smtp.Client) error {
 
 // message is a mail about some alerts; those who get it read who does not.
 func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, now time.Time) []byte {
-	subject := alerts[0].title()
+	subject := printable.Text(alerts[0].title())
 	if more := len(alerts) - 1; more > 0 {
 		subject += fmt.Sprintf(" and %d more", more)
 	}
@@ -217,9 +219,9 @@ func (e *email) message(to []*mail.Address, refused []string, alerts []Alert, no
 	written.WriteString("\r\n")
 	text := quotedprintable.NewWriter(&written)
 	for _, a := range alerts {
-		fmt.Fprintf(text, "%s\r\n", a.title())
+		fmt.Fprintf(text, "%s\r\n", printable.Text(a.title()))
 		for _, line := range a.details() {
-			fmt.Fprintf(text, "  %s\r\n", line)
+			fmt.Fprintf(text, "  %s\r\n", printable.Text(line))
 		}
 		fmt.Fprint(text, "\r\n")
 	}

@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// What a handler's error can say about who is to blame. Any other error counts
-// as an attempt that failed, and Poison decides after MaxAttempts of them.
+// What a handler's error can say about who is to blame. Faults of the database,
+// such as a serialization failure or a lost connection, count for nothing by
+// themselves. Any other error counts as an attempt that failed, and Poison decides
+// after MaxAttempts of them.
 var (
 	// ErrPoison in the error of a handler: the event can never be handled, so
 	// that Poison decides at once. If it came with a batch, the events of the

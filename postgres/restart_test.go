@@ -27,6 +27,7 @@ func TestWaitAfterARestartCountsOnce(t *testing.T) {
 				if led {
 					leader.take("scheduler")
 				}
+				exec(t, b, "UPDATE {server} SET created_at = created_at - interval '1 hour'") // survives a clean restart
 				leader.beat()
 				trusted := time.Now().Add(lease - leader.opening.Timing.Margin)
 				restart(t, server)

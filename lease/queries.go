@@ -143,7 +143,7 @@ UPDATE {sessions}
 SET superseded_at = {now}
 WHERE node_id = ? AND superseded_at IS NULL`),
 		nextIncarnation: sql(`UPDATE {news} SET incarnation = incarnation + 1 WHERE id = 1`),
-		incarnation:     sql(`SELECT incarnation, vacancies, terms FROM {news} WHERE id = 1`),
+		incarnation:     sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
 		join: sql(`
 INSERT INTO {sessions} (incarnation, node_id, node_name, host, started_at, last_heartbeat, lease_us, expires_at)
 SELECT incarnation, ?, ?, ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
@@ -172,7 +172,8 @@ SET
     current_jobs = ?,
     cpu_usage = ?,
     memory_usage = ?
-WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),
+WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
+    AND {server} = ?{durably}`),
 		waiting: sql(`SELECT count(*) FROM {requests} WHERE holder = ?`),
 		look: sql(`
 SELECT

@@ -112,9 +112,14 @@ func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, 
 	case t.key != keyOf(c.Role):
 		return failed(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, c.Role, t.key, keyOf(c.Role))), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation && !t.endedAt.Valid:
-		// The commit that began this term was not answered, but it happened.
+		// The commit that began this term was not answered, but it happened. A term
+		// that this session has ended before comes from a server that lost the end.
+		before, tried := s.before[t.role]
+		if !tried {
+			return failed(errEnded()), false
+		}
 		delete(s.doubtful, t.role)
-		return granted(t.term, s.before[t.role], t.beganAt.Int64, t.vacant), false
+		return granted(t.term, before, t.beganAt.Int64, t.vacant), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation:
 		left := microseconds(t.readyAt.Int64 - t.now)
 		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: max(left, 0)}, left <= 0

@@ -30,7 +30,8 @@ type session struct {
 	closing  map[string]struct{} // roles whose last term is being closed, under mu
 	mu       sync.Mutex
 
-	file *file // on SQLite
+	file   *file  // on SQLite
+	server string // to which this session belongs: another may have lost its terms
 
 	seen     news
 	nextLook time.Duration // on the node's monotonic clock
@@ -76,7 +77,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 			return err
 		}
 		return forEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
-			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms)
+			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms, &s.server)
 		})
 	}, s.findFile)
 	if err != nil {
@@ -170,7 +171,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 }
 
 func errEnded() error {
-	return fmt.Errorf("%w: the node has a newer session, or its lease ran out", tenure.ErrSuperseded)
+	return fmt.Errorf("%w: the node has a newer session, its lease ran out, or another database server answers", tenure.ErrSuperseded)
 }
 
 // renew renews the lease and reports how many sessions that was: this one or
@@ -180,7 +181,7 @@ func (s *session) renew(load tenure.Load) (own int64, err error) {
 	defer cancel()
 	beat := func(ctx context.Context, on querier) error {
 		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
-			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.opening.Node.ID.String())
+			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.opening.Node.ID.String(), s.server)
 		if err != nil {
 			return err
 		}

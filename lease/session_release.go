@@ -59,5 +59,10 @@ func (s *session) Release(releases []tenure.Release) error {
 		}
 		return exec(ctx, on, q.vacancy)
 	})
+	if err == nil {
+		for _, r := range releases {
+			delete(s.before, r.Role.Name())
+		}
+	}
 	return s.failed(err)
 }

@@ -1,10 +1,14 @@
 package dialects
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/lease"
 )
 
 // shiftedClock is the machine's clock with the wrong time of day.
@@ -121,4 +125,27 @@ func TestBackendAnotherServer(t *testing.T) {
 			t.Errorf("then term %d follows term %d after %v", next.Number(), last, time.Since(begun))
 		}
 	})
+}
+
+// A session belongs to the server on which it was opened: on another, terms may be
+// missing that the session still trusts.
+func TestBackendSessionEndsOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	server := mariatest.Start(t, mariatest.Options{})
+	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.dialect == lease.MySQL })]
+	c := clusterOn(t, k, server.DSN(server.Database(t)))
+	c.config.Lease = 6 * time.Second
+	db := k.connect(t, c.source)
+	db.SetConnMaxLifetime(time.Millisecond) // connections keep the server's name
+	a := c.joinOn("a", db).stand(backendRole)
+	term := leads(t, a)
+	changed := time.Now()
+	server.Execute(t, "SET GLOBAL server_id = 4711")
+	if cause := ended(t, term); !errors.Is(cause, tenure.ErrSuperseded) {
+		t.Errorf("the term ended with %v; want ErrSuperseded", cause)
+	}
+	next := leaderOf(t, term.Number(), a)
+	if waited := time.Since(changed); waited < c.config.Lease {
+		t.Errorf("term %d began after %v; want one lease, %v", next.Number(), waited, c.config.Lease)
+	}
 }

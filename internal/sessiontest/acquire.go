@@ -38,7 +38,7 @@ func order(s *suite) {
 }
 
 func batch(s *suite) {
-	a, b := s.open("a", timing()), s.open("b", timing())
+	a, b := s.open("a", roomy()), s.open("b", roomy())
 	roles := make([]tenure.Role, 200)
 	for i := range roles {
 		roles[i] = tenure.NamedRole(fmt.Sprintf("role-%03d", i))

@@ -102,6 +102,14 @@ func timing() tenure.Timing {
 	}
 }
 
+// roomy is for tests in which nothing expires: a call of a backend is bounded by
+// the refresh interval, and a slow disk can take long for many rows.
+func roomy() tenure.Timing {
+	t := timing()
+	t.Lease, t.RefreshInterval, t.LockTimeout = time.Minute, 20*time.Second, 20*time.Second
+	return t
+}
+
 // short is a timing whose lease a test can wait for.
 func short() tenure.Timing {
 	t := timing()

@@ -55,12 +55,6 @@ var engineMutants = []mutant{
 
 	// The end of a term.
 	{
-		name: "engine: contexts of terms are not canceled",
-		file: "term.go", from: "		t.cancel(cause)\n", to: "		_ = cause\n",
-		promise: "1 One leader: the work's context ends with trust",
-		tests:   []tests{in(".", "^TestTrustEndsByItself$|^TestSessionLost$")},
-	},
-	{
 		name: "engine: a role is released under running work",
 		file: "term.go", from: "	if some || t.queued {\n", to: "	if some && t.queued || t.queued {\n",
 		promise: "4 Work ends first",

@@ -45,7 +45,7 @@ func TestCheapMutantsAreCaught(t *testing.T) {
 	}
 	defer r.close()
 	for _, name := range []string{
-		"engine: contexts of terms are not canceled",
+		"engine: the end of trust cancels nothing by itself",
 		"engine: a lease may be shorter than what a heartbeat needs",
 		"lease: a vacant seat is held by nobody's id",
 	} {

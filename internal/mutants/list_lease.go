@@ -17,13 +17,13 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: a superseded session renews its lease",
-		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),", to: "WHERE incarnation = ? AND node_id = ? AND ended_at IS NULL{durably}`),",
+		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL\n    AND {server} = ?{durably}`", to: "WHERE incarnation = ? AND node_id = ? AND ended_at IS NULL\n    AND {server} = ?{durably}`",
 		promise: "1 One leader: a heartbeat proves that the session still owns the node",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/a_new_session_supersedes_the_old_one$")},
 	},
 	{
 		name: "lease: an ended session renews its lease",
-		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL{durably}`),", to: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL{durably}`),",
+		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL\n    AND {server} = ?{durably}`", to: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL\n    AND {server} = ?{durably}`",
 		promise: "1 One leader: the end of a session is a fact before its roles are taken",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(silence|nothing_is)")},
 	},

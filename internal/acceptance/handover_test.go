@@ -101,11 +101,11 @@ func TestGivingUp(t *testing.T) {
 
 	history := c.history()
 	want := []past{
-		{Term: 1, NodeName: "one", Reason: "stepped_down"},
-		{Term: 2, NodeName: "two", Reason: "handed_over"},
-		{Term: 3, NodeName: "three", Reason: "handed_over"},
-		{Term: 4, NodeName: "one", Reason: "shutdown"},
-		{Term: 5, NodeName: last.Name(), Reason: "resigned"},
+		{Term: first.Number(), NodeName: "one", Reason: "stepped_down"},
+		{Term: second.Number(), NodeName: "two", Reason: "handed_over"},
+		{Term: third.Number(), NodeName: "three", Reason: "handed_over"},
+		{Term: fourth.Number(), NodeName: "one", Reason: "shutdown"},
+		{Term: fifth.Number(), NodeName: last.Name(), Reason: "resigned"},
 	}
 	if len(history) != len(want) {
 		t.Fatalf("the history has %d rows, want %d: %v", len(history), len(want), history)

@@ -199,8 +199,11 @@ func (v *vacancies) isDoubtful() bool {
 		return true
 	}
 	for _, m := range w.machines {
-		if m.blind || m.watchUp.isDisturbed() || m.watchDown.isDisturbed() {
-			return true
+		// Who releases a role tells the others in a statement of its own.
+		for _, way := range []*path{m.watchUp, m.watchDown, m.sessionUp, m.sessionDown} {
+			if m.blind || way.isDisturbed() {
+				return true
+			}
 		}
 	}
 	for _, b := range w.server.backends {

@@ -82,6 +82,9 @@ func (w *World) alive() []*Process {
 func (w *World) Close() {
 	w.mu.Lock()
 	w.closing = true
+	for _, p := range w.processes { // one that was left may still end
+		p.letGo()
+	}
 	for _, m := range w.machines {
 		if m.process != nil {
 			m.process.letGo()

@@ -12,7 +12,9 @@ import (
 
 // viewPause is the least time between two readings of the registry; it is longer
 // where they take longer, so that no more than a third of the time is spent on
-// them: many nodes that come or go at once are read together.
+// them: many nodes that come or go at once are read together. It is never longer
+// than the check interval, and a reading that failed does not prolong it: one
+// that stalled with the database says nothing about the next.
 const (
 	viewPause   = 2 * time.Millisecond
 	pauseFactor = 2
@@ -100,10 +102,14 @@ func unmarked(m tenure.Member) bool {
 func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	for ctx.Err() == nil {
 		begun := v.clock.Now().Mono
-		if err := v.read(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
+		err := v.read(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
 			v.log.Warn("reading the registry of nodes failed", "error", err)
 		}
-		pause := max(viewPause, pauseFactor*(v.clock.Now().Mono-begun))
+		pause := viewPause
+		if err == nil {
+			pause = max(pause, min(pauseFactor*(v.clock.Now().Mono-begun), v.interval))
+		}
 		wait(ctx, v.clock, pause, nil)
 		wait(ctx, v.clock, max(v.interval-pause, viewPause), news)
 	}

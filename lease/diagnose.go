@@ -50,6 +50,25 @@ func (d *diagnosis) run(ctx context.Context) {
 	d.tables(ctx)
 	d.clock(ctx)
 	d.durability(ctx)
+	d.writers(ctx)
+}
+
+// writers looks for other servers that take writes too.
+func (d *diagnosis) writers(ctx context.Context) {
+	var setting, server string
+	err := d.backend.read(ctx, "read settings", func(ctx context.Context, on querier) (err error) {
+		if setting, err = d.backend.findWriters(ctx, on); err != nil || setting == "" {
+			return err
+		}
+		return forEach(ctx, on, "SELECT "+serverName, func(rows *sql.Rows) error { return rows.Scan(&server) })
+	})
+	switch {
+	case err != nil:
+		d.add("writers", tenure.Warning, err.Error(), "")
+	case setting != "":
+		d.add("writers", tenure.Warning, fmt.Sprintf("%s is one of several servers that take writes (%s)", server, setting),
+			"connect all nodes to one server at a time: a node that reaches another one is refused")
+	}
 }
 
 func (d *diagnosis) tables(ctx context.Context) {

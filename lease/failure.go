@@ -77,6 +77,7 @@ var mysqlErrors = map[int]failure{
 	1143: failurePrivilege,
 	1227: failurePrivilege,
 	1040: failureConnection, // ER_CON_COUNT_ERROR
+	1047: failureConnection, // ER_UNKNOWN_COM_ERROR: of a server that left the others of Galera
 	1053: failureConnection, // ER_SERVER_SHUTDOWN
 	1317: failureConnection, // ER_QUERY_INTERRUPTED
 	1927: failureConnection, // ER_CONNECTION_KILLED

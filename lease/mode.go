@@ -196,16 +196,21 @@ func (b *Backend) refuseLiving(ctx context.Context, on querier) error {
 			return err
 		}
 	}
-	var living []string
-	err := forEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
-		var name, host string
-		err := rows.Scan(&name, &host)
-		living = append(living, fmt.Sprintf("node %q on %q", name, host))
-		return err
-	})
+	living, err := b.findLiving(ctx, on)
 	if err != nil || len(living) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w: still there: %s: end these nodes first, or wait until their leases have run out",
 		tenure.ErrInstallationInUse, strings.Join(living, ", "))
+}
+
+// findLiving names the nodes whose leases run.
+func (b *Backend) findLiving(ctx context.Context, on querier) (living []string, err error) {
+	err = forEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
+		var name, host string
+		err := rows.Scan(&name, &host)
+		living = append(living, fmt.Sprintf("node %q on %q", name, host))
+		return err
+	})
+	return living, err
 }

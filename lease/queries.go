@@ -389,7 +389,7 @@ var serverWords = map[Dialect][]string{
 		"{for change}", "",
 	},
 	MySQL: {
-		"{server}", "concat(@@hostname, ':', @@port, ':', @@server_id)",
+		"{server}", serverName,
 		"{identity}", "version(), ''",
 		"{durably}", "",
 		"{integer}", "SIGNED",
@@ -397,11 +397,15 @@ var serverWords = map[Dialect][]string{
 	},
 }
 
+// serverName is the name of a server of MySQL.
+const serverName = "concat(@@hostname, ':', @@port, ':', @@server_id)"
+
 // fenceQueries lock the seat of a term, or on SQLite the file, until the
 // transaction ends. They return, or change, one row if the term stands.
 var fenceQueries = map[Dialect]string{
 	PostgreSQL: fenceByRow,
-	MySQL:      fenceByRow,
+	// Of several servers that take writes, each keeps its row locks to itself.
+	MySQL: strings.Replace(fenceByRow, "{share}", "    AND server = {server}\n{share}", 1),
 	SQLite: `
 UPDATE {seats}
 SET term = term

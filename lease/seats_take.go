@@ -116,23 +116,27 @@ func (s *session) inLists(ctx context.Context, on querier, statement string, rol
 // than before: from then on a lease must pass before a term begins, since what
 // the last server acknowledged may be missing here.
 func (s *session) identifyServer(ctx context.Context, on querier) (server, error) {
-	var (
-		at      server
-		present string
-	)
-	read := func() error {
-		return forEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
-			return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longest)
-		})
-	}
-	if err := read(); err != nil || at.name == present {
+	at, present, err := s.readServer(ctx, on)
+	if err != nil || at.name == present {
 		return at, err
+	}
+	if s.oneServer {
+		return at, errEnded()
 	}
 	s.log.Warn("this is another database server than before: no term begins for the longest lease", "server", present, "before", at.name)
 	if err := exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
 		return at, err
 	}
-	return at, read()
+	at, _, err = s.readServer(ctx, on)
+	return at, err
+}
+
+// readServer reads which server the nodes use, and the name of this one.
+func (s *session) readServer(ctx context.Context, on querier) (at server, present string, err error) {
+	err = forEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
+		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longest)
+	})
+	return at, present, err
 }
 
 // readyAt is when the term of a seat may begin, by the database's clock.

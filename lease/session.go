@@ -30,8 +30,9 @@ type session struct {
 	closing  map[string]struct{} // roles whose last term is being closed, under mu
 	mu       sync.Mutex
 
-	file   *file  // on SQLite
-	server string // to which this session belongs: another may have lost its terms
+	file      *file  // on SQLite
+	server    string // to which this session belongs: another may have lost its terms
+	oneServer bool   // of several that take writes, see [session.joinWriters]
 
 	seen     news
 	nextLook time.Duration // on the node's monotonic clock
@@ -66,6 +67,9 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 			return err
 		}
 		if err := exec(ctx, on, b.queries.nextIncarnation); err != nil {
+			return err
+		}
+		if err := s.joinWriters(ctx, on); err != nil {
 			return err
 		}
 		if opening.UniqueName {
@@ -157,6 +161,9 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	}
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
+	if err := s.checkServer(ctx); err != nil {
+		return tenure.Pulse{}, s.failed(err)
+	}
 	if err := s.disownDoubtful(ctx); err != nil {
 		s.log.Warn("roles may be held that nobody leads", "error", err)
 	}

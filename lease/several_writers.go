@@ -1,0 +1,79 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Where several servers take writes (Galera, Group Replication with several
+// primaries), each decides by its own clock, may read less than another server
+// has acknowledged, and keeps its row locks to itself. The rule here is one server
+// at a time: a session opens on another server only when no lease runs on the
+// last one, and the sessions of the last server end at their next heartbeat.
+
+// severalWriters finds a setting that makes a server one of several that take
+// writes.
+const severalWriters = `
+SHOW GLOBAL VARIABLES
+WHERE Variable_name = 'wsrep_on' AND Value = 'ON'
+    OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'`
+
+// findWriters returns the setting by which other servers take writes too, empty
+// if there is none.
+func (b *Backend) findWriters(ctx context.Context, on querier) (setting string, err error) {
+	if b.dialect != MySQL {
+		return "", nil
+	}
+	err = forEach(ctx, on, severalWriters, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		setting = name + " = " + value
+		return err
+	})
+	return setting, err
+}
+
+// joinWriters makes this server the one that nodes use, if it is one of several
+// that take writes. It returns an error while leases run on another server.
+func (s *session) joinWriters(ctx context.Context, on querier) error {
+	setting, err := s.backend.findWriters(ctx, on)
+	if err != nil || setting == "" {
+		return err
+	}
+	s.oneServer = true
+	at, present, err := s.readServer(ctx, on)
+	if err != nil || at.name == present {
+		return err
+	}
+	if err := s.backend.refuseLivingOn(ctx, on, at.name, present, setting); err != nil {
+		return err
+	}
+	return exec(ctx, on, s.backend.queries.setServer, present, at.name)
+}
+
+// refuseLivingOn returns an error if the lease of a node runs.
+func (b *Backend) refuseLivingOn(ctx context.Context, on querier, last, present, setting string) error {
+	living, err := b.findLiving(ctx, on)
+	if err != nil || len(living) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s uses the server %s, and this is %s, with %s: connect all nodes to one server, or wait until its leases have expired",
+		tenure.ErrRefused, living[0], last, present, setting)
+}
+
+// checkServer ends a session whose installation has moved to another server.
+func (s *session) checkServer(ctx context.Context) error {
+	if !s.oneServer {
+		return nil
+	}
+	return s.backend.read(ctx, "read the server", func(ctx context.Context, on querier) error {
+		at, _, err := s.readServer(ctx, on)
+		if err == nil && at.name != s.server {
+			err = errEnded()
+		}
+		return err
+	})
+}

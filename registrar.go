@@ -241,9 +241,6 @@ func (s *session) describe() error {
 	s.describers = nil
 	n.mu.Unlock()
 	err := s.endTrust(s.registrar.Describe(description))
-	for _, written := range describers {
-		written <- err
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
@@ -252,6 +249,9 @@ func (s *session) describe() error {
 	} else if lostOnly(err) == nil {
 		n.log.Warn("telling the others about this node failed", "error", err)
 		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
+	}
+	for _, written := range describers { // only now: a caller that goes on finds the edition written
+		written <- err
 	}
 	return lostOnly(err)
 }

@@ -85,7 +85,7 @@ func (s *session) start(sent Instant) {
 // expire ends the session when the deadline of trust has passed: first trust
 // and the contexts, for which the mutex is not needed, then the rest.
 func (s *session) expire() {
-	s.trust.end(ErrTrustExpired)
+	_ = s.trust.end(ErrTrustExpired)
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *session) expire() {
 
 // lose gives the session up after an error, as expire does.
 func (s *session) lose(err error) {
-	s.trust.end(s.causeOf(err))
+	_ = s.trust.end(s.causeOf(err))
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
 	s.end(err)
@@ -106,7 +106,7 @@ func (s *session) lose(err error) {
 // lost, before the mutex is waited for. It returns the error.
 func (s *session) endTrust(err error) error {
 	if errors.Is(err, ErrSessionLost) {
-		s.trust.end(s.causeOf(err))
+		_ = s.trust.end(s.causeOf(err))
 	}
 	return err
 }

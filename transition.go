@@ -46,6 +46,7 @@ func rootCause(err error) string {
 		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
 			inner = several.Unwrap()[len(several.Unwrap())-1]
 		}
+		//nolint:errorlint // this link of the chain alone is asked
 		if _, category := err.(*derived); category || inner == nil {
 			return err.Error()
 		}

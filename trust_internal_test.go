@@ -17,7 +17,7 @@ func TestTrustIsNeverRevived(t *testing.T) {
 		"a reader saw the deadline":  func(tr *trust, c *handClock) { c.now.Mono += 2 * time.Second; tr.standing() },
 		"nobody saw the deadline":    func(_ *trust, c *handClock) { c.now.Mono += 2 * time.Second },
 		"the wall clock jumped once": func(_ *trust, c *handClock) { c.now.Wall = c.now.Wall.Add(2 * time.Second) },
-		"it was ended":               func(tr *trust, _ *handClock) { tr.end(ErrSessionLost) },
+		"it was ended":               func(tr *trust, _ *handClock) { _ = tr.end(ErrSessionLost) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &handClock{Instant{Mono: time.Hour, Wall: time.Unix(1e9, 0)}}

@@ -196,7 +196,7 @@ func TestSamplesInFlightAreSummedUpOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.Rollback(context.Background()) //nolint:errcheck // after the commit
+	defer first.Rollback(context.Background())
 	if n, err := metrics.FoldSamples(t.Context(), first, w.backend); err != nil || n != 2 {
 		t.Fatalf("summed up %d, %v", n, err)
 	}

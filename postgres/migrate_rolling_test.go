@@ -15,8 +15,8 @@ import (
 // watchThatKeepsTables is the function on which programs wait that know the schema
 // up to version 7: each call keeps a lock on the table of nodes for up to 30 s.
 func watchThatKeepsTables(b *Backend) string {
-	script := migrations[1].up
-	return b.names.sql(script[strings.Index(script, "CREATE OR REPLACE FUNCTION"):])
+	_, body, _ := strings.Cut(migrations[1].up, "CREATE OR REPLACE FUNCTION")
+	return b.names.sql("CREATE OR REPLACE FUNCTION" + body)
 }
 
 // later returns a backend of a later program, which adds a column to the table

@@ -33,7 +33,7 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 		},
 		"the session is ended, and the handler does not say so": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
-			return fmt.Errorf("no success: %v", err)
+			return fmt.Errorf("no success: %s", err) //nolint:errorlint // the handler hides the cause
 		},
 		"the connection is cut": func(ctx context.Context, tx pgx.Tx) error {
 			_ = tx.Conn().PgConn().Conn().Close() // below pgx: as the network does it

@@ -235,7 +235,7 @@ func TestProgressInFlight(t *testing.T) {
 	first := make(chan struct{})
 	f.groupIn(f.pool, f.node("a", tenure.Config{Lease: time.Minute}), processor.Config{
 		Name: "sends", BatchSize: 2, PollInterval: 10 * time.Millisecond, ProgressInterval: time.Nanosecond,
-		Publish: func(ctx context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if begun.CompareAndSwap(false, true) {
 				<-first
 			}

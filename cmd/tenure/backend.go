@@ -54,7 +54,7 @@ func (f *databaseFlags) open(ctx context.Context, manualMigrations bool) (backen
 		return f.sessions(target, manualMigrations)
 	}
 	if f.local {
-		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", printable.Text(fmt.Sprint(target)))
+		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", printable.Text(target.String()))
 	}
 	pool, err := target.Open(ctx)
 	if err != nil {

@@ -103,7 +103,7 @@ var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
 // of such a name with another lock would lead beside them. NAME=KEY is the role
 // NAME with this lock key.
 func parseRole(name string) (tenure.Role, error) {
-	if match := keyedName.FindStringSubmatch(name); match != nil && !keyName.MatchString(match[1]) {
+	if match := keyedName.FindStringSubmatch(name); len(match) > 0 && !keyName.MatchString(match[1]) {
 		key, err := parseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
 		role := tenure.NamedRole(match[1]).WithKey(key)
 		return role, errors.Join(err, role.Validate())

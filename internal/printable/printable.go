@@ -53,7 +53,7 @@ func escape(text string, unsafe func(rune) bool) string {
 		return text
 	}
 	var out strings.Builder
-	for len(text) > 0 {
+	for text != "" {
 		r, size := utf8.DecodeRuneInString(text)
 		switch {
 		case r == utf8.RuneError && size == 1:

@@ -333,7 +333,7 @@ func TestChangeInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // after the commit
+	defer tx.Rollback(context.Background())
 	for _, table := range []string{"alert_states", "alert_notifications"} {
 		for _, sql := range []string{"CREATE TABLE {schema}.saved_%s AS SELECT * FROM {%s}", "DELETE FROM {%[2]s}"} {
 			if _, err := w.pool.Exec(t.Context(), w.backend.SQL(fmt.Sprintf(sql, table, table))); err != nil {

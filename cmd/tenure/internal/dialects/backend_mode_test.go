@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -213,13 +214,11 @@ func TestModeIsDiagnosed(t *testing.T) {
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		sessions, leases := w.bySessions(), w.byLeases()
 		severity := func(findings []tenure.Finding) tenure.Severity {
-			for _, f := range findings {
-				if f.Name == "mode" {
-					return f.Severity
-				}
+			at := slices.IndexFunc(findings, func(f tenure.Finding) bool { return f.Name == "mode" })
+			if at < 0 {
+				t.Fatalf("no finding about the mode: %v", findings)
 			}
-			t.Fatalf("no finding about the mode: %v", findings)
-			panic("unreachable")
+			return findings[at].Severity
 		}
 		for _, mode := range []string{"sessions", "leases"} {
 			if err := sessions.SetMode(soon(t), mode); err != nil {

@@ -247,7 +247,7 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	b := l.holder
 	p := b.client.process
 	if v.isDisturbed(p) || s.backendOf(p.machine) != b {
-		return v.silence(b), "a session that holds it in silence", b.strangerAt > 0
+		return v.silence(b), "a session that holds it in silence", v.strangerSince(b) > 0
 	}
 	if b.running != nil {
 		return now, "a statement in progress", false
@@ -282,13 +282,31 @@ func (v *vacancies) silence(b *backend) time.Duration {
 	if now := v.world.now(); v.doubt >= now-lease { // whoever should end it may not see it
 		reaped += v.longestCheck()
 	}
-	if b.strangerAt > 0 {
-		reaped = b.strangerAt + watchPeriod + max(lease, strangerGrace) + v.longestCheck()
+	if since := v.strangerSince(b); since > 0 {
+		reaped = since + watchPeriod + max(lease, strangerGrace) + v.longestCheck()
 	}
 	if b.idleUntil > 0 {
 		return min(b.idleUntil, reaped)
 	}
 	return reaped
+}
+
+// strangerSince is when a session was first seen without a row, or now if it has
+// none and no watch has seen that yet; 0 if it has one, or if the session that has
+// taken its row over lives and ends it.
+func (v *vacancies) strangerSince(b *backend) time.Duration {
+	s := v.world.server
+	row := s.nodes[b.node.ID]
+	switch {
+	case b.strangerAt > 0:
+		return b.strangerAt
+	case row != nil && row.incarnation == b.incarnation:
+		return 0
+	case slices.ContainsFunc(s.backends, func(later *backend) bool { return later.ghost == b && !later.ended }):
+		return 0
+	default:
+		return v.world.now()
+	}
 }
 
 // longestCheck is within which some node looks for silent ones although the

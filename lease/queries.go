@@ -10,6 +10,7 @@ type queries struct {
 	names *strings.Replacer
 
 	tables, drops []string
+	columns       []string // fail if a table is not ours
 
 	schemaVersion, identify, fill     string
 	versionLock, clock                string
@@ -358,7 +359,20 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	for _, table := range []string{"{sessions}", "{seats}", "{history}", "{requests}", "{news}"} {
 		q.drops = append(q.drops, sql("DROP TABLE IF EXISTS "+table))
 	}
+	for _, statement := range columnsOfTables {
+		q.columns = append(q.columns, sql(statement))
+	}
 	return q
+}
+
+// columnsOfTables find nothing. A table is only created if there is none of its
+// name; without them, another program's would be found when a statement first
+// needs a column of it.
+var columnsOfTables = []string{
+	`SELECT incarnation, node_name, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
+	`SELECT lock_key, holder, ready_at, reserved_until FROM {seats} WHERE 1 = 0`,
+	`SELECT node_name, began_at, end_reason, vacant_us FROM {history} WHERE 1 = 0`,
+	`SELECT kind, holder, requested_by, requested_at FROM {requests} WHERE 1 = 0`,
 }
 
 const leadersQuery = `

@@ -43,6 +43,15 @@ func (b *Backend) Migrate(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, columns := range b.queries.columns {
+			err := forEach(ctx, on, columns, func(*sql.Rows) error { return nil })
+			if err != nil && b.dialect.failureOf(err) == failureSchema {
+				return fmt.Errorf("%w: another program has a table with a name of ours: choose another prefix: %w", tenure.ErrSchema, err)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		_, err := on.ExecContext(ctx, b.queries.fill, schemaVersion)
 		return err
 	})

@@ -34,6 +34,10 @@ type StoreConfig struct {
 // by leases in two tables. Every question of time is answered by the database's
 // clock, in SQL.
 //
+// A candidate's id belongs to one process at a time: two with one id would both
+// lead. A store does not notice a failover: a promoted replica that lacks the last
+// commits can have a second leader for up to one window.
+//
 // A namespace has 1 to 255 characters, none of them a control character; an
 // empty one means "default". A context without a deadline gets one of 10 s. A
 // call that lost a conflict with others is tried again. An error matches one of

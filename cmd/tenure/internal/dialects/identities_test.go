@@ -1,0 +1,106 @@
+package dialects
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// A table of another program that has the name of one of a backend's is found when
+// the tables are made, not when the first term ends.
+func TestBackendRefusesForeignTables(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		for _, table := range []string{"sessions", "seats", "history", "requests"} {
+			db := k.open(t)
+			execute(t, db, "CREATE TABLE tenure_lease_"+table+" (role varchar(255), term bigint, node_id varchar(36))")
+			backend := newBackend(t, db, k.dialect, lease.Config{})
+			if err := backend.Migrate(soon(t)); !errors.Is(err, tenure.ErrSchema) {
+				t.Errorf("a foreign table %s: %v; want ErrSchema", table, err)
+			}
+			if version, err := backend.SchemaVersion(soon(t)); version != 0 || err != nil {
+				t.Errorf("after a refusal the version is %d, %v; want 0", version, err)
+			}
+		}
+	})
+}
+
+// Sessions whose prefix is that of the tables of leases have a table of one name
+// with them. The second to come is refused.
+func TestSessionsWithThePrefixOfLeases(t *testing.T) {
+	t.Parallel()
+	for _, sessionsFirst := range []bool{true, false} {
+		source := postgreSQL(t)
+		db, err := postgres.New(source, postgres.Config{Schema: "public", Prefix: lease.DefaultPrefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases := newBackend(t, kinds[0].connect(t, source), lease.PostgreSQL, lease.Config{Schema: "public"})
+		var first, second error
+		if sessionsFirst {
+			first, second = db.Migrate(soon(t)), leases.Migrate(soon(t))
+		} else {
+			first, second = leases.Migrate(soon(t)), db.Migrate(soon(t))
+		}
+		if first != nil || second == nil || sessionsFirst && !errors.Is(second, tenure.ErrRefused) {
+			t.Errorf("sessions first: %t: %v, then %v; want only the second refused", sessionsFirst, first, second)
+		}
+	}
+}
+
+// A store and a backend with one prefix have no table in common, and do not see
+// each other.
+func TestStoreBesideBackend(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		c := newCluster(t, k)
+		db := k.connect(t, c.source)
+		store, err := lease.NewStore(db, k.dialect, lease.StoreConfig{
+			Prefix: lease.DefaultPrefix, Window: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := uuid.New()
+		seat, err := store.Elect(soon(t), backendRole, id)
+		if err != nil || seat.Leader != id {
+			t.Fatalf("the store elects %v, %v; want %v", seat.Leader, err, id)
+		}
+		term := leads(t, c.join("a").stand(backendRole))
+		if seat, err := store.Elect(soon(t), backendRole, id); err != nil || seat.Leader != id || !term.Valid() {
+			t.Errorf("then the store has %v, %v, and the term is valid: %t; want both", seat.Leader, err, term.Valid())
+		}
+	})
+}
+
+// A store cannot tell two processes with one candidate id: both lead one term, and
+// either vacates the seat.
+func TestStoreCandidateOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		source := k.source(t)
+		old, young := newStore(t, k, k.connect(t, source), time.Minute), newStore(t, k, k.connect(t, source), time.Minute)
+		id := uuid.New()
+		was, err := old.Elect(soon(t), "n", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := young.Elect(soon(t), "n", id)
+		if err != nil || is.Leader != was.Leader || is.Term != was.Term {
+			t.Errorf("the second process has %+v, %v; want the first's %+v", is, err, was)
+		}
+		if err := old.Unregister(soon(t), "n", id); err != nil {
+			t.Fatal(err)
+		}
+		if led, err := young.IsLeader(soon(t), "n", id); err != nil || led {
+			t.Errorf("after the first process left, the second leads: %t, %v", led, err)
+		}
+	})
+}

@@ -104,8 +104,7 @@ func (s *session) acquire() error {
 	failures.log(n.log)
 	answered := s.backOff(failed)
 	n.mu.Unlock()
-	n.patiently(answered)
-	return nil
+	return s.await(answered)
 }
 
 // failure is a cause that is not known yet for which attempts failed.

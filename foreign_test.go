@@ -283,3 +283,31 @@ func TestLoadThatFails(t *testing.T) {
 		})
 	}
 }
+
+// While a session waits for the function Load, it hears at once that the server
+// has ended it.
+func TestLossIsHeardWhileLoadBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		blocked, release := make(chan struct{}), make(chan struct{})
+		var calls atomic.Int64
+		node := open(t, db, func(c *tenure.Config) {
+			c.Load = func() tenure.Load {
+				if calls.Add(1) == 2 {
+					close(blocked)
+					<-release
+				}
+				return tenure.Load{}
+			}
+		})
+		defer closeNode(t, node)
+		defer func() { close(release) }()
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		<-blocked
+		killed := time.Now()
+		db.last().kill()
+		<-term.Context().Done()
+		want(t, "Invariant 1: time from the loss to the end of the term's context", time.Since(killed), time.Duration(0))
+	})
+}

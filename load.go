@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"context"
 	"fmt"
 	"sync"
 )
@@ -17,34 +18,64 @@ type loadSampler struct {
 // of the program. Nothing depends on the answer coming in that time.
 const patience = 20
 
-// patiently waits until something has been done, if there is something, but not
-// for long. It is called without the node's mutex.
-func (n *Node) patiently(done <-chan struct{}) {
+// await waits until done is closed, if it is not nil, but not for long. Meanwhile
+// it listens to the connection: if the server ends the session, trust ends at
+// that moment. n.mu must not be held.
+func (s *session) await(done <-chan struct{}) error {
 	if done == nil {
-		return
+		return nil
 	}
-	late := make(chan struct{})
-	defer n.clock.AfterFunc(n.cfg.RefreshInterval/patience, func() { close(late) })()
-	select {
-	case <-done:
-	case <-late:
+	n := s.node
+	n.group.Go(func() { // ends when done is closed; Close waits for it
+		<-done
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		s.kick()
+	})
+	until := n.clock.Now().Mono + n.cfg.RefreshInterval/patience
+	for {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		left := until - n.clock.Now().Mono
+		if left <= 0 {
+			return nil
+		}
+		if err := s.wait(left); err != nil {
+			return err
+		}
 	}
 }
 
-// load returns how busy the node is, or was when Config.Load returned last.
-func (n *Node) load() Load {
-	if n.cfg.Load == nil {
-		return Load{}
+// measureLoad calls Config.Load and waits for its answer, but not for long. It is
+// for a node that holds nothing yet.
+func (n *Node) measureLoad(ctx context.Context) {
+	late, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval/patience, cancel)()
+	if returned := n.callLoad(); returned != nil {
+		select {
+		case <-returned:
+		case <-late.Done():
+		}
 	}
-	n.patiently(n.callLoad())
+}
+
+// lastLoad is what Config.Load returned last.
+func (n *Node) lastLoad() Load {
 	n.sampler.mu.Lock()
 	defer n.sampler.mu.Unlock()
 	return n.sampler.last
 }
 
-// callLoad calls Config.Load on a goroutine of its own, unless a call is still
-// in progress; then it returns nil.
+// callLoad calls Config.Load on a goroutine of its own. It returns nil if there
+// is no such function, or if a call is still in progress.
 func (n *Node) callLoad() (returned <-chan struct{}) {
+	if n.cfg.Load == nil {
+		return nil
+	}
 	s := &n.sampler
 	s.mu.Lock()
 	defer s.mu.Unlock()

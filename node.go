@@ -396,9 +396,9 @@ func opening(ctx context.Context, err error) error {
 // database need not see the node join anew.
 func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent Instant, err error) {
 	for {
-		load := n.load()
+		n.measureLoad(ctx)
 		sent = n.clock.Now()
-		_, err = conn.Heartbeat(load)
+		_, err = conn.Heartbeat(n.lastLoad())
 		if err == nil || errors.Is(err, ErrSessionLost) || ctx.Err() != nil {
 			return sent, err
 		}

@@ -394,7 +394,10 @@ func (s *session) wait(d time.Duration) error {
 // sent.
 func (s *session) heartbeat() error {
 	n := s.node
-	load := n.load()
+	if err := s.await(n.callLoad()); err != nil {
+		return err
+	}
+	load := n.lastLoad()
 	n.mu.Lock()
 	refreshers := s.refreshers
 	s.refreshers = nil

@@ -324,11 +324,17 @@ func (s *storm) drain(m *Machine) {
 // probe has one or two things happen while nothing else is wrong, mostly to who
 // leads, and ends them.
 func (s *storm) probe(loss float64) {
+	s.world.mu.Lock() // faults draw from the stream, too
 	s.over = false
-	for range 1 + s.rnd.below(2) {
+	strikes := 1 + s.rnd.below(2)
+	s.world.mu.Unlock()
+	for range strikes {
 		s.strike()
 	}
-	time.Sleep(s.rnd.between(0, 3*s.lease))
+	s.world.mu.Lock()
+	lasts := s.rnd.between(0, 3*s.lease)
+	s.world.mu.Unlock()
+	time.Sleep(lasts)
 	s.calm(loss)
 }
 

@@ -93,6 +93,7 @@ func TestTermThatIsGivenUp(t *testing.T) {
 		defer w.close()
 		w.lead()
 		acquire := w.ended("tenure.acquire")[0]
+		number := w.election.Term().Number()
 		guard, err := w.election.Term().Enter()
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestTermThatIsGivenUp(t *testing.T) {
 		spans := w.ended("tenure.acquire", "tenure.release", "tenure.term")
 		release, term := spans[1], spans[2]
 		for _, span := range spans {
-			if got := attributes(span); got["tenure.role"] != "r" || got["tenure.term"] != int64(1) || got["tenure.node.id"] != w.node.ID().String() {
+			if got := attributes(span); got["tenure.role"] != "r" || got["tenure.term"] != number || got["tenure.node.id"] != w.node.ID().String() {
 				t.Errorf("the attributes of %s are %v", span.Name(), got)
 			}
 		}

@@ -24,6 +24,7 @@ type backend struct {
 	incarnation int64
 	node        tenure.NodeInfo
 	timing      tenure.Timing
+	longest     time.Duration // lease in the registry when it began
 
 	held        []lockID      // taken at some time, in order
 	outside     *backend      // of a node that was marked dead, until its end was told

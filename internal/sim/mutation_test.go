@@ -26,6 +26,8 @@ var mutations = []struct {
 	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
 	{"terms are counted", []int{2}, Schedule{Defects: Defects{CountTerms: true}}, 100},
 	{"no wait on another server", []int{1}, Schedule{Defects: Defects{NoServerLag: true}}, 400},
+	{"a wait that each candidate begins anew", []int{7}, Schedule{Defects: Defects{WaitAnew: true}}, 400},
+	{"a wait that begins too early", []int{1}, Schedule{Defects: Defects{WaitEarly: true}}, 400},
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},

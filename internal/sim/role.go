@@ -41,9 +41,6 @@ func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 	row := s.roles[c.Role.Name()]
 	if row == nil {
 		row = &roleRow{key: key, ended: true}
-		if s.started == s.first {
-			row.server = s.started
-		}
 		s.roles[c.Role.Name()] = row
 	}
 	if row.key != key {
@@ -128,7 +125,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	if !s.defects.NoFence && b.isFenced(name) {
 		return tenure.Attempt{Outcome: tenure.Waiting, Fenced: true, RetryIn: b.timing.RefreshInterval / 4}
 	}
-	if wait := since + b.mustHold(row) - now; wait > 0 {
+	if wait := b.decides(row, since) - now; wait > 0 {
 		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: wait}
 	}
 
@@ -146,22 +143,6 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
 	s.world.checker.termBegan(name, term, b)
 	return tenure.Attempt{Outcome: tenure.Granted, Term: term, Previous: previous, AcquiredAt: s.wall(now), Vacant: vacant}
-}
-
-// mustHold is how long the lock must be held before a term can begin: one lease
-// on a server that may have forgotten the old leader's lock, and the time to
-// settle after an unclean end.
-func (b *backend) mustHold(row *roleRow) time.Duration {
-	var wait time.Duration
-	own := row.node == b.node.ID && row.server.timeline == b.server.started.timeline
-	if row.server != b.server.started && !own && !b.server.defects.NoServerLag {
-		wait = max(b.timing.Lease, row.lease, b.timing.FailoverWait)
-	}
-	switch row.reason {
-	case tenure.EndCrashed, tenure.EndExpired, tenure.EndServer:
-		wait = max(wait, b.timing.Settle)
-	}
-	return wait
 }
 
 // isFenced reports whether fenced transactions hold off a new term, and ends

@@ -18,7 +18,7 @@ type server struct {
 	rnd       *stream
 	up        bool
 	started   identity
-	first     identity   // of the fresh installation: it waits for nothing
+	life      life
 	backends  []*backend // by incarnation, which grows
 	locks     map[lockID]*lock
 	roles     map[string]*roleRow
@@ -43,6 +43,8 @@ type identity struct {
 type Defects struct {
 	CountTerms  bool // the number of a term is one more than that in the row
 	NoServerLag bool // a new term does not wait on another server
+	WaitAnew    bool // that wait counts from when each candidate took the lock
+	WaitEarly   bool // that wait forgets that the server was restarted in order
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
 	NoReaper    bool // sessions that the idle timeout does not cover live on
@@ -70,7 +72,7 @@ type nodeRow struct {
 func newServer(w *World) *server {
 	s := &server{
 		world: w, rnd: w.stream("server"),
-		up: true, started: identity{1, 1}, first: identity{1, 1},
+		up: true, started: identity{1, 1}, life: life{byMigration: true},
 		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{},
 	}
 	for i := range s.installed {
@@ -93,6 +95,8 @@ func (s *server) connect(c *session) *backend {
 		fencedSince: map[string]time.Duration{}, beatAt: s.world.now(),
 	}
 	b.down = c.down
+	b.longest = s.longestLease()
+	s.life.meet(s.world.now())
 	if row := s.nodes[b.node.ID]; row != nil && !row.dead {
 		b.ghost = row.session
 	}
@@ -123,10 +127,14 @@ func (s *server) tell(but *backend, noticed func(*session)) {
 }
 
 // crash ends every session and transaction, and forgets the locks. If silent,
-// no client is told: it finds out when it sends something.
+// no client is told: it finds out when it sends something. Otherwise the server
+// goes down in order.
 func (s *server) crash(silent bool) {
 	s.world.log("server", "crashes")
 	s.up = false
+	if silent {
+		s.life.forget()
+	}
 	for _, b := range slices.Clone(s.backends) {
 		b.end("the server went down", !silent)
 	}
@@ -141,6 +149,7 @@ func (s *server) crash(silent bool) {
 func (s *server) start() {
 	s.up = true
 	s.started.boot++
+	s.life.started = s.world.now()
 	s.world.log("server", "starts as %d.%d", s.started.timeline, s.started.boot)
 }
 
@@ -183,10 +192,11 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 
 // promote makes a replica the server, with what it had received.
 func (s *server) promote(replica snapshot) {
-	s.former = &primary{s.started, s.replicate()}
+	s.former = &primary{s.started, s.life, s.replicate()}
 	s.roles, s.nodes = replica.roles, replica.nodes
 	s.requests = nil
 	s.started.timeline++
+	s.life.forget()
 	s.world.checker.promoted(s.roles)
 	s.start()
 }
@@ -194,6 +204,7 @@ func (s *server) promote(replica snapshot) {
 // primary is a server that a replica has replaced, as it was then.
 type primary struct {
 	identity identity
+	life     life
 	tables   snapshot
 }
 
@@ -201,7 +212,7 @@ type primary struct {
 func (s *server) comeBack() {
 	s.roles, s.nodes = s.former.tables.roles, s.former.tables.nodes
 	s.requests = nil
-	s.up, s.started = true, s.former.identity
+	s.up, s.started, s.life = true, s.former.identity, s.former.life
 	s.world.checker.promoted(s.roles)
 	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
 }
@@ -211,7 +222,7 @@ func (s *server) makeAnew() {
 	clear(s.roles)
 	clear(s.nodes)
 	s.requests = nil
-	s.first = s.started
+	s.life.born, s.life.byMigration = s.world.now(), true
 	s.world.checker.promoted(s.roles)
 	s.world.log("server", "the tables are made anew")
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -225,8 +226,8 @@ func (s *server) whoHolds(role string) string {
 	if held == nil {
 		held = &holding{}
 	}
-	return fmt.Sprintf("its lock is held by session %d of %s (stuck: %t, ended: %t, last heartbeat at %v, term %d, since %v, to wait %v)",
-		b.incarnation, b.client.process, b.stuck, b.ended, b.beatAt, held.term, held.since, b.mustHold(s.roles[role]))
+	return fmt.Sprintf("its lock is held by session %d of %s (stuck: %t, ended: %t, last heartbeat at %v, term %d, since %v, to wait until %v)",
+		b.incarnation, b.client.process, b.stuck, b.ended, b.beatAt, held.term, held.since, b.earliest(cmp.Or(s.roles[role], &roleRow{}), held.since))
 }
 
 // excuse returns until when a vacancy is excused by what is so now, and whether
@@ -260,7 +261,8 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 		return 0, "", false
 	}
 	// What a fenced transaction holds up is tried again after a part of the refresh interval.
-	until, why = max(held.since, v.disturbed[p])+b.mustHold(row)+b.timing.RefreshInterval/2, "a wait before the term"
+	// Who was disturbed meanwhile tries again soon, and does not wait anew.
+	until, why = max(b.earliest(row, held.since), v.disturbed[p])+b.timing.RefreshInterval/2, "a wait before the term"
 	if len(s.fencing(role)) > 0 {
 		key := fencedRole{role, b}
 		since, met := v.fenced[key]

@@ -75,7 +75,7 @@ func TestLeaderKilled(t *testing.T) {
 func TestPartition(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	wire, backend := w.wired()
-	lease := tenure.Config{Lease: 6 * time.Second}
+	lease := tenure.Config{Lease: 15 * time.Second}
 	cut := w.node(backend, "api-1", lease)
 	w.stand(cut, "scheduler")
 	w.leads(cut, "scheduler")

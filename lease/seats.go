@@ -49,9 +49,12 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	limit := s.opening.Timing.RefreshInterval
+	ctx, cancel := s.limited(limit)
 	defer cancel()
-	attempts, err := s.tryAcquire(ctx, candidates)
+	attempts, err := s.batches.run(candidates, max(limit, leastLimit), func(part []tenure.Candidate) ([]tenure.Attempt, error) {
+		return s.tryAcquire(ctx, part)
+	})
 	return attempts, s.failed(err)
 }
 

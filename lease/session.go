@@ -34,6 +34,7 @@ type session struct {
 	server    string // to which this session belongs: another may have lost its terms
 	oneServer bool   // of several that take writes, see [session.joinWriters]
 
+	batches  batches
 	seen     news
 	nextLook time.Duration // on the node's monotonic clock
 }
@@ -53,6 +54,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 		backend: b, opening: opening, log: opening.Logger,
 		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, before: map[string]int64{}, closing: map[string]struct{}{},
 	}
+	s.batches = batches{size: firstBatch, now: s.now}
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
 	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()

@@ -41,7 +41,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: another server is not noticed",
-		file: "lease/seats_take.go", from: "	if err := read(); err != nil || at.name == present {\n", to: "	if err := read(); err != nil || at.name != \"\" {\n",
+		file: "lease/seats_take.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
 		promise: "1 One leader: another server is noticed",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},

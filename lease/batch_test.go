@@ -1,0 +1,83 @@
+package lease
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// slowSeats is a database that takes a while for each role.
+type slowSeats struct {
+	now, each time.Duration
+	calls     []int // roles in each
+	fails     map[int]error
+}
+
+func (d *slowSeats) take(part []tenure.Candidate) ([]tenure.Attempt, error) {
+	d.now += time.Duration(len(part)) * d.each
+	d.calls = append(d.calls, len(part))
+	if err := d.fails[len(d.calls)]; err != nil {
+		return nil, err
+	}
+	attempts := make([]tenure.Attempt, len(part))
+	for i := range attempts {
+		attempts[i].Outcome = tenure.Granted
+	}
+	return attempts, nil
+}
+
+// outcomes counts the outcomes of one call for a thousand roles.
+func outcomes(b *batches, d *slowSeats) (map[tenure.Outcome]int, time.Duration, error) {
+	begun := d.now
+	attempts, err := b.run(make([]tenure.Candidate, 1000), time.Second, d.take)
+	found := map[tenure.Outcome]int{}
+	for _, a := range attempts {
+		found[a.Outcome]++
+	}
+	return found, d.now - begun, err
+}
+
+func newBatches(d *slowSeats) *batches {
+	return &batches{size: firstBatch, now: func() time.Duration { return d.now }}
+}
+
+// A call for many roles leaves time for the heartbeat, and later calls finish it.
+func TestBatchesLeaveTimeForTheHeartbeat(t *testing.T) {
+	const limit = time.Second
+	d := &slowSeats{each: 3 * time.Millisecond} // 150 ms for the first part
+	b := newBatches(d)
+	granted := 0
+	for call := 0; granted < 1000; call++ {
+		found, took, err := outcomes(b, d)
+		if err != nil || found[tenure.Granted] == 0 || found[tenure.Granted]+found[tenure.Waiting] != 1000 {
+			t.Fatalf("call %d: %v, %v; want some granted and the rest waiting", call, found, err)
+		}
+		if call > 1 && took > limit/2 {
+			t.Errorf("call %d took %v; want a fraction of %v", call, took, limit)
+		}
+		granted += found[tenure.Granted]
+	}
+	fast := &slowSeats{each: time.Microsecond}
+	if found, _, err := outcomes(newBatches(fast), fast); err != nil || found[tenure.Granted] != 1000 || len(fast.calls) > 5 {
+		t.Errorf("on a fast disk: %v in calls %v, %v; want all granted in few", found, fast.calls, err)
+	}
+}
+
+// A part that fails does not undo the parts before it, and the next is smaller.
+func TestBatchesThatFail(t *testing.T) {
+	cause := errors.New("cause")
+	d := &slowSeats{fails: map[int]error{2: cause, 3: cause, 5: tenure.ErrSessionLost}}
+	b := newBatches(d)
+	found, _, err := outcomes(b, d)
+	if err != nil || found[tenure.Granted] != 50 || found[tenure.Failed] != 100 || found[tenure.Waiting] != 850 {
+		t.Errorf("%v, %v; want 50 granted, 100 failed, 850 waiting", found, err)
+	}
+	if _, _, err := outcomes(b, d); !errors.Is(err, cause) || d.calls[2] != 50 {
+		t.Errorf("calls %v end with %v; want a smaller one, and the error of the first part", d.calls, err)
+	}
+	if _, _, err := outcomes(b, d); !errors.Is(err, tenure.ErrSessionLost) || d.calls[3] != 25 {
+		t.Errorf("calls %v end with %v; want the loss of the session", d.calls, err)
+	}
+}

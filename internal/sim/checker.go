@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type checker struct {
 	terms    map[string][]begun       // by role, in order
 	reserved map[string]time.Duration // until when a role was last reserved
 	lasting  map[string]int64         // the newest term of a role that the server remembers
+	next     map[string]int64         // event to be applied, by role
 	due      bool                     // a look is coming
 	failure  *Violation
 
@@ -48,7 +50,7 @@ func (v *Violation) Error() string {
 }
 
 func newChecker(w *World) *checker {
-	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}, reserved: map[string]time.Duration{}}
+	return &checker{world: w, terms: map[string][]begun{}, lasting: map[string]int64{}, reserved: map[string]time.Duration{}, next: map[string]int64{}}
 }
 
 // violate records the first violation.
@@ -181,11 +183,13 @@ func (c *checker) termBegan(role string, term int64, b *backend) {
 
 // promoted is told that another server goes on with what it had received. Terms
 // that it has not heard of, and what was committed under them, are lost.
-func (c *checker) promoted(rows map[string]*roleRow) {
+func (c *checker) promoted(tables snapshot) {
 	clear(c.lasting)
-	for role, row := range rows {
+	for role, row := range tables.roles {
 		c.lasting[role] = row.term
 	}
+	clear(c.next)
+	maps.Copy(c.next, tables.cursors)
 }
 
 // count returns how many terms have begun.
@@ -203,6 +207,15 @@ func (c *checker) committed(t *transaction) {
 	if last := c.lasting[t.role]; last > t.term {
 		c.violate(3, "a transaction of %s under term %d of %s commits after term %d began", t.process, t.term, t.role, last)
 	}
+}
+
+// applied checks invariant 12.
+func (c *checker) applied(t *transaction) {
+	if next := c.next[t.role]; t.batch.from != next {
+		c.violate(appliedOnce, "a transaction of %s under term %d of %s applies the events from %d on, and the next is %d",
+			t.process, t.term, t.role, t.batch.from, next)
+	}
+	c.next[t.role] = t.batch.to
 }
 
 // stacked checks invariant 5: a session never holds a lock twice.

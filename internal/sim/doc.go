@@ -26,5 +26,6 @@
 //
 // Numbered invariants are those of the design: one leader, terms grow, fenced
 // writes are ordered, work ends first, no stacking, someone leads. Those from 9
-// on are about the nodes of a cluster; see the constants.
+// to 11 are about the nodes of a cluster, and 12 is about the events of a log that
+// leaders process; see the constants.
 package sim

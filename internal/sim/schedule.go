@@ -122,6 +122,7 @@ func (s Schedule) draw() plan {
 		},
 		Wrap: s.Wrap,
 	}
+	p.member.Work.Processes = newStream(s.Seed, "processing").chance(0.4)
 	// Another order is refused.
 	p.member.Config.LockTimeout = max(p.member.Config.LockTimeout, p.member.Config.FenceTimeout)
 	p.probes = rnd.below(4)

@@ -25,7 +25,8 @@ type server struct {
 	nodes     map[uuid.UUID]*nodeRow
 	requests  []tenure.Request
 	open      []*transaction
-	last      int64 // incarnation drawn from the sequence
+	cursors   map[string]int64 // by role: the event that its log goes on with
+	last      int64            // incarnation drawn from the sequence
 	defects   Defects
 	installed uuid.UUID
 	former    *primary // that a replica has replaced
@@ -45,6 +46,8 @@ type Defects struct {
 	NoServerLag bool // a new term does not wait on another server
 	WaitAnew    bool // that wait counts from when each candidate took the lock
 	WaitEarly   bool // that wait forgets that the server was restarted in order
+	NoCompare   bool // a cursor moves from wherever it is
+	NoSettle    bool // a commit that was not answered counts as decided
 	NoFence     bool // fenced transactions do not hold off a new term
 	Relock      bool // a role that is held is locked again
 	NoReaper    bool // sessions that the idle timeout does not cover live on
@@ -73,7 +76,7 @@ func newServer(w *World) *server {
 	s := &server{
 		world: w, rnd: w.stream("server"),
 		up: true, started: identity{1, 1}, life: life{byMigration: true},
-		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{},
+		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{},
 	}
 	for i := range s.installed {
 		s.installed[i] = byte(s.rnd.below(256))
@@ -172,13 +175,14 @@ func (s *server) backendOf(m *Machine) *backend {
 
 // snapshot is what an asynchronous replica has received.
 type snapshot struct {
-	roles map[string]*roleRow
-	nodes map[uuid.UUID]*nodeRow
+	roles   map[string]*roleRow
+	nodes   map[uuid.UUID]*nodeRow
+	cursors map[string]int64
 }
 
 // replicate returns a copy of the tables as they are now.
 func (s *server) replicate() snapshot {
-	return snapshot{copyRows(s.roles), copyRows(s.nodes)}
+	return snapshot{copyRows(s.roles), copyRows(s.nodes), maps.Clone(s.cursors)}
 }
 
 func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
@@ -190,14 +194,19 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 	return rows
 }
 
+// restore puts other tables in the place of those that are there.
+func (s *server) restore(tables snapshot) {
+	s.roles, s.nodes, s.cursors = tables.roles, tables.nodes, tables.cursors
+	s.requests = nil
+	s.world.checker.promoted(tables)
+}
+
 // promote makes a replica the server, with what it had received.
 func (s *server) promote(replica snapshot) {
 	s.former = &primary{s.started, s.life, s.replicate()}
-	s.roles, s.nodes = replica.roles, replica.nodes
-	s.requests = nil
+	s.restore(replica)
 	s.started.timeline++
 	s.life.forget()
-	s.world.checker.promoted(s.roles)
 	s.start()
 }
 
@@ -210,20 +219,15 @@ type primary struct {
 
 // comeBack makes the last primary the server again, which never restarted.
 func (s *server) comeBack() {
-	s.roles, s.nodes = s.former.tables.roles, s.former.tables.nodes
-	s.requests = nil
+	s.restore(s.former.tables)
 	s.up, s.started, s.life = true, s.former.identity, s.former.life
-	s.world.checker.promoted(s.roles)
 	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
 }
 
 // makeAnew replaces the tables by empty ones.
 func (s *server) makeAnew() {
-	clear(s.roles)
-	clear(s.nodes)
-	s.requests = nil
+	s.restore(snapshot{map[string]*roleRow{}, map[uuid.UUID]*nodeRow{}, map[string]int64{}})
 	s.life.born, s.life.byMigration = s.world.now(), true
-	s.world.checker.promoted(s.roles)
 	s.world.log("server", "the tables are made anew")
 }
 

@@ -25,6 +25,10 @@ type transaction struct {
 	isLost  bool
 	fencing bool // has passed the fence and holds the role's row
 	ended   bool
+
+	locks      bool   // holds the row of its role's cursor
+	batch      *batch // that it applies, or nil
+	committing bool   // goes on without its connection
 }
 
 var errTransactionLost = errors.New("the transaction was lost")
@@ -55,6 +59,10 @@ func (t *transaction) fence() error {
 func (t *transaction) commit() error {
 	t.remove()
 	t.server.world.checker.committed(t)
+	if t.batch != nil {
+		t.server.cursors[t.role] = t.batch.to
+		t.server.world.checker.applied(t)
+	}
 	return nil
 }
 
@@ -84,6 +92,18 @@ func (t *transaction) lose() {
 // ask performs one statement of the transaction on the server and waits for the
 // answer.
 func (t *transaction) ask(ctx context.Context, effect func() error) error {
+	return t.perform(ctx, func(done func(error)) {
+		t.server.world.after(t.server.rnd.between(20*time.Microsecond, 200*time.Microsecond), func() {
+			if !t.ended {
+				done(effect())
+			}
+		})
+	})
+}
+
+// perform is ask for a statement that says itself when it is done. It runs with
+// World.mu held.
+func (t *transaction) perform(ctx context.Context, run func(done func(error))) error {
 	p, w := t.process, t.server.world
 	p.gate.wait(t.rnd)
 	answer := make(chan error, 1)
@@ -93,13 +113,7 @@ func (t *transaction) ask(ctx context.Context, effect func() error) error {
 			t.down.send(t.lose)
 			return
 		}
-		w.after(t.server.rnd.between(20*time.Microsecond, 200*time.Microsecond), func() {
-			if t.ended {
-				return
-			}
-			err := effect()
-			t.down.send(func() { answer <- err })
-		})
+		run(func(err error) { t.down.send(func() { answer <- err }) })
 	})
 	w.mu.Unlock()
 	var err error
@@ -115,7 +129,7 @@ func (t *transaction) ask(ctx context.Context, effect func() error) error {
 }
 
 // close gives the connection back; what is left of the transaction is rolled
-// back when the server learns of it.
+// back when the server learns of it, unless it commits already.
 func (t *transaction) close() {
 	w := t.server.world
 	w.mu.Lock()
@@ -124,7 +138,7 @@ func (t *transaction) close() {
 	t.down.close()
 	t.up.send(func() {
 		t.up.close()
-		if !t.ended {
+		if !t.ended && !t.committing {
 			t.remove()
 		}
 	})

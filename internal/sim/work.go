@@ -18,6 +18,7 @@ type Work struct {
 	Term        time.Duration // after which work returns by itself; 0 for never
 	Heedless    bool          // transactions in progress ignore the end of the context
 	Polite      bool          // work listens to Stopping
+	Processes   bool          // the transactions apply the events of a log
 }
 
 // work is one call of a leader's function.
@@ -69,9 +70,14 @@ func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	if plan.Between == 0 {
 		<-begin.Done()
 	}
+	log := &processing{process: p, term: term, rnd: rnd}
 	for begin.Err() == nil && p.sleep(begin, rnd.rarely(plan.Between)) {
-		err := p.inTx(ctx, rnd, term.Role().Name(), term.Number(),
-			p.busy(ctx, rnd.rarely(plan.Transaction)), p.busy(ctx, rnd.rarely(plan.Linger)))
+		work, linger := p.busy(ctx, rnd.rarely(plan.Transaction)), p.busy(ctx, rnd.rarely(plan.Linger))
+		transact := func() error { return p.inTx(ctx, rnd, term.Role().Name(), term.Number(), work, linger) }
+		if plan.Processes {
+			transact = func() error { return log.apply(ctx, work, linger) }
+		}
+		err := transact()
 		if err != nil {
 			p.log("transaction of term %d of %s: %v", term.Number(), term.Role(), err)
 		}

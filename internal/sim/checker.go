@@ -157,10 +157,14 @@ func (c *checker) working(role string) []claim {
 
 // excused reports whether a claim outlives its session for the one reason that
 // the design allows: somebody ended a living leader's session on the server,
-// the news has not reached the leader, and no time to settle was asked for.
+// the news has not reached the leader, and its successor, which may be configured
+// otherwise, did not settle for the leader's lease.
 func (c *checker) excused(role string, old claim) bool {
-	for _, b := range c.terms[role] {
-		if b.term != old.term || !b.backend.killed || b.backend.timing.Settle >= b.backend.timing.Lease {
+	for i, b := range c.terms[role] {
+		if b.term != old.term || !b.backend.killed {
+			continue
+		}
+		if later := c.terms[role][i+1:]; len(later) > 0 && later[0].backend.timing.Settle >= b.backend.timing.Lease {
 			continue
 		}
 		informed := b.backend.client.cause != nil && !old.process.paused()

@@ -118,7 +118,7 @@ func (s *session) Release(releases []tenure.Release) error {
 	}
 	err = s.call("unlock", func(b *backend) error {
 		for _, r := range releases {
-			b.server.unlock(b, b.server.roleLock(r.Role))
+			b.server.unlock(b, b.roleLock(r.Role))
 		}
 		return nil
 	})

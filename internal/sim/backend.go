@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/exactly-one/tenure"
 )
 
@@ -25,6 +27,7 @@ type backend struct {
 	node        tenure.NodeInfo
 	timing      tenure.Timing
 	longest     time.Duration // lease in the registry when it began
+	installed   uuid.UUID     // that it works with
 
 	held        []lockID      // taken at some time, in order
 	outside     *backend      // of a node that was marked dead, until its end was told
@@ -94,6 +97,9 @@ func (b *backend) finish(st *statement, failure error) {
 	if b.ended {
 		return
 	}
+	if failure == nil && b.isStranded() {
+		failure = st.stranded()
+	}
 	if failure == nil {
 		failure = st.effect(b)
 	}
@@ -113,7 +119,7 @@ func (b *backend) finish(st *statement, failure error) {
 // setStuck puts the backend into a state that the idle timeout does not cover,
 // or ends that. Once the client is gone nothing but the reaper does.
 func (b *backend) setStuck(stuck bool) {
-	if b.ended || b.stuck == stuck || b.client.hungUp {
+	if b.ended || b.stuck == stuck || b.client.hungUp || stuck && b.server.dropped {
 		return
 	}
 	b.stuck = stuck

@@ -42,17 +42,24 @@ func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 	p.sessions = append(p.sessions, s)
 	s.up.send(func() {
 		server := w.server
-		w.after(server.rnd.between(time.Millisecond, 5*time.Millisecond), func() {
+		var accept func(patience time.Duration)
+		accept = func(patience time.Duration) {
 			switch {
 			case !server.up:
 				s.down.send(func() { answer <- errNoServer })
+			case s.up.closed: // the client has gone meanwhile
+			case !server.enter() && patience > 0:
+				w.after(installationPause, func() { accept(patience - installationPause) })
+			case server.dropped:
+				s.down.send(func() { answer <- tenure.ErrInstallationInUse })
 			case opening.UniqueName && server.nameTaken(opening.Node):
 				s.down.send(func() { answer <- tenure.ErrNameTaken })
-			case !s.up.closed: // the client has not gone meanwhile
+			default:
 				s.backend = server.connect(s)
 				s.down.send(func() { answer <- nil })
 			}
-		})
+		}
+		w.after(server.rnd.between(time.Millisecond, 5*time.Millisecond), func() { accept(installationWait) })
 	})
 	w.mu.Unlock()
 
@@ -112,6 +119,9 @@ func (d *database) ask(ctx context.Context, question func(*server) error) error 
 	up.send(func() {
 		err := errNoServer
 		if w.server.up {
+			err = errNoTables
+		}
+		if w.server.up && !w.server.dropped {
 			err = question(w.server)
 		}
 		down.send(func() { answer <- err })

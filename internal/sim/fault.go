@@ -44,6 +44,7 @@ var faults = []fault{
 	{"bury alive", 1, (*storm).buryAlive},
 	{"deafen", 1, (*storm).deafen},
 	{"unreachable", 1, (*storm).unreachable},
+	{"drop schema", 1, (*storm).dropSchema},
 	{"code blocks", foreignWeight, (*storm).blockForeign},
 	{"code panics", foreignWeight, (*storm).spoilForeign},
 }
@@ -197,7 +198,7 @@ func (s *storm) loseNotifications(*Machine) {
 
 func (s *storm) restartServer(*Machine) {
 	server := s.world.server
-	if !server.up {
+	if !server.up || server.dropped {
 		return
 	}
 	server.crash(s.rnd.chance(0.3))
@@ -210,11 +211,14 @@ func (s *storm) failOver(*Machine) {
 	replica := server.replicate()
 	synchronous := s.rnd.chance(0.5)
 	s.world.after(s.lasting(), func() {
-		if !server.up || s.over {
+		if !server.up || s.over || server.dropped {
 			return
 		}
 		if synchronous {
 			replica = server.replicate()
+		}
+		if replica.dropped {
+			return
 		}
 		server.crash(s.rnd.chance(0.5))
 		s.world.after(s.rnd.rarely(s.lease/4), func() {

@@ -16,6 +16,9 @@ func nodeLock(incarnation int64) lockID { return lockID{incarnation: incarnation
 
 func (s *server) roleLock(role tenure.Role) lockID { return lockID{key: role.LockKey(s.installed)} }
 
+// roleLock is the lock of a role in the installation of b.
+func (b *backend) roleLock(role tenure.Role) lockID { return lockID{key: role.LockKey(b.installed)} }
+
 // lock is a session-level advisory lock. Like PostgreSQL's it stacks: a session
 // can take it again, and must then release it as often.
 type lock struct {

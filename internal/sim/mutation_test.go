@@ -30,6 +30,7 @@ var mutations = []struct {
 	{"a wait that begins too early", []int{1}, Schedule{Defects: Defects{WaitEarly: true}}, 400},
 	{"fenced transactions hold nothing off", []int{3}, Schedule{Defects: Defects{NoFence: true}}, 100},
 	{"a commit that was not answered counts as rolled back", []int{appliedOnce}, Schedule{Defects: Defects{NoCompare: true, NoSettle: true}}, 400},
+	{"an installation made under living sessions", []int{1}, Schedule{Defects: Defects{NoInstallationLock: true}}, 400},
 	{"a renewal locks again", []int{5}, Schedule{Defects: Defects{Relock: true}}, 10},
 	{"sessions that the reaper spares", []int{7}, Schedule{Defects: Defects{NoReaper: true}}, 400},
 	{"a death that nobody sees", []int{7}, Schedule{Defects: Defects{NoBurial: true}}, 400},

@@ -36,9 +36,10 @@ type Process struct {
 	node      *tenure.Node
 	member    *cluster.Member // of a cluster, or nil
 	elections map[string]*tenure.Election
-	work      map[string]*work // that has not returned, by role
-	doing     int              // what others or its program asked for and is being done
-	ctx       context.Context  // of everything that the process does
+	work      map[string]*work         // that has not returned, by role
+	returned  map[string]time.Duration // when work last returned, by role
+	doing     int                      // what others or its program asked for and is being done
+	ctx       context.Context          // of everything that the process does
 	end       context.CancelFunc
 }
 
@@ -55,7 +56,7 @@ func (m *Machine) newProcess() *Process {
 		rnd:  w.stream(name),
 		gate: &gate{world: w, rnd: w.stream(name + " gate")},
 
-		elections: map[string]*tenure.Election{}, work: map[string]*work{},
+		elections: map[string]*tenure.Election{}, work: map[string]*work{}, returned: map[string]time.Duration{},
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	m.process = p

@@ -37,7 +37,7 @@ func (b *backend) tryRoles(candidates []tenure.Candidate) []tenure.Attempt {
 
 func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 	s, now := b.server, b.server.world.now()
-	key := c.Role.LockKey(s.installed)
+	key := c.Role.LockKey(b.installed)
 	row := s.roles[c.Role.Name()]
 	if row == nil {
 		row = &roleRow{key: key, ended: true}
@@ -50,10 +50,10 @@ func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 	if row.reservedUntil > now && row.reservedFor != b.node.ID {
 		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservedUntil - now}
 	}
-	if s.tryLock(b, s.roleLock(c.Role)) {
+	if s.tryLock(b, b.roleLock(c.Role)) {
 		return tenure.Attempt{Outcome: tenure.Waiting}
 	}
-	b.reapIfBlind(s.locks[s.roleLock(c.Role)].holder)
+	b.reapIfBlind(s.locks[b.roleLock(c.Role)].holder)
 	attempt := tenure.Attempt{Outcome: tenure.Busy}
 	if c.Recovering {
 		attempt.Holder = row.node

@@ -29,6 +29,7 @@ type server struct {
 	last      int64            // incarnation drawn from the sequence
 	defects   Defects
 	installed uuid.UUID
+	dropped   bool     // the schema is gone
 	former    *primary // that a replica has replaced
 }
 
@@ -42,15 +43,16 @@ type identity struct {
 // Defects are faults of the database, or of the statements sent to it, for
 // tests that a checker notices them.
 type Defects struct {
-	CountTerms  bool // the number of a term is one more than that in the row
-	NoServerLag bool // a new term does not wait on another server
-	WaitAnew    bool // that wait counts from when each candidate took the lock
-	WaitEarly   bool // that wait forgets that the server was restarted in order
-	NoCompare   bool // a cursor moves from wherever it is
-	NoSettle    bool // a commit that was not answered counts as decided
-	NoFence     bool // fenced transactions do not hold off a new term
-	Relock      bool // a role that is held is locked again
-	NoReaper    bool // sessions that the idle timeout does not cover live on
+	CountTerms         bool // the number of a term is one more than that in the row
+	NoServerLag        bool // a new term does not wait on another server
+	WaitAnew           bool // that wait counts from when each candidate took the lock
+	WaitEarly          bool // that wait forgets that the server was restarted in order
+	NoInstallationLock bool // a new installation does not wait for sessions of the old one
+	NoCompare          bool // a cursor moves from wherever it is
+	NoSettle           bool // a commit that was not answered counts as decided
+	NoFence            bool // fenced transactions do not hold off a new term
+	Relock             bool // a role that is held is locked again
+	NoReaper           bool // sessions that the idle timeout does not cover live on
 
 	StalledWatch  bool // nobody notices that a watch connection lets nothing through
 	DeadHidden    bool // the reaper does not look at nodes that were marked dead
@@ -78,9 +80,7 @@ func newServer(w *World) *server {
 		up: true, started: identity{1, 1}, life: life{byMigration: true},
 		locks: map[lockID]*lock{}, roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{},
 	}
-	for i := range s.installed {
-		s.installed[i] = byte(s.rnd.below(256))
-	}
+	s.installed = s.newInstallation()
 	return s
 }
 
@@ -95,7 +95,7 @@ func (s *server) connect(c *session) *backend {
 	b := &backend{
 		server: s, client: c, incarnation: s.last,
 		node: c.opening.Node, timing: c.opening.Timing,
-		fencedSince: map[string]time.Duration{}, beatAt: s.world.now(),
+		fencedSince: map[string]time.Duration{}, beatAt: s.world.now(), installed: s.installed,
 	}
 	b.down = c.down
 	b.longest = s.longestLease()
@@ -175,14 +175,16 @@ func (s *server) backendOf(m *Machine) *backend {
 
 // snapshot is what an asynchronous replica has received.
 type snapshot struct {
-	roles   map[string]*roleRow
-	nodes   map[uuid.UUID]*nodeRow
-	cursors map[string]int64
+	roles     map[string]*roleRow
+	nodes     map[uuid.UUID]*nodeRow
+	cursors   map[string]int64
+	installed uuid.UUID
+	dropped   bool
 }
 
 // replicate returns a copy of the tables as they are now.
 func (s *server) replicate() snapshot {
-	return snapshot{copyRows(s.roles), copyRows(s.nodes), maps.Clone(s.cursors)}
+	return snapshot{copyRows(s.roles), copyRows(s.nodes), maps.Clone(s.cursors), s.installed, s.dropped}
 }
 
 func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
@@ -197,6 +199,7 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 // restore puts other tables in the place of those that are there.
 func (s *server) restore(tables snapshot) {
 	s.roles, s.nodes, s.cursors = tables.roles, tables.nodes, tables.cursors
+	s.installed, s.dropped = tables.installed, tables.dropped
 	s.requests = nil
 	s.world.checker.promoted(tables)
 }
@@ -226,7 +229,7 @@ func (s *server) comeBack() {
 
 // makeAnew replaces the tables by empty ones.
 func (s *server) makeAnew() {
-	s.restore(snapshot{map[string]*roleRow{}, map[uuid.UUID]*nodeRow{}, map[string]int64{}})
+	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, installed: s.installed})
 	s.life.born, s.life.byMigration = s.world.now(), true
 	s.world.log("server", "the tables are made anew")
 }

@@ -143,6 +143,9 @@ func (v *vacancy) followWork(role string, alive []*Process, now time.Duration) {
 		if election := p.elections[role]; p.work[role] != nil || election != nil && !standing(p, role) {
 			v.busy[p] = now + p.machine.member.backsOff()
 		}
+		if at, worked := p.returned[role]; worked { // a term may be shorter than the time between two looks
+			v.busy[p] = max(v.busy[p], at+p.machine.member.backsOff())
+		}
 	}
 }
 
@@ -236,6 +239,9 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	s, now := v.world.server, v.world.now()
 	if !s.up {
 		return now, "a server that is down", true
+	}
+	if s.dropped {
+		return now, "a schema that was removed", true
 	}
 	row := s.roles[role]
 	l := s.locks[s.roleLock(tenure.NamedRole(role))]

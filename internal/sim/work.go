@@ -47,6 +47,7 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(p.work, role)
+	p.returned[role] = w.now()
 	p.log("has stopped its work on %s, term %d", role, term.Number())
 	p.log("| work returned: %v; context: %v", err, context.Cause(ctx))
 	return err

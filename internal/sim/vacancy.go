@@ -301,7 +301,7 @@ func (v *vacancies) silence(b *backend) time.Duration {
 
 // strangerSince is when a session was first seen without a row, or now if it has
 // none and no watch has seen that yet; 0 if it has one, or if the session that has
-// taken its row over lives and ends it.
+// taken its row over can end it.
 func (v *vacancies) strangerSince(b *backend) time.Duration {
 	s := v.world.server
 	row := s.nodes[b.node.ID]
@@ -310,7 +310,9 @@ func (v *vacancies) strangerSince(b *backend) time.Duration {
 		return b.strangerAt
 	case row != nil && row.incarnation == b.incarnation:
 		return 0
-	case slices.ContainsFunc(s.backends, func(later *backend) bool { return later.ghost == b && !later.ended }):
+	case slices.ContainsFunc(s.backends, func(later *backend) bool {
+		return later.ghost == b && !later.ended && !v.isDisturbed(later.client.process)
+	}):
 		return 0
 	default:
 		return v.world.now()

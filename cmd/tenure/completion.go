@@ -144,7 +144,7 @@ func ask(cmd *cobra.Command, begun string, question func(context.Context, backen
 }
 
 // isShellWord reports whether a name means itself in every shell without quotes.
-// Another one is not offered: bash inserts and evaluates it as it is, so that a
+// Other names are not offered: bash evaluates what it inserts, without quotes, so a
 // role named x$(COMMAND) would run the command.
 func isShellWord(name string) bool {
 	if name == "" || strings.ContainsRune("-@%+", rune(name[0])) || !printable.IsText(name) {

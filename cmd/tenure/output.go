@@ -93,7 +93,7 @@ func (o *output) printProse(value any, rows [][]string) error {
 // [table], [flatten] or print, which keep foreign line ends out of it.
 func (o *output) write(text string) error { return o.draw(printable.Lines(text)) }
 
-// draw writes a text as it is: with sequences that move the cursor of a terminal.
+// draw writes a text without escaping: with sequences that move the cursor of a terminal.
 // All else in it must be printable.
 func (o *output) draw(text string) error {
 	o.mu.Lock()

@@ -18,8 +18,8 @@ const mostPasswords = 1 << 20
 // brings a password.
 const passwordInterval = time.Second
 
-// passwords says who may log in with a password. When its file changes, the new
-// passwords count a second later. A file that cannot be used lets nobody in. It is
+// passwords checks logins against a password file. When the file changes, the new
+// passwords apply within a second. While the file cannot be used, every login fails. It is
 // safe for concurrent use.
 type passwords struct {
 	path string

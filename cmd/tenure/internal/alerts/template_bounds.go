@@ -7,8 +7,8 @@ import (
 	tree "text/template/parse"
 )
 
-// The bounds on a template. Nothing can end it while it is expanded, and whoever may
-// write the rules of the database chooses its text.
+// The bounds on a template. Its expansion cannot be interrupted, and any user
+// who can write the rules in the database chooses its text.
 const (
 	maxTemplate = 8 << 10  // bytes
 	maxPrinted  = 64 << 10 // bytes that one function prints
@@ -42,7 +42,7 @@ func checkTemplateBounds(text string) error {
 	parsed := tree.New("template")
 	parsed.Mode = tree.SkipFuncCheck
 	if _, err := parsed.Parse(definitions+text, "", "", all); err != nil {
-		return nil //nolint:nilerr // whoever expands it says what is wrong
+		return nil //nolint:nilerr // the expansion reports the error
 	}
 	if len(all) > 1 {
 		return fmt.Errorf("the template defines others, which it must not")

@@ -153,7 +153,7 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 }
 
 // named reports whether a series has names that Prometheus takes in every format.
-// Whoever may write samples can write others.
+// A user with the privilege to write samples can write other names.
 func named(measured metrics.Series) bool {
 	for name := range measured.Labels {
 		if !model.LegacyValidation.IsValidLabelName(name) {

@@ -28,8 +28,8 @@ type Config struct {
 	Token *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
-	// Hosts are names by which clients may ask besides those that every server has;
-	// see [httpguard.Hosts]. The health checks answer by any name.
+	// Hosts are host names that the server answers in addition to its own;
+	// see [httpguard.Hosts]. Health checks answer any name.
 	Hosts []string
 	// Proxies are trusted to say where a request comes from.
 	Proxies httpguard.Proxies

@@ -34,7 +34,8 @@ func TestRemovedInstallation(t *testing.T) {
 	}
 	exec(t, second, `DROP SCHEMA {schema} CASCADE`)
 	if err := second.Migrate(context.Background()); err == nil {
-		if r.working.Load() > 0 {
+		// The first node may lead again under the new schema by now.
+		if r.ended.Load() == 0 {
 			t.Error("a new schema was made while the leader of the old one worked")
 		}
 	} else if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), "first session") {

@@ -46,7 +46,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 		for _, columns := range b.queries.columns {
 			err := forEach(ctx, on, columns, func(*sql.Rows) error { return nil })
 			if err != nil && b.dialect.failureOf(err) == failureSchema {
-				return fmt.Errorf("%w: another program has a table with a name of ours: choose another prefix: %w", tenure.ErrSchema, err)
+				return fmt.Errorf("%w: another program, or sessions, have a table with a name of ours: choose another prefix: %w", tenure.ErrSchema, err)
 			}
 			if err != nil {
 				return err

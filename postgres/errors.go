@@ -21,6 +21,10 @@ const (
 	codeSerialization         = "40001"
 	codeNoSuchStatement       = "26000"
 	codeReadOnlyTransaction   = "25006"
+	codePrerequisite          = "55000" // as a migration raises it
+	codeDuplicateTable        = "42P07" // also an index, a view or a sequence
+	codeDuplicateObject       = "42710" // also a type
+	codeDuplicateFunction     = "42723"
 )
 
 // lost reports the end of a session whose connection has failed.

@@ -37,14 +37,24 @@ func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.T
 			err = b.migrateAside(ctx, conn, fn)
 		}
 	}
-	if hasCode(err, codeInsufficientPrivilege) {
+	return b.migrationFailed(err)
+}
+
+// migrationFailed says what to do about an error of a migration.
+func (b *Backend) migrationFailed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
 			tenure.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
+	case hasCode(err, codeDuplicateTable), hasCode(err, codeDuplicateObject), hasCode(err, codeDuplicateFunction):
+		return fmt.Errorf("%w: schema %q has an object of another program, or of leases, with a name of ours: choose another prefix than %q, or another schema: %w",
+			tenure.ErrSchema, b.config.Schema, b.config.Prefix, err)
+	case hasCode(err, codePrerequisite):
+		return fmt.Errorf("%w: migrate: %w", tenure.ErrSchema, err)
 	}
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+	return fmt.Errorf("migrate: %w", err)
 }
 
 // tryMigration makes one attempt.

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -225,5 +227,51 @@ func TestApplicationUser(t *testing.T) {
 		if _, err := conn.Exec(ctx, b.names.sql(sql)); !hasCode(err, codeInsufficientPrivilege) {
 			t.Errorf("%s: %v; want it forbidden", sql, err)
 		}
+	}
+}
+
+// A table or function of another program that has a name of the schema's is
+// refused with the advice to choose another prefix, and nothing is changed.
+func TestMigrationRefusesForeignObjects(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]string{
+		"a table":    `CREATE TABLE {history} (id int)`,
+		"an index":   `CREATE TABLE {schema}.t (id int); CREATE INDEX "tenure_nodes" ON {schema}.t (id)`,
+		"a type":     `CREATE TYPE {terms} AS (id int)`,
+		"a function": `CREATE FUNCTION {keep_terms}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+	} {
+		b := newBackend(t)
+		exec(t, b, `CREATE SCHEMA IF NOT EXISTS {schema}; `+object)
+		err := b.Migrate(context.Background())
+		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "choose another prefix") {
+			t.Errorf("%s: %v; want ErrSchema and the advice", name, err)
+		}
+		if version, err := b.SchemaVersion(context.Background()); version != 0 || err != nil {
+			t.Errorf("%s: then the version is %d, %v; want 0", name, version, err)
+		}
+	}
+}
+
+// Migration 8 makes lock keys unique. Where two roles have one, it names them and
+// says what to do, and after that it succeeds.
+func TestMigrationNamesRolesWithOneKey(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := context.Background()
+	if err := b.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.MigrateDown(ctx, 7); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, b, `INSERT INTO {terms} (role, lock_key) VALUES ('ledger', '77'), ('books', '77'), ('other', '78')`)
+	err := b.Migrate(ctx)
+	remedy := regexp.MustCompile(`DELETE FROM \S+ WHERE role = 'ledger'`).FindString(fmt.Sprint(err))
+	if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), `"books" and "ledger"`) || remedy == "" {
+		t.Fatalf("migrate: %v; want ErrSchema, both roles and the statement", err)
+	}
+	exec(t, b, remedy)
+	if err := b.Migrate(ctx); err != nil {
+		t.Errorf("after the advice: %v", err)
 	}
 }

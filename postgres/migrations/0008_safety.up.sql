@@ -156,6 +156,26 @@ COMMENT ON COLUMN {processors}.refused_node IS 'The node that leads that role.';
 
 -- Two roles with one key would be two names for one lock, each with terms of its
 -- own.
+DO $tenure_function$
+DECLARE
+    twin record;
+BEGIN
+    SELECT min(role) AS kept, max(role) AS other, lock_key INTO twin
+    FROM {terms}
+    GROUP BY lock_key
+    HAVING count(*) > 1
+    ORDER BY lock_key
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format(
+                'the roles "%s" and "%s" have the same lock key, %s: end all nodes, keep the name of one of the two in all programs, and delete the row of the other: DELETE FROM %s WHERE role = %L',
+                twin.kept, twin.other, twin.lock_key, {terms:regclass}, twin.other);
+    END IF;
+END
+$tenure_function$;
+
 ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_lock_key_key" UNIQUE (lock_key);
 
 -- Transaction ids can be lower on another server: positions are compared by the

@@ -3,6 +3,7 @@ package dialects
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestBackendRefusesForeignTables(t *testing.T) {
 }
 
 // Sessions whose prefix is that of the tables of leases have a table of one name
-// with them. The second to come is refused.
+// with them. The second to come is refused, and told what to do.
 func TestSessionsWithThePrefixOfLeases(t *testing.T) {
 	t.Parallel()
 	for _, sessionsFirst := range []bool{true, false} {
@@ -49,9 +50,10 @@ func TestSessionsWithThePrefixOfLeases(t *testing.T) {
 		} else {
 			first, second = leases.Migrate(soon(t)), db.Migrate(soon(t))
 		}
-		if first != nil || second == nil || sessionsFirst && !errors.Is(second, tenure.ErrRefused) {
-			t.Errorf("sessions first: %t: %v, then %v; want only the second refused", sessionsFirst, first, second)
+		if first != nil || !errors.Is(second, tenure.ErrSchema) || !strings.Contains(second.Error(), "choose another prefix") {
+			t.Errorf("sessions first: %t: %v, then %v; want ErrSchema and the advice for the second only", sessionsFirst, first, second)
 		}
+		t.Log(second)
 	}
 }
 

@@ -20,28 +20,26 @@ import (
 // heartbeat never waits long behind it.
 const maxBatch = 1000
 
-// news makes every follower try at once: something may have become vacant.
-// Under the node's mutex.
-func (s *session) news() {
+// attemptAllNowLocked makes every follower try at once: something may have become vacant.
+func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
 	for e := range s.node.followers {
 		if !e.attempt.waiting {
-			e.attempt.at, e.attempt.burst = now, len(burstDelays)
+			e.attempt.at, e.attempt.quickRetries = now, len(quickRetryDelays)
 		}
 	}
 }
 
-// due returns the elections that now begin to try, and when the next one should.
-// Under the node's mutex.
-func (s *session) due(now time.Duration) (due []*Election, next time.Duration) {
+// dueLocked returns the elections that now begin to try, and when the next one should.
+func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Duration) {
 	next = math.MaxInt64
-	if !s.node.stands() {
+	if !s.node.mayCampaignLocked() {
 		return nil, next
 	}
 	for e := range s.node.followers {
 		a := &e.attempt
 		// Never campaign while work of the last term still runs here.
-		if e.term != nil || a.inFlight || a.leftover {
+		if e.term != nil || a.inFlight || a.unlocking {
 			continue
 		}
 		if at := max(a.at, a.notBefore); at > now {
@@ -55,7 +53,7 @@ func (s *session) due(now time.Duration) (due []*Election, next time.Duration) {
 	for _, e := range due {
 		e.attempt.inFlight = true
 		if e.State() == Follower {
-			e.step(fsm.AcquireAttempt, nil, nil)
+			e.stepLocked(fsm.AcquireAttempt, nil, nil)
 		}
 	}
 	return due, next
@@ -96,13 +94,13 @@ func (s *session) acquire() error {
 		if result.Outcome == Failed && e.attempt.newCause(result.Err) {
 			failures.add(e, result.Err)
 		}
-		if s.conclude(e, result, kept) {
+		if s.applyResultLocked(e, result, kept) {
 			failed = append(failed, e)
 		}
-		e.wake()
+		e.wakeLocked()
 	}
 	failures.log(n.log)
-	answered := s.backOff(failed)
+	answered := s.backOffLocked(failed)
 	n.mu.Unlock()
 	return s.await(answered)
 }
@@ -133,22 +131,22 @@ func (f failures) log(log *slog.Logger) {
 	}
 }
 
-// conclude applies the result of one attempt and reports whether it failed, so
+// applyResultLocked applies the result of one attempt and reports whether it failed, so
 // that the retry strategy must be asked. kept says that the attempt failed but
-// the session has kept the lock of the one before. Under the node's mutex.
-func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool) {
+// the session has kept the lock of the one before.
+func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (failed bool) {
 	n, a := s.node, &e.attempt
 	now := n.clock.Now().Mono
 	continued := a.waiting
 	a.waiting = kept
 	state := e.State()
 	stopped := state != Acquiring && state != Reconnecting
-	if stopped || !n.stands() { // nobody wants the lock
+	if stopped || !n.mayCampaignLocked() { // nobody wants the lock
 		a.waiting = false
 		if kept || result.Outcome == Granted || result.Outcome == Waiting {
-			s.discard(e, result.Term)
+			s.queueUnlockLocked(e, result.Term)
 		}
-		return !stopped && e.retired()
+		return !stopped && e.attemptCanceledLocked()
 	}
 	if !continued {
 		a.fencedAt = 0
@@ -158,7 +156,7 @@ func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool)
 	}
 	switch result.Outcome {
 	case Granted:
-		s.begin(e, result)
+		s.beginTermLocked(e, result)
 	case Waiting:
 		a.waiting, a.at = true, now+max(result.RetryIn, time.Millisecond)
 		if !result.Fenced {
@@ -172,8 +170,8 @@ func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool)
 			return false
 		}
 		a.waiting = false
-		s.discard(e, 0)
-		return s.fail(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
+		s.queueUnlockLocked(e, 0)
+		return s.failAttemptLocked(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
 	case Busy:
 		if e.State() == Reconnecting {
 			if result.Holder == n.id || result.Holder == uuid.Nil {
@@ -181,38 +179,38 @@ func (s *session) conclude(e *Election, result Attempt, kept bool) (failed bool)
 				return false
 			}
 			e.tally.attempts++
-			e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
+			e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
 			a.at = now + n.cfg.CheckInterval
 			return false
 		}
-		if a.burst > 0 && result.RetryIn == 0 {
+		if a.quickRetries > 0 && result.RetryIn == 0 {
 			a.at = now + nextTry(a)
 			return false
 		}
 		if result.RetryIn > 0 {
 			a.notBefore = now + result.RetryIn
 		}
-		return s.fail(e, fsm.AcquireFailed, ErrHeld)
+		return s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
 	case Failed:
 		if e.State() == Reconnecting {
 			a.at, a.err = now+nextTry(a), result.Err
 			return false
 		}
-		return s.fail(e, fsm.DbError, result.Err)
+		return s.failAttemptLocked(e, fsm.DbError, result.Err)
 	}
 	return false
 }
 
 // nextTry returns the pause before the next quick try.
 func nextTry(a *attempt) time.Duration {
-	if a.burst == 0 {
-		return burstDelays[len(burstDelays)-1]
+	if a.quickRetries == 0 {
+		return quickRetryDelays[len(quickRetryDelays)-1]
 	}
-	a.burst--
-	return burstDelays[len(burstDelays)-1-a.burst]
+	a.quickRetries--
+	return quickRetryDelays[len(quickRetryDelays)-1-a.quickRetries]
 }
 
-func (s *session) fail(e *Election, input fsm.Input, err error) bool {
+func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) bool {
 	a := &e.attempt
 	a.failures++
 	e.tally.attempts++
@@ -221,15 +219,15 @@ func (s *session) fail(e *Election, input fsm.Input, err error) bool {
 	if a.cycle == 1 {
 		a.first = s.node.clock.Now()
 	}
-	e.step(input, nil, err)
+	e.stepLocked(input, nil, err)
 	return e.State() == Follower
 }
 
-// backOff decides when to try again. Retry strategies are the program's code:
+// backOffLocked decides when to try again. Retry strategies are the program's code:
 // they are asked beside the session, and an election whose strategy has not
 // answered waits for it. The channel is closed when all have; it is nil if there
-// are none. Under the node's mutex.
-func (s *session) backOff(failed []*Election) (answered <-chan struct{}) {
+// are none.
+func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
 	n := s.node
 	now := n.clock.Now().Mono
 	var asking sync.WaitGroup
@@ -254,7 +252,7 @@ func (s *session) backOff(failed []*Election) (answered <-chan struct{}) {
 			delay, again := n.nextDelay(strategy, attempts)
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			e.tryAfter(cycle, now+max(delay, 0), again)
+			e.tryAfterLocked(cycle, now+max(delay, 0), again)
 		})
 	}
 	if !asked {
@@ -268,18 +266,17 @@ func (s *session) backOff(failed []*Election) (answered <-chan struct{}) {
 	return done
 }
 
-// tryAfter takes the answer of a retry strategy about a cycle of attempts. Under
-// the node's mutex.
-func (e *Election) tryAfter(cycle int, at time.Duration, again bool) {
+// tryAfterLocked takes the answer of a retry strategy about a cycle of attempts.
+func (e *Election) tryAfterLocked(cycle int, at time.Duration, again bool) {
 	a := &e.attempt
 	switch {
 	case e.State() != Follower || a.cycle != cycle:
 	case again:
 		a.at = min(a.at, at)
-		e.node.kick()
+		e.node.kickLocked()
 	default:
 		e.err = a.err
-		e.requestStop(EndShutdown, ErrStopping)
+		e.requestStopLocked(EndShutdown, ErrStopping)
 	}
 }
 
@@ -294,20 +291,20 @@ func (n *Node) nextDelay(strategy RetryStrategy, attempts Attempts) (delay time.
 	return delay, again
 }
 
-// begin begins a term. Under the node's mutex.
-func (s *session) begin(e *Election, granted Attempt) {
+// beginTermLocked begins a term.
+func (s *session) beginTermLocked(e *Election, granted Attempt) {
 	n := s.node
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
 		begun:    n.clock.Now().Mono,
-		campaign: e.driver == drivenByCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
+		campaign: e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.values)
 	if !s.trust.add(t) {
 		t.cancel(ErrTrustExpired)
 		return // the session is about to be given up, and the term with it
 	}
-	t.work.body = e.bodies != nil
+	t.work.body = e.terms != nil
 	s.terms[t] = struct{}{}
 	e.term, e.stepping = t, false
 	e.tally.began(granted)
@@ -316,12 +313,12 @@ func (s *session) begin(e *Election, granted Attempt) {
 	}
 	e.current.Store(t)
 	if e.State() == Reconnecting {
-		e.step(fsm.ReacquireSucceeded, t, nil)
+		e.stepLocked(fsm.ReacquireSucceeded, t, nil)
 	} else {
-		e.step(fsm.AcquireSucceeded, t, nil)
+		e.stepLocked(fsm.AcquireSucceeded, t, nil)
 	}
-	if e.bodies != nil {
-		e.bodies <- t // there is room: the last term's work has returned
+	if e.terms != nil {
+		e.terms <- t // there is room: the last term's work has returned
 	}
-	n.announce()
+	n.announceLocked()
 }

@@ -63,9 +63,9 @@ func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*E
 	var leaving []*Term
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
-			e.beginStepDown(ending{reason: EndSteppedDown, cause: because(ErrSteppedDown, errDraining), by: by})
+			e.beginStepDownLocked(ending{reason: EndSteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
 		} else {
-			e.beginStepDown(ending{reason: EndHandedOver, cause: because(ErrHandedOver, errDraining), target: target, by: by})
+			e.beginStepDownLocked(ending{reason: EndHandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
 		}
 		if e.term != nil {
 			leaving = append(leaving, e.term)
@@ -102,7 +102,7 @@ func (n *Node) tellDrained(ctx context.Context) error {
 		case <-news: // among it, that a session stands
 		case <-ctx.Done():
 			return fmt.Errorf("draining: %w: %w", ErrShutdown, context.Cause(ctx))
-		case <-n.life.Done():
+		case <-n.ctx.Done():
 			return ErrClosed
 		}
 	}
@@ -159,24 +159,24 @@ func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 }
 
 // asked is a request for the node that is being done.
-type asked struct {
+type nodeRequest struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// askedToDrain does what others have asked for, when the last request of the
-// kind has been interrupted. Under the node's mutex.
-func (n *Node) askedToDrain(r Request) {
+// handleNodeRequestLocked does what others have asked for, when the last request of the
+// kind has been interrupted.
+func (n *Node) handleNodeRequestLocked(r Request) {
 	n.log.Info("asked to change its status", "kind", r.Kind, "by", r.By, "target", r.Target)
 	if n.closing {
 		return
 	}
-	ctx, cancel := context.WithCancel(n.life)
-	last, next := n.asked, &asked{cancel, make(chan struct{})}
-	n.asked = next
+	ctx, cancel := context.WithCancel(n.ctx)
+	last, next := n.nodeRequest, &nodeRequest{cancel, make(chan struct{})}
+	n.nodeRequest = next
 	do := n.onDrain
 	if do == nil {
-		do = n.drainAsAsked
+		do = n.applyNodeRequest
 	}
 	n.group.Add(1)
 	go func() { // not the session's goroutine, which has to write what follows
@@ -199,36 +199,35 @@ func (n *Node) askedToDrain(r Request) {
 func (n *Node) tellAgain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.edition++
-	n.kick()
+	n.descriptionVersion++
+	n.kickLocked()
 }
 
-func (n *Node) drainAsAsked(ctx context.Context, r Request) error {
+func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	if r.Kind == RequestUndrain {
 		return n.undrain(ctx, r.By)
 	}
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
-// retire ends the attempts of a node that stands no more. Under the node's
-// mutex.
-func (s *session) retire() {
+// cancelAttemptsLocked ends the attempts of a node that stands no more.
+func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
 		if e.attempt.waiting && !e.attempt.inFlight {
-			s.node.withdraw(e)
-			e.retired()
+			s.node.withdrawLocked(e)
+			e.attemptCanceledLocked()
 		}
 	}
 }
 
-// retired notes that an attempt ended because the node stands no more; news
-// of its return starts the next one. Under the node's mutex.
-func (e *Election) retired() bool {
-	e.attempt.at, e.attempt.burst = math.MaxInt64, 0
+// attemptCanceledLocked notes that an attempt ended because the node stands no more; news
+// of its return starts the next one.
+func (e *Election) attemptCanceledLocked() bool {
+	e.attempt.at, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {
 		e.attempt.failures++
 		e.attempt.err = ErrNotActive
-		e.step(fsm.AcquireFailed, nil, ErrNotActive)
+		e.stepLocked(fsm.AcquireFailed, nil, ErrNotActive)
 	}
 	return false
 }

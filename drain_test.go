@@ -357,7 +357,7 @@ func TestUndrainDuringADrain(t *testing.T) {
 		guard.Release()
 		wantError(t, "Drain", <-drained, tenure.ErrUndrained)
 		want(t, "status", db.status(), "active")
-		time.Sleep(2 * time.Second) // courtesy to the others
+		time.Sleep(2 * time.Second) // longer than stepDownPause
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }

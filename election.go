@@ -22,13 +22,13 @@ type Election struct {
 	cfg  ElectionConfig
 
 	current atomic.Pointer[Term] // the term that this node may trust, if any
-	state   atomic.Uint32        // written under the node's mutex
+	state   atomic.Uint32        // written under Node.mu
 
-	// Under the node's mutex.
-	driver    driver
+	// Guarded by Node.mu.
+	mode      mode
 	life      uint64          // counts the starts
 	values    context.Context // whose values the terms' contexts have
-	bodies    chan *Term      // of Run and Campaign: terms with the work already counted
+	terms     chan *Term      // of Run and Campaign: terms with the work already counted
 	term      *Term           // the last term until its work has returned and its lock is gone
 	stepping  bool            // the release in progress is a step-down
 	stopping  bool            // stop when the release is done
@@ -41,20 +41,20 @@ type Election struct {
 	attempt   attempt
 	tally     electionTally
 
-	callbacks  []func(Event)
-	queue      []delivery
-	delivering bool
-	telling    time.Duration // while delivering: when the event being told was posted, on the monotonic clock
+	callbacks       []func(Event)
+	queue           []delivery
+	delivering      bool
+	deliveringSince time.Duration // while delivering: when the event being told was posted, on the monotonic clock
 }
 
 // driver says who started an election.
-type driver uint8
+type mode uint8
 
 const (
-	undriven driver = iota
-	drivenByStart
-	drivenByRun
-	drivenByCampaign
+	modeNone mode = iota
+	modeStart
+	modeRun
+	modeCampaign
 )
 
 // Role returns the role.
@@ -97,23 +97,23 @@ func (e *Election) Guard() (*Guard, error) {
 // of that. It returns ErrStarted if Run or Campaign drive the election, and
 // ErrClosed if the node is closed.
 func (e *Election) Start(ctx context.Context) error {
-	_, err := e.start(ctx, drivenByStart)
+	_, err := e.start(ctx, modeStart)
 	return err
 }
 
 // drive is one life of an election that Run or Campaign drive, from start to
 // stop.
-type drive struct {
-	life   uint64
-	bodies chan *Term
+type electionRun struct {
+	life  uint64
+	terms chan *Term
 }
 
-func (e *Election) start(ctx context.Context, by driver) (drive, error) {
+func (e *Election) start(ctx context.Context, by mode) (electionRun, error) {
 	if ctx.Err() != nil {
-		return drive{}, context.Cause(ctx)
+		return electionRun{}, context.Cause(ctx)
 	}
 	// The context is the program's, so it is asked without the node's mutex.
-	var begun drive
+	var begun electionRun
 	unhook := context.AfterFunc(ctx, func() { e.stopFor(ctx, &begun) })
 	err := e.startUnder(ctx, by, unhook, &begun)
 	switch {
@@ -126,18 +126,18 @@ func (e *Election) start(ctx context.Context, by driver) (drive, error) {
 }
 
 // stopFor stops a life of the election whose context has ended.
-func (e *Election) stopFor(ctx context.Context, begun *drive) {
-	cause := because(ErrStopping, context.Cause(ctx))
+func (e *Election) stopFor(ctx context.Context, begun *electionRun) {
+	cause := withDetail(ErrStopping, context.Cause(ctx))
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
 	if begun.life == e.life && begun.life > 0 {
-		e.requestStop(EndShutdown, cause)
+		e.requestStopLocked(EndShutdown, cause)
 	}
 }
 
 // startUnder waits until the election can start and starts it. An election that
 // is started already leaves begun empty.
-func (e *Election) startUnder(ctx context.Context, by driver, unhook func() bool, begun *drive) error {
+func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, begun *electionRun) error {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,22 +145,22 @@ func (e *Election) startUnder(ctx context.Context, by driver, unhook func() bool
 		switch {
 		case n.closing:
 			return ErrClosed
-		case e.driver != undriven && !e.stopping && e.State() != Stopped:
-			if e.driver == drivenByStart && by == drivenByStart {
+		case e.mode != modeNone && !e.stopping && e.State() != Stopped:
+			if e.mode == modeStart && by == modeStart {
 				return nil
 			}
 			return ErrStarted
-		case e.State() == Stopped && !e.attempt.holds() && (by != drivenByCampaign || e.term == nil):
-			e.driver, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
+		case e.State() == Stopped && !e.attempt.holds() && (by != modeCampaign || e.term == nil):
+			e.mode, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
 			e.life++
-			e.bodies = nil
-			if by != drivenByStart {
-				e.bodies = make(chan *Term, 1)
+			e.terms = nil
+			if by != modeStart {
+				e.terms = make(chan *Term, 1)
 			}
 			e.stepping = false
-			e.step(fsm.Start, nil, nil)
+			e.stepLocked(fsm.Start, nil, nil)
 			e.unhook = unhook
-			*begun = drive{e.life, e.bodies}
+			*begun = electionRun{e.life, e.terms}
 			return nil
 		}
 		if err := e.wait(ctx); err != nil {
@@ -177,27 +177,25 @@ func (e *Election) Shutdown(ctx context.Context) error {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e.requestStop(EndShutdown, ErrStopping)
-	for life := e.life; !e.settled(life); {
+	e.requestStopLocked(EndShutdown, ErrStopping)
+	for life := e.life; !e.finishedLocked(life); {
 		if err := e.wait(ctx); err != nil {
-			return e.unfinished("shutting down", err)
+			return e.unfinishedLocked("shutting down", err)
 		}
 	}
 	return nil
 }
 
-// settled reports whether nothing of a life of the election is left. Under the
-// node's mutex.
-func (e *Election) settled(life uint64) bool {
+// finishedLocked reports whether nothing of a life of the election is left.
+func (e *Election) finishedLocked(life uint64) bool {
 	return e.life != life || e.State() == Stopped && e.term == nil && !e.attempt.holds()
 }
 
-// unfinished is the error of an operation that the context ended. Under the
-// node's mutex.
-func (e *Election) unfinished(doing string, err error) error {
+// unfinishedLocked is the error of an operation that the context ended.
+func (e *Election) unfinishedLocked(doing string, err error) error {
 	kind := ErrShutdown
 	if e.term != nil {
-		if some, _ := e.term.running(); some {
+		if some, _ := e.term.workState(); some {
 			kind = ErrWorkRunning
 		}
 	}
@@ -245,7 +243,7 @@ func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 			return term, nil
 		}
 		if e.State() == Stopped {
-			return nil, e.stopError()
+			return nil, e.stopErrorLocked()
 		}
 		if err := e.wait(ctx); err != nil {
 			return nil, err
@@ -304,7 +302,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	defer n.mu.Unlock()
 	failures := e.attempt.failures
 	e.attempt.at, e.attempt.notBefore = 0, 0
-	n.kick()
+	n.kickLocked()
 	for {
 		switch term := e.Term(); {
 		case term != nil:
@@ -312,8 +310,8 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 		case e.attempt.failures != failures:
 			return nil, e.attempt.err
 		case e.State() == Stopped:
-			return nil, e.stopError()
-		case !n.stands():
+			return nil, e.stopErrorLocked()
+		case !n.mayCampaignLocked():
 			return nil, ErrNotActive
 		}
 		if err := e.wait(ctx); err != nil {
@@ -384,7 +382,7 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	}
 	n.log.Warn("cutting the session to force a step-down; all terms of this node end", "role", e.role.Name())
 	s := e.term.session
-	s.end(fmt.Errorf("%w: forced", ErrSteppedDown))
+	s.endLocked(fmt.Errorf("%w: forced", ErrSteppedDown))
 	n.mu.Unlock()
 	s.conn.Abort()
 	return nil
@@ -398,11 +396,11 @@ func (e *Election) stepDown(ctx context.Context, why ending) error {
 	if term == nil || !term.resigning && e.State() != Leading {
 		return ErrNotLeader
 	}
-	e.beginStepDown(why)
+	e.beginStepDownLocked(why)
 	return e.awaitRelease(ctx, term, "stepping down from")
 }
 
-// awaitRelease waits until the term's lock is gone. Under the node's mutex.
+// awaitRelease waits until the term's lock is gone.
 func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
 	n := e.node
 	n.mu.Unlock()
@@ -417,47 +415,45 @@ func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) e
 	case <-term.released:
 		return term.releaseErr
 	default:
-		return e.unfinished(doing, err)
+		return e.unfinishedLocked(doing, err)
 	}
 }
 
-// beginStepDown starts the release of the present term, once. Under the node's
-// mutex.
-func (e *Election) beginStepDown(why ending) {
+// beginStepDownLocked starts the release of the present term, once.
+func (e *Election) beginStepDownLocked(why ending) {
 	if e.State() != Leading {
 		return
 	}
 	e.stepping = true
-	e.step(fsm.ReleaseRequested, e.term, nil)
-	e.term.stop(why)
+	e.stepLocked(fsm.ReleaseRequested, e.term, nil)
+	e.term.stopLocked(why)
 }
 
-// requestStop makes the election stop, once. Under the node's mutex.
-func (e *Election) requestStop(reason EndReason, cause error) {
+// requestStopLocked makes the election stop, once.
+func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	switch e.State() {
 	case Stopped:
 	case Leading:
 		e.stopping = true
-		e.step(fsm.StopRequested, e.term, nil)
-		e.term.stop(ending{reason: reason, cause: cause})
+		e.stepLocked(fsm.StopRequested, e.term, nil)
+		e.term.stopLocked(ending{reason: reason, cause: cause})
 	case Releasing:
 		e.stopping, e.stepping = true, false
 	default:
 		e.stopping = true
-		e.step(fsm.StopRequested, nil, nil)
+		e.stepLocked(fsm.StopRequested, nil, nil)
 	}
 }
 
-// stopError says why the election is stopped. Under the node's mutex.
-func (e *Election) stopError() error {
+// stopErrorLocked says why the election is stopped.
+func (e *Election) stopErrorLocked() error {
 	if e.err != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, e.err)
 	}
 	return ErrStopped
 }
 
-// wait waits for the next change, for the node's mutex free meanwhile. Under
-// the node's mutex.
+// wait waits for the next change, for the node's mutex free meanwhile.
 func (e *Election) wait(ctx context.Context) error {
 	if e.changed == nil {
 		e.changed = make(chan struct{})
@@ -473,16 +469,16 @@ func (e *Election) wait(ctx context.Context) error {
 	}
 }
 
-// wake wakes everybody who waits for a change. Under the node's mutex.
-func (e *Election) wake() {
+// wakeLocked wakes everybody who waits for a change.
+func (e *Election) wakeLocked() {
 	if e.changed != nil {
 		close(e.changed)
 		e.changed = nil
 	}
 }
 
-// because adds what is known to a cause.
-func because(cause, detail error) error {
+// withDetail adds what is known to a cause.
+func withDetail(cause, detail error) error {
 	switch {
 	case detail == nil || errors.Is(cause, detail):
 		return cause

@@ -99,8 +99,8 @@ type delivery struct {
 	posted    time.Duration // on the node's monotonic clock
 }
 
-// post queues an event. Under the node's mutex.
-func (e *Election) post(event Event) {
+// postLocked queues an event.
+func (e *Election) postLocked(event Event) {
 	e.node.tally.events[event.Kind]++
 	if len(e.callbacks) == 0 {
 		return
@@ -109,7 +109,7 @@ func (e *Election) post(event Event) {
 	event.At, event.Role = now.Wall, e.role
 	e.queue = append(e.queue, delivery{event, e.callbacks, now.Mono})
 	if !e.delivering {
-		e.delivering, e.telling = true, now.Mono
+		e.delivering, e.deliveringSince = true, now.Mono
 		e.node.group.Add(1)
 		go e.deliver()
 	}
@@ -124,7 +124,7 @@ func (e *Election) deliver() {
 	for len(e.queue) > 0 {
 		next := e.queue[0]
 		e.queue = e.queue[1:]
-		e.telling = next.posted
+		e.deliveringSince = next.posted
 		n.mu.Unlock()
 		for _, callback := range next.callbacks {
 			e.call(callback, next.event)
@@ -149,7 +149,7 @@ func (e *Election) call(callback func(Event), event Event) {
 		if event.Kind == EventError {
 			return // an error callback that panics on errors would never end
 		}
-		e.post(Event{Kind: EventError, Term: event.Term, Err: err})
+		e.postLocked(Event{Kind: EventError, Term: event.Term, Err: err})
 	}()
 	callback(event)
 }

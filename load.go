@@ -30,7 +30,7 @@ func (s *session) await(done <-chan struct{}) error {
 		<-done
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		s.kick()
+		s.kickLocked()
 	})
 	until := n.clock.Now().Mono + n.cfg.RefreshInterval/patience
 	for {

@@ -34,25 +34,27 @@ type Node struct {
 	group   sync.WaitGroup // every goroutine of the node, but the writer of records
 	sampler loadSampler
 
-	life   context.Context // ends when the node begins to close
-	endure context.CancelFunc
-	force  chan struct{} // closed: do not wait for work any longer
+	ctx         context.Context // ends when the node begins to close
+	cancel      context.CancelFunc
+	abandonWork chan struct{} // closed: do not wait for work any longer
 
-	mu        sync.Mutex
-	elections map[string]*Election
-	followers map[*Election]struct{} // elections that take part
-	session   *session               // the present one, or nil
-	outage    bool                   // the elections have been told that opening sessions fails
-	gone      Instant                // when the connection of the last one ended, if that is known
-	wanted    chan struct{}          // wakes a node whose retry strategy gave up
-	closing   bool
-	observers map[chan struct{}]struct{}
+	mu sync.Mutex
 
-	description Description
-	edition     uint64 // counts the descriptions
-	onDrain     func(context.Context, Request) error
-	asked       *asked // the last request for the node
-	tally       tally
+	// Guarded by mu.
+	elections      map[string]*Election
+	followers      map[*Election]struct{} // elections that take part
+	session        *session               // the present one, or nil
+	outage         bool                   // the elections have been told that opening sessions fails
+	lastSessionEnd Instant                // when the connection of the last one ended, if that is known
+	retryNow       chan struct{}          // wakes a node whose retry strategy gave up
+	closing        bool
+	observers      map[chan struct{}]struct{}
+
+	description        Description
+	descriptionVersion uint64 // counts the descriptions
+	onDrain            func(context.Context, Request) error
+	nodeRequest        *nodeRequest // the last request for the node
+	tally              tally
 }
 
 // Open opens a node. It returns when the node's first session stands, trying as
@@ -70,15 +72,15 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	n := &Node{
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
 		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
-		wanted: make(chan struct{}, 1), force: make(chan struct{}),
-		description: cfg.Description.clone(), edition: 1, tally: newTally(),
+		retryNow: make(chan struct{}, 1), abandonWork: make(chan struct{}),
+		description: cfg.Description.clone(), descriptionVersion: 1, tally: newTally(),
 	}
 	n.host, _ = os.Hostname()
 	n.log, n.records = newLogQueue(cfg.Logger.With("node", cfg.Name))
-	n.life, n.endure = context.WithCancel(context.Background())
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	first, err := n.connect(ctx, true)
 	if err != nil {
-		n.endure()
+		n.cancel()
 		n.records.flush(ctx, n.clock)
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
@@ -154,7 +156,7 @@ func (n *Node) Elections() []*Election {
 func (n *Node) Connected() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.session != nil && n.session.trust.standing()
+	return n.session != nil && n.session.trust.valid()
 }
 
 // Close shuts all elections down as by [Election.Shutdown], leaves the cluster
@@ -167,23 +169,23 @@ func (n *Node) Close(ctx context.Context) error {
 	n.mu.Lock()
 	if !n.closing {
 		n.closing = true
-		n.endure()
+		n.cancel()
 	}
 	for _, e := range n.elections {
-		e.requestStop(EndShutdown, ErrStopping)
+		e.requestStopLocked(EndShutdown, ErrStopping)
 	}
 	var failed error
 	for _, e := range n.elections {
-		for failed == nil && !e.settled(e.life) {
+		for failed == nil && !e.finishedLocked(e.life) {
 			if err := e.wait(ctx); err != nil {
-				failed = e.unfinished("shutting down", err)
+				failed = e.unfinishedLocked("shutting down", err)
 			}
 		}
 	}
 	s := n.session
 	if s != nil {
 		s.leaving = true
-		s.kick()
+		s.kickLocked()
 	}
 	n.mu.Unlock()
 	if failed != nil {
@@ -212,12 +214,12 @@ func (n *Node) cut(s *session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	select {
-	case <-n.force:
+	case <-n.abandonWork:
 	default:
-		close(n.force)
+		close(n.abandonWork)
 	}
 	if s != nil {
-		s.end(ErrClosed)
+		s.endLocked(ErrClosed)
 	}
 }
 
@@ -238,11 +240,11 @@ func (n *Node) run(s *session) {
 // every election stops, and it waits until one starts again.
 func (n *Node) reconnect() (*session, error) {
 	for {
-		if n.life.Err() != nil {
+		if n.ctx.Err() != nil {
 			return nil, ErrClosed
 		}
-		s, err := n.connect(n.life, false)
-		if err == nil || n.life.Err() != nil {
+		s, err := n.connect(n.ctx, false)
+		if err == nil || n.ctx.Err() != nil {
 			return s, err
 		}
 		n.log.Error("giving up: the retry strategy says stop", "error", err)
@@ -250,23 +252,23 @@ func (n *Node) reconnect() (*session, error) {
 		for e := range n.followers {
 			e.err = err
 			if e.State() == Reconnecting {
-				e.step(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
+				e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
 			}
-			e.requestStop(EndShutdown, ErrStopping)
+			e.requestStopLocked(EndShutdown, ErrStopping)
 		}
 		n.mu.Unlock()
 		select {
-		case <-n.wanted:
-		case <-n.life.Done():
+		case <-n.retryNow:
+		case <-n.ctx.Done():
 			return nil, ErrClosed
 		}
 	}
 }
 
-// wantSession wakes a node that gave up reconnecting.
-func (n *Node) wantSession() {
+// requestSession wakes a node that gave up reconnecting.
+func (n *Node) requestSession() {
 	select {
-	case n.wanted <- struct{}{}:
+	case n.retryNow <- struct{}{}:
 	default:
 	}
 }
@@ -281,7 +283,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 		strategy = n.cfg.Retry
 	}
 	select {
-	case <-n.wanted:
+	case <-n.retryNow:
 	default:
 	}
 	begun := n.clock.Now()
@@ -322,7 +324,7 @@ func (n *Node) reportOutage(number int, err error) {
 	}
 	n.outage = true
 	for e := range n.followers {
-		e.post(Event{Kind: EventError, Err: err})
+		e.postLocked(Event{Kind: EventError, Err: err})
 	}
 }
 
@@ -335,8 +337,8 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	bound := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
 	defer bound.Stop()
 	n.mu.Lock()
-	description, gone := n.description.clone(), n.gone
-	s.edition = n.edition
+	description, gone := n.description.clone(), n.lastSessionEnd
+	s.descriptionVersion = n.descriptionVersion
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, Opening{
 		Node:        NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
@@ -351,7 +353,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.announce()
+			n.announceLocked()
 		},
 	})
 	if err != nil {
@@ -373,7 +375,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	n.mu.Lock()
 	closing := n.closing
 	if !closing {
-		s.start(sent)
+		s.startLocked(sent)
 	}
 	n.mu.Unlock()
 	if closing {
@@ -415,20 +417,19 @@ func (n *Node) pause(ctx context.Context, d time.Duration) {
 	<-pause.Done()
 }
 
-// kick makes the session look for work. Under the node's mutex.
-func (n *Node) kick() {
+// kickLocked makes the session look for work.
+func (n *Node) kickLocked() {
 	if n.session != nil {
-		n.session.kick()
+		n.session.kickLocked()
 	}
 }
 
-// withdraw gives up a lock that an election which stopped holds without a term.
-// If the session is just trying to take it, the end of that does. Under the
-// node's mutex.
-func (n *Node) withdraw(e *Election) {
+// withdrawLocked gives up a lock that an election which stopped holds without a term.
+// If the session is just trying to take it, the end of that does.
+func (n *Node) withdrawLocked(e *Election) {
 	if e.attempt.waiting && !e.attempt.inFlight && n.session != nil {
 		e.attempt.waiting = false
-		n.session.discard(e, 0)
+		n.session.queueUnlockLocked(e, 0)
 	}
 }
 
@@ -442,7 +443,7 @@ func (n *Node) refresh(ctx context.Context) error {
 		return ErrSessionLost
 	}
 	s.refreshers = append(s.refreshers, done)
-	s.kick()
+	s.kickLocked()
 	n.mu.Unlock()
 	select {
 	case err := <-done:

@@ -47,7 +47,7 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 		defer close(changes)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(n.life, cancel)()
+		defer context.AfterFunc(n.ctx, cancel)()
 		o := newObservation(n.backend, n.cfg, roles)
 		o.log = n.log
 		o.run(ctx, wake, changes)
@@ -74,8 +74,8 @@ func (n *Node) News() (news <-chan struct{}, stop func()) {
 	}
 }
 
-// announce wakes the observers. Under the node's mutex.
-func (n *Node) announce() {
+// announceLocked wakes the observers.
+func (n *Node) announceLocked() {
 	for wake := range n.observers {
 		poke(wake)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // question is something that is asked on the session, by its goroutine.
-type question struct {
-	ask    func(Registrar) error
-	answer chan error // has room for it
+type call struct {
+	run    func(Registrar) error
+	result chan error // has room for it
 }
 
 // Describe changes what the node tells the others about itself: change gets
@@ -30,7 +30,7 @@ type question struct {
 func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
 	for {
 		n.mu.Lock()
-		present, edition := n.description.clone(), n.edition
+		present, edition := n.description.clone(), n.descriptionVersion
 		n.mu.Unlock()
 		next := present.clone()
 		next.StatusBy = ""
@@ -53,25 +53,25 @@ func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
 func (n *Node) adopt(next Description, edition uint64) (written <-chan error, taken bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.edition != edition {
+	if n.descriptionVersion != edition {
 		return nil, false, nil
 	}
-	if next.equal(n.description) && n.described() {
+	if next.equal(n.description) && n.describedLocked() {
 		return nil, true, nil
 	}
-	stood := n.stands()
+	stood := n.mayCampaignLocked()
 	n.description = next
-	n.edition++
+	n.descriptionVersion++
 	s := n.session
 	if s == nil {
 		return nil, true, ErrSessionLost
 	}
 	switch {
-	case stood && !n.stands():
-		s.retire()
-	case !stood && n.stands():
-		s.news()
-		s.kick()
+	case stood && !n.mayCampaignLocked():
+		s.cancelAttemptsLocked()
+	case !stood && n.mayCampaignLocked():
+		s.attemptAllNowLocked()
+		s.kickLocked()
 	}
 	if s.registrar == nil {
 		return nil, true, ErrUnsupported
@@ -79,7 +79,7 @@ func (n *Node) adopt(next Description, edition uint64) (written <-chan error, ta
 	answer := make(chan error, 1)
 	s.describers = append(s.describers, answer)
 	s.describeAt = 0
-	s.kick()
+	s.kickLocked()
 	return answer, true, nil
 }
 
@@ -103,12 +103,13 @@ func (n *Node) Description() Description {
 	return n.description.clone()
 }
 
-// stands reports whether the node may stand for roles. Under the node's mutex.
-func (n *Node) stands() bool { return n.description.Status == StatusActive }
+// mayCampaignLocked reports whether the node may stand for roles.
+func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }
 
-// described reports whether the registry has the present description. Under the
-// node's mutex.
-func (n *Node) described() bool { return n.session != nil && n.session.edition == n.edition }
+// describedLocked reports whether the registry has the present description.
+func (n *Node) describedLocked() bool {
+	return n.session != nil && n.session.descriptionVersion == n.descriptionVersion
+}
 
 func (d Description) validate() error {
 	bad := func(format string, args ...any) error {
@@ -171,7 +172,7 @@ func (n *Node) Holders(ctx context.Context, roles []string) ([]Holder, error) {
 // has ended goes nowhere.
 func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error)) (T, error) {
 	answer := make(chan T, 1)
-	err := n.onSession(ctx, func(r Registrar) error {
+	err := n.callOnSession(ctx, func(r Registrar) error {
 		value, err := ask(r)
 		if err == nil {
 			answer <- value
@@ -185,9 +186,9 @@ func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error
 	return <-answer, nil
 }
 
-// onSession has a question asked by the session's goroutine and waits for the
+// callOnSession has a question asked by the session's goroutine and waits for the
 // answer. A question that was begun is not interrupted by the context's end.
-func (n *Node) onSession(ctx context.Context, ask func(Registrar) error) error {
+func (n *Node) callOnSession(ctx context.Context, ask func(Registrar) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -204,31 +205,31 @@ func (n *Node) onSession(ctx context.Context, ask func(Registrar) error) error {
 		n.mu.Unlock()
 		return ErrUnsupported
 	}
-	q := question{ask, make(chan error, 1)}
-	s.questions = append(s.questions, q)
-	s.kick()
+	q := call{ask, make(chan error, 1)}
+	s.calls = append(s.calls, q)
+	s.kickLocked()
 	n.mu.Unlock()
 	select {
-	case err := <-q.answer:
+	case err := <-q.result:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// answer asks the first question that waits.
-func (s *session) answer() error {
+// runCall asks the first question that waits.
+func (s *session) runCall() error {
 	n := s.node
 	n.mu.Lock()
-	if len(s.questions) == 0 { // the session was given up a moment ago
+	if len(s.calls) == 0 { // the session was given up a moment ago
 		n.mu.Unlock()
 		return nil
 	}
-	q := s.questions[0]
-	s.questions = s.questions[1:]
+	q := s.calls[0]
+	s.calls = s.calls[1:]
 	n.mu.Unlock()
-	err := q.ask(s.registrar)
-	q.answer <- err
+	err := q.run(s.registrar)
+	q.result <- err
 	return lostOnly(err)
 }
 
@@ -236,7 +237,7 @@ func (s *session) answer() error {
 func (s *session) describe() error {
 	n := s.node
 	n.mu.Lock()
-	description, edition := n.description.clone(), n.edition
+	description, edition := n.description.clone(), n.descriptionVersion
 	describers := s.describers
 	s.describers = nil
 	n.mu.Unlock()
@@ -244,8 +245,8 @@ func (s *session) describe() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
-		s.edition = edition
-		n.announce()
+		s.descriptionVersion = edition
+		n.announceLocked()
 	} else if lostOnly(err) == nil {
 		n.log.Warn("telling the others about this node failed", "error", err)
 		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
@@ -256,15 +257,15 @@ func (s *session) describe() error {
 	return lostOnly(err)
 }
 
-// refuse answers everything that waits with an error. Under the node's mutex.
-func (s *session) refuse(err error) {
-	for _, q := range s.questions {
-		q.answer <- err
+// failCallsLocked answers everything that waits with an error.
+func (s *session) failCallsLocked(err error) {
+	for _, q := range s.calls {
+		q.result <- err
 	}
 	for _, written := range s.describers {
 		written <- err
 	}
-	s.questions, s.describers = nil, nil
+	s.calls, s.describers = nil, nil
 }
 
 // lostOnly keeps an error that ends the session and drops any other.

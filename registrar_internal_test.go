@@ -7,7 +7,7 @@ import "testing"
 func TestNoQuestionIsLeft(t *testing.T) {
 	t.Parallel()
 	s := newSession(&Node{cfg: Config{}.withDefaults(), clock: SystemClock()})
-	if err := s.answer(); err != nil {
+	if err := s.runCall(); err != nil {
 		t.Error(err)
 	}
 }

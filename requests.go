@@ -23,7 +23,7 @@ func (s *session) requests() error {
 	}
 	for _, r := range requests {
 		if r.Kind == RequestDrain || r.Kind == RequestUndrain {
-			n.askedToDrain(r)
+			n.handleNodeRequestLocked(r)
 			continue
 		}
 		e := n.elections[r.Role]
@@ -32,7 +32,7 @@ func (s *session) requests() error {
 		}
 		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
 		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
-			e.beginStepDown(r.ending())
+			e.beginStepDownLocked(r.ending())
 		}
 	}
 	return nil
@@ -41,12 +41,12 @@ func (s *session) requests() error {
 // ending is how the term ends that a request is about.
 func (r Request) ending() ending {
 	if r.Kind == RequestHandOver {
-		return ending{EndHandedOver, because(ErrHandedOver, byWhom(r)), r.Target, r.By}
+		return ending{EndHandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
 	}
-	return ending{EndSteppedDown, because(ErrSteppedDown, byWhom(r)), r.Target, r.By}
+	return ending{EndSteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
 }
 
-func byWhom(r Request) error {
+func requesterCause(r Request) error {
 	if r.By == "" {
 		return nil
 	}

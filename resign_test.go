@@ -45,7 +45,7 @@ func TestStepDownWaitsForGuards(t *testing.T) {
 		want(t, "held", db.holder("r") == nil, true)
 		want(t, "events", rec.told(), "leader>releasing releasing>follower released")
 		wantError(t, "again", e.StepDown(t.Context()), tenure.ErrNotLeader)
-		time.Sleep(2 * time.Second) // courtesy to the others
+		time.Sleep(2 * time.Second) // longer than stepDownPause
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }

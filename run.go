@@ -24,7 +24,7 @@ type Work func(ctx context.Context, term *Term) error
 // Run returns ErrStarted if the election is already driven otherwise, and an
 // error that matches ErrStopped if the retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
-	drive, err := e.start(ctx, drivenByRun)
+	drive, err := e.start(ctx, modeRun)
 	if err != nil {
 		return err
 	}
@@ -61,40 +61,40 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if done {
-		e.requestStop(EndResigned, ErrResigned)
+		e.requestStopLocked(EndResigned, ErrResigned)
 		return false
 	}
 	early = e.term == term && !term.resigning && !term.over.Load()
 	if failed != nil {
 		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
-		e.post(Event{Kind: EventError, Term: term, Err: failed})
+		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
-		e.beginStepDown(ending{reason: EndResigned, cause: ErrResigned})
+		e.beginStepDownLocked(ending{reason: EndResigned, cause: ErrResigned})
 	}
 	return early
 }
 
 // nextTerm waits for the next term of a drive, or returns nil when it has ended
 // and nothing of it is left.
-func (e *Election) nextTerm(d drive) (*Term, error) {
+func (e *Election) nextTerm(d electionRun) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for {
 		select {
-		case term := <-d.bodies:
+		case term := <-d.terms:
 			if !term.resigning && !term.over.Load() {
 				return term, nil
 			}
 			term.bodyReturned() // it ended before it was noticed
-			term.advance()
+			term.advanceLocked()
 			continue
 		default:
 		}
-		if e.settled(d.life) {
+		if e.finishedLocked(d.life) {
 			if e.life == d.life && e.err != nil {
-				return nil, e.stopError()
+				return nil, e.stopErrorLocked()
 			}
 			return nil, nil
 		}
@@ -104,12 +104,12 @@ func (e *Election) nextTerm(d drive) (*Term, error) {
 
 // abandon stops a drive that has not ended by itself and waits until the role
 // is free.
-func (e *Election) abandon(d drive) {
+func (e *Election) abandon(d electionRun) {
 	n := e.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for !e.settled(d.life) {
-		e.requestStop(EndShutdown, ErrStopping)
+	for !e.finishedLocked(d.life) {
+		e.requestStopLocked(EndShutdown, ErrStopping)
 		_ = e.wait(context.Background())
 	}
 }
@@ -122,7 +122,7 @@ func (e *Election) abandon(d drive) {
 // retry strategy gives up or the election is shut down. After it has returned
 // a term, the context's end has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	drive, err := e.start(ctx, drivenByCampaign)
+	drive, err := e.start(ctx, modeCampaign)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +148,12 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 func (e *Election) resign(ctx context.Context, term *Term) error {
 	n := e.node
 	n.mu.Lock()
-	campaign := e.driver == drivenByCampaign
+	campaign := e.mode == modeCampaign
 	if e.term == term && !term.over.Load() {
 		if campaign {
-			e.requestStop(EndResigned, ErrResigned)
+			e.requestStopLocked(EndResigned, ErrResigned)
 		} else {
-			e.beginStepDown(ending{reason: EndResigned, cause: ErrResigned})
+			e.beginStepDownLocked(ending{reason: EndResigned, cause: ErrResigned})
 		}
 	}
 	n.mu.Unlock()

@@ -17,7 +17,7 @@ const trustTick = time.Second
 
 // session is one incarnation of a node as the engine sees it. One goroutine,
 // serve, talks to the connection, without deadlines; a timer ends trust beside
-// it; a third, bury, closes the connection when trust has ended and the work
+// it; a third, closeWhenIdle, closes the connection when trust has ended and the work
 // has returned.
 //
 // The node's mutex guards bookkeeping only. No code of the program, no log
@@ -30,24 +30,24 @@ type session struct {
 	lost      chan struct{} // closed when the session is given up
 	idle      chan struct{} // closed when it is given up and all work under it has returned
 
-	// Under the node's mutex.
-	begun      bool
-	over       bool
-	opened     time.Duration
-	nextBeat   time.Duration
-	refreshers []chan error // waiting for the next heartbeat
-	terms      map[*Term]struct{}
-	releases   []release
-	releasing  []release   // in a call of Release
-	trying     []*Election // in a call of TryAcquire
-	requested  bool        // requests may wait
-	questions  []question
-	edition    uint64 // of the description that the registry has
-	describeAt time.Duration
-	describers []chan error // waiting for the next write of the description
-	leaving    bool
-	kicked     bool
-	interrupt  context.CancelFunc // of the Wait in progress
+	// Guarded by Node.mu.
+	started            bool
+	over               bool
+	opened             time.Duration
+	nextBeat           time.Duration
+	refreshers         []chan error // waiting for the next heartbeat
+	terms              map[*Term]struct{}
+	releases           []release
+	releasing          []release   // in a call of Release
+	trying             []*Election // in a call of TryAcquire
+	requested          bool        // requests may wait
+	calls              []call
+	descriptionVersion uint64 // of the description that the registry has
+	describeAt         time.Duration
+	describers         []chan error // waiting for the next write of the description
+	leaving            bool
+	kicked             bool
+	interrupt          context.CancelFunc // of the Wait in progress
 }
 
 // release is a role to give up: a term, or a lock without one.
@@ -65,21 +65,21 @@ func newSession(n *Node) *session {
 	return s
 }
 
-// start makes s the node's session. Under the node's mutex.
-func (s *session) start(sent Instant) {
+// startLocked makes s the node's session.
+func (s *session) startLocked(sent Instant) {
 	n := s.node
 	n.tally.sessions++
 	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	s.opened = sent.Mono
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	n.session = s
-	s.begun = true
+	s.started = true
 	s.trust.watch(min(trustTick, n.cfg.Lease/10))
-	s.news() // among it, what the node's last session may be about to free
+	s.attemptAllNowLocked() // among it, what the node's last session may be about to free
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
 	go s.serve()
-	n.announce()
+	n.announceLocked()
 }
 
 // expire ends the session when the deadline of trust has passed: first trust
@@ -89,8 +89,8 @@ func (s *session) expire() {
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.begun {
-		s.end(ErrTrustExpired)
+	if s.started {
+		s.endLocked(ErrTrustExpired)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *session) lose(err error) {
 	_ = s.trust.end(s.causeOf(err))
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	s.end(err)
+	s.endLocked(err)
 }
 
 // endTrust ends trust if an answer of the connection says that the session is
@@ -113,19 +113,18 @@ func (s *session) endTrust(err error) error {
 
 // causeOf is why terms end when the session ends with an error.
 func (s *session) causeOf(err error) error {
-	if !s.trust.standing() && !errors.Is(err, ErrConnection) {
-		err = because(ErrTrustExpired, err)
+	if !s.trust.valid() && !errors.Is(err, ErrConnection) {
+		err = withDetail(ErrTrustExpired, err)
 	}
 	if !errors.Is(err, ErrTermEnded) {
-		err = because(ErrSessionLost, err)
+		err = withDetail(ErrSessionLost, err)
 	}
 	return err
 }
 
-// end gives the session up: trust ends, contexts are cancelled, then the
+// endLocked gives the session up: trust ends, contexts are cancelled, then the
 // elections are told. The connection lives on until the work has returned.
-// Under the node's mutex.
-func (s *session) end(err error) {
+func (s *session) endLocked(err error) {
 	if s.over {
 		return
 	}
@@ -142,36 +141,36 @@ func (s *session) end(err error) {
 		if term.election.State() == Releasing {
 			term.releaseErr = fmt.Errorf("releasing %s: %w", term.Role(), cause)
 		}
-		term.end(cause)
+		term.endLocked(cause)
 	}
 	for _, r := range gone { // their work has returned
-		s.forget(r)
+		s.dropRoleLocked(r)
 	}
 	for _, term := range terms {
 		if e := term.election; e.State() == Releasing {
-			e.step(fsm.DbError, term, cause)
+			e.stepLocked(fsm.DbError, term, cause)
 		} else {
-			e.step(fsm.HealthFailed, term, cause)
+			e.stepLocked(fsm.HealthFailed, term, cause)
 		}
 	}
-	s.endAttempts(cause)
+	s.endAttemptsLocked(cause)
 	for _, done := range s.refreshers {
 		done <- cause
 	}
 	s.refreshers = nil
-	s.refuse(cause)
+	s.failCallsLocked(cause)
 	if !s.leaving {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
-	s.checkIdle()
-	n.gone = Instant{}
+	s.checkIdleLocked()
+	n.lastSessionEnd = Instant{}
 	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
-		n.gone = n.clock.Now()
+		n.lastSessionEnd = n.clock.Now()
 	}
 	n.group.Add(1)
-	go s.bury(len(s.terms) == 0 || errors.Is(cause, ErrConnection)) // no work, or no locks any more
-	s.kick()
-	n.announce()
+	go s.closeWhenIdle(len(s.terms) == 0 || errors.Is(cause, ErrConnection)) // no work, or no locks any more
+	s.kickLocked()
+	n.announceLocked()
 }
 
 // timedOut reports that the other side of a connection did not answer: it may not
@@ -184,25 +183,25 @@ func timedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// endAttempts fails the attempts that the session was making.
-func (s *session) endAttempts(cause error) {
+// endAttemptsLocked fails the attempts that the session was making.
+func (s *session) endAttemptsLocked(cause error) {
 	for _, e := range s.trying {
 		e.attempt.inFlight, e.attempt.waiting = false, false
-		e.wake()
+		e.wakeLocked()
 	}
 	s.trying = nil
 	for e := range s.node.followers {
 		e.attempt.waiting, e.attempt.fencedAt = false, 0
 		if e.State() == Acquiring {
 			e.attempt.newCause(cause)
-			e.step(fsm.DbError, nil, cause)
+			e.stepLocked(fsm.DbError, nil, cause)
 		}
 	}
 }
 
-// bury closes the connection, now or when all work has returned, and lets the
+// closeWhenIdle closes the connection, now or when all work has returned, and lets the
 // node open its next session.
-func (s *session) bury(now bool) {
+func (s *session) closeWhenIdle(now bool) {
 	defer s.node.group.Done()
 	if now {
 		s.conn.Abort()
@@ -212,13 +211,13 @@ func (s *session) bury(now bool) {
 	close(s.lost)
 	select {
 	case <-s.idle:
-	case <-s.node.force:
+	case <-s.node.abandonWork:
 	}
 	s.conn.Abort()
 }
 
-// checkIdle notices when the last work under a lost session has returned.
-func (s *session) checkIdle() {
+// checkIdleLocked notices when the last work under a lost session has returned.
+func (s *session) checkIdleLocked() {
 	if s.over && len(s.terms) == 0 {
 		select {
 		case <-s.idle:
@@ -228,45 +227,44 @@ func (s *session) checkIdle() {
 	}
 }
 
-// relinquish takes over a term whose trust has ended and whose work has
-// returned. Under the node's mutex.
-func (s *session) relinquish(t *Term) {
+// queueReleaseLocked takes over a term whose trust has ended and whose work has
+// returned.
+func (s *session) queueReleaseLocked(t *Term) {
 	r := release{election: t.election, term: t, number: t.number}
 	if s.over {
-		s.forget(r)
+		s.dropRoleLocked(r)
 		return
 	}
 	s.releases = append(s.releases, r)
-	s.kick()
+	s.kickLocked()
 }
 
-// discard releases a lock that no election wants any more. Under the node's
-// mutex.
-func (s *session) discard(e *Election, number int64) {
-	e.attempt.leftover = true
+// queueUnlockLocked releases a lock that no election wants any more.
+func (s *session) queueUnlockLocked(e *Election, number int64) {
+	e.attempt.unlocking = true
 	s.releases = append(s.releases, release{election: e, number: number})
-	s.kick()
+	s.kickLocked()
 }
 
-// forget drops a role whose lock is gone. Under the node's mutex.
-func (s *session) forget(r release) {
+// dropRoleLocked drops a role whose lock is gone.
+func (s *session) dropRoleLocked(r release) {
 	e := r.election
 	if r.term == nil {
-		e.attempt.leftover = false
+		e.attempt.unlocking = false
 	} else {
 		delete(s.terms, r.term)
 		if e.term == r.term {
 			e.term = nil
 		}
 		close(r.term.released)
-		s.checkIdle()
-		s.node.kick()
+		s.checkIdleLocked()
+		s.node.kickLocked()
 	}
-	e.wake()
+	e.wakeLocked()
 }
 
-// kick makes serve look again at what there is to do. Under the node's mutex.
-func (s *session) kick() {
+// kickLocked makes serve look again at what there is to do.
+func (s *session) kickLocked() {
 	s.kicked = true
 	if s.interrupt != nil {
 		s.interrupt()
@@ -292,7 +290,7 @@ func (s *session) serve() {
 		case jobDescribe:
 			err = s.describe()
 		case jobAnswer:
-			err = s.answer()
+			err = s.runCall()
 		case jobAcquire:
 			err = s.acquire()
 		case jobWait:
@@ -325,8 +323,8 @@ func (s *session) next() (job, time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !s.over && !s.trust.standing() {
-		s.end(ErrTrustExpired)
+	if !s.over && !s.trust.valid() {
+		s.endLocked(ErrTrustExpired)
 	}
 	now := n.clock.Now().Mono
 	switch {
@@ -338,12 +336,12 @@ func (s *session) next() (job, time.Duration) {
 		return jobRelease, 0
 	case s.leaving && len(s.terms) == 0:
 		return jobLeave, 0
-	case s.registrar != nil && s.edition != n.edition && now >= s.describeAt:
+	case s.registrar != nil && s.descriptionVersion != n.descriptionVersion && now >= s.describeAt:
 		return jobDescribe, 0
-	case len(s.questions) > 0:
+	case len(s.calls) > 0:
 		return jobAnswer, 0
 	}
-	due, next := s.due(now)
+	due, next := s.dueLocked(now)
 	if len(due) > 0 {
 		s.trying = due
 		return jobAcquire, 0
@@ -351,7 +349,7 @@ func (s *session) next() (job, time.Duration) {
 	if s.requested && (len(s.terms) > 0 || s.registrar != nil) {
 		return jobRequests, 0
 	}
-	if s.registrar != nil && s.edition != n.edition {
+	if s.registrar != nil && s.descriptionVersion != n.descriptionVersion {
 		next = min(next, s.describeAt)
 	}
 	return jobWait, min(next, s.nextBeat) - now
@@ -374,7 +372,7 @@ func (s *session) wait(d time.Duration) error {
 	changed, err := s.conn.Wait(ctx)
 	stop()
 	if err != nil {
-		err = s.endTrust(because(ErrSessionLost, err))
+		err = s.endTrust(withDetail(ErrSessionLost, err))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -384,8 +382,8 @@ func (s *session) wait(d time.Duration) error {
 	}
 	if changed {
 		s.requested = true
-		s.news()
-		n.announce()
+		s.attemptAllNowLocked()
+		n.announceLocked()
 	}
 	return nil
 }
@@ -447,7 +445,7 @@ func (s *session) release() error {
 	n.mu.Unlock()
 	err := s.conn.Release(batch)
 	if err != nil {
-		err = s.endTrust(because(ErrSessionLost, err)) // a lock may still be held
+		err = s.endTrust(withDetail(ErrSessionLost, err)) // a lock may still be held
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -457,9 +455,9 @@ func (s *session) release() error {
 	released := s.releasing
 	s.releasing = nil
 	for _, r := range released {
-		s.forget(r)
+		s.dropRoleLocked(r)
 		if r.term != nil {
-			r.election.step(fsm.ReleaseSucceeded, r.term, nil)
+			r.election.stepLocked(fsm.ReleaseSucceeded, r.term, nil)
 		}
 	}
 	return nil

@@ -103,8 +103,8 @@ func (t *electionTally) began(granted Attempt) {
 	t.lastTerm = granted.Term
 }
 
-// transition counts a change of state. Under the node's mutex.
-func (t *tally) transition(from, to State, input fsm.Input) {
+// transitionLocked counts a change of state.
+func (t *tally) transitionLocked(from, to State, input fsm.Input) {
 	t.transitions[Transition{from, to, input.String()}]++
 }
 
@@ -144,7 +144,7 @@ func (n *Node) Stats() Stats {
 		stats.Elections = append(stats.Elections, figures)
 		stats.CallbacksWaiting += len(e.queue)
 		if e.delivering {
-			stats.CallbackDelay = max(stats.CallbackDelay, now-e.telling)
+			stats.CallbackDelay = max(stats.CallbackDelay, now-e.deliveringSince)
 		}
 	}
 	return stats

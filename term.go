@@ -22,20 +22,20 @@ type Term struct {
 	begun      time.Duration // on the node's monotonic clock
 	campaign   bool          // of Campaign: its holder says when the work has returned
 
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	over     atomic.Bool // trust in this term has ended
-	listened atomic.Bool // somebody asked for Stopping
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	over         atomic.Bool // trust in this term has ended
+	usesStopping atomic.Bool // somebody asked for Stopping
 
 	stopping chan struct{} // closed: take no new work
 	released chan struct{} // closed: the lock is free, or was lost with the session
 
-	// Under the node's mutex.
-	resigning  bool
-	ending     ending // why it is being given up
-	stopTimer  func() bool
-	queued     bool  // handed to the session for release, or gone with it
-	releaseErr error // set before released is closed
+	// Guarded by Node.mu.
+	resigning     bool
+	ending        ending // why it is being given up
+	stopTimer     func() bool
+	releaseQueued bool  // handed to the session for release, or gone with it
+	releaseErr    error // set before released is closed
 
 	work struct {
 		sync.Mutex
@@ -85,14 +85,14 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Stopping has its context cancelled at once instead, since it would not notice
 // anything else.
 func (t *Term) Stopping() <-chan struct{} {
-	t.listened.Store(true)
+	t.usesStopping.Store(true)
 	return t.stopping
 }
 
 // Valid reports whether this node may trust the term at this moment. It takes
 // no lock, allocates nothing and asks nobody.
 func (t *Term) Valid() bool {
-	return !t.over.Load() && t.session.trust.standing()
+	return !t.over.Load() && t.session.trust.valid()
 }
 
 // Remaining returns for how long the term may be trusted if no further
@@ -166,7 +166,7 @@ func (g *Guard) Release() {
 		last := g.term.work.guards == 0
 		g.term.work.Unlock()
 		if last {
-			g.term.settle()
+			g.term.advance()
 		}
 	})
 }
@@ -174,7 +174,7 @@ func (g *Guard) Release() {
 // returned says that the function of Run, or the holder of a Campaign, is done.
 func (t *Term) returned() {
 	t.bodyReturned()
-	t.settle()
+	t.advance()
 }
 
 func (t *Term) bodyReturned() {
@@ -183,26 +183,26 @@ func (t *Term) bodyReturned() {
 	t.work.body = false
 }
 
-// running reports whether work has not returned, and whether it is work that
+// workState reports whether work has not returned, and whether it is work that
 // may go on until StopTimeout after the term was asked to end.
-func (t *Term) running() (some, polite bool) {
+func (t *Term) workState() (some, polite bool) {
 	t.work.Lock()
 	defer t.work.Unlock()
 	some = t.work.guards > 0 || t.work.body
-	polite = t.work.guards > 0 || t.work.body && t.listened.Load()
+	polite = t.work.guards > 0 || t.work.body && t.usesStopping.Load()
 	return some, polite
 }
 
-// settle moves the end of the term along after work has returned.
-func (t *Term) settle() {
+// advance moves the end of the term along after work has returned.
+func (t *Term) advance() {
 	n := t.election.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t.advance()
+	t.advanceLocked()
 }
 
-// stop asks the term to end. Under the node's mutex.
-func (t *Term) stop(why ending) {
+// stopLocked asks the term to end.
+func (t *Term) stopLocked(why ending) {
 	if t.resigning {
 		return
 	}
@@ -215,18 +215,17 @@ func (t *Term) stop(why ending) {
 	t.stopTimer = n.clock.AfterFunc(n.cfg.StopTimeout, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if !t.queued {
+		if !t.releaseQueued {
 			n.log.Warn("work in flight did not finish in time: its context is cancelled",
 				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
-			t.end(t.ending.cause)
+			t.endLocked(t.ending.cause)
 		}
 	})
-	t.advance()
+	t.advanceLocked()
 }
 
-// end ends trust in the term and cancels its context, in this order. Under the
-// node's mutex.
-func (t *Term) end(cause error) {
+// endLocked ends trust in the term and cancels its context, in this order.
+func (t *Term) endLocked(cause error) {
 	if t.over.CompareAndSwap(false, true) {
 		t.election.current.CompareAndSwap(t, nil)
 		t.work.Lock()
@@ -235,25 +234,25 @@ func (t *Term) end(cause error) {
 		t.cancel(cause)
 		t.session.trust.remove(t)
 	}
-	t.advance()
+	t.advanceLocked()
 }
 
-// advance takes the next step of: trust ends, the context is cancelled, the
-// work returns, the lock is released (Invariant 4). Under the node's mutex.
-func (t *Term) advance() {
-	some, polite := t.running()
+// advanceLocked takes the next step of: trust ends, the context is cancelled, the
+// work returns, the lock is released (Invariant 4).
+func (t *Term) advanceLocked() {
+	some, polite := t.workState()
 	if !t.over.Load() {
 		if t.resigning && !polite {
-			t.end(t.ending.cause)
+			t.endLocked(t.ending.cause)
 		}
 		return
 	}
-	if some || t.queued {
+	if some || t.releaseQueued {
 		return
 	}
-	t.queued = true
+	t.releaseQueued = true
 	if t.stopTimer != nil {
 		t.stopTimer()
 	}
-	t.session.relinquish(t)
+	t.session.queueReleaseLocked(t)
 }

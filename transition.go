@@ -12,13 +12,13 @@ import (
 
 // attempt is the state of an election's tries to take the role.
 type attempt struct {
-	at        time.Duration // when to try, on the monotonic clock
-	notBefore time.Duration // others go first until then
-	burst     int           // quick tries left after news of a vacancy
-	inFlight  bool          // in a call of TryAcquire
-	waiting   bool          // the lock is held, the term cannot begin yet
-	leftover  bool          // a lock without a use is being released
-	fencedAt  time.Duration // waiting for fenced transactions since
+	at           time.Duration // when to try, on the monotonic clock
+	notBefore    time.Duration // others go first until then
+	quickRetries int           // quick tries left after news of a vacancy
+	inFlight     bool          // in a call of TryAcquire
+	waiting      bool          // the lock is held, the term cannot begin yet
+	unlocking    bool          // a lock without a use is being released
+	fencedAt     time.Duration // waiting for fenced transactions since
 
 	cycle    int     // failed attempts since the last term or start
 	first    Instant // when the first of them was made
@@ -56,24 +56,24 @@ func rootCause(err error) string {
 
 // holds reports whether the session may hold the lock without a term, or be
 // about to.
-func (a *attempt) holds() bool { return a.inFlight || a.waiting || a.leftover }
+func (a *attempt) holds() bool { return a.inFlight || a.waiting || a.unlocking }
 
 // Quick tries after news of a vacancy: a dying session's locks are not all
 // freed at the same instant.
-var burstDelays = [...]time.Duration{
+var quickRetryDelays = [...]time.Duration{
 	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 }
 
-// courtesy is how long a node that stepped down lets others go first, at most,
+// stepDownPause is how long a node that stepped down lets others go first, at most,
 // and never longer than half of the time for which a hand-over reserves a role:
 // the others may hand it back at once.
-const courtesy = time.Second
+const stepDownPause = time.Second
 
-// step feeds the state machine and performs its actions. term and err go with
-// the events that the transition emits. Under the node's mutex.
-func (e *Election) step(input fsm.Input, term *Term, err error) {
+// stepLocked feeds the state machine and performs its actions. term and err go with
+// the events that the transition emits.
+func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	n, from := e.node, e.State()
-	campaign := e.driver == drivenByCampaign
+	campaign := e.mode == modeCampaign
 	to, actions, ok := fsm.Step(from, input, fsm.Policy{
 		AutoReacquire: !e.cfg.NoReacquire && !campaign,
 		Grace:         e.cfg.ReconnectGrace > 0 && !campaign,
@@ -85,76 +85,76 @@ func (e *Election) step(input fsm.Input, term *Term, err error) {
 	}
 	if from != to {
 		e.state.Store(uint32(to))
-		n.tally.transition(from, to, input)
-		e.logTransition(from, to, term, err)
-		e.post(Event{Kind: EventStateChange, From: from, To: to, Term: term, Err: err})
+		n.tally.transitionLocked(from, to, input)
+		e.logTransitionLocked(from, to, term, err)
+		e.postLocked(Event{Kind: EventStateChange, From: from, To: to, Term: term, Err: err})
 	}
 	for _, action := range actions {
-		e.perform(action, term, err)
+		e.performLocked(action, term, err)
 	}
 	if to == Stopped && from != Stopped {
-		e.leave()
+		e.leaveLocked()
 	}
-	e.wake()
+	e.wakeLocked()
 }
 
-func (e *Election) perform(action fsm.Action, term *Term, err error) {
+func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	n := e.node
 	now := n.clock.Now()
 	switch action {
 	case fsm.OpenConnection:
 		e.attempt = attempt{failures: e.attempt.failures, first: now}
 		n.followers[e] = struct{}{}
-		n.wantSession()
+		n.requestSession()
 	case fsm.ScheduleAttempt:
-		n.kick()
+		n.kickLocked()
 	case fsm.ResetRetry:
 		e.attempt.cycle, e.attempt.err = 0, nil
-		e.endReconnecting()
+		e.endReconnectingLocked()
 	case fsm.StartGrace:
 		e.lostTerm, e.lostCause = term, err
 		e.endGrace = n.clock.AfterFunc(e.cfg.ReconnectGrace, func() { e.graceExpired(term) })
 	case fsm.LogRecovered:
 		n.log.Info("leadership recovered within the reconnect grace", "role", e.role.Name(), "term", term.number)
 	case fsm.EmitAcquired:
-		e.post(Event{Kind: EventAcquired, Term: term})
+		e.postLocked(Event{Kind: EventAcquired, Term: term})
 	case fsm.EmitReleased:
-		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(courtesy, n.cfg.CheckInterval/2))
-		e.post(Event{Kind: EventReleased, Term: term})
+		e.attempt.notBefore = max(e.attempt.notBefore, now.Mono+min(stepDownPause, n.cfg.CheckInterval/2))
+		e.postLocked(Event{Kind: EventReleased, Term: term})
 	case fsm.EmitLost:
 		if e.lostTerm != nil {
 			term, err = e.lostTerm, e.lostCause
 		}
-		e.endReconnecting()
+		e.endReconnectingLocked()
 		e.tally.losses++
-		e.post(Event{Kind: EventLost, Term: term, Err: err})
+		e.postLocked(Event{Kind: EventLost, Term: term, Err: err})
 	case fsm.EmitAcquireFailed:
-		e.post(Event{Kind: EventAcquireFailed, Err: err})
+		e.postLocked(Event{Kind: EventAcquireFailed, Err: err})
 	case fsm.EmitError:
 		if e.attempt.known {
 			break // told before
 		}
-		e.post(Event{Kind: EventError, Term: term, Err: err})
+		e.postLocked(Event{Kind: EventError, Term: term, Err: err})
 	case fsm.EmitStopped:
-		e.post(Event{Kind: EventStopped})
+		e.postLocked(Event{Kind: EventStopped})
 	case fsm.CloseConnection, fsm.Reconnect, fsm.ComputeBackoff, fsm.TryLock, fsm.Unlock, fsm.BeginHealth:
 		// The session does these for all its elections together.
 	}
 }
 
-// leave cleans up after the election has stopped.
-func (e *Election) leave() {
+// leaveLocked cleans up after the election has stopped.
+func (e *Election) leaveLocked() {
 	delete(e.node.followers, e)
-	e.node.withdraw(e)
-	e.endReconnecting()
-	e.driver, e.stepping = undriven, false
+	e.node.withdrawLocked(e)
+	e.endReconnectingLocked()
+	e.mode, e.stepping = modeNone, false
 	if e.unhook != nil {
 		go e.unhook() // asks a context of the program; ends at once unless that blocks
 		e.unhook = nil
 	}
 }
 
-func (e *Election) endReconnecting() {
+func (e *Election) endReconnectingLocked() {
 	if e.endGrace != nil {
 		e.endGrace()
 	}
@@ -166,14 +166,14 @@ func (e *Election) graceExpired(lost *Term) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e.State() == Reconnecting && e.lostTerm == lost {
-		e.step(fsm.GraceExpired, lost, e.lostCause)
+		e.stepLocked(fsm.GraceExpired, lost, e.lostCause)
 		if e.State() == Follower && (e.attempt.waiting || e.attempt.inFlight) {
-			e.step(fsm.AcquireAttempt, nil, nil) // the try under way goes on as an ordinary one
+			e.stepLocked(fsm.AcquireAttempt, nil, nil) // the try under way goes on as an ordinary one
 		}
 	}
 }
 
-func (e *Election) logTransition(from, to State, term *Term, err error) {
+func (e *Election) logTransitionLocked(from, to State, term *Term, err error) {
 	level := slog.LevelInfo
 	if from == Acquiring && to == Follower || to == Acquiring {
 		level = slog.LevelDebug // every check interval
@@ -191,5 +191,5 @@ func (e *Election) logTransition(from, to State, term *Term, err error) {
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	}
-	e.node.log.Log(e.node.life, level, "state_change", attributes...)
+	e.node.log.Log(e.node.ctx, level, "state_change", attributes...)
 }

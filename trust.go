@@ -31,12 +31,12 @@ type trust struct {
 func (t *trust) begin(until Instant) bool {
 	t.wall.Store(until.Wall.UnixNano())
 	t.mono.Store(int64(until.Mono))
-	return t.standing()
+	return t.valid()
 }
 
 // extend moves the deadline, unless trust has ended.
 func (t *trust) extend(until Instant) bool {
-	if !t.standing() {
+	if !t.valid() {
 		return false
 	}
 	t.wall.Store(until.Wall.UnixNano())
@@ -44,9 +44,9 @@ func (t *trust) extend(until Instant) bool {
 	return !t.ended.Load()
 }
 
-// standing reports whether trust still runs. It neither locks nor allocates,
+// valid reports whether trust still runs. It neither locks nor allocates,
 // but for the one call that finds it over.
-func (t *trust) standing() bool {
+func (t *trust) valid() bool {
 	if t.ended.Load() {
 		return false
 	}
@@ -66,14 +66,14 @@ func (t *trust) maySend() bool {
 	if t.mono.Load() == 0 {
 		return !t.ended.Load()
 	}
-	return t.standing()
+	return t.valid()
 }
 
 // watch looks at the clocks at the deadline and once per tick, because the wall
 // clock may jump.
 func (t *trust) watch(tick time.Duration) {
 	stop := t.clock.AfterFunc(t.remaining(tick), func() {
-		if t.standing() {
+		if t.valid() {
 			t.watch(tick)
 		} else {
 			t.expired()
@@ -91,7 +91,7 @@ func (t *trust) watch(tick time.Duration) {
 // add puts a term under this trust and reports whether there is any: a term
 // that begins while trust ends is either refused or canceled.
 func (t *trust) add(term *Term) bool {
-	if !t.standing() {
+	if !t.valid() {
 		return false
 	}
 	t.mu.Lock()

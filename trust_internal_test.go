@@ -14,7 +14,7 @@ func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func()
 // Trust that has ended is never revived (Invariant 1), whoever notices the end.
 func TestTrustIsNeverRevived(t *testing.T) {
 	for name, end := range map[string]func(*trust, *handClock){
-		"a reader saw the deadline":  func(tr *trust, c *handClock) { c.now.Mono += 2 * time.Second; tr.standing() },
+		"a reader saw the deadline":  func(tr *trust, c *handClock) { c.now.Mono += 2 * time.Second; tr.valid() },
 		"nobody saw the deadline":    func(_ *trust, c *handClock) { c.now.Mono += 2 * time.Second },
 		"the wall clock jumped once": func(_ *trust, c *handClock) { c.now.Wall = c.now.Wall.Add(2 * time.Second) },
 		"it was ended":               func(tr *trust, _ *handClock) { _ = tr.end(ErrSessionLost) },
@@ -22,7 +22,7 @@ func TestTrustIsNeverRevived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := &handClock{Instant{Mono: time.Hour, Wall: time.Unix(1e9, 0)}}
 			tr := &trust{clock: clock, expired: func() {}}
-			if !tr.begin(clock.now.Add(time.Second)) || !tr.standing() {
+			if !tr.begin(clock.now.Add(time.Second)) || !tr.valid() {
 				t.Fatal("trust did not begin")
 			}
 			end(tr, clock)
@@ -30,7 +30,7 @@ func TestTrustIsNeverRevived(t *testing.T) {
 				t.Error("invariant 1: a heartbeat extended trust that had ended")
 			}
 			clock.now.Wall = time.Unix(1e9, 0) // the clock is set back
-			if tr.standing() || tr.maySend() || tr.remaining(time.Hour) > 0 {
+			if tr.valid() || tr.maySend() || tr.remaining(time.Hour) > 0 {
 				t.Error("invariant 1: trust that had ended was revived")
 			}
 			if tr.add(&Term{}) {

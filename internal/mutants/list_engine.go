@@ -5,13 +5,13 @@ var engineMutants = []mutant{
 	// Trust.
 	{
 		name: "engine: a session may send after its trust has ended",
-		file: "trust.go", from: "		return !t.ended.Load()\n	}\n	return t.standing()\n}", to: "		return !t.ended.Load()\n	}\n	return true\n}",
+		file: "trust.go", from: "		return !t.ended.Load()\n	}\n	return t.valid()\n}", to: "		return !t.ended.Load()\n	}\n	return true\n}",
 		promise: "7 Someone leads: a session whose trust has ended sends nothing that would restart the server's timer",
 		tests:   []tests{in(".", "^TestNothingIsSentAfterTrustHasEnded$")}, says: "nvariant 1",
 	},
 	{
 		name: "engine: trust is revived by a late answer",
-		file: "trust.go", from: "func (t *trust) extend(until Instant) bool {\n	if !t.standing() {", to: "func (t *trust) extend(until Instant) bool {\n	if false {",
+		file: "trust.go", from: "func (t *trust) extend(until Instant) bool {\n	if !t.valid() {", to: "func (t *trust) extend(until Instant) bool {\n	if false {",
 		promise: "1 One leader: trust that has ended is never revived",
 		tests:   []tests{in(".", "^TestTrustIsNeverRevived$|^TestTrustIsNotRevived$")}, says: "nvariant 1",
 	},
@@ -56,19 +56,19 @@ var engineMutants = []mutant{
 	// The end of a term.
 	{
 		name: "engine: a role is released under running work",
-		file: "term.go", from: "	if some || t.queued {\n", to: "	if some && t.queued || t.queued {\n",
+		file: "term.go", from: "	if some || t.releaseQueued {\n", to: "	if some && t.releaseQueued || t.releaseQueued {\n",
 		promise: "4 Work ends first",
 		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestStepDownWaitsForGuards$"), schedules(100)},
 	},
 	{
 		name: "engine: a node campaigns while its old work runs",
-		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.leftover {", to: "if a.inFlight || a.leftover {",
+		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.unlocking {", to: "if a.inFlight || a.unlocking {",
 		promise: "4 Work ends first: no campaign while work of the last term runs in the process",
 		tests:   []tests{in(".", "^TestNoCampaignWhileOldWorkRuns$")}, says: "nvariant 4",
 	},
 	{
 		name: "engine: stuck work is never canceled",
-		file: "term.go", from: "			t.end(t.ending.cause)\n		}\n	})", to: "			_ = t.ending.cause\n		}\n	})",
+		file: "term.go", from: "			t.endLocked(t.ending.cause)\n		}\n	})", to: "			_ = t.ending.cause\n		}\n	})",
 		promise: "7 Someone leads: work has StopTimeout to end, then its context ends",
 		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestRunStopsPolitely$")},
 	},
@@ -94,19 +94,19 @@ var engineMutants = []mutant{
 	// Campaigning.
 	{
 		name: "engine: a notification starts no attempt",
-		file: "session.go", from: "		s.requested = true\n		s.news()\n", to: "		s.requested = true\n		_ = s.news\n",
+		file: "session.go", from: "		s.requested = true\n		s.attemptAllNowLocked()\n", to: "		s.requested = true\n		_ = s.attemptAllNowLocked\n",
 		promise: "7 Someone leads: a vacant role is filled at once after a notification",
 		tests:   []tests{in(".", "^TestNewsOfAVacancy$")},
 	},
 	{
 		name: "engine: there is one attempt per notification",
-		file: "acquire.go", from: "if a.burst > 0 && result.RetryIn == 0 {", to: "if a.burst > 99 && result.RetryIn == 0 {",
+		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 99 && result.RetryIn == 0 {",
 		promise: "7 Someone leads: a lock that a dying session has not freed yet is tried again after milliseconds",
 		tests:   []tests{in(".", "^TestNewsOfAVacancy$"), schedules(200)},
 	},
 	{
 		name: "engine: a draining node campaigns",
-		file: "registrar.go", from: "func (n *Node) stands() bool { return n.description.Status == StatusActive }", to: "func (n *Node) stands() bool { return n.description.Status != StatusDead }",
+		file: "registrar.go", from: "func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }", to: "func (n *Node) mayCampaignLocked() bool { return n.description.Status != StatusDead }",
 		promise: "10 only a node in service begins a term",
 		tests:   []tests{in(".", "^TestDrainWhileWaiting$|^TestDrainAndUndrain$")},
 	},
@@ -124,7 +124,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: who stepped down is first again",
-		file: "transition.go", from: "now.Mono+min(courtesy, n.cfg.CheckInterval/2))", to: "now.Mono)",
+		file: "transition.go", from: "now.Mono+min(stepDownPause, n.cfg.CheckInterval/2))", to: "now.Mono)",
 		promise: "a node that stepped down lets the others go first",
 		tests:   []tests{in(".", "^TestStepDown|^TestRunReturnsEarly$")},
 	},
@@ -142,7 +142,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: closing does not wait for the work",
-		file: "node.go", from: "for failed == nil && !e.settled(e.life) {", to: "for failed != nil && !e.settled(e.life) {",
+		file: "node.go", from: "for failed == nil && !e.finishedLocked(e.life) {", to: "for failed != nil && !e.finishedLocked(e.life) {",
 		promise: "4 Work ends first: Close waits until the work has returned",
 		tests:   []tests{in(".", "^TestCloseWithStuckWork$|^TestLifeWithoutAccidents$"), schedules(100)},
 	},

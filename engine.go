@@ -1,0 +1,77 @@
+// How the engine works. A reader who wants to change it should know this first.
+//
+// A Node has at most one live session. An Election is the node's candidacy for
+// one role, a Term one uninterrupted leadership. All elections of a node share
+// its session, so the cost at rest does not grow with their number.
+//
+// # Goroutines
+//
+// Each one belongs to the node: Close waits for it through Node.group.
+//
+//	Node.run        opens the first session's successors, one after the other
+//	session.serve   is the only caller of the Session's methods, apart from Abort:
+//	                one call at a time, without deadlines, chosen by session.next
+//	closeWhenIdle   closes the connection of a session that has ended
+//	deliver         calls an election's callbacks, while events are queued
+//
+// Others run code of the program, so that it delays nothing else: Work (in the caller
+// of Run), Config.Load, the retry strategies of elections, the function of OnDrain. The
+// strategy for reconnecting runs in Node.run. logQueue.run writes the log; Close waits
+// at most 2 s for it. Timers of the node's Clock end trust, the reconnect grace and
+// StopTimeout.
+//
+// # States
+//
+// An election follows the table in internal/fsm. stepLocked feeds it and performs
+// the actions that it returns:
+//
+//	Stopped → Follower ⇄ Acquiring → Leader → Releasing → Follower or Stopped
+//	Leader → Reconnecting → Leader, Follower or Stopped    (with a reconnect grace)
+//	Leader → Follower or Stopped                           (without one)
+//
+// The state decides what an election does next. Whether it leads is decided by
+// Term.Valid alone, from atomics and two clocks: trust ends before the state follows.
+// A session is opened, proved by a first heartbeat (startLocked), over (endLocked),
+// and closed. It never comes back: the node opens another one.
+//
+// # Locks
+//
+// Node.mu guards all bookkeeping of the node, its session, elections and terms. A
+// method whose name ends in Locked needs it held. Node.mu may be held when one of
+// these is taken, never the other way around: Term.work, trust.mu, loadSampler.mu,
+// logQueue.mu. No logger's handler, callback, retry strategy, load function or I/O
+// runs under Node.mu; a Clock does, and therefore must not block. trust.end needs no
+// Node.mu: contexts are canceled in time even if something keeps that mutex.
+//
+// # Shutdowns
+//
+// However a term ends, the order is: trust ends, its context is canceled, the work
+// returns, the lock is released, other nodes are notified. Term.advanceLocked takes
+// each step when the one before is done.
+//
+//   - A term is given up (StepDown, HandOver, Resign, a request, a drain, Shutdown):
+//     stopLocked closes Stopping and refuses new guards. Guards, and work that uses
+//     Stopping, have StopTimeout before trust ends. serve then sends the release.
+//   - A session ends (an error, a missed deadline, force): trust.end, without Node.mu;
+//     then endLocked: its terms end, queued releases fail (their locks go with the
+//     session), the elections step, waiting calls fail. Node.run opens the next
+//     session at once. A connection that still works stays open until the work of
+//     the old one has returned, because its end frees the locks.
+//   - An election stops (Shutdown, the end of a context, Done): its term is given up;
+//     a lock without a term is unlocked; on_stopped comes last.
+//   - A node closes: every election stops and is waited for; serve leaves with
+//     Session.Close; every goroutine ends; the log is flushed. If Close's context ends
+//     first, abandonWork is closed and the connection is cut under running work.
+//
+// # Invariants
+//
+//   - Trust counts from before a heartbeat is sent and is never revived (Invariant 1).
+//   - A lock is released after the work has returned (Invariant 4), and an election does
+//     not campaign while the work of its last term runs or its lock is being unlocked.
+//   - A session asks for no role that it holds (Invariant 5).
+//   - No deadline closes the connection of a session that may hold a lock, and a session
+//     whose trust has ended sends nothing: both would move the server's own deadline.
+//   - A role is retried at once after a notification, otherwise every CheckInterval or
+//     as the retry strategy says (Invariant 7).
+
+package tenure

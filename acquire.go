@@ -131,21 +131,17 @@ func (f failures) log(log *slog.Logger) {
 	}
 }
 
-// applyResultLocked applies the result of one attempt and reports whether it failed, so
-// that the retry strategy must be asked. kept says that the attempt failed but
-// the session has kept the lock of the one before.
+// applyResultLocked applies the result of one attempt and reports whether it
+// failed, so that the retry strategy must be asked. kept says that the attempt
+// failed but the session has kept the lock of the one before.
 func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (failed bool) {
-	n, a := s.node, &e.attempt
-	now := n.clock.Now().Mono
+	a := &e.attempt
 	continued := a.waiting
 	a.waiting = kept
 	state := e.State()
 	stopped := state != Acquiring && state != Reconnecting
-	if stopped || !n.mayCampaignLocked() { // nobody wants the lock
-		a.waiting = false
-		if kept || result.Outcome == Granted || result.Outcome == Waiting {
-			s.queueUnlockLocked(e, result.Term)
-		}
+	if stopped || !s.node.mayCampaignLocked() {
+		s.declineLocked(e, result)
 		return !stopped && e.attemptCanceledLocked()
 	}
 	if !continued {
@@ -158,47 +154,77 @@ func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (fai
 	case Granted:
 		s.beginTermLocked(e, result)
 	case Waiting:
-		a.waiting, a.at = true, now+max(result.RetryIn, time.Millisecond)
-		if !result.Fenced {
-			a.fencedAt = 0
-			return false
-		}
-		if a.fencedAt == 0 {
-			a.fencedAt = now
-		}
-		if now-a.fencedAt < n.cfg.LockTimeout {
-			return false
-		}
-		a.waiting = false
-		s.queueUnlockLocked(e, 0)
-		return s.failAttemptLocked(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
+		return s.applyWaitingLocked(e, result)
 	case Busy:
-		if e.State() == Reconnecting {
-			if result.Holder == n.id || result.Holder == uuid.Nil {
-				a.at = now + nextTry(a) // our own lost session still holds it
-				return false
-			}
-			e.tally.attempts++
-			e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
-			a.at = now + n.cfg.CheckInterval
-			return false
-		}
-		if a.quickRetries > 0 && result.RetryIn == 0 {
-			a.at = now + nextTry(a)
-			return false
-		}
-		if result.RetryIn > 0 {
-			a.notBefore = now + result.RetryIn
-		}
-		return s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
+		return s.applyBusyLocked(e, result)
 	case Failed:
-		if e.State() == Reconnecting {
-			a.at, a.err = now+nextTry(a), result.Err
-			return false
-		}
-		return s.failAttemptLocked(e, fsm.DbError, result.Err)
+		return s.applyFailedLocked(e, result.Err)
 	}
 	return false
+}
+
+// declineLocked unlocks the role, if the session holds its lock, for an election
+// that does not want it any more.
+func (s *session) declineLocked(e *Election, result Attempt) {
+	holds := e.attempt.waiting || result.Outcome == Granted || result.Outcome == Waiting
+	e.attempt.waiting = false
+	if holds {
+		s.queueUnlockLocked(e, result.Term)
+	}
+}
+
+// applyWaitingLocked continues an attempt that holds the lock while its term cannot
+// begin yet. LockTimeout bounds the wait for fenced transactions.
+func (s *session) applyWaitingLocked(e *Election, result Attempt) (failed bool) {
+	a, now := &e.attempt, s.node.clock.Now().Mono
+	a.waiting, a.at = true, now+max(result.RetryIn, time.Millisecond)
+	if !result.Fenced {
+		a.fencedAt = 0
+		return false
+	}
+	if a.fencedAt == 0 {
+		a.fencedAt = now
+	}
+	if now-a.fencedAt < s.node.cfg.LockTimeout {
+		return false
+	}
+	a.waiting = false
+	s.queueUnlockLocked(e, 0)
+	return s.failAttemptLocked(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
+}
+
+// applyBusyLocked ends an attempt that found the role held or reserved.
+func (s *session) applyBusyLocked(e *Election, result Attempt) (failed bool) {
+	n, a := s.node, &e.attempt
+	now := n.clock.Now().Mono
+	switch {
+	case e.State() == Reconnecting && (result.Holder == n.id || result.Holder == uuid.Nil):
+		a.at = now + nextTry(a) // this node's lost session still holds it
+		return false
+	case e.State() == Reconnecting:
+		e.tally.attempts++
+		e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
+		a.at = now + n.cfg.CheckInterval
+		return false
+	}
+	if a.quickRetries > 0 && result.RetryIn == 0 {
+		a.at = now + nextTry(a)
+		return false
+	}
+	if result.RetryIn > 0 {
+		a.notBefore = now + result.RetryIn
+	}
+	return s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
+}
+
+// applyFailedLocked ends an attempt that met an error of the database.
+func (s *session) applyFailedLocked(e *Election, err error) (failed bool) {
+	a := &e.attempt
+	if e.State() == Reconnecting {
+		a.at, a.err = s.node.clock.Now().Mono+nextTry(a), err
+		return false
+	}
+	return s.failAttemptLocked(e, fsm.DbError, err)
 }
 
 // nextTry returns the pause before the next quick try.

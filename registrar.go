@@ -259,13 +259,16 @@ func (s *session) describe() error {
 
 // failCallsLocked answers everything that waits with an error.
 func (s *session) failCallsLocked(err error) {
+	for _, done := range s.refreshers {
+		done <- err
+	}
 	for _, q := range s.calls {
 		q.result <- err
 	}
 	for _, written := range s.describers {
 		written <- err
 	}
-	s.calls, s.describers = nil, nil
+	s.refreshers, s.calls, s.describers = nil, nil, nil
 }
 
 // lostOnly keeps an error that ends the session and drops any other.

@@ -3,12 +3,7 @@ package tenure
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
-
-	"github.com/exactly-one/tenure/internal/fsm"
 )
 
 // trustTick is how often trust is looked at, at least, apart from its deadline:
@@ -50,13 +45,6 @@ type session struct {
 	interrupt          context.CancelFunc // of the Wait in progress
 }
 
-// release is a role to give up: a term, or a lock without one.
-type release struct {
-	election *Election
-	term     *Term // nil for a lock that nobody wants any more
-	number   int64
-}
-
 func newSession(n *Node) *session {
 	s := &session{
 		node: n, lost: make(chan struct{}), idle: make(chan struct{}), terms: map[*Term]struct{}{},
@@ -80,187 +68,6 @@ func (s *session) startLocked(sent Instant) {
 	n.group.Add(1)
 	go s.serve()
 	n.announceLocked()
-}
-
-// expire ends the session when the deadline of trust has passed: first trust
-// and the contexts, for which the mutex is not needed, then the rest.
-func (s *session) expire() {
-	_ = s.trust.end(ErrTrustExpired)
-	n := s.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s.started {
-		s.endLocked(ErrTrustExpired)
-	}
-}
-
-// lose gives the session up after an error, as expire does.
-func (s *session) lose(err error) {
-	_ = s.trust.end(s.causeOf(err))
-	s.node.mu.Lock()
-	defer s.node.mu.Unlock()
-	s.endLocked(err)
-}
-
-// endTrust ends trust if an answer of the connection says that the session is
-// lost, before the mutex is waited for. It returns the error.
-func (s *session) endTrust(err error) error {
-	if errors.Is(err, ErrSessionLost) {
-		_ = s.trust.end(s.causeOf(err))
-	}
-	return err
-}
-
-// causeOf is why terms end when the session ends with an error.
-func (s *session) causeOf(err error) error {
-	if !s.trust.valid() && !errors.Is(err, ErrConnection) {
-		err = withDetail(ErrTrustExpired, err)
-	}
-	if !errors.Is(err, ErrTermEnded) {
-		err = withDetail(ErrSessionLost, err)
-	}
-	return err
-}
-
-// endLocked gives the session up: trust ends, contexts are cancelled, then the
-// elections are told. The connection lives on until the work has returned.
-func (s *session) endLocked(err error) {
-	if s.over {
-		return
-	}
-	cause := s.trust.end(s.causeOf(err)) // that of an earlier end, if there was one
-	s.over = true
-	n := s.node
-	if n.session == s {
-		n.session = nil
-	}
-	gone := slices.Concat(s.releasing, s.releases)
-	s.releases, s.releasing = nil, nil
-	terms := slices.Collect(maps.Keys(s.terms))
-	for _, term := range terms {
-		if term.election.State() == Releasing {
-			term.releaseErr = fmt.Errorf("releasing %s: %w", term.Role(), cause)
-		}
-		term.endLocked(cause)
-	}
-	for _, r := range gone { // their work has returned
-		s.dropRoleLocked(r)
-	}
-	for _, term := range terms {
-		if e := term.election; e.State() == Releasing {
-			e.stepLocked(fsm.DbError, term, cause)
-		} else {
-			e.stepLocked(fsm.HealthFailed, term, cause)
-		}
-	}
-	s.endAttemptsLocked(cause)
-	for _, done := range s.refreshers {
-		done <- cause
-	}
-	s.refreshers = nil
-	s.failCallsLocked(cause)
-	if !s.leaving {
-		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
-	}
-	s.checkIdleLocked()
-	n.lastSessionEnd = Instant{}
-	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
-		n.lastSessionEnd = n.clock.Now()
-	}
-	n.group.Add(1)
-	go s.closeWhenIdle(len(s.terms) == 0 || errors.Is(cause, ErrConnection)) // no work, or no locks any more
-	s.kickLocked()
-	n.announceLocked()
-}
-
-// timedOut reports that the other side of a connection did not answer: it may not
-// know that the connection is over.
-func timedOut(err error) bool {
-	timeout, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	return ok && timeout.Timeout()
-}
-
-// endAttemptsLocked fails the attempts that the session was making.
-func (s *session) endAttemptsLocked(cause error) {
-	for _, e := range s.trying {
-		e.attempt.inFlight, e.attempt.waiting = false, false
-		e.wakeLocked()
-	}
-	s.trying = nil
-	for e := range s.node.followers {
-		e.attempt.waiting, e.attempt.fencedAt = false, 0
-		if e.State() == Acquiring {
-			e.attempt.newCause(cause)
-			e.stepLocked(fsm.DbError, nil, cause)
-		}
-	}
-}
-
-// closeWhenIdle closes the connection, now or when all work has returned, and lets the
-// node open its next session.
-func (s *session) closeWhenIdle(now bool) {
-	defer s.node.group.Done()
-	if now {
-		s.conn.Abort()
-		close(s.lost)
-		return
-	}
-	close(s.lost)
-	select {
-	case <-s.idle:
-	case <-s.node.abandonWork:
-	}
-	s.conn.Abort()
-}
-
-// checkIdleLocked notices when the last work under a lost session has returned.
-func (s *session) checkIdleLocked() {
-	if s.over && len(s.terms) == 0 {
-		select {
-		case <-s.idle:
-		default:
-			close(s.idle)
-		}
-	}
-}
-
-// queueReleaseLocked takes over a term whose trust has ended and whose work has
-// returned.
-func (s *session) queueReleaseLocked(t *Term) {
-	r := release{election: t.election, term: t, number: t.number}
-	if s.over {
-		s.dropRoleLocked(r)
-		return
-	}
-	s.releases = append(s.releases, r)
-	s.kickLocked()
-}
-
-// queueUnlockLocked releases a lock that no election wants any more.
-func (s *session) queueUnlockLocked(e *Election, number int64) {
-	e.attempt.unlocking = true
-	s.releases = append(s.releases, release{election: e, number: number})
-	s.kickLocked()
-}
-
-// dropRoleLocked drops a role whose lock is gone.
-func (s *session) dropRoleLocked(r release) {
-	e := r.election
-	if r.term == nil {
-		e.attempt.unlocking = false
-	} else {
-		delete(s.terms, r.term)
-		if e.term == r.term {
-			e.term = nil
-		}
-		close(r.term.released)
-		s.checkIdleLocked()
-		s.node.kickLocked()
-	}
-	e.wakeLocked()
 }
 
 // kickLocked makes serve look again at what there is to do.
@@ -424,41 +231,5 @@ func (s *session) heartbeat() error {
 	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	s.requested = s.requested || pulse.Requests
-	return nil
-}
-
-// release gives up everything that is to be given up, in one batch.
-func (s *session) release() error {
-	n := s.node
-	n.mu.Lock()
-	s.releasing, s.releases = s.releases, nil
-	batch := make([]Release, len(s.releasing))
-	for i, r := range s.releasing {
-		batch[i] = Release{Role: r.election.role, Term: r.number, Reason: EndResigned}
-		if t := r.term; t != nil {
-			batch[i].Reason, batch[i].By = t.ending.reason, t.ending.by
-			if t.ending.reason == EndHandedOver {
-				batch[i].For, batch[i].ReserveFor = t.ending.target, n.cfg.CheckInterval
-			}
-		}
-	}
-	n.mu.Unlock()
-	err := s.conn.Release(batch)
-	if err != nil {
-		err = s.endTrust(withDetail(ErrSessionLost, err)) // a lock may still be held
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s.over || err != nil {
-		return err
-	}
-	released := s.releasing
-	s.releasing = nil
-	for _, r := range released {
-		s.dropRoleLocked(r)
-		if r.term != nil {
-			r.election.stepLocked(fsm.ReleaseSucceeded, r.term, nil)
-		}
-	}
 	return nil
 }

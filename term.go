@@ -184,13 +184,13 @@ func (t *Term) bodyReturned() {
 }
 
 // workState reports whether work has not returned, and whether it is work that
-// may go on until StopTimeout after the term was asked to end.
-func (t *Term) workState() (some, polite bool) {
+// may finish, until StopTimeout, after the term was asked to end.
+func (t *Term) workState() (running, graceful bool) {
 	t.work.Lock()
 	defer t.work.Unlock()
-	some = t.work.guards > 0 || t.work.body
-	polite = t.work.guards > 0 || t.work.body && t.usesStopping.Load()
-	return some, polite
+	running = t.work.guards > 0 || t.work.body
+	graceful = t.work.guards > 0 || t.work.body && t.usesStopping.Load()
+	return running, graceful
 }
 
 // advance moves the end of the term along after work has returned.
@@ -224,30 +224,35 @@ func (t *Term) stopLocked(why ending) {
 	t.advanceLocked()
 }
 
-// endLocked ends trust in the term and cancels its context, in this order.
+// endLocked ends the term: trust ends at once, the rest follows when the work has
+// returned.
 func (t *Term) endLocked(cause error) {
-	if t.over.CompareAndSwap(false, true) {
-		t.election.current.CompareAndSwap(t, nil)
-		t.work.Lock()
-		t.work.closed = true
-		t.work.Unlock()
-		t.cancel(cause)
-		t.session.trust.remove(t)
-	}
+	t.endTrustLocked(cause)
 	t.advanceLocked()
 }
 
-// advanceLocked takes the next step of: trust ends, the context is cancelled, the
-// work returns, the lock is released (Invariant 4).
-func (t *Term) advanceLocked() {
-	some, polite := t.workState()
-	if !t.over.Load() {
-		if t.resigning && !polite {
-			t.endLocked(t.ending.cause)
-		}
+// endTrustLocked ends trust in the term and cancels its context, in this order.
+func (t *Term) endTrustLocked(cause error) {
+	if !t.over.CompareAndSwap(false, true) {
 		return
 	}
-	if some || t.releaseQueued {
+	t.election.current.CompareAndSwap(t, nil)
+	t.work.Lock()
+	t.work.closed = true
+	t.work.Unlock()
+	t.cancel(cause)
+	t.session.trust.remove(t)
+}
+
+// advanceLocked takes the steps of the end of a term whose time has come: trust
+// ends, the context is canceled, the work returns, the lock is released
+// (Invariant 4). It is called when one of them may have become possible.
+func (t *Term) advanceLocked() {
+	running, graceful := t.workState()
+	if t.resigning && !graceful {
+		t.endTrustLocked(t.ending.cause)
+	}
+	if !t.over.Load() || running || t.releaseQueued {
 		return
 	}
 	t.releaseQueued = true

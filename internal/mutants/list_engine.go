@@ -56,7 +56,7 @@ var engineMutants = []mutant{
 	// The end of a term.
 	{
 		name: "engine: a role is released under running work",
-		file: "term.go", from: "	if some || t.releaseQueued {\n", to: "	if some && t.releaseQueued || t.releaseQueued {\n",
+		file: "term.go", from: "|| running || t.releaseQueued {", to: "|| running && t.releaseQueued || t.releaseQueued {",
 		promise: "4 Work ends first",
 		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestStepDownWaitsForGuards$"), schedules(100)},
 	},
@@ -74,7 +74,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: polite work is cut off",
-		file: "term.go", from: "if t.resigning && !polite {", to: "if t.resigning && (polite || !polite) {",
+		file: "term.go", from: "if t.resigning && !graceful {", to: "if t.resigning && (graceful || !graceful) {",
 		promise: "a resignation lets work in flight end first",
 		tests:   []tests{in(".", "^TestRunStopsPolitely$|^TestStepDownWaitsForGuards$")},
 	},

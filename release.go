@@ -1,0 +1,83 @@
+package tenure
+
+import "github.com/exactly-one/tenure/internal/fsm"
+
+// release is a role to give up: a term, or a lock without one.
+type release struct {
+	election *Election
+	term     *Term // nil for a lock that nobody wants any more
+	number   int64
+}
+
+// queueReleaseLocked takes over a term whose trust has ended and whose work has
+// returned. It queues the release of the lock, or drops the term at once if the
+// session is over: then the lock goes with the connection.
+func (s *session) queueReleaseLocked(t *Term) {
+	r := release{election: t.election, term: t, number: t.number}
+	if s.over {
+		s.dropRoleLocked(r)
+		return
+	}
+	s.releases = append(s.releases, r)
+	s.kickLocked()
+}
+
+// queueUnlockLocked releases a lock that no election wants any more.
+func (s *session) queueUnlockLocked(e *Election, number int64) {
+	e.attempt.unlocking = true
+	s.releases = append(s.releases, release{election: e, number: number})
+	s.kickLocked()
+}
+
+// dropRoleLocked drops a role whose lock is released or went with the session.
+func (s *session) dropRoleLocked(r release) {
+	e := r.election
+	if r.term == nil {
+		e.attempt.unlocking = false
+	} else {
+		delete(s.terms, r.term)
+		if e.term == r.term {
+			e.term = nil
+		}
+		close(r.term.released)
+		s.checkIdleLocked()
+		s.node.kickLocked()
+	}
+	e.wakeLocked()
+}
+
+// release gives up everything that is to be given up, in one batch.
+func (s *session) release() error {
+	n := s.node
+	n.mu.Lock()
+	s.releasing, s.releases = s.releases, nil
+	batch := make([]Release, len(s.releasing))
+	for i, r := range s.releasing {
+		batch[i] = Release{Role: r.election.role, Term: r.number, Reason: EndResigned}
+		if t := r.term; t != nil {
+			batch[i].Reason, batch[i].By = t.ending.reason, t.ending.by
+			if t.ending.reason == EndHandedOver {
+				batch[i].For, batch[i].ReserveFor = t.ending.target, n.cfg.CheckInterval
+			}
+		}
+	}
+	n.mu.Unlock()
+	err := s.conn.Release(batch)
+	if err != nil {
+		err = s.endTrust(withDetail(ErrSessionLost, err)) // a lock may still be held
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s.over || err != nil {
+		return err
+	}
+	released := s.releasing
+	s.releasing = nil
+	for _, r := range released {
+		s.dropRoleLocked(r)
+		if r.term != nil {
+			r.election.stepLocked(fsm.ReleaseSucceeded, r.term, nil)
+		}
+	}
+	return nil
+}

@@ -54,13 +54,28 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 
 // giveUp resigns all roles and waits until they are free.
 func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
+	leaving, err := n.beginGiveUp(elections, targets)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, term := range leaving {
+		// A role that was lost with its session is as free as one released.
+		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// beginGiveUp asks all terms of a draining node to end and returns them.
+func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUID) (leaving []*Term, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.description.Status != StatusDraining {
-		return ErrUndrained
+		return nil, ErrUndrained
 	}
 	by := n.description.StatusBy
-	var leaving []*Term
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
 			e.beginStepDownLocked(ending{reason: EndSteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
@@ -71,14 +86,7 @@ func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*E
 			leaving = append(leaving, e.term)
 		}
 	}
-	var failed error
-	for _, term := range leaving {
-		// A role that was lost with its session is as free as one released.
-		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
-			failed = errors.Join(failed, err)
-		}
-	}
-	return failed
+	return leaving, nil
 }
 
 // tellDrained returns when the registry says that the node is drained, trying

@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,35 +139,38 @@ func (e *Election) stopFor(ctx context.Context, begun *electionRun) {
 // startUnder waits until the election can start and starts it. An election that
 // is started already leaves begun empty.
 func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, begun *electionRun) error {
-	n := e.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for {
+	var refused error
+	err := e.waitFor(ctx, func() bool {
 		switch {
-		case n.closing:
-			return ErrClosed
+		case e.node.closing:
+			refused = ErrClosed
+			return true
 		case e.mode != modeNone && !e.stopping && e.State() != Stopped:
-			if e.mode == modeStart && by == modeStart {
-				return nil
+			if e.mode != modeStart || by != modeStart {
+				refused = ErrStarted
 			}
-			return ErrStarted
+			return true
 		case e.State() == Stopped && !e.attempt.holds() && (by != modeCampaign || e.term == nil):
-			e.mode, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
-			e.life++
-			e.terms = nil
-			if by != modeStart {
-				e.terms = make(chan *Term, 1)
-			}
-			e.stepping = false
-			e.stepLocked(fsm.Start, nil, nil)
-			e.unhook = unhook
+			e.beginLocked(ctx, by, unhook)
 			*begun = electionRun{e.life, e.terms}
-			return nil
+			return true
 		}
-		if err := e.wait(ctx); err != nil {
-			return err
-		}
+		return false
+	})
+	return cmp.Or(refused, err)
+}
+
+// beginLocked starts the election. The context is asked for its values only.
+func (e *Election) beginLocked(ctx context.Context, by mode, unhook func() bool) {
+	e.mode, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
+	e.life++
+	e.terms = nil
+	if by != modeStart {
+		e.terms = make(chan *Term, 1)
 	}
+	e.stepping = false
+	e.stepLocked(fsm.Start, nil, nil)
+	e.unhook = unhook
 }
 
 // Shutdown stops standing: work in flight is asked to end, the role is
@@ -174,46 +178,12 @@ func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, 
 // work has returned. It is idempotent. If the context ends first, it returns an
 // error that matches ErrShutdown; the shutdown goes on.
 func (e *Election) Shutdown(ctx context.Context) error {
-	n := e.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	e.node.mu.Lock()
 	e.requestStopLocked(EndShutdown, ErrStopping)
-	for life := e.life; !e.finishedLocked(life); {
-		if err := e.wait(ctx); err != nil {
-			return e.unfinishedLocked("shutting down", err)
-		}
-	}
-	return nil
+	life := e.life
+	e.node.mu.Unlock()
+	return e.awaitFinished(ctx, life)
 }
-
-// finishedLocked reports whether nothing of a life of the election is left.
-func (e *Election) finishedLocked(life uint64) bool {
-	return e.life != life || e.State() == Stopped && e.term == nil && !e.attempt.holds()
-}
-
-// unfinishedLocked is the error of an operation that the context ended.
-func (e *Election) unfinishedLocked(doing string, err error) error {
-	kind := ErrShutdown
-	if e.term != nil {
-		if some, _ := e.term.workState(); some {
-			kind = ErrWorkRunning
-		}
-	}
-	return &unfinishedError{doing, e.role, kind, err}
-}
-
-// unfinishedError is formatted when it is read: its cause is the program's.
-type unfinishedError struct {
-	doing       string
-	role        Role
-	kind, cause error
-}
-
-func (e *unfinishedError) Error() string {
-	return fmt.Sprintf("%s %s: %v: %v", e.doing, e.role, e.kind, e.cause)
-}
-
-func (e *unfinishedError) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // Participate runs body between Start and Shutdown. It returns the error of
 // body, joined with that of Shutdown, which gets at most StopTimeout plus one
@@ -235,20 +205,18 @@ func (e *Election) Participate(ctx context.Context, body func(context.Context) e
 // returns the context's error when that ends first, and ErrStopped if the
 // election is stopped or stops.
 func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
-	n := e.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for {
-		if term := e.Term(); term != nil {
-			return term, nil
+	var (
+		term    *Term
+		stopped error
+	)
+	err := e.waitFor(ctx, func() bool {
+		term = e.Term()
+		if term == nil && e.State() == Stopped {
+			stopped = e.stopErrorLocked()
 		}
-		if e.State() == Stopped {
-			return nil, e.stopErrorLocked()
-		}
-		if err := e.wait(ctx); err != nil {
-			return nil, err
-		}
-	}
+		return term != nil || stopped != nil
+	})
+	return term, cmp.Or(stopped, err)
 }
 
 // Leader looks up who leads the role. It returns ErrNoLeader if nobody does.
@@ -299,25 +267,28 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	failures := e.attempt.failures
 	e.attempt.at, e.attempt.notBefore = 0, 0
 	n.kickLocked()
-	for {
-		switch term := e.Term(); {
+	n.mu.Unlock()
+	var (
+		term   *Term
+		failed error
+	)
+	err := e.waitFor(ctx, func() bool {
+		term = e.Term()
+		switch {
 		case term != nil:
-			return term, nil
-		case e.attempt.failures != failures:
-			return nil, e.attempt.err
+		case e.attempt.failures != failures && e.attempt.err != nil:
+			failed = e.attempt.err
 		case e.State() == Stopped:
-			return nil, e.stopErrorLocked()
+			failed = e.stopErrorLocked()
 		case !n.mayCampaignLocked():
-			return nil, ErrNotActive
+			failed = ErrNotActive
 		}
-		if err := e.wait(ctx); err != nil {
-			return nil, err
-		}
-	}
+		return term != nil || failed != nil
+	})
+	return term, cmp.Or(failed, err)
 }
 
 // Refresh sends a heartbeat now and waits for its acknowledgement. It returns
@@ -391,32 +362,14 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 func (e *Election) stepDown(ctx context.Context, why ending) error {
 	n := e.node
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	term := e.term
 	if term == nil || !term.resigning && e.State() != Leading {
+		n.mu.Unlock()
 		return ErrNotLeader
 	}
 	e.beginStepDownLocked(why)
-	return e.awaitRelease(ctx, term, "stepping down from")
-}
-
-// awaitRelease waits until the term's lock is gone.
-func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
-	n := e.node
 	n.mu.Unlock()
-	var err error
-	select {
-	case <-term.released:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	n.mu.Lock()
-	select {
-	case <-term.released:
-		return term.releaseErr
-	default:
-		return e.unfinishedLocked(doing, err)
-	}
+	return e.awaitRelease(ctx, term, "stepping down from")
 }
 
 // beginStepDownLocked starts the release of the present term, once.
@@ -442,38 +395,6 @@ func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	default:
 		e.stopping = true
 		e.stepLocked(fsm.StopRequested, nil, nil)
-	}
-}
-
-// stopErrorLocked says why the election is stopped.
-func (e *Election) stopErrorLocked() error {
-	if e.err != nil {
-		return fmt.Errorf("%w: %w", ErrStopped, e.err)
-	}
-	return ErrStopped
-}
-
-// wait waits for the next change, for the node's mutex free meanwhile.
-func (e *Election) wait(ctx context.Context) error {
-	if e.changed == nil {
-		e.changed = make(chan struct{})
-	}
-	changed, n := e.changed, e.node
-	n.mu.Unlock()
-	defer n.mu.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// wakeLocked wakes everybody who waits for a change.
-func (e *Election) wakeLocked() {
-	if e.changed != nil {
-		close(e.changed)
-		e.changed = nil
 	}
 }
 

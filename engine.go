@@ -41,7 +41,8 @@
 // these is taken, never the other way around: Term.work, trust.mu, loadSampler.mu,
 // logQueue.mu. No logger's handler, callback, retry strategy, load function or I/O
 // runs under Node.mu; a Clock does, and therefore must not block. trust.end needs no
-// Node.mu: contexts are canceled in time even if something keeps that mutex.
+// Node.mu: contexts are canceled in time even if something keeps that mutex. Callers
+// that wait hold no mutex: Election.waitFor looks again after each change.
 //
 // # Shutdowns
 //

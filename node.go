@@ -166,28 +166,13 @@ func (n *Node) Connected() bool {
 // ErrShutdown, and ErrWorkRunning if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
 	defer n.records.flush(ctx, n.clock)
-	n.mu.Lock()
-	if !n.closing {
-		n.closing = true
-		n.cancel()
-	}
-	for _, e := range n.elections {
-		e.requestStopLocked(EndShutdown, ErrStopping)
-	}
 	var failed error
-	for _, e := range n.elections {
-		for failed == nil && !e.finishedLocked(e.life) {
-			if err := e.wait(ctx); err != nil {
-				failed = e.unfinishedLocked("shutting down", err)
-			}
+	for e, life := range n.beginClose() {
+		if failed == nil {
+			failed = e.awaitFinished(ctx, life)
 		}
 	}
-	s := n.session
-	if s != nil {
-		s.leaving = true
-		s.kickLocked()
-	}
-	n.mu.Unlock()
+	s := n.beginLeaving()
 	if failed != nil {
 		n.cut(s)
 	}
@@ -207,6 +192,32 @@ func (n *Node) Close(ctx context.Context) error {
 		failed = fmt.Errorf("leaving: %w: %w", ErrShutdown, context.Cause(ctx))
 	}
 	return failed
+}
+
+// beginClose makes all elections of the node stop, for good, and returns the life
+// that each is in.
+func (n *Node) beginClose() map[*Election]uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closing = true // from now on no election is added or started
+	n.cancel()
+	lives := make(map[*Election]uint64, len(n.elections))
+	for _, e := range n.elections {
+		e.requestStopLocked(EndShutdown, ErrStopping)
+		lives[e] = e.life
+	}
+	return lives
+}
+
+// beginLeaving asks the session, if there is one, to leave when it holds no term.
+func (n *Node) beginLeaving() *session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session != nil {
+		n.session.leaving = true
+		n.session.kickLocked()
+	}
+	return n.session
 }
 
 // cut ends what Close could not end in time.

@@ -24,14 +24,14 @@ type Work func(ctx context.Context, term *Term) error
 // Run returns ErrStarted if the election is already driven otherwise, and an
 // error that matches ErrStopped if the retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
-	drive, err := e.start(ctx, modeRun)
+	run, err := e.start(ctx, modeRun)
 	if err != nil {
 		return err
 	}
-	defer e.abandon(drive) // if work panics
+	defer e.abandon(run) // if work panics
 	pause := ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
 	for early := 0; ; {
-		term, err := e.nextTerm(drive)
+		term, err := e.nextTerm(run)
 		if term == nil {
 			return err
 		}
@@ -75,43 +75,51 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	return early
 }
 
-// nextTerm waits for the next term of a drive, or returns nil when it has ended
+// nextTerm waits for the next term of a run, or returns nil when the run has ended
 // and nothing of it is left.
-func (e *Election) nextTerm(d electionRun) (*Term, error) {
-	n := e.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
+	_ = e.waitFor(context.Background(), func() bool {
+		if term = e.takeTermLocked(r); term != nil {
+			return true
+		}
+		if !e.finishedLocked(r.life) {
+			return false
+		}
+		if e.life == r.life && e.err != nil {
+			err = e.stopErrorLocked()
+		}
+		return true
+	})
+	return term, err
+}
+
+// takeTermLocked returns the term that a run has been given and that still goes on,
+// or nil. The work of one that has ended by now counts as returned.
+func (e *Election) takeTermLocked(r electionRun) *Term {
 	for {
 		select {
-		case term := <-d.terms:
+		case term := <-r.terms:
 			if !term.resigning && !term.over.Load() {
-				return term, nil
+				return term
 			}
-			term.bodyReturned() // it ended before it was noticed
+			term.bodyReturned()
 			term.advanceLocked()
-			continue
 		default:
+			return nil
 		}
-		if e.finishedLocked(d.life) {
-			if e.life == d.life && e.err != nil {
-				return nil, e.stopErrorLocked()
-			}
-			return nil, nil
-		}
-		_ = e.wait(context.Background())
 	}
 }
 
-// abandon stops a drive that has not ended by itself and waits until the role
-// is free.
-func (e *Election) abandon(d electionRun) {
-	n := e.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for !e.finishedLocked(d.life) {
+// abandon stops a run that has not ended by itself and waits until the role is
+// free.
+func (e *Election) abandon(r electionRun) {
+	_ = e.waitFor(context.Background(), func() bool {
+		if e.finishedLocked(r.life) {
+			return true
+		}
 		e.requestStopLocked(EndShutdown, ErrStopping)
-		_ = e.wait(context.Background())
-	}
+		return e.finishedLocked(r.life)
+	})
 }
 
 // Campaign stands for the role until elected and returns the term. The caller
@@ -122,11 +130,11 @@ func (e *Election) abandon(d electionRun) {
 // retry strategy gives up or the election is shut down. After it has returned
 // a term, the context's end has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	drive, err := e.start(ctx, modeCampaign)
+	run, err := e.start(ctx, modeCampaign)
 	if err != nil {
 		return nil, err
 	}
-	term, err := e.nextTerm(drive)
+	term, err := e.nextTerm(run)
 	switch {
 	case err != nil:
 		return nil, err
@@ -160,7 +168,5 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	if term.campaign {
 		term.returned()
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	return e.awaitRelease(ctx, term, "resigning from")
 }

@@ -115,6 +115,30 @@ func TestRunPanics(t *testing.T) {
 	})
 }
 
+// The panic of work whose term is lost passes through Run although nothing about
+// the election changes any more: there is no session.
+func TestRunPanicsAfterItsTermIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		func() {
+			defer func() { want(t, "panic", recover(), any("boom")) }()
+			_ = e.Run(t.Context(), func(ctx context.Context, _ *tenure.Term) error {
+				db.mu.Lock()
+				db.refuse = tenure.ErrConnection
+				db.mu.Unlock()
+				db.last().kill()
+				<-ctx.Done()
+				synctest.Wait() // the engine has done what it can
+				panic("boom")
+			})
+		}()
+		want(t, "state", e.State(), tenure.Stopped)
+	})
+}
+
 func TestDriversExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()

@@ -142,7 +142,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: closing does not wait for the work",
-		file: "node.go", from: "for failed == nil && !e.finishedLocked(e.life) {", to: "for failed != nil && !e.finishedLocked(e.life) {",
+		file: "node.go", from: "		if failed == nil {\n			failed = e.awaitFinished(", to: "		if failed != nil {\n			failed = e.awaitFinished(",
 		promise: "4 Work ends first: Close waits until the work has returned",
 		tests:   []tests{in(".", "^TestCloseWithStuckWork$|^TestLifeWithoutAccidents$"), schedules(100)},
 	},

@@ -1,0 +1,108 @@
+package tenure
+
+import (
+	"context"
+	"fmt"
+)
+
+// waitFor calls ready, with Node.mu held, now and after each change of the
+// election, until ready returns true. It returns the cause if ctx ends first. No
+// mutex is held while it waits.
+func (e *Election) waitFor(ctx context.Context, ready func() bool) error {
+	for {
+		changed := e.changeUnless(ready)
+		if changed == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// changeUnless returns a channel that the next change of the election closes, or
+// nil if ready returns true.
+func (e *Election) changeUnless(ready func() bool) <-chan struct{} {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	if ready() {
+		return nil
+	}
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	return e.changed
+}
+
+// wakeLocked wakes every waitFor: something about the election has changed.
+func (e *Election) wakeLocked() {
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+}
+
+// awaitFinished waits until nothing of a life of the election is left.
+func (e *Election) awaitFinished(ctx context.Context, life uint64) error {
+	if err := e.waitFor(ctx, func() bool { return e.finishedLocked(life) }); err != nil {
+		return e.unfinished("shutting down", err)
+	}
+	return nil
+}
+
+// finishedLocked reports whether nothing of a life of the election is left.
+func (e *Election) finishedLocked(life uint64) bool {
+	return e.life != life || e.State() == Stopped && e.term == nil && !e.attempt.holds()
+}
+
+// unfinished is the error of an operation that the context ended.
+func (e *Election) unfinished(doing string, err error) error {
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	kind := ErrShutdown
+	if e.term != nil {
+		if running, _ := e.term.workState(); running {
+			kind = ErrWorkRunning
+		}
+	}
+	return &unfinishedError{doing, e.role, kind, err}
+}
+
+// unfinishedError is formatted when it is read: its cause is the program's.
+type unfinishedError struct {
+	doing       string
+	role        Role
+	kind, cause error
+}
+
+func (e *unfinishedError) Error() string {
+	return fmt.Sprintf("%s %s: %v: %v", e.doing, e.role, e.kind, e.cause)
+}
+
+func (e *unfinishedError) Unwrap() []error { return []error{e.kind, e.cause} }
+
+// awaitRelease waits until the term's lock is released or went with the session.
+func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
+	var err error
+	select {
+	case <-term.released:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	select {
+	case <-term.released:
+		return term.releaseErr // set before released was closed
+	default:
+		return e.unfinished(doing, err)
+	}
+}
+
+// stopErrorLocked says why the election is stopped.
+func (e *Election) stopErrorLocked() error {
+	if e.err != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, e.err)
+	}
+	return ErrStopped
+}

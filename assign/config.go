@@ -2,6 +2,8 @@ package assign
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,4 +162,11 @@ func repeated(names []string) bool {
 // invalid reports something that cannot be used.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
+}
+
+// lockKey is the key of the lock that every transaction of an assigner of this
+// table shares: the first eight bytes of a SHA-256.
+func (c Config) lockKey() int64 {
+	sum := sha256.Sum256([]byte("tenure assign\x00" + c.Table.Sanitize()))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
 }

@@ -32,9 +32,10 @@ type pass struct {
 	term     *tenure.Term
 	log      *slog.Logger
 
-	table  table
-	known  bool     // table is as the database has it
-	unable []string // the capabilities that nobody has, as they were told last
+	table   table
+	known   bool     // table is as the database has it
+	settled bool     // no transaction of this table's assigner can be in flight
+	unable  []string // the capabilities that nobody has, as they were told last
 }
 
 // share is how many rows a node has.
@@ -64,6 +65,12 @@ func (p *pass) assign(ctx context.Context) (more bool, err error) {
 		}
 		p.known = true
 	}
+	if !p.settled {
+		if err := p.settle(ctx); err != nil {
+			return false, err
+		}
+		p.settled = true
+	}
 	now, err := readSituation(ctx, p.database, p.table, p.config)
 	if err != nil {
 		return false, err
@@ -80,6 +87,20 @@ func (p *pass) assign(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	return p.work(ctx, now, nodes)
+}
+
+// settle waits for transactions whose commits were not answered: the rows that
+// they give out count.
+func (p *pass) settle(ctx context.Context) error {
+	rows, err := p.database.Query(ctx, settle, fresh, p.config.lockKey())
+	if err == nil {
+		rows.Close()
+		err = rows.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for a transaction in flight: %w", err)
+	}
+	return nil
 }
 
 func readSituation(ctx context.Context, database Querier, table table, config Config) (situation, error) {
@@ -163,7 +184,7 @@ func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving
 	var given assignment
 	err = postgres.InTxOptions(ctx, p.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, p.term, func(tx pgx.Tx) error {
 		bound := strconv.FormatInt(max(1, window(p.member.Node()).Milliseconds()), 10)
-		if _, err := tx.Exec(ctx, prepareTransaction, bound); err != nil {
+		if _, err := tx.Exec(ctx, prepareTransaction, bound, p.config.lockKey()); err != nil {
 			return err
 		}
 		var err error

@@ -69,13 +69,16 @@ UNION ALL
 
 	// Bounds how long the locks of a transaction outlive a leader that stops.
 	// Statistics of a table whose rows come and go are seldom true: the indexes
-	// are used whatever they say.
+	// are used whatever they say. The lock tells settle that it is in flight.
 	prepareTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true),
     set_config('statement_timeout', $1, true),
-    set_config('enable_seqscan', 'off', true)`
+    set_config('enable_seqscan', 'off', true),
+    pg_advisory_xact_lock_shared($2)`
+
+	settle = `SELECT pg_advisory_xact_lock($1)`
 
 	// Takes rows from nodes that are gone, and from those that leave what they
 	// have not begun. A row that somebody has locked may be about to be finished.

@@ -41,7 +41,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	return &world{t, backend, server.Pool(t)}
+	pool := server.Pool(t)
+	if err := pool.Ping(t.Context()); err != nil { // attempts to write are bounded
+		t.Fatal(err)
+	}
+	return &world{t, backend, pool}
 }
 
 // node opens a node that the test closes.
@@ -92,7 +96,7 @@ func report(t *testing.T, samples int, node *tenure.Node, database postgres.Data
 	watched := &written{database, make(chan error)}
 	interval := time.Minute // bounds each attempt too
 	if samples > 1 {
-		interval = time.Second
+		interval = 2 * time.Second
 	}
 	reporter, err := metrics.NewReporter(node, watched, gatherer, metrics.ReporterConfig{Interval: interval})
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/google/uuid"
-
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/database"
 	"github.com/exactly-one/tenure/internal/printable"
@@ -168,11 +166,6 @@ func (l leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Ho
 	holders := make([]postgres.Holder, len(names))
 	for i, name := range names {
 		holders[i] = postgres.Holder{Role: name, Leader: leaders[name]}
-		if i < len(roles) {
-			holders[i].Key = roles[i].LockKey(uuid.Nil)
-		} else if role, err := parseRole(name); err == nil {
-			holders[i].Key = role.LockKey(uuid.Nil)
-		}
 	}
 	return holders, nil
 }

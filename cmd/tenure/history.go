@@ -36,7 +36,8 @@ const historyExample = `  tenure history --role scheduler --since 24h
 type historyCommand struct {
 	out          *output
 	database     databaseFlags
-	role, node   string
+	role         roleFilter
+	node         string
 	days, name   string
 	since, until moment
 	limit        int
@@ -50,7 +51,7 @@ func newHistory(out *output) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.role, "role", "", "show the terms of this role only")
+	c.role.register(flags)
 	flags.StringVar(&c.node, "node", "", "show what concerns this node only, present or gone: its name, its id, or the beginning of that")
 	flags.Var(&c.since, "since", "show what was going on since then: a time, or how long ago")
 	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
@@ -96,14 +97,18 @@ func (c *historyCommand) run(ctx context.Context) error {
 	switch {
 	case c.limit < 1:
 		return usage("--limit is %d; the least is 1", c.limit)
-	case c.nodes && c.role != "":
+	case c.nodes && c.role.given():
 		return usage("--role is about terms, --nodes about nodes: give one of them")
 	}
 	if err := c.checkDays(); err != nil {
 		return err
 	}
+	role, err := c.role.name()
+	if err != nil {
+		return err
+	}
 	now := time.Now()
-	query := postgres.HistoryQuery{Role: c.role, Since: c.since.before(now), Until: c.until.before(now), Limit: c.limit}
+	query := postgres.HistoryQuery{Role: role, Since: c.since.before(now), Until: c.until.before(now), Limit: c.limit}
 	if id, err := uuid.Parse(c.node); err == nil {
 		query.Node = id
 	} else {

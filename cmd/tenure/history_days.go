@@ -66,7 +66,7 @@ func (c *historyCommand) checkDays() error {
 		return nil
 	case !slices.Contains(dayKinds, c.days):
 		return usage("--days %q is unknown; there are %s", c.days, strings.Join(dayKinds, ", "))
-	case c.nodes || c.node != "" || c.role != "":
+	case c.nodes || c.node != "" || c.role.given():
 		return usage("--days sums up whole days: leave out --nodes, --node and --role; --name takes the name of a role, schedule or metric")
 	case c.days == "nodes" && c.name != "":
 		return usage("--days nodes counts all nodes together: leave out --name")

@@ -67,7 +67,7 @@ func TestHistory(t *testing.T) {
 	if len(seen.Terms) != 1 || seen.Terms[0].NodeName != "two" {
 		t.Errorf("a node that is gone, by its name: %+v", seen.Terms)
 	}
-	text := invoke(t, place.with("history", "--role", "billing", "--node", "one", "-n", "1")...).want(t, exitDone).stdout
+	text := invoke(t, place.with("history", "--role", "billing=42", "--node", "one", "-n", "1")...).want(t, exitDone).stdout
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "billing") {
 		t.Errorf("%s", text)
 	}
@@ -112,14 +112,16 @@ func TestHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for arguments, want := range map[string]string{
-		"--limit 0":              "the least is 1",
-		"--since yesterday":      "a time is written like",
-		"--since 1h --until 2h":  "--until is before --since",
-		"--nodes --role billing": "give one of them",
-		"--days weeks":           "there are roles, nodes",
-		"--days roles --nodes":   "leave out --nodes",
-		"--days nodes --name a":  "leave out --name",
-		"--name billing":         "use --role",
+		"--limit 0":                           "the least is 1",
+		"--since yesterday":                   "a time is written like",
+		"--since 1h --until 2h":               "--until is before --since",
+		"--nodes --role billing":              "give one of them",
+		"--role=":                             "the name is empty",
+		"--role key:1:x=99999999999999999999": "out of range",
+		"--days weeks":                        "there are roles, nodes",
+		"--days roles --nodes":                "leave out --nodes",
+		"--days nodes --name a":               "leave out --name",
+		"--name billing":                      "use --role",
 	} {
 		got := invoke(t, place.with(append([]string{"history"}, strings.Fields(arguments)...)...)...).want(t, exitUsage)
 		if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {

@@ -28,7 +28,11 @@ func TestLeases(t *testing.T) {
 	invoke(t, on("acquire", "--role", "r")...).want(t, exitNotAcquired)
 
 	var before statusRecord
-	invoke(t, on("status", "-o", "json")...).want(t, exitDone).decode(t, &before)
+	status := invoke(t, on("status", "-o", "json")...).want(t, exitDone)
+	status.decode(t, &before)
+	if !strings.Contains(status.stdout, `"key":null`) {
+		t.Errorf("status: %s; leases have no lock keys", status.stdout)
+	}
 	if len(before.Roles) != 1 || before.Roles[0].Leader == nil || before.Roles[0].Leader.NodeName != "first" {
 		t.Fatalf("status: %+v", before)
 	}
@@ -51,7 +55,7 @@ func TestLeases(t *testing.T) {
 		t.Errorf("a killed leader was replaced after %v; the lease is %v", took, lease)
 	}
 	var history termHistoryRecord
-	invoke(t, on("history", "--role", "r", "-o", "json")...).want(t, exitDone).decode(t, &history)
+	invoke(t, on("history", "--role", "r=0x2A", "-o", "json")...).want(t, exitDone).decode(t, &history)
 	if terms := history.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
 		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
 		t.Errorf("history: %+v", history.Terms)

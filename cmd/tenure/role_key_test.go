@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestBuiltInRoleByName: a role that somebody has acquired by its name is the one
@@ -42,8 +44,8 @@ func TestRoleWithAStoredKey(t *testing.T) {
 			holder.await("acquired")
 			for _, way := range []string{c.first, c.other} {
 				role := place.status(t, "--role", way).Roles[0]
-				if keyed := strings.Contains(c.first, "="); (role.Key == "77306496745473") != keyed {
-					t.Errorf("status of %s: key %s", way, role.Key)
+				if keyed := strings.Contains(c.first, "="); role.Key == nil || (*role.Key == "77306496745473") != keyed {
+					t.Errorf("status of %s: key %v", way, role.Key)
 				}
 				if len(role.Sessions) != 1 || role.Sessions[0].State != stateLeads {
 					t.Errorf("status of %s: %+v", way, role)
@@ -58,5 +60,39 @@ func TestRoleWithAStoredKey(t *testing.T) {
 			holder.exit()
 			invoke(t, place.with("acquire", "--role", strings.Trim(match[1], "'"))...).want(t, exitDone)
 		})
+	}
+}
+
+// TestEveryRoleFlag: every command reads --role in the same forms, and refuses
+// others in one line before it looks at a database.
+func TestEveryRoleFlag(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)
+	commands := 0
+	walk(newRoot(), func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("role") == nil || cmd.CommandPath() == "tenure config show" { // that prints what it is given
+			return
+		}
+		commands++
+		args := strings.Fields(cmd.CommandPath())[1:]
+		if cmd.CommandPath() == "tenure cron run" {
+			args = append(args, "--config", path)
+		}
+		for role, want := range map[string]string{
+			"":                         "the name is empty",
+			"a\tb":                     "control character",
+			"a=99999999999999999999":   "the key of a is out of range",
+			"key:1:99999999999":        "the role key:1:99999999999 is out of range",
+			"key:99999999999999999999": "the role key:99999999999999999999 is out of range",
+		} {
+			got := invoke(t, append(args, "--role="+role)...).want(t, exitUsage)
+			if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("%s --role=%q: %q; want it to say %q", cmd.CommandPath(), role, got.stderr, want)
+			}
+		}
+	})
+	if commands < 7 {
+		t.Errorf("%d commands have the flag", commands)
 	}
 }

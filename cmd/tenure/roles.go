@@ -93,6 +93,29 @@ func (f *roleFlags) single() (tenure.Role, error) {
 	return roles[0], nil
 }
 
+// roleFilter is the flag --role of a command that shows what concerns one role
+// only, written as for the other commands. The name counts, not the key.
+type roleFilter struct {
+	flags *pflag.FlagSet
+	text  string
+}
+
+func (f *roleFilter) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.text, "role", "", "show the terms of this role only: NAME or NAME=KEY")
+}
+
+func (f *roleFilter) given() bool { return f.flags.Changed("role") }
+
+// name returns the name of the role, empty if none is given.
+func (f *roleFilter) name() (string, error) {
+	if !f.given() {
+		return "", nil
+	}
+	role, err := parseRole(f.text)
+	return role.Name(), err
+}
+
 // keyedName is a name with a lock key that is not derived from it.
 var keyedName = regexp.MustCompile(`^(.+)=(-?[0-9]+|0[xX][0-9a-fA-F]+)$`)
 

@@ -53,7 +53,7 @@ type statusRecord struct {
 
 type roleRecord struct {
 	Role     string          `json:"role"`
-	Key      string          `json:"key"`    // of the advisory lock: N or A:B
+	Key      *string         `json:"key"`    // of the advisory lock: N or A:B; null for leases, which have none
 	Leader   *leaderRecord   `json:"leader"` // null if nobody leads
 	Sessions []sessionRecord `json:"sessions"`
 }
@@ -97,8 +97,12 @@ func (c *statusCommand) run(ctx context.Context) error {
 	}
 	record := statusRecord{Roles: []roleRecord{}}
 	rows := [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}}
+	_, byLeases := backend.(leases)
 	for _, holder := range holders {
 		role := newRoleRecord(holder)
+		if byLeases {
+			role.Key = nil
+		}
 		record.Roles = append(record.Roles, role)
 		rows = append(rows, role.rows(holder.Leader)...)
 	}
@@ -132,8 +136,9 @@ func (c *statusCommand) requireSchema(ctx context.Context, backend backend) erro
 }
 
 func newRoleRecord(holder postgres.Holder) roleRecord {
+	key := holder.Key.String()
 	role := roleRecord{
-		Role: holder.Role, Key: holder.Key.String(), Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},
+		Role: holder.Role, Key: &key, Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},
 	}
 	for _, s := range holder.Sessions {
 		record := sessionRecord{

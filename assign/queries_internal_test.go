@@ -76,7 +76,7 @@ func TestIndexesServe(t *testing.T) {
 	explain("the overview", "jobs_assign_unfinished", overview, s.Pending, s.Assigned, s.Running, mostCapabilities)
 	explain("counting", "jobs_assign_pending", countWaiting, s.Pending, []string{"a"}, mostCounted)
 	explain("replaying", "jobs_assign_dead", replayRows, s.Dead, s.Pending, []string(nil), 10)
-	if _, err := tx.Exec(ctx, prepareTransaction, "1000"); err != nil {
+	if _, err := tx.Exec(ctx, prepareTransaction, "1000", config.lockKey()); err != nil {
 		t.Fatal(err)
 	}
 	explain("taking back", "jobs_assign_unfinished", takeBack,

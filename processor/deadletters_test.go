@@ -49,7 +49,7 @@ func TestSkipTheEventThatFails(t *testing.T) {
 	w.group(w.node("a", tenure.Config{}), config)
 	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
 	failing := w.show("counts").Failing
-	place, err := w.management().Skip(t.Context(), "counts", "ann")
+	place, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann")
 	w.must(err)
 	if place != failing {
 		t.Errorf("skipped %v; %v was failing", place, failing)
@@ -73,6 +73,47 @@ func TestSkipTheEventThatFails(t *testing.T) {
 	w.wantChanges("bob counts replay dead letters: 1", "ann counts skip "+place.String())
 }
 
+// A skip that is repeated, since its answer was lost, passes over no second event.
+func TestSkipTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, MaxAttempts: 1,
+		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
+	})
+	fails := func(after processor.Cursor) (failing processor.Cursor) {
+		t.Helper()
+		w.await("a failure", func() bool {
+			s := w.show("counts")
+			failing = s.Failing
+			return s.Status == processor.Failed && after.Before(failing)
+		})
+		return failing
+	}
+	first := fails(processor.Cursor{})
+	for range 2 {
+		place, err := w.management().Skip(t.Context(), "counts", first, "ann")
+		w.must(err)
+		if place != first {
+			t.Errorf("skipped %v; want %v", place, first)
+		}
+		if second := fails(first); second == first || w.show("counts").Failing != second {
+			t.Errorf("then %v fails", second)
+		}
+	}
+	if letters := w.letters("counts"); len(letters) != 1 || letters[0].Event != first {
+		t.Errorf("the dead letters are %+v; want the first event", letters)
+	}
+	w.wantChanges("ann counts skip " + first.String())
+	second := w.show("counts").Failing
+	other := processor.Cursor{Transaction: second.Transaction + 1000, Position: second.Position}
+	_, err := w.management().Skip(t.Context(), "counts", other, "ann")
+	if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), second.String()) {
+		t.Errorf("skipping an event that does not fail: %v; want %v named", err, second)
+	}
+}
+
 // An attempt that succeeds after its event was skipped does not count.
 func TestSkipDuringAnAttempt(t *testing.T) {
 	t.Parallel()
@@ -94,7 +135,7 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 		},
 	})
 	<-entered
-	_, err := w.management().Skip(t.Context(), "counts", "ann")
+	_, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann")
 	w.must(err)
 	close(release)
 	w.await("the second", func() bool { return len(w.numbers()) > 0 })
@@ -115,7 +156,7 @@ func TestSkipDuringAnOutage(t *testing.T) {
 		},
 	})
 	w.await("failures", func() bool { return w.show("sent").Errors > 2 })
-	if _, err := w.management().Skip(t.Context(), "sent", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "closed for today") {
+	if _, err := w.management().Skip(t.Context(), "sent", processor.Cursor{}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "closed for today") {
 		t.Errorf("skipping returned %v", err)
 	}
 }
@@ -130,7 +171,7 @@ func TestSkipBeforeTheEventIsKnown(t *testing.T) {
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
 	})
 	w.await("the failure", func() bool { return w.show("counts").Errors == 1 })
-	if _, err := w.management().Skip(t.Context(), "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "one at a time") {
+	if _, err := w.management().Skip(t.Context(), "counts", processor.Cursor{}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "one at a time") {
 		t.Errorf("skipping returned %v", err)
 	}
 }

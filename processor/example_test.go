@@ -133,7 +133,7 @@ func ExampleManagement_Skip() { //nolint:testableexamples // it needs a server
 		return
 	}
 	fmt.Println("failing:", status.Failing, status.LastError)
-	if _, err := processors.Skip(ctx, "balances", "ann"); errors.Is(err, tenure.ErrInvalidConfig) {
+	if _, err := processors.Skip(ctx, "balances", status.Failing, "ann"); errors.Is(err, tenure.ErrInvalidConfig) {
 		fmt.Println("nothing to skip:", err)
 		return
 	}

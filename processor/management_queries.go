@@ -102,6 +102,7 @@ WITH failing AS (
     WHERE name = $1
         AND errors > 0
         AND (failing_transaction, failing_position) > (cursor_transaction, cursor_position)
+        AND ($3 = '0' OR (failing_transaction, failing_position) = ($3::text::xid8, $4))
     FOR UPDATE
 ), skipped AS (
     INSERT INTO {dead_letters} (processor, transaction_id, position, error, attempts, term, skipped_by)
@@ -127,6 +128,16 @@ SET cursor_transaction = failing.failing_transaction,
 FROM failing
 WHERE p.name = failing.name
 RETURNING p.cursor_transaction || ':' || p.cursor_position`
+
+	// The dead letter of an event that was skipped, unless the cursor is before it.
+	wasSkipped = `
+SELECT d.id
+FROM {dead_letters} d
+JOIN {processors} p ON p.name = d.processor
+WHERE p.name = $1
+    AND (d.transaction_id, d.position) = ($2::text::xid8, $3)
+    AND d.skipped_by <> ''
+    AND (p.cursor_transaction, p.cursor_position) >= (d.transaction_id, d.position)`
 
 	listDeadLetters = `
 SELECT id, transaction_id, position, error, attempts, term, failed_at, skipped_by, replay

@@ -179,7 +179,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 			}
 			return m.Rebuild(ctx, name, by)
 		},
-		"skip":   func(name, by string) error { _, err := m.Skip(ctx, name, by); return err },
+		"skip":   func(name, by string) error { _, err := m.Skip(ctx, name, processor.Cursor{}, by); return err },
 		"replay": func(name, by string) error { _, err := m.Replay(ctx, name, nil, by); return err },
 		"repair": func(name, by string) error { _, err := m.Repair(ctx, name, by); return err },
 	} {
@@ -194,7 +194,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 	if err := m.Rebuild(ctx, "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Errorf("a rebuild without Reset: %v", err)
 	}
-	if _, err := m.Skip(ctx, "counts", "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
+	if _, err := m.Skip(ctx, "counts", processor.Cursor{}, "ann"); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Errorf("skipping where nothing fails: %v", err)
 	}
 	if n, err := m.Replay(ctx, "counts", nil, "ann"); n != 0 || err != nil {

@@ -57,7 +57,7 @@ func TestPrivileges(t *testing.T) {
 	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
 	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
 	m := w.management()
-	_, err := m.Skip(t.Context(), "counts", "ann")
+	_, err := m.Skip(t.Context(), "counts", processor.Cursor{}, "ann")
 	w.must(err)
 	mended.Store(true)
 	w.await("the third", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })

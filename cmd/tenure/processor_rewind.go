@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,25 @@ publishes again, and a view applies again to what it holds, unless it is rebuilt
 instead. Dead letters behind the place are forgotten, since their events come again.
 A terminal is asked; without one, give --yes.`
 
-// placeFlag is a place in a log.
+// eventFlag is the place of an event in a log.
+type eventFlag struct{ place processor.Cursor }
+
+// Set implements pflag.Value.
+func (f *eventFlag) Set(text string) error {
+	place, err := processor.ParseCursor(text)
+	if err != nil || place == (processor.Cursor{}) {
+		return errors.New("it must be a place in the log as tenure processor show prints it, like 742:1031")
+	}
+	f.place = place
+	return nil
+}
+
+func (f *eventFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f *eventFlag) Type() string { return "place" }
+
+// placeFlag is a place in a log, or its start.
 type placeFlag struct{ place processor.Cursor }
 
 const logStart = "start"

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
 )
 
 const processorSkipLong = `Pass over the one event that fails now, and put it among the dead letters, from where
 it can be replayed. A processor that has failed works again. It is refused, exit code
-2, if nothing fails, or if it is not known yet which event of a batch does. A terminal
+2, if nothing fails, or if it is not known yet which event of a batch does. With --at it
+skips that event and no other; if it was skipped already, nothing happens. A terminal
 is asked; without one, give --yes.`
 
 const processorRepairLong = `Repair the log of a processor, and the cursors of all processors on it, after a restore
@@ -29,15 +33,36 @@ type skippedRecord struct {
 }
 
 func newProcessorSkip(out *output) *cobra.Command {
-	return processorOnce(out, &cobra.Command{
-		Use: "skip PROCESSOR", Short: "Pass over the event that fails", Long: processorSkipLong, Example: "  tenure processor skip mails --yes",
-	}, "Pass over the event that %s fails at?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
-		place, err := processors.Skip(cmd.Context(), name, by)
+	var at eventFlag
+	cmd := &cobra.Command{
+		Use: "skip PROCESSOR [--at PLACE]", Short: "Pass over the event that fails", Long: processorSkipLong,
+		Example: "  tenure processor skip mails --at 742:1031\n  tenure processor skip mails --yes",
+	}
+	cmd.Flags().Var(&at, "at", "the event to skip, as tenure processor show prints it: TRANSACTION:POSITION; default whichever fails now")
+	return processorOnce(out, cmd, "Pass over the event that %s fails at?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
+		place, err := skip(cmd.Context(), processors, name, at.place, by)
 		if err != nil {
 			return err
 		}
 		return out.print(skippedRecord{name, place.String()}, fmt.Sprintf("%s passes over the event at %s", flatten(name), place))
 	})
+}
+
+// skip names the event in any case, so that the error of a lost answer can say
+// which one to skip again.
+func skip(ctx context.Context, processors *processor.Management, name string, at processor.Cursor, by string) (processor.Cursor, error) {
+	if at == (processor.Cursor{}) {
+		status, err := processors.Show(ctx, name)
+		if err != nil {
+			return at, err
+		}
+		at = status.Failing
+	}
+	place, err := processors.Skip(ctx, name, at, by)
+	if errors.Is(err, tenure.ErrInvalidConfig) || err == nil || at == (processor.Cursor{}) {
+		return place, err
+	}
+	return place, fmt.Errorf("%w: the event may have been skipped all the same: repeat it with --at %s", err, at)
 }
 
 // repairedRecord is what a repair has done.

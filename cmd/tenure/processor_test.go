@@ -155,6 +155,10 @@ func TestProcessorManagement(t *testing.T) {
 	if skipped != (skippedRecord{"counts", failing}) {
 		t.Errorf("%+v; want %s", skipped, failing)
 	}
+	on("skip", "counts", "--at", failing, "--yes", "--by", "ann", "-o", "json").decode(t, &skipped)
+	if skipped != (skippedRecord{"counts", failing}) {
+		t.Errorf("skipped again: %+v; want %s and nothing else", skipped, failing)
+	}
 	place.awaitProcessor(t, "counts", "the end of the failure", func(r processorRecord) bool {
 		return r.Status == "active" && r.Cursor == failing && r.DeadLetters == 1
 	})
@@ -301,22 +305,23 @@ func TestProcessorRefused(t *testing.T) {
 	place := newPlace(t)
 	on := place.with
 	for want, args := range map[string][]string{
-		"name the processor":       on("pause"),
-		"one processor, but got 2": on("show", "a", "b"),
-		"--by is empty":            on("retry", "a", "--by", ""),
-		"--to is missing":          on("rewind", "a", "--yes"),
-		"like 742:1031":            on("rewind", "a", "--yes", "--to", "yesterday"),
-		"nobody to ask":            on("rewind", "a", "--to", "start"),
-		"to ask: give --yes":       on("rebuild", "a"),
-		"there is nobody to ask":   on("skip", "a"),
-		"give --yes to go on":      on("repair", "a", "-o", "json"),
-		"or give --all":            on("replay", "a"),
-		"not both":                 on("replay", "a", "1", "--all"),
-		"not the id":               on("replay", "a", "one"),
-		"least is 1":               on("dead-letters", "a", "-n", "0"),
-		"no tables":                on("list"),
-		"here are leases":          {"list", "--dsn", "sqlite:x.db"},
-		`no command "stop" in`:     {"stop"},
+		"name the processor":            on("pause"),
+		"one processor, but got 2":      on("show", "a", "b"),
+		"--by is empty":                 on("retry", "a", "--by", ""),
+		"--to is missing":               on("rewind", "a", "--yes"),
+		"like 742:1031":                 on("rewind", "a", "--yes", "--to", "yesterday"),
+		"nobody to ask":                 on("rewind", "a", "--to", "start"),
+		"to ask: give --yes":            on("rebuild", "a"),
+		"there is nobody to ask":        on("skip", "a"),
+		"it must be a place in the log": on("skip", "a", "--at", "start", "--yes"),
+		"give --yes to go on":           on("repair", "a", "-o", "json"),
+		"or give --all":                 on("replay", "a"),
+		"not both":                      on("replay", "a", "1", "--all"),
+		"not the id":                    on("replay", "a", "one"),
+		"least is 1":                    on("dead-letters", "a", "-n", "0"),
+		"no tables":                     on("list"),
+		"here are leases":               {"list", "--dsn", "sqlite:x.db"},
+		`no command "stop" in`:          {"stop"},
 	} {
 		got := invoke(t, append([]string{"processor"}, args...)...).want(t, exitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, want) || got.stdout != "" {

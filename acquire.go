@@ -177,7 +177,9 @@ func (s *session) declineLocked(e *Election, result Attempt) {
 // begin yet. LockTimeout bounds the wait for fenced transactions.
 func (s *session) applyWaitingLocked(e *Election, result Attempt) (failed bool) {
 	a, now := &e.attempt, s.node.clock.Now().Mono
-	a.waiting, a.at = true, now+max(result.RetryIn, time.Millisecond)
+	// The wait is counted by the server. While a machine is suspended, its own
+	// clock may stand still, so it asks again within a RefreshInterval.
+	a.waiting, a.at = true, now+min(max(result.RetryIn, time.Millisecond), s.node.cfg.RefreshInterval)
 	if !result.Fenced {
 		a.fencedAt = 0
 		return false

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -141,5 +142,30 @@ func TestDecorrelatedJitterStaysInBounds(t *testing.T) {
 			}
 			previous = delay
 		}
+	})
+}
+
+// A machine that is suspended while it waits for a term counts the time too slowly:
+// the server is asked again within a refresh interval, whatever it said at first.
+func TestLongWaitIsAskedAboutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		asked := 0
+		db.last().set(func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+				if asked++; asked == 1 {
+					return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Hour}
+				}
+				return &tenure.Attempt{Outcome: tenure.Granted, Term: 7}
+			}
+		})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(node.Timing().RefreshInterval)
+		synctest.Wait()
+		want(t, "leads", e.IsLeader(), true)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }

@@ -267,8 +267,9 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 		return 0, "", false
 	}
 	// What a fenced transaction holds up is tried again after a part of the refresh interval.
-	// Who was disturbed meanwhile tries again soon, and does not wait anew.
-	until, why = max(b.earliest(row, held.since), v.disturbed[p])+b.timing.RefreshInterval/2, "a wait before the term"
+	// Who was disturbed meanwhile, or suspended, tries again within one, and does not wait anew.
+	retry := b.timing.RefreshInterval / 2
+	until, why = max(b.earliest(row, held.since), v.disturbed[p]+retry)+retry, "a wait before the term"
 	if len(s.fencing(role)) > 0 {
 		key := fencedRole{role, b}
 		since, met := v.fenced[key]

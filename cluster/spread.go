@@ -77,15 +77,15 @@ type Spread struct {
 
 	wake chan struct{} // makes the loop look again
 
-	mu         sync.Mutex
-	changed    chan struct{} // closed when one of the following has changed
-	running    bool
-	plan       placement.Plan
-	leaves     bool // the plan is one without this member
-	evacuating int  // how many wait until the roles are handed over
-	dirty      bool // what this member does may not be what it should
-	elections  map[string]*tenure.Election
-	seats      map[string]*seat
+	mu          sync.Mutex
+	changed     chan struct{} // closed when one of the following has changed
+	running     bool
+	plan        placement.Plan
+	leaves      bool // the plan is one without this member
+	handingOver int  // how many wait until the roles are handed over
+	dirty       bool // what this member does may not be what it should
+	elections   map[string]*tenure.Election
+	candidacies map[string]*candidacy
 }
 
 // Spread returns the part of this member in roles that are shared under a name.
@@ -99,7 +99,7 @@ func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	s := &Spread{
 		member: m, name: name, config: config, roles: make(map[string]tenure.Role, len(config.Roles)),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		elections: map[string]*tenure.Election{}, seats: map[string]*seat{},
+		elections: map[string]*tenure.Election{}, candidacies: map[string]*candidacy{},
 	}
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("spread %q: %w", name, err)
@@ -143,8 +143,8 @@ func (s *Spread) Held() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var held []string
-	for name, seat := range s.seats {
-		if seat.election.IsLeader() {
+	for name, c := range s.candidacies {
+		if c.election.IsLeader() {
 			held = append(held, name)
 		}
 	}
@@ -215,19 +215,19 @@ func (s *Spread) Run(ctx context.Context, work tenure.Work) error {
 	}
 	s.running = true
 	s.mu.Unlock()
-	err := newSteering(ctx, s, work).run(ctx)
+	err := newSpreadRun(ctx, s, work).run(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.plan = false, placement.Plan{}
-	s.broadcast()
+	s.broadcastLocked()
 	if err != nil {
 		return fmt.Errorf("spread %q: %w", s.name, err)
 	}
 	return nil
 }
 
-// broadcast tells those who wait that something has changed. Under the mutex.
-func (s *Spread) broadcast() {
+// broadcastLocked wakes handOverAll and others that wait for a change.
+func (s *Spread) broadcastLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

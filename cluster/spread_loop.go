@@ -17,18 +17,18 @@ import (
 // roles over.
 const leaveTimeout = 10 * time.Second
 
-// steering is one run of a spread. Its loop decides what this member stands for
-// and gives away.
-type steering struct {
+// spreadRun is one run of a spread. Its loop decides which roles this member
+// campaigns for and which it hands over.
+type spreadRun struct {
 	*Spread
-	work     tenure.Work
-	belief   belief
-	standing context.Context // of everything that the run starts
-	stop     context.CancelFunc
-	group    sync.WaitGroup
+	work       tenure.Work
+	assumption assumption
+	ctx        context.Context // of everything that the run starts
+	cancel     context.CancelFunc
+	group      sync.WaitGroup
 
-	// Under the spread's mutex.
-	rests     map[string]rest
+	// Guarded by Spread.mu.
+	cooldowns map[string]cooldown
 	surprised bool          // a role went to others without having been planned to
 	moving    bool          // roles are being handed over
 	ahead     bool          // there are more roles to come than this member stands for
@@ -36,26 +36,26 @@ type steering struct {
 	again     time.Duration // when to apply the plan again, although nothing has changed
 }
 
-func newSteering(ctx context.Context, s *Spread, work tenure.Work) *steering {
-	r := &steering{Spread: s, work: work, rests: map[string]rest{}}
-	r.standing, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.belief = belief{
+func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
+	r := &spreadRun{Spread: s, work: work, cooldowns: map[string]cooldown{}}
+	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.assumption = assumption{
 		self: s.member.node.ID(), roles: len(s.names), adopted: map[string]time.Duration{},
 	}
 	return r
 }
 
 // run takes part until the context ends.
-func (s *steering) run(ctx context.Context) error {
+func (s *spreadRun) run(ctx context.Context) error {
 	defer s.group.Wait()
-	defer s.stop()
-	defer s.member.beforeRelease(s.evacuate)()
+	defer s.cancel()
+	defer s.member.beforeRelease(s.handOverAll)()
 	if err := s.takePart(ctx, true); err != nil {
 		return err
 	}
-	s.group.Go(func() { s.saveDefinition(s.standing) })
+	s.group.Go(func() { s.saveDefinition(s.ctx) })
 
-	looping, halt := context.WithCancel(s.standing)
+	looping, halt := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	s.group.Go(func() { ended <- s.loop(looping) })
 	defer halt()
@@ -71,7 +71,7 @@ func (s *steering) run(ctx context.Context) error {
 
 // takePart tells the others that this member shares the roles, or does not any
 // more. If there is no session just now, the registry follows.
-func (s *steering) takePart(ctx context.Context, joins bool) error {
+func (s *spreadRun) takePart(ctx context.Context, joins bool) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
 	err := s.member.node.Describe(ctx, func(d *tenure.Description) {
@@ -91,7 +91,7 @@ func (s *steering) takePart(ctx context.Context, joins bool) error {
 }
 
 // leave takes this member out and, if there is a loop to do it, hands over.
-func (s *steering) leave(ctx context.Context, handOver bool) {
+func (s *spreadRun) leave(ctx context.Context, handOver bool) {
 	ctx = context.WithoutCancel(ctx)
 	if s.member.life.Err() != nil {
 		return // the node resigns
@@ -103,29 +103,29 @@ func (s *steering) leave(ctx context.Context, handOver bool) {
 	if handOver {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
-		_ = s.evacuate(ctx) // what is left is resigned
+		_ = s.handOverAll(ctx) // what is left is resigned
 	}
 }
 
 // loop follows the cluster until the context ends, which is no error.
-func (s *steering) loop(ctx context.Context) error {
+func (s *spreadRun) loop(ctx context.Context) error {
 	node := s.member.node
 	news, stopNews := node.News()
 	defer stopNews()
-	clock, b := node.Clock(), &s.belief
+	clock, b := node.Clock(), &s.assumption
 	heard := false
 	var last <-chan struct{}
 	for {
 		members, changed := s.member.view.members()
 		now := clock.Now().Mono
 		switch {
-		case b.learn(participants(members, s.name), now):
+		case b.updateMembers(participants(members, s.name), now):
 			if heard = false; b.holders != nil {
 				s.replan()
 			}
 		case s.wasSurprised(), heard && changed != last: // the registry was read since, and the news is not there
 			heard = false
-			b.hear(now, node.Timing().CheckInterval)
+			b.scheduleRead(now, node.Timing().CheckInterval)
 		}
 		last = changed
 		if b.holders == nil || now >= b.nextRead {
@@ -148,7 +148,7 @@ func (s *steering) loop(ctx context.Context) error {
 
 // wait waits until there may be something to do and reports whether there is
 // news.
-func (s *steering) wait(ctx context.Context, d time.Duration, changed, news <-chan struct{}) (heard bool, err error) {
+func (s *spreadRun) wait(ctx context.Context, d time.Duration, changed, news <-chan struct{}) (heard bool, err error) {
 	timeout := make(chan struct{})
 	defer s.member.node.Clock().AfterFunc(max(d, time.Millisecond), func() { close(timeout) })()
 	select {
@@ -164,7 +164,7 @@ func (s *steering) wait(ctx context.Context, d time.Duration, changed, news <-ch
 	return heard, err
 }
 
-func (s *steering) wasSurprised() bool {
+func (s *spreadRun) wasSurprised() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	surprised := s.surprised
@@ -172,18 +172,18 @@ func (s *steering) wasSurprised() bool {
 	return surprised
 }
 
-// replan plans on from the belief.
-func (s *steering) replan() {
-	b := &s.belief
+// replan makes a plan from what is assumed.
+func (s *spreadRun) replan() {
+	b := &s.assumption
 	s.mu.Lock()
-	for name, seat := range s.seats {
-		if seat.election.IsLeader() {
+	for name, c := range s.candidacies {
+		if c.election.IsLeader() {
 			b.holders[name] = b.self
 		}
 	}
 	s.mu.Unlock()
 	plan := placement.Make(placement.Question{Nodes: b.nodes, Roles: s.places, Holders: b.holders})
-	b.believe(plan)
+	b.assume(plan)
 	b.vacant = nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,12 +191,12 @@ func (s *steering) replan() {
 		s.edition++
 	}
 	s.plan, s.leaves, s.dirty = plan, b.leaves(), true
-	s.broadcast()
+	s.broadcastLocked()
 }
 
 // look reads who leads what and plans anew if that is not what was thought.
-func (s *steering) look(ctx context.Context) error {
-	node, b := s.member.node, &s.belief
+func (s *spreadRun) look(ctx context.Context) error {
+	node, b := s.member.node, &s.assumption
 	interval := node.Timing().CheckInterval
 	limited, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
@@ -254,8 +254,8 @@ func (s *steering) look(ctx context.Context) error {
 }
 
 // noteVacant notes which roles of others nobody leads, and since when.
-func (s *steering) noteVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
-	b := &s.belief
+func (s *spreadRun) noteVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
+	b := &s.assumption
 	vacant := map[string]time.Duration{}
 	for name, node := range plan.Placed {
 		if _, held := holders[name]; held || node == b.self {

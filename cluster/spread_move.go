@@ -23,79 +23,122 @@ const (
 	moveAhead = 2 * moveBatch
 )
 
-// gift is a role to hand over, to nobody if no node may lead it.
-type gift struct {
-	seat   *seat
-	target uuid.UUID
+// transfer is a role to hand over, to no node in particular if target is uuid.Nil.
+type transfer struct {
+	candidacy *candidacy
+	target    uuid.UUID
 }
 
-// apply makes this member stand for what belongs here and give away what does
-// not. It returns when to do so again if nothing changes before.
-func (s *steering) apply(now time.Duration) (time.Duration, error) {
+// apply makes this member campaign for the roles that belong here and hand over
+// the others that it leads. It returns when to do so again if nothing changes
+// before.
+func (s *spreadRun) apply(now time.Duration) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.dirty && now < s.again {
 		return s.again, nil
 	}
-	b := &s.belief
-	s.again = math.MaxInt64
-	later := func(at time.Duration) { s.again = min(s.again, at) }
-	var gifts []gift
+	s.again, s.ahead = math.MaxInt64, false
+	var transfers []transfer
 	gate, awaited := make(chan struct{}), map[uuid.UUID]int{}
 	defer close(gate)
-	s.ahead = false
 	for _, name := range s.names {
-		target, placed := s.plan.Placed[name]
-		here := placed && target == b.self
-		if until, adopted := b.adopted[name]; adopted && !here && !s.leaves {
-			if here = until > now; here {
-				later(until)
-			} else {
-				delete(b.adopted, name)
+		c := s.candidacies[name]
+		if !s.belongsHereLocked(name, now) {
+			if t, ok := s.withdrawLocked(c); ok {
+				transfers = append(transfers, t)
 			}
+			continue
 		}
-		seat, rest := s.seats[name], s.rests[name]
-		tooEarly := false
-		if here && (seat == nil || seat.election.State() != tenure.Leading) {
-			if giver := b.giver(name); giver != uuid.Nil {
-				awaited[giver]++
-				tooEarly = awaited[giver] > moveAhead
-			}
+		ahead := s.aheadLocked(name, awaited)
+		if c != nil {
+			continue
 		}
-		switch {
-		case here && seat == nil && rest.until > now:
-			later(rest.until)
-		case here && seat == nil && tooEarly:
-			s.ahead = true
-		case here && seat == nil && !rest.done:
-			if err := s.stand(name, gate); err != nil {
-				return 0, err
-			}
-		case here || seat == nil || seat.giving:
-		case seat.election.State() != tenure.Leading:
-			seat.stop()
-		case placed:
-			gifts = append(gifts, gift{seat, target})
-		case !s.leaves: // nobody may lead it, this member neither
-			gifts = append(gifts, gift{seat, uuid.Nil})
+		if err := s.campaignWhenDueLocked(name, ahead, now, gate); err != nil {
+			return 0, err
 		}
 	}
 	s.dirty = false
-	if len(gifts) > 0 && !s.moving {
-		s.begin(gifts, now)
+	if len(transfers) > 0 && !s.moving {
+		s.beginTransfersLocked(transfers, now)
 	}
 	return s.again, nil
 }
 
-// begin hands roles over when it is time for that. Under the mutex.
-func (s *steering) begin(gifts []gift, now time.Duration) {
-	b := &s.belief
+// applyByLocked has the plan applied again at a time, or earlier.
+func (s *spreadRun) applyByLocked(at time.Duration) { s.again = min(s.again, at) }
+
+// belongsHereLocked reports whether this member shall lead a role: the plan places
+// it here, or it is led here for a while because its own node does not take it.
+func (s *spreadRun) belongsHereLocked(name string, now time.Duration) bool {
+	a := &s.assumption
+	if target, placed := s.plan.Placed[name]; placed && target == a.self {
+		return true
+	}
+	until, adopted := a.adopted[name]
+	if !adopted || s.leaves {
+		return false
+	}
+	if until <= now {
+		delete(a.adopted, name)
+		return false
+	}
+	s.applyByLocked(until)
+	return true
+}
+
+// aheadLocked counts the roles that each node has yet to hand to this member, and
+// reports whether a role is so far behind in that order that it has to wait.
+func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
+	if c := s.candidacies[name]; c != nil && c.election.State() == tenure.Leading {
+		return false
+	}
+	leader := s.assumption.previousLeader(name)
+	if leader == uuid.Nil {
+		return false
+	}
+	awaited[leader]++
+	return awaited[leader] > moveAhead
+}
+
+// campaignWhenDueLocked starts a campaign for a role that belongs here, unless it
+// is too early for that.
+func (s *spreadRun) campaignWhenDueLocked(name string, ahead bool, now time.Duration, gate <-chan struct{}) error {
+	switch pause := s.cooldowns[name]; {
+	case pause.until > now:
+		s.applyByLocked(pause.until)
+	case ahead:
+		s.ahead = true
+	case !pause.done:
+		return s.startCampaignLocked(name, gate)
+	}
+	return nil
+}
+
+// withdrawLocked stops campaigning for a role that belongs elsewhere. If this member
+// leads the role, it returns the transfer to make, if there is one: a member that
+// leaves keeps a role that no other node may lead.
+func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
+	if c == nil || c.handingOver {
+		return transfer{}, false
+	}
+	if c.election.State() != tenure.Leading {
+		c.stop()
+		return transfer{}, false
+	}
+	target, placed := s.plan.Placed[c.name]
+	return transfer{c, target}, placed || !s.leaves
+}
+
+// beginTransfersLocked hands roles over when it is time for that.
+func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration) {
+	b := &s.assumption
 	switch quiet := b.changedAt + s.config.MoveDelay; {
-	case s.evacuating > 0:
-	case s.leaves: // its roles are kept until somebody evacuates it
+	case s.handingOver > 0:
+	case s.leaves: // it keeps its roles until handOverAll is called
 		return
 	case now < quiet:
-		s.again = min(s.again, quiet)
+		s.applyByLocked(quiet)
 		return
 	case b.readAt < b.changedAt: // after reading, the plan is applied again
 		return
@@ -103,7 +146,7 @@ func (s *steering) begin(gifts []gift, now time.Duration) {
 	s.moving = true
 	edition := s.edition
 	s.group.Go(func() {
-		s.give(inTurn(gifts), edition)
+		s.transferAll(inTurn(transfers), edition)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.moving, s.dirty = false, true
@@ -111,45 +154,45 @@ func (s *steering) begin(gifts []gift, now time.Duration) {
 	})
 }
 
-// inTurn orders gifts such that all targets are busy at the same time.
-func inTurn(gifts []gift) []gift {
+// inTurn orders transfers so that all targets are busy at the same time.
+func inTurn(transfers []transfer) []transfer {
 	given := map[uuid.UUID]int{}
-	turns := make(map[*seat]int, len(gifts))
-	for _, g := range gifts {
-		turns[g.seat] = given[g.target]
-		given[g.target]++
+	turns := make(map[*candidacy]int, len(transfers))
+	for _, t := range transfers {
+		turns[t.candidacy] = given[t.target]
+		given[t.target]++
 	}
-	slices.SortStableFunc(gifts, func(a, b gift) int { return cmp.Compare(turns[a.seat], turns[b.seat]) })
-	return gifts
+	slices.SortStableFunc(transfers, func(a, b transfer) int { return cmp.Compare(turns[a.candidacy], turns[b.candidacy]) })
+	return transfers
 }
 
-// give hands roles over, batch by batch, as long as the plan is the same.
-func (s *steering) give(gifts []gift, edition int) {
-	for batch := range slices.Chunk(gifts, moveBatch) {
+// transferAll hands roles over, batch by batch, as long as the plan is the same.
+func (s *spreadRun) transferAll(transfers []transfer, edition int) {
+	for batch := range slices.Chunk(transfers, moveBatch) {
 		s.mu.Lock()
 		stale := s.edition != edition
-		for _, g := range batch {
-			g.seat.giving = !stale
+		for _, t := range batch {
+			t.candidacy.handingOver = !stale
 		}
 		s.mu.Unlock()
-		if stale || s.standing.Err() != nil {
+		if stale || s.ctx.Err() != nil {
 			return
 		}
-		s.giveBatch(batch)
+		s.transferBatch(batch)
 	}
 }
 
-func (s *steering) giveBatch(batch []gift) {
+func (s *spreadRun) transferBatch(batch []transfer) {
 	clock := s.member.node.Clock()
-	ctx, cancel := context.WithCancel(s.standing)
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer clock.AfterFunc(movePause, cancel)()
 	given := make(chan struct{}, len(batch))
-	for _, g := range batch {
+	for _, t := range batch {
 		s.group.Go(func() {
-			err := g.seat.handOver(s.standing, g.target)
-			if err != nil && s.standing.Err() == nil {
-				s.member.node.Logger().Warn("handing a role over failed", "role", g.seat.name, "to", g.target, "error", err)
+			err := t.candidacy.handOver(s.ctx, t.target)
+			if err != nil && s.ctx.Err() == nil {
+				s.member.node.Logger().Warn("handing a role over failed", "role", t.candidacy.name, "to", t.target, "error", err)
 			}
 			given <- struct{}{}
 		})
@@ -165,12 +208,12 @@ func (s *steering) giveBatch(batch []gift) {
 }
 
 // awaitTaken waits until the roles of a batch are led again.
-func (s *steering) awaitTaken(ctx context.Context, batch []gift) {
+func (s *spreadRun) awaitTaken(ctx context.Context, batch []transfer) {
 	node := s.member.node
 	names := make([]string, 0, len(batch))
-	for _, g := range batch {
-		if g.target != uuid.Nil {
-			names = append(names, g.seat.name)
+	for _, t := range batch {
+		if t.target != uuid.Nil {
+			names = append(names, t.candidacy.name)
 		}
 	}
 	for pause := 4 * time.Millisecond; ; pause *= 2 {
@@ -185,15 +228,15 @@ func (s *steering) awaitTaken(ctx context.Context, batch []gift) {
 	}
 }
 
-// evacuate hands over what this member leads, when it drains or leaves, and
-// waits until that is done or the context ends. Roles that nobody else may lead
-// are left.
-func (s *Spread) evacuate(ctx context.Context) error {
+// handOverAll hands over what this member leads, when it drains or leaves, and
+// waits until that is done or the context ends. It keeps roles that no other node
+// may lead.
+func (s *Spread) handOverAll(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.evacuating++
-	defer func() { s.evacuating-- }()
-	for s.running && !s.evacuated() {
+	s.handingOver++
+	defer func() { s.handingOver-- }()
+	for s.running && !s.handedOverLocked() {
 		changed := s.changed
 		s.dirty = true
 		s.poke()
@@ -210,12 +253,12 @@ func (s *Spread) evacuate(ctx context.Context) error {
 	return nil
 }
 
-// evacuated reports whether there is nothing to hand over. Under the mutex.
-func (s *Spread) evacuated() bool {
+// handedOverLocked reports whether there is nothing to hand over.
+func (s *Spread) handedOverLocked() bool {
 	leads, others := false, false
-	for name, seat := range s.seats {
+	for name, c := range s.candidacies {
 		_, placed := s.plan.Placed[name]
-		leads = leads || seat.election.State() != tenure.Follower && seat.election.State() != tenure.Stopped
+		leads = leads || c.election.State() != tenure.Follower && c.election.State() != tenure.Stopped
 		others = others || placed
 	}
 	return !leads || s.leaves && !others

@@ -16,11 +16,11 @@ func TestReservationsAreSeenInTime(t *testing.T) {
 	const interval = 500 * time.Millisecond
 	self := uuid.Max // its turn to look comes last
 	for _, settled := range []bool{true, false} {
-		b := belief{self: self, roles: 10000}
-		b.learn([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
+		b := assumption{self: self, roles: 10000}
+		b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
 		b.settled, b.readAt = settled, time.Second
 		heard := time.Second + 10*time.Millisecond
-		b.hear(heard, interval)
+		b.scheduleRead(heard, interval)
 		if b.nextRead >= heard+interval {
 			t.Errorf("settled %t: heard at %v, looks at %v", settled, heard, b.nextRead)
 		}

@@ -137,8 +137,7 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 		e.postLocked(Event{Kind: EventError, Term: term, Err: err})
 	case fsm.EmitStopped:
 		e.postLocked(Event{Kind: EventStopped})
-	case fsm.CloseConnection, fsm.Reconnect, fsm.ComputeBackoff, fsm.TryLock, fsm.Unlock, fsm.BeginHealth:
-		// The session does these for all its elections together.
+	default: // fsm.Shared says who performs it
 	}
 }
 

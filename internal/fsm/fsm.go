@@ -107,6 +107,34 @@ const (
 	EmitStopped                     // on_stopped
 )
 
+var actionNames = [...]string{
+	OpenConnection:    "OpenConnection",
+	CloseConnection:   "CloseConnection",
+	Reconnect:         "Reconnect",
+	ScheduleAttempt:   "ScheduleAttempt",
+	ComputeBackoff:    "ComputeBackoff",
+	TryLock:           "TryLock",
+	Unlock:            "Unlock",
+	ResetRetry:        "ResetRetry",
+	BeginHealth:       "BeginHealth",
+	StartGrace:        "StartGrace",
+	LogRecovered:      "LogRecovered",
+	EmitAcquired:      "EmitAcquired",
+	EmitAcquireFailed: "EmitAcquireFailed",
+	EmitLost:          "EmitLost",
+	EmitReleased:      "EmitReleased",
+	EmitError:         "EmitError",
+	EmitStopped:       "EmitStopped",
+}
+
+// String returns the action's name.
+func (a Action) String() string {
+	if int(a) < len(actionNames) {
+		return actionNames[a]
+	}
+	return fmt.Sprintf("action(%d)", uint8(a))
+}
+
 // Policy is what the table's footnotes depend on.
 type Policy struct {
 	AutoReacquire bool // go on as a follower after a loss or a step-down

@@ -243,6 +243,9 @@ func TestNames(t *testing.T) {
 	if got := State(99).String(); got != "state(99)" {
 		t.Error(got)
 	}
+	if got := Action(99).String(); got != "action(99)" {
+		t.Error(got)
+	}
 	if got := Input(99).String(); got != "input(99)" {
 		t.Error(got)
 	}

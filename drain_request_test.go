@@ -38,7 +38,7 @@ func TestRequestsToDrain(t *testing.T) {
 		ask(tenure.RequestUndrain) // interrupts
 		want(t, "status", db.status(), "active")
 		guard.Release()
-		time.Sleep(2 * time.Second)
+		time.Sleep(10 * time.Second) // the reservation for the target ends
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }

@@ -316,7 +316,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 
 // HandOver is StepDown in favour of another node: the role is reserved for it
 // for one CheckInterval. A target that does not take it in that time loses the
-// privilege.
+// privilege. If the target is this node itself, the error matches
+// ErrInvalidConfig and the term goes on.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, ending{reason: EndHandedOver, cause: ErrHandedOver, target: target})
 }
@@ -361,6 +362,9 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 
 func (e *Election) stepDown(ctx context.Context, why ending) error {
 	n := e.node
+	if why.reason == EndHandedOver && why.target == n.id {
+		return fmt.Errorf("%w: the node cannot hand %s over to itself", ErrInvalidConfig, e.role)
+	}
 	n.mu.Lock()
 	term := e.term
 	if term == nil || !term.resigning && e.State() != Leading {

@@ -22,8 +22,15 @@ type database struct {
 	terms    map[string]int64
 	leaders  map[string]tenure.Leader
 	requests []tenure.Request
+	reserved map[string]reservation
 	sessions []*conn     // newest last
 	prepare  func(*conn) // called for each new session
+}
+
+// reservation keeps a role for one node.
+type reservation struct {
+	node  uuid.UUID
+	until time.Time
 }
 
 // longestTest is how much simulated time a test may take. Nodes send heartbeats
@@ -32,7 +39,9 @@ const longestTest = 24 * time.Hour
 
 func newDatabase() *database {
 	time.AfterFunc(longestTest, func() { panic("the test hangs: a day of simulated time has passed") })
-	return &database{holders: map[string]*conn{}, terms: map[string]int64{}, leaders: map[string]tenure.Leader{}}
+	return &database{
+		holders: map[string]*conn{}, terms: map[string]int64{}, leaders: map[string]tenure.Leader{}, reserved: map[string]reservation{},
+	}
 }
 
 // conn is one session. The hooks are called without the database's mutex and
@@ -100,6 +109,13 @@ func (d *database) tell() {
 		default:
 		}
 	}
+}
+
+// wake sends a notification to every session.
+func (d *database) wake() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tell()
 }
 
 // last is the newest session.
@@ -227,6 +243,10 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 	} else if holder != nil {
 		return tenure.Attempt{Outcome: tenure.Busy, Holder: holder.opening.Node.ID}
 	}
+	if r := d.reserved[role]; r.node != c.opening.Node.ID && time.Until(r.until) > 0 {
+		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: time.Until(r.until)}
+	}
+	delete(d.reserved, role)
 	d.holders[role] = c
 	previous := d.terms[role]
 	d.terms[role] = max(previous+1, time.Now().UnixMilli())
@@ -276,6 +296,9 @@ func (c *conn) Release(releases []tenure.Release) error {
 			return errors.New("released what was not held")
 		}
 		delete(d.holders, r.Role.Name())
+		if r.For != uuid.Nil {
+			d.reserved[r.Role.Name()] = reservation{r.For, time.Now().Add(r.ReserveFor)}
+		}
 	}
 	d.tell()
 	return nil
@@ -321,5 +344,4 @@ func (c *conn) Abort() {
 var (
 	_ tenure.Backend = (*database)(nil)
 	_ tenure.Session = (*conn)(nil)
-	_                = uuid.Nil
 )

@@ -1,0 +1,86 @@
+package tenure_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// While a role is reserved, only its target tries the lock: other candidates
+// neither acquire it nor try, whatever notifications arrive.
+func TestReservationBindsOtherCandidates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		leader, target, other := open(t, db), open(t, db), open(t, db)
+		defer closeNode(t, leader)
+		defer closeNode(t, target)
+		defer closeNode(t, other)
+		c := db.last()
+		e, _ := elect(t, leader, tenure.ElectionConfig{})
+		lead(t, e)
+		standby, _ := elect(t, other, tenure.ElectionConfig{})
+		wantError(t, "Start", standby.Start(context.Background()), nil)
+		synctest.Wait()
+		wantError(t, "HandOver", e.HandOver(t.Context(), target.ID()), nil) // the target does not campaign yet
+		handedOver := time.Now()
+		synctest.Wait()
+		if standby.IsLeader() {
+			t.Fatal("a standby took the role during its reservation for another node")
+		}
+		tried := c.count("try")
+		for range 40 {
+			db.wake()
+			time.Sleep(100 * time.Millisecond)
+		}
+		want(t, "attempts of a standby during the reservation", c.count("try"), tried)
+		if db.holder("r") != nil {
+			t.Fatal("a node took the role during its reservation for another node")
+		}
+		next, _ := elect(t, target, tenure.ElectionConfig{})
+		want(t, "the target leads at once", lead(t, next).NodeID(), target.ID())
+		want(t, "time since the hand-over", time.Since(handedOver), 4*time.Second)
+	})
+}
+
+// A reservation ends with the CheckInterval if its target does not campaign.
+func TestReservationEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		lead(t, e)
+		wantError(t, "HandOver", e.HandOver(t.Context(), uuid.New()), nil)
+		handedOver := time.Now()
+		if _, err := e.WaitForLeadership(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "time without a leader", time.Since(handedOver), 5*time.Second)
+	})
+}
+
+// A node does not hand a role over to itself: a request for that changes
+// nothing, and a call is an error.
+func TestNoHandOverToOneself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: node.ID()}
+		wantError(t, "Request", db.Request(t.Context(), request), nil)
+		time.Sleep(time.Minute)
+		wantError(t, "HandOver", e.HandOver(t.Context(), node.ID()), tenure.ErrInvalidConfig)
+		wantError(t, "Comply", e.Comply(t.Context(), request), tenure.ErrInvalidConfig)
+		time.Sleep(time.Minute)
+		if !term.Valid() || e.Term() != term {
+			t.Error("the leader gave its term up in favor of itself")
+		}
+	})
+}

@@ -28,10 +28,58 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestHeartbeatsExtendTrust$"), schedules(1000)},
 	},
 	{
+		name: "engine: trust counts from the answer of the first heartbeat",
+		file: "node.go", from: "		sent = n.clock.Now()\n		_, err = conn.Heartbeat", to: "		defer func() { sent = n.clock.Now() }()\n		_, err = conn.Heartbeat",
+		promise: "1 One leader: trust is measured from the start of a heartbeat",
+		tests:   []tests{in(".", "^TestTrustCountsFromBeforeTheHeartbeat$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a heartbeat that failed extends trust",
+		file: "session.go", from: "	if err == nil && !s.trust.extend(", to: "	if !s.trust.extend(",
+		promise: "1 One leader: only an acknowledged heartbeat extends trust",
+		tests:   []tests{in(".", "^TestFailedHeartbeats$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a term begins after trust has ended",
+		file: "acquire.go", from: "	if !s.trust.add(t) {", to: "	if !s.trust.add(t) && false {",
+		promise: "1 One leader: no term begins in a session whose trust has ended",
+		tests:   []tests{in(".", "^TestNoTermBeginsAfterTrustHasEnded$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a term begins after trust has ended unnoticed",
+		file: "trust.go", from: "	if !t.standing() {\n		return false\n	}\n	t.mu.Lock()", to: "	if t.ended.Load() {\n		return false\n	}\n	t.mu.Lock()",
+		promise: "1 One leader: no term begins in a session whose trust has ended",
+		tests:   []tests{in(".", "^TestNoTermBeginsAfterTrustHasEnded$")}, says: "nvariant 1",
+	},
+	{
 		name: "engine: the wall clock does not end trust",
 		file: "trust.go", from: "int64(now.Mono) < t.mono.Load() && now.Wall.UnixNano() < t.wall.Load()", to: "int64(now.Mono) < t.mono.Load()",
 		promise: "1 One leader: a machine that was suspended does not lead when it wakes",
 		tests:   []tests{in(".", "^TestTheWallClockEndsTrust$")},
+	},
+	{
+		name: "engine: the monotonic clock does not end trust",
+		file: "trust.go", from: "int64(now.Mono) < t.mono.Load() && now.Wall", to: "now.Wall",
+		promise: "1 One leader: a wall clock that is set back does not prolong trust",
+		tests:   []tests{in(".", "^TestTrustIsNeverRevived$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: contexts end by the wall clock alone",
+		file: "trust.go", from: "max(0, min(mono, wall, limit))", to: "max(0, min(mono-mono+wall, limit))",
+		promise: "1 One leader: a wall clock that is set back does not delay the end of a context",
+		tests:   []tests{in(".", "^TestTheMonotonicClockEndsTrust$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: contexts end by the monotonic clock alone",
+		file: "trust.go", from: "max(0, min(mono, wall, limit))", to: "max(0, min(mono, wall-wall+mono, limit))",
+		promise: "1 One leader: a wall clock that is set forward ends contexts with trust",
+		tests:   []tests{in(".", "^TestAJumpOfTheWallClockIsSeenInTime$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: nobody looks at the clocks before the deadline",
+		file: "trust.go", from: "t.remaining(tick)", to: "t.remaining(1000*tick)",
+		promise: "1 One leader: work learns within a second that its machine was suspended",
+		tests:   []tests{in(".", "^TestAJumpOfTheWallClockIsSeenInTime$")}, says: "nvariant 1",
 	},
 	{
 		name: "engine: a failed heartbeat is not tried again soon",
@@ -59,6 +107,36 @@ var engineMutants = []mutant{
 		file: "term.go", from: "|| running || t.releaseQueued {", to: "|| running && t.releaseQueued || t.releaseQueued {",
 		promise: "4 Work ends first",
 		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestStepDownWaitsForGuards$"), schedules(100)},
+	},
+	{
+		name: "engine: a term that was given up stays valid",
+		file: "term.go", from: "return !t.over.Load() && t.session.trust.standing()", to: "return t.session.trust.standing()",
+		promise: "1 One leader: nobody trusts a term that was given up",
+		tests:   []tests{in(".", "^TestTermThatWasGivenUpIsNotValid$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a term that was given up has time left",
+		file: "term.go", from: "	if t.over.Load() {\n		return 0\n	}\n	return t.session.trust.remaining", to: "	if t.over.Load() && false {\n		return 0\n	}\n	return t.session.trust.remaining",
+		promise: "1 One leader: nobody trusts a term that was given up",
+		tests:   []tests{in(".", "^TestTermThatWasGivenUpIsNotValid$")}, says: "remains valid",
+	},
+	{
+		name: "engine: contexts are not canceled when a term is given up",
+		file: "term.go", from: "		t.cancel(cause)\n		t.session.trust.remove(t)", to: "		_ = cause\n		t.session.trust.remove(t)",
+		promise: "4 Work ends first: its context is canceled before the role is released",
+		tests:   []tests{in(".", "^TestContextIsCanceledWhenATermIsGivenUp$|^TestTermThatWasGivenUpIsNotValid$")}, says: "nvariant 4",
+	},
+	{
+		name: "engine: the connection is closed under running work",
+		file: "session.go", from: "go s.bury(len(s.terms) == 0 || errors.Is(cause, ErrConnection))", to: "go s.bury(true)",
+		promise: "4 Work ends first: a closed connection frees the locks",
+		tests:   []tests{in(".", "^TestConnectionOutlivesTheWork$")}, says: "nvariant 4",
+	},
+	{
+		name: "engine: the connection does not wait for the work",
+		file: "session.go", from: "	if s.over && len(s.terms) == 0 {", to: "	if s.over {",
+		promise: "4 Work ends first: a closed connection frees the locks",
+		tests:   []tests{in(".", "^TestConnectionOutlivesTheWork$")}, says: "nvariant 4",
 	},
 	{
 		name: "engine: a node campaigns while its old work runs",
@@ -145,5 +223,75 @@ var engineMutants = []mutant{
 		file: "node.go", from: "		if failed == nil {\n			failed = e.awaitFinished(", to: "		if failed != nil {\n			failed = e.awaitFinished(",
 		promise: "4 Work ends first: Close waits until the work has returned",
 		tests:   []tests{in(".", "^TestCloseWithStuckWork$|^TestLifeWithoutAccidents$"), schedules(100)},
+	},
+
+	// Waiting for a role.
+	{
+		name: "engine: LockTimeout never ends an attempt",
+		file: "acquire.go", from: "if now-a.fencedAt < n.cfg.LockTimeout {", to: "if now-a.fencedAt < 1000*n.cfg.LockTimeout {",
+		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
+	},
+	{
+		name: "engine: LockTimeout counts anew with each answer",
+		file: "acquire.go", from: "		if a.fencedAt == 0 {\n", to: "		if a.fencedAt >= 0 {\n",
+		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
+	},
+	{
+		name: "engine: the lock is kept when LockTimeout has passed",
+		file: "acquire.go", from: "		a.waiting = false\n		s.discard(e, 0)\n		return", to: "		a.waiting = false\n		_ = s.discard\n		return",
+		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
+	},
+	{
+		name: "engine: LockTimeout goes on counting in the next attempt",
+		file: "acquire.go", from: "	if !continued {\n		a.fencedAt = 0\n", to: "	if !continued {\n		_ = a.fencedAt\n",
+		promise: "7 Someone leads: each attempt has LockTimeout",
+		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "releases before LockTimeout",
+	},
+	{
+		name: "engine: LockTimeout bounds the wait for Settle",
+		file: "acquire.go", from: "		if !result.Fenced {\n", to: "		if !result.Fenced && false {\n",
+		promise: "7 Someone leads: a wait that the protocol asks for is not begun anew",
+		tests:   []tests{in(".", "^TestLockTimeoutBoundsFencedTransactionsOnly$")},
+	},
+
+	// Handing over.
+	{
+		name: "engine: a request to hand over to oneself is accepted",
+		file: "requests.go", from: " && r.Target != n.id {", to: " && r.Target == r.Target {",
+		promise: "a leader does not give its role up in favor of itself",
+		tests:   []tests{in(".", "^TestNoHandOverToOneself$")}, says: "in favor of itself",
+	},
+	{
+		name: "engine: a call to hand over to oneself is accepted",
+		file: "election.go", from: "	if why.reason == EndHandedOver && why.target == n.id {", to: "	if why.reason == EndHandedOver && why.target == n.id && false {",
+		promise: "a leader does not give its role up in favor of itself",
+		tests:   []tests{in(".", "^TestNoHandOverToOneself$")}, says: "in favor of itself",
+	},
+	{
+		name: "engine: a hand-over reserves nothing",
+		file: "session.go", from: "			if t.ending.reason == EndHandedOver {", to: "			if t.ending.reason == EndHandedOver && false {",
+		promise: "a role that is handed over is left to its target",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
+	},
+	{
+		name: "engine: a reservation lasts no time",
+		file: "session.go", from: "t.ending.target, n.cfg.CheckInterval\n", to: "t.ending.target, 0*n.cfg.CheckInterval\n",
+		promise: "a role that is handed over is left to its target",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
+	},
+	{
+		name: "engine: a node campaigns for a role that is reserved for another",
+		file: "acquire.go", from: "			a.notBefore = now + result.RetryIn\n", to: "			a.notBefore = now\n",
+		promise: "a reservation binds everybody: only its target tries the lock",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
+	},
+	{
+		name: "engine: a reserved role is tried again and again after a notification",
+		file: "acquire.go", from: "if a.burst > 0 && result.RetryIn == 0 {", to: "if a.burst > 0 {",
+		promise: "a reservation binds everybody: only its target tries the lock",
+		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
 	},
 }

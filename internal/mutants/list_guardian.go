@@ -44,4 +44,116 @@ var guardianMutants = []mutant{
 		promise: "commands of other seats are left alone",
 		tests:   []tests{inCommand("internal/guardian", "^TestSeveral$|^TestManyBeginWhileOneIsKilled$")},
 	},
+
+	// What the guardian does without the supervisor.
+	{
+		name: "guardian: a guardian outlives its supervisor",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "				orders, g.orphaned = nil, true\n				g.kill()\n", to: "				orders, g.orphaned = nil, true\n				_ = g.kill\n",
+		promise: "4 Work ends first: a guardian whose supervisor is gone kills the command",
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorKilled$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: only the command's process group is killed",
+		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "	for _, pid := range descendants(os.Getpid(), nil) {\n		_ = syscall.Kill(pid, syscall.SIGKILL)", to: "	for _, pid := range descendants(os.Getpid(), nil)[:0] {\n		_ = syscall.Kill(pid, syscall.SIGKILL)",
+		promise: "4 Work ends first: no descendant escapes",
+		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorKilled$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the guardian kills after the end of trust",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "at := g.trust.add(-g.limits.Lead)", to: "at := g.trust.add(+g.limits.Lead)",
+		promise: "4 Work ends first: a command does not outlive the trust in its term",
+		tests:   []tests{inCommand("internal/guardian", "^TestDeadlinesOfTheGuardian$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: a command that does not end is not killed when its time is over",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "		at = min(at, g.graceTo)\n", to: "		_ = min(at, g.graceTo)\n",
+		promise: "7 Someone leads: a command has its grace to end, then it is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestDeadlinesOfTheGuardian$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the guardian asks when trust has ended",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "return g.trust.add(-g.limits.Grace) }", to: "return g.trust.add(0 * g.limits.Grace) }",
+		promise: "a command is asked to end before it is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestDeadlinesOfTheGuardian$")},
+	},
+	{
+		name: "guardian: everything is killed once",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "	case g.killing:\n		g.kill()\n", to: "	case g.killing:\n		_ = g.kill\n",
+		promise: "4 Work ends first: what was forked during a kill is killed by the next",
+		tests:   []tests{inCommand("internal/guardian", "^TestKillingGoesOn$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the guardian does not wait for descendants",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "				g.commandEnded(e.status)\n", to: "				g.commandEnded(e.status); ends = nil\n",
+		promise: "4 Work ends first: a role is released when nothing of the command lives",
+		tests:   []tests{inCommand("internal/guardian", "^TestEnds$|^TestTreeDies$")},
+	},
+	{
+		name: "guardian: a stopped command does not hear that it must end",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "	_ = syscall.Kill(-g.command, syscall.SIGCONT)", to: "	_ = syscall.SIGCONT",
+		promise: "a command is asked to end before it is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestStoppedCommandIsAsked$")},
+	},
+	{
+		name: "guardian: what the command leaves is killed without being asked",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, told, syscall.SIGTERM)\n", to: "		_, _ = told, signalLeft\n",
+		promise: "what a command leaves behind is asked to end, too",
+		tests:   []tests{inCommand("internal/guardian", "^TestEnds$")},
+	},
+	{
+		name: "guardian: the guardian does not keep the lock",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "order{Begin: &limits}, anchor)", to: "order{Begin: &limits}, nil)",
+		promise: "4 Work ends first: the lock is held until nothing of the command lives, even if the supervisor dies",
+		tests:   []tests{inCommand("internal/guardian", "^TestAnchorIsHeld$")}, says: "nvariant 4",
+	},
+
+	// What the kernel and the supervisor do without the guardian.
+	{
+		name: "guardian: the command outlives its guardian",
+		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "Setpgid: true, Pdeathsig: syscall.SIGKILL", to: "Setpgid: true",
+		promise: "4 Work ends first: the kernel kills the command of a guardian that was killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianKilledWhileSupervisorIsStopped$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the supervisor kills after the end of trust",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "at := s.trust.add(-s.command.Lead / 2)", to: "at := s.trust.add(+s.command.Lead / 2)",
+		promise: "4 Work ends first: a command does not outlive the trust in its term",
+		tests:   []tests{inCommand("internal/guardian", "^TestDeadlinesOfTheSupervisor$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: no order to kill when the term is lost",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.tell(order{Kill: true})\n", to: "			_ = order{Kill: true}\n",
+		promise: "4 Work ends first: a command is killed when its term is lost",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$")},
+	},
+	{
+		name: "guardian: a guardian that does not kill is left alone",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.hurry(killSlack)\n", to: "			_ = killSlack\n",
+		promise: "4 Work ends first: the supervisor does the guardian's work if that does not",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: a guardian that does not ask is left alone",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.hurry(s.command.Grace + stopSlack)\n", to: "			_ = stopSlack\n",
+		promise: "7 Someone leads: the supervisor does the guardian's work if that does not",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the command is not asked when its term is given up",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.tell(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
+		promise: "a command is asked to end before it is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$|^TestPolite$")},
+	},
+	{
+		name: "guardian: a guardian that hears no order lives on",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	if send(s.control, o) != nil {\n		s.killGuardian()", to: "	if send(s.control, o) != nil {\n		_ = s.killGuardian",
+		promise: "4 Work ends first: a guardian that cannot be told anything is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: the supervisor does not wait for orphans",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "!living.killOrphans(s.foreign); pause", to: "!living.killOrphans(s.foreign) && false; pause",
+		promise: "4 Work ends first: a role is released when nothing of the command lives",
+		tests:   []tests{inCommand("internal/guardian", "^TestTreeDies$")},
+	},
 }

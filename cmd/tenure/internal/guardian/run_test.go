@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == CommandName {
 		os.Exit(Main(os.Args[1:], os.Stderr))
 	}
+	if len(os.Args) == 4 && os.Args[1] == supervisorName {
+		os.Exit(supervise(os.Args[2:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -217,11 +220,12 @@ func parentOf(pid int) (int, error) {
 // TestKilledBeforeTrustEnds: a seat that is not renewed asks first, and kills
 // before the end.
 func TestKilledBeforeTrustEnds(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`)
+	r := begin(t, newSeat(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+		func(c *Command) { c.Grace, c.Lead = 2*time.Second, time.Second })
 	r.file("ready")
-	r.seat.renew(time.Second)
+	r.seat.renew(3 * time.Second)
 	r.file("asked")
-	if left := r.seat.Remaining(); left > 500*time.Millisecond {
+	if left := r.seat.Remaining(); left > 2*time.Second {
 		t.Errorf("asked to end %v before the end of trust", left)
 	}
 	r.wait()
@@ -276,10 +280,10 @@ func TestEnds(t *testing.T) {
 // TestPolite: a command that ends when it is asked to has its time, is asked
 // with the signal that was chosen, and is asked once.
 func TestPolite(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `trap 'sleep 0.2; exit 5' INT; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newSeat(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
 		func(c *Command) {
 			c.Grace = patience
-			c.StopSignal = func() syscall.Signal { return syscall.SIGINT }
+			c.StopSignal = func() syscall.Signal { return syscall.SIGUSR1 } // never ignored, as SIGINT may be
 		})
 	r.file("ready")
 	close(r.seat.stopping)

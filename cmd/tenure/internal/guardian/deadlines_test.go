@@ -1,0 +1,56 @@
+//go:build unix
+
+package guardian
+
+import (
+	"testing"
+	"time"
+)
+
+// at is a moment some time after an arbitrary start.
+func at(d time.Duration) moment { return moment(time.Hour).add(d) }
+
+// TestDeadlinesOfTheGuardian: everything is killed before trust ends, or earlier
+// when the command has had its time to end.
+func TestDeadlinesOfTheGuardian(t *testing.T) {
+	trust := at(10 * time.Second)
+	limits := limits{Grace: 3 * time.Second, Lead: time.Second}
+	for name, test := range map[string]struct{ graceTo, killAt, stopAt moment }{
+		"while it need not end":         {0, at(9 * time.Second), at(7 * time.Second)},
+		"asked to end long before":      {at(5 * time.Second), at(5 * time.Second), at(7 * time.Second)},
+		"asked to end too late to wait": {at(11 * time.Second), at(9 * time.Second), at(7 * time.Second)},
+	} {
+		g := &guardian{limits: limits, trust: trust, graceTo: test.graceTo}
+		if got := g.killAt(); got != test.killAt {
+			t.Errorf("invariant 4: %s: kills %v before the end of trust, not %v", name, trust.sub(got), trust.sub(test.killAt))
+		}
+		if got := g.stopAt(); got != test.stopAt {
+			t.Errorf("%s: asks %v before the end of trust, not %v", name, trust.sub(got), trust.sub(test.stopAt))
+		}
+	}
+}
+
+// TestDeadlinesOfTheSupervisor: it kills a guardian that is late before trust
+// ends, or by the nearest of its other limits.
+func TestDeadlinesOfTheSupervisor(t *testing.T) {
+	trust := at(10 * time.Second)
+	for name, test := range map[string]struct{ limit, killAt moment }{
+		"no other limit":   {0, at(9500 * time.Millisecond)},
+		"an earlier limit": {at(2 * time.Second), at(2 * time.Second)},
+		"a later limit":    {at(20 * time.Second), at(9500 * time.Millisecond)},
+	} {
+		s := &supervisor{command: Command{Lead: time.Second}, trust: trust, limit: test.limit}
+		if got := s.killAt(); got != test.killAt {
+			t.Errorf("invariant 4: %s: kills the guardian %v before the end of trust, not %v", name, trust.sub(got), trust.sub(test.killAt))
+		}
+	}
+	s := &supervisor{}
+	s.hurry(time.Minute)
+	first := s.limit
+	if s.hurry(time.Hour); s.limit != first {
+		t.Error("invariant 4: a later limit takes the place of an earlier one")
+	}
+	if s.hurry(time.Second); s.limit >= first {
+		t.Error("invariant 4: an earlier limit does not count")
+	}
+}

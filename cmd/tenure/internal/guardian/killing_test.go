@@ -1,0 +1,54 @@
+//go:build linux
+
+package guardian
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKillingGoesOn: what was forked during a kill is killed by the next.
+func TestKillingGoesOn(t *testing.T) {
+	child := exec.Command("/bin/sleep", "3600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alarm, err := newAlarm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alarm.stop()
+	g := &guardian{alarm: alarm, killing: true, exited: true, pause: firstKillPause, trust: now().add(time.Hour)}
+	g.checkTime()
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("invariant 4: a process that was there after the first kill lives on")
+		_ = child.Process.Kill()
+		<-ended
+	}
+}
+
+// TestStoppedCommandIsAsked: a command that is stopped hears that it must end.
+func TestStoppedCommandIsAsked(t *testing.T) {
+	r := begin(t, newSeat(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.01; done`,
+		func(c *Command) { c.Grace = 10 * time.Second })
+	r.file("ready")
+	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(r.pid) + "/stat")
+		if err != nil || time.Now().After(limit) {
+			t.Fatalf("the command is not stopped: %s, %v", stat, err)
+		}
+		if strings.Contains(string(stat), ") T ") {
+			break
+		}
+	}
+	close(r.seat.stopping)
+	r.want(End{Code: 5, Stopped: true})
+}

@@ -1,0 +1,133 @@
+//go:build linux
+
+package guardian
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// scripted is a supervisor whose guardian is the test: it reads the orders, and a
+// process that does nothing stands for it.
+type scripted struct {
+	t      *testing.T
+	seat   *fakeSeat
+	s      *supervisor
+	far    *net.UnixConn
+	orders *json.Decoder
+	ended  chan struct{}
+}
+
+func beginScripted(t *testing.T, signals <-chan os.Signal) *scripted {
+	t.Helper()
+	near, file, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := connection(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alarm, err := newAlarm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &scripted{t: t, seat: newSeat(t, time.Hour), far: far, orders: json.NewDecoder(far), ended: make(chan struct{})}
+	c.s = &supervisor{
+		seat: c.seat, process: exec.Command("/bin/sleep", "3600"), control: near, alarm: alarm,
+		reports: make(chan report), exited: make(chan struct{}),
+		command: Command{
+			Grace: 50 * time.Millisecond, Lead: time.Second, Refresh: 10 * time.Millisecond, Signals: signals,
+			StopSignal: func() syscall.Signal { return syscall.SIGQUIT },
+		},
+	}
+	c.s.trust = c.s.deadline()
+	if err := c.s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.ended)
+		c.s.supervise()
+	}()
+	t.Cleanup(func() {
+		_ = c.s.process.Process.Kill() // it may have ended
+		_ = far.Close()
+		<-c.ended
+		alarm.stop()
+	})
+	return c
+}
+
+// next waits for the next order.
+func (c *scripted) next() (o order) {
+	c.t.Helper()
+	if err := errors.Join(c.far.SetReadDeadline(time.Now().Add(patience)), c.orders.Decode(&o)); err != nil {
+		c.t.Fatalf("no order: %v", err)
+	}
+	return o
+}
+
+// killed waits until the supervisor has killed the process that stands for the
+// guardian, which does not do as it was told.
+func (c *scripted) killed() {
+	c.t.Helper()
+	select {
+	case <-c.s.exited:
+	case <-time.After(patience):
+		c.t.Error("invariant 4: a guardian that does not do as it was told is not killed")
+	}
+}
+
+// TestOrders: what the supervisor tells the guardian, and that it kills one that
+// does not act on it in time.
+func TestOrders(t *testing.T) {
+	t.Run("lost", func(t *testing.T) {
+		c := beginScripted(t, nil)
+		c.seat.lose()
+		if o := c.next(); !o.Kill {
+			t.Errorf("invariant 4: the order is not to kill, but %+v", o)
+		}
+		c.killed()
+	})
+	t.Run("given up", func(t *testing.T) {
+		c := beginScripted(t, nil)
+		close(c.seat.stopping)
+		if o := c.next(); o.Stop != syscall.SIGQUIT {
+			t.Errorf("the order is not to stop with the signal that was chosen, but %+v", o)
+		}
+		c.killed()
+	})
+	t.Run("not renewed", func(t *testing.T) {
+		c := beginScripted(t, nil)
+		c.seat.renew(2 * time.Second)
+		if o := c.next(); o.Deadline == 0 || o.Deadline > now().add(2*time.Second) {
+			t.Errorf("invariant 4: the order is not the end of trust, but %+v", o)
+		}
+		c.killed()
+		if c.seat.Remaining() == 0 {
+			t.Error("invariant 4: the guardian outlived the trust")
+		}
+	})
+	t.Run("signal", func(t *testing.T) {
+		signals := make(chan os.Signal)
+		c := beginScripted(t, signals)
+		signals <- syscall.SIGUSR1
+		if o := c.next(); o.Signal != syscall.SIGUSR1 {
+			t.Errorf("the order is not to hand on the signal, but %+v", o)
+		}
+	})
+	t.Run("the connection is broken", func(t *testing.T) {
+		c := beginScripted(t, nil)
+		if err := c.far.CloseRead(); err != nil {
+			t.Fatal(err)
+		}
+		c.seat.renew(time.Minute)
+		c.killed()
+	})
+}

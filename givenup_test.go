@@ -1,0 +1,125 @@
+package tenure_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// A term that was given up is not valid, even though its session lives and its
+// work has not returned: trust ends and the context is canceled first, then the
+// work returns, then the lock is released (Invariants 1 and 4).
+func TestTermThatWasGivenUpIsNotValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		term, otherTerm := lead(t, e), lead(t, other)
+		guard, err := term.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		freed := make(chan error, 1)
+		go func() { freed <- e.StepDown(context.Background()) }()
+		time.Sleep(10*time.Second - time.Millisecond) // StopTimeout
+		synctest.Wait()
+		want(t, "the term is valid while its work may end", term.Valid(), true)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if term.Context().Err() == nil {
+			t.Error("invariant 4: the context of a term that was given up is not canceled")
+		}
+		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
+		if term.Valid() || guard.Valid() || e.IsLeader() || e.Term() != nil {
+			t.Error("invariant 1: a term that was given up is valid")
+		}
+		want(t, "time that a term that was given up remains valid", term.Remaining(), time.Duration(0))
+		if _, err := term.Enter(); err == nil {
+			t.Error("invariant 4: a term that was given up takes new work")
+		}
+		want(t, "the session is lost", otherTerm.Valid(), true)
+		if db.holder("r") == nil {
+			t.Error("invariant 4: the role was released while its work runs")
+		}
+		guard.Release()
+		wantError(t, "StepDown", <-freed, nil)
+		want(t, "valid after the release", term.Valid(), false)
+	})
+}
+
+// Work that takes no notice of Stopping learns of the end of its term from the
+// context alone, in the same instant (Invariant 4).
+func TestContextIsCanceledWhenATermIsGivenUp(t *testing.T) {
+	for name, giveUp := range map[string]func(*tenure.Election) error{
+		"StepDown": func(e *tenure.Election) error { return e.StepDown(context.Background()) },
+		"Shutdown": func(e *tenure.Election) error { return e.Shutdown(context.Background()) },
+		"Drain":    func(e *tenure.Election) error { return e.Node().Drain(context.Background(), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase()
+				node := open(t, db)
+				defer closeNode(t, node)
+				e, _ := elect(t, node, tenure.ElectionConfig{})
+				started, ended := make(chan *tenure.Term, 8), make(chan error, 1)
+				ctx, cancel := context.WithCancel(context.Background())
+				finish := make(chan struct{})
+				go func() {
+					ended <- e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+						started <- term
+						select {
+						case <-ctx.Done():
+						case <-finish: // a test that fails ends, too
+						}
+						return nil
+					})
+				}()
+				term := <-started
+				freed := make(chan error, 1)
+				go func() { freed <- giveUp(e) }()
+				synctest.Wait()
+				if term.Context().Err() == nil {
+					t.Error("invariant 4: the context of a term that was given up is not canceled")
+				}
+				want(t, "valid", term.Valid(), false)
+				cancel()
+				close(finish)
+				wantError(t, name, <-freed, nil)
+				wantError(t, "Run", <-ended, nil)
+			})
+		})
+	}
+}
+
+// The connection is closed only when the work under a lost session has returned,
+// because a closed connection frees the locks (Invariant 4).
+func TestConnectionOutlivesTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		other, _ := node.Election(tenure.NamedRole("other"))
+		term := lead(t, e)
+		lead(t, other) // its work has returned: it does not count
+		guard, err := term.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := db.last()
+		first.set(func(c *conn) { c.onHeartbeat = func() error { return tenure.ErrSuperseded } })
+		<-term.Context().Done()
+		time.Sleep(time.Minute)
+		if first.wasAborted() || db.holder("r") != first {
+			t.Error("invariant 4: the connection was closed while work under its session ran")
+		}
+		guard.Release()
+		synctest.Wait()
+		want(t, "the connection is closed after the work", first.wasAborted(), true)
+	})
+}

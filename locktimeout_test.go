@@ -1,0 +1,72 @@
+package tenure_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exactly-one/tenure"
+)
+
+// locks makes every attempt at a role keep the lock and wait for the term. It
+// takes time, so that an engine that tries without a pause does not stop the
+// clock of the bubble.
+func (c *conn) locks(role string, fenced bool) {
+	c.set(func(c *conn) {
+		c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			time.Sleep(time.Millisecond)
+			c.db.mu.Lock()
+			defer c.db.mu.Unlock()
+			c.db.holders[role] = c
+			return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second, Fenced: fenced}
+		}
+	})
+}
+
+// An attempt that waits for fenced transactions withdraws its request for the
+// role after LockTimeout, and the next attempt has as long (Invariant 7: a node
+// that cannot begin its term does not keep the role from the others).
+func TestLockTimeoutReleasesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db) // LockTimeout 10 s, CheckInterval 5 s
+		defer closeNode(t, node)
+		c := db.last()
+		c.locks("r", true)
+		e, rec := elect(t, node, tenure.ElectionConfig{})
+		time.Sleep(5 * time.Second)
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		// The release wakes the node, too: it tries again at once.
+		for n := range 3 {
+			time.Sleep(9500 * time.Millisecond)
+			want(t, "releases before LockTimeout", c.count("release r resigned"), n)
+			time.Sleep(600 * time.Millisecond)
+			if c.count("release r resigned") != n+1 {
+				t.Fatal("invariant 7: an attempt kept the lock for longer than LockTimeout")
+			}
+			wantError(t, "the failure", rec.errorOf(tenure.EventAcquireFailed), tenure.ErrLockTimeout)
+			rec.forget()
+		}
+	})
+}
+
+// LockTimeout does not bound the wait for Settle or for a server change: a node
+// that gave up would begin that wait anew (Invariant 7).
+func TestLockTimeoutBoundsFencedTransactionsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		c := db.last()
+		c.locks("r", false)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(time.Minute)
+		want(t, "the lock is held", db.holder("r") == c, true)
+		c.locks("r", true) // LockTimeout counts from here
+		time.Sleep(10 * time.Second)
+		want(t, "the lock is held until LockTimeout", db.holder("r") == c, true)
+		time.Sleep(2 * time.Second)
+		want(t, "releases", c.count("release r resigned"), 1)
+	})
+}

@@ -104,6 +104,9 @@ func (m *muster) round() {
 	// differ on the way.
 	m.share(nil, nil)
 	before, served := w.holders(), w.serving()
+	if w.unfair() != "" { // a member has come meanwhile, and roles move to it
+		before = nil
+	}
 	w.mu.Lock()
 	for _, machine := range machines {
 		if p := machine.process; p.crashed || p.ctx.Err() != nil {

@@ -222,6 +222,8 @@ func TestInTxSavepointRolledBack(t *testing.T) {
 	}
 }
 
+// A function that ends its transaction itself, or fails, gets an error. Nothing is
+// committed without the fence, unless the function sends COMMIT as a statement.
 func TestInTxCommitsOnlyItself(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -236,9 +238,19 @@ func TestInTxCommitsOnlyItself(t *testing.T) {
 		"failed statement": func(tx pgx.Tx) error { _, _ = tx.Exec(ctx, "SELECT 1/0"); return nil },
 		"error":            func(pgx.Tx) error { return errors.New("no") },
 	} {
-		if err := b.inTx(ctx, pool, pgx.TxOptions{}, p.mark("scheduler"), end); err == nil {
+		err := b.inTx(ctx, pool, pgx.TxOptions{}, p.mark("scheduler"), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, b.names.sql("INSERT INTO {schema}.work (term) VALUES (1)")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return end(tx)
+		})
+		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
+		if rows := row[int](t, b, "SELECT count(*) FROM {schema}.work"); rows > 0 && name != "statement COMMIT" {
+			t.Errorf("Invariant 3: %s: %d rows were committed without the fence", name, rows)
+		}
+		exec(t, b, "TRUNCATE {schema}.work")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -49,18 +50,7 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 	led := first.take("scheduler")
 
 	ctx := context.Background()
-	var stopped []pgx.Tx
-	for range 3 {
-		tx, err := pool.Begin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = tx.Rollback(ctx) }) // before the pool is closed
-		if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
-			t.Fatal(err)
-		}
-		stopped = append(stopped, tx)
-	}
+	stopped := first.stopFenced(pool, "scheduler", 3)
 	bystander, err := pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +71,40 @@ func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
 	}
 	if err := bystander.Commit(ctx); err != nil {
 		t.Errorf("a bystander's transaction was ended too: %v", err)
+	}
+}
+
+// stopFenced leaves some fenced transactions of a term open.
+func (p *peer) stopFenced(pool *pgxpool.Pool, role string, n int) (stopped []pgx.Tx) {
+	p.t.Helper()
+	ctx := context.Background()
+	for range n {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.t.Cleanup(func() { _ = tx.Rollback(ctx) }) // before the pool is closed
+		if err := p.backend.fence(ctx, tx, p.mark(role)); err != nil {
+			p.t.Fatal(err)
+		}
+		stopped = append(stopped, tx)
+	}
+	return stopped
+}
+
+// One round is enough for all of them: each further one would keep the role
+// vacant for longer.
+func TestOneRoundEndsAllFencedTransactions(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := work(t, b)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	stopped := first.stopFenced(pool, "scheduler", 3)
+	first.Abort()
+	ended, err := second.fencing.round([]string{"scheduler"})
+	if err != nil || ended != len(stopped) {
+		t.Errorf("Invariant 7: one round terminated %d of %d fenced transactions, error %v; want all of them", ended, len(stopped), err)
 	}
 }
 

@@ -29,8 +29,12 @@ func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
 	if _, err := tx.Exec(ctx, b.names.sql("SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
+	second.drain()
 	if err := first.Release(releasesOf(first)); err != nil {
 		t.Fatalf("release: %v", err)
+	}
+	if !second.wait(patience) {
+		t.Error("Invariant 7: the release was not announced")
 	}
 	if len(first.seats) > 0 {
 		t.Errorf("the session still keeps %d seats", len(first.seats))

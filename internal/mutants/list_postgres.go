@@ -43,7 +43,7 @@ var postgresMutants = []mutant{
 		name: "postgres: one of several fenced transactions is ended",
 		file: "postgres/fencing.go", from: "append(found.transactions, members...)", to: "append(found.transactions, members[:min(1, len(members))]...)",
 		promise: "7 Someone leads: all fenced transactions of the old term are ended, not only one",
-		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreEnded$")},
+		tests:   []tests{in("postgres", "^TestOneRoundEndsAllFencedTransactions$")},
 	},
 	{
 		name: "postgres: nothing settles",
@@ -184,5 +184,61 @@ var postgresMutants = []mutant{
 		file: "postgres/open.go", from: "		if s.incarnation > present {\n", to: "		if s.incarnation > 0 {\n",
 		promise: "incarnations grow, also on a replica that lost the last values of the sequence",
 		tests:   []tests{in("postgres", "^TestIncarnationsPassOverRowsThatARestoredServerKept$")},
+	},
+
+	// Fences, resignations and deaths.
+	{
+		name: "postgres: the fence takes any term of the node",
+		file: "postgres/fence.go", from: "ON t.role = held.role AND t.term = held.term AND t.node_id", to: "ON t.role = held.role AND held.term > 0 AND t.node_id",
+		promise: "3 Fenced writes are ordered: a term of the same node that has ended passes no fence",
+		tests:   []tests{in("postgres", "^TestFenceRejectsEarlierTermOfSameNode$")},
+	},
+	{
+		name: "postgres: a function commits its own transaction",
+		file: "postgres/intx.go", from: "func (fencedTx) Commit(context.Context) error { return errOwnCommit }", to: "func (t fencedTx) Commit(ctx context.Context) error { return t.Tx.Commit(ctx) }",
+		promise: "3 Fenced writes are ordered: nothing is committed before the fence",
+		tests:   []tests{in("postgres", "^TestInTxCommitsOnlyItself$")},
+	},
+	{
+		name: "postgres: a transaction that was ended is fenced",
+		file: "postgres/fence.go", from: "status != 'T' {", to: "status == 0 {",
+		promise: "3 Fenced writes are ordered: a function that ends its transaction gets an error",
+		tests:   []tests{in("postgres", "^TestInTxCommitsOnlyItself$")},
+	},
+	{
+		name: "postgres: the fence names no schema",
+		file: "postgres/fence.go", from: "FROM {terms} t\n", to: "FROM tenure_terms t\n",
+		promise: "3 Fenced writes are ordered: the fence reads the table of its installation",
+		tests:   []tests{in("postgres", "^TestFenceReadsItsOwnSchema$")},
+	},
+	{
+		name: "postgres: the session searches in other schemas",
+		file: "internal/pgdial/settings.go", from: "\"search_path\", fixed(\"pg_catalog\")", to: "\"search_path\", fixed(\"public\")",
+		promise: "functions and operators are those of PostgreSQL",
+		tests:   []tests{in("postgres", "^TestSettingsAreNotInherited$")},
+	},
+	{
+		name: "postgres: a resignation is not announced",
+		file: "postgres/queries.go", from: "IS NOT NULL WHERE $10::text <> ''`", to: "IS NOT NULL WHERE $10::text = ''`",
+		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation",
+		tests:   []tests{in("postgres", "^TestResignation$")},
+	},
+	{
+		name: "postgres: a resignation keeps the lock",
+		file: "postgres/queries.go", from: "SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k\n", to: "SELECT k IS NOT NULL FROM written, unnest($7::bigint[]) k\n",
+		promise: "7 Someone leads: a resignation frees the lock",
+		tests:   []tests{in("postgres", "^TestResignation$")},
+	},
+	{
+		name: "postgres: a resignation in steps is not announced",
+		file: "postgres/release.go", from: "	err = s.query(stmtNotify, nil, s.backend.names.channel())\n", to: "	err = nil\n",
+		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation, also if its record cannot be written",
+		tests:   []tests{in("postgres", "^TestReleaseWhenTheRecordCannotBeWritten$")},
+	},
+	{
+		name: "postgres: a death is not announced",
+		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, '') FROM dead`", to: "SELECT name, $2::text FROM dead`",
+		promise: "7 Someone leads: the node that sees a death notifies all candidates",
+		tests:   []tests{in("postgres", "^TestCrashIsNoticedAtOnce$")},
 	},
 }

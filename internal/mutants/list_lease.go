@@ -93,4 +93,58 @@ var leaseMutants = []mutant{
 		promise: "1 One leader: nobody holds a vacant seat",
 		tests:   []tests{in("lease", "^TestSeatHolds$")},
 	},
+	{
+		name: "lease: a session begins with half a lease",
+		file: "lease/queries.go", from: "CAST(? AS {integer}), {now} + ?\n", to: "CAST(? AS {integer}), {now} + ? / 2\n",
+		promise: "1 One leader: no role is taken before its holder's lease has expired",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendKeepsTheWholeLease$/^an_opening$/^SQLite$")},
+	},
+	{
+		name: "lease: a heartbeat renews half a lease",
+		file: "lease/queries.go", from: "        ELSE {now} + lease_us\n", to: "        ELSE {now} + lease_us / 2\n",
+		promise: "1 One leader: no role is taken before its holder's lease has expired",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendKeepsTheWholeLease$/^a_heartbeat$/^SQLite$")},
+	},
+	{
+		name: "lease: a lease expires although it was renewed",
+		file: "lease/queries.go", from: "WHERE ended_at IS NULL AND expires_at <= {now} AND incarnation IN %s`),", to: "WHERE ended_at IS NULL AND incarnation IN %s`),",
+		promise: "1 One leader: a heartbeat and the end of a lease exclude each other",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendRenewedLeaseDoesNotExpire$/^SQLite$")},
+	},
+	{
+		name: "lease: all leases expire with the first",
+		file: "lease/queries.go", from: "WHERE ended_at IS NULL AND expires_at <= {now}`),", to: "WHERE ended_at IS NULL`),",
+		promise: "1 One leader: a role is not taken from a session that lives",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance$/^SQLite$/^a_lost_session_wakes_and_frees$")},
+	},
+	{
+		name: "lease: an expired session takes a role",
+		file: "lease/queries.go", from: "AND superseded_at IS NULL AND ended_at IS NULL\n    {for update}", to: "AND superseded_at IS NULL\n    {for update}",
+		promise: "1 One leader: a session that has ended takes no role",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendEndedSessionTakesNoRole$/^its_lease_has_expired$/^SQLite$")},
+	},
+	{
+		name: "lease: a superseded session takes a role",
+		file: "lease/queries.go", from: "AND superseded_at IS NULL AND ended_at IS NULL\n    {for update}", to: "AND ended_at IS NULL\n    {for update}",
+		promise: "1 One leader: a session that was superseded takes no role",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendEndedSessionTakesNoRole$/^its_node_has_a_newer_session$/^SQLite$")},
+	},
+	{
+		name: "lease: two sessions take a role at once",
+		file: "lease/seats_take.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
+		promise: "1 One leader: of two sessions that find a role free, one takes it",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendOneOfTwoTakesARole$/^SQLite$")},
+	},
+	{
+		name: "lease: a seat is trusted from when the answer came",
+		file: "lease/store_seat.go", from: "		h := holding{readAt: readAt}\n", to: "		h := holding{readAt: readAt.Add(time.Since(readAt))}\n",
+		promise: "1 One leader: a lease that was read is not trusted beyond its end",
+		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuestion$/^SQLite$")},
+	},
+	{
+		name: "lease: a leader is listed from when the answer came",
+		file: "lease/nodes.go", from: "tenure.Leader{ReadAt: readAt}\n", to: "tenure.Leader{ReadAt: readAt.Add(time.Since(readAt))}\n",
+		promise: "1 One leader: a lease that was read is not trusted beyond its end",
+		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuestion$/^SQLite$")},
+	},
 }

@@ -23,11 +23,17 @@ func releaseWakes(s *suite) {
 
 func abortWakes(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
+	living, other := s.open("living", roomy()), tenure.NamedRole("other")
 	a.lead(role)
+	living.lead(other)
 	b.refused(role)
 	b.quiet()
 	a.Abort()
 	b.woken("the end of a session")
+	b.refused(other) // Invariant 1: whoever ended, it was not its leader
+	if _, err := living.Heartbeat(tenure.Load{}); err != nil {
+		s.Errorf("heartbeat after another session has ended: %v", err)
+	}
 	b.leadSoon(role)
 }
 

@@ -23,7 +23,7 @@ import (
 func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *atomic.Pointer[func() error]) {
 	t.Helper()
 	after := &atomic.Pointer[func() error]{}
-	db := sql.OpenDB(tapped{k.connect(t, source).Driver(), source, func(ran string) error {
+	db := sql.OpenDB(tapped{driver: k.connect(t, source).Driver(), source: source, ran: func(ran string) error {
 		if !strings.HasPrefix(ran, statement) {
 			return nil
 		}

@@ -22,7 +22,7 @@ func TestBackendUnansweredCommit(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
 		lost := &atomic.Bool{}
-		db := sql.OpenDB(tapped{k.connect(t, source).Driver(), source, func(ran string) error {
+		db := sql.OpenDB(tapped{driver: k.connect(t, source).Driver(), source: source, ran: func(ran string) error {
 			if ran == "COMMIT" && lost.Load() {
 				return io.ErrUnexpectedEOF
 			}

@@ -11,6 +11,7 @@ type tapped struct {
 	driver driver.Driver
 	source string
 	ran    func(statement string) error
+	asked  func(query string) // if set, called when a query was run
 }
 
 func (t tapped) Driver() driver.Driver { return t.driver }
@@ -20,16 +21,20 @@ func (t tapped) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tappedConn{conn, t.ran}, nil
+	return tappedConn{conn, t}, nil
 }
 
 type tappedConn struct {
 	driver.Conn
-	ran func(statement string) error
+	tapped
 }
 
 func (c tappedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+	rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+	if err == nil && c.asked != nil {
+		c.asked(query)
+	}
+	return rows, err
 }
 
 func (c tappedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {

@@ -1,0 +1,242 @@
+package dialects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease"
+)
+
+// takersLease is so long that nothing expires but what a test ages.
+const takersLease = time.Hour
+
+// taker is a session without an engine: the test makes its calls.
+type taker struct {
+	tenure.Session
+	t    *testing.T
+	kind kind
+	db   *sql.DB // not the session's own
+	id   uuid.UUID
+}
+
+// takerOn opens a session of a node on a pool.
+func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *taker {
+	t.Helper()
+	session, err := newBackend(t, pool, k.dialect, lease.Config{}).Open(soon(t), tenure.Opening{
+		Node:   tenure.NodeInfo{ID: id, Name: "node", Host: "localhost"},
+		Timing: tenure.Timing{Lease: takersLease, RefreshInterval: takersLease / 3},
+		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Abort)
+	return &taker{session, t, k, k.connect(t, source), id}
+}
+
+// try makes an attempt for a role.
+func (s *taker) try(role string) tenure.Attempt {
+	s.t.Helper()
+	return mustTry(s.t, s, tenure.Candidate{Role: tenure.NamedRole(role)})[0]
+}
+
+// want makes an attempt for a role and checks its outcome.
+func (s *taker) want(what, role string, want tenure.Outcome) tenure.Attempt {
+	s.t.Helper()
+	attempt := s.try(role)
+	if attempt.Outcome != want {
+		s.t.Fatalf("%s: %+v; want outcome %d", what, attempt, want)
+	}
+	return attempt
+}
+
+// age has the session's lease end earlier.
+func (s *taker) age(by time.Duration) {
+	s.t.Helper()
+	execute(s.t, s.db, fmt.Sprintf("UPDATE tenure_lease_sessions SET expires_at = expires_at - %d WHERE incarnation = %d",
+		by.Microseconds(), s.Incarnation()))
+}
+
+// whileReading opens a pool. What is stored is called once, after the database has
+// answered a query with a text in it and before the answer is read.
+func (k kind) whileReading(t *testing.T, source, text string) (*sql.DB, *atomic.Pointer[func()]) {
+	t.Helper()
+	call := &atomic.Pointer[func()]{}
+	if k.dialect == lease.MySQL {
+		source += "?interpolateParams=true" // or the driver prepares statements
+	}
+	db := sql.OpenDB(tapped{
+		driver: k.connect(t, source).Driver(), source: source, ran: func(string) error { return nil },
+		asked: func(query string) {
+			if !strings.Contains(query, text) {
+				return
+			}
+			if call := call.Swap(nil); call != nil {
+				(*call)()
+			}
+		},
+	})
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db, call
+}
+
+// The database reserves a role for the whole lease, counted from the opening of
+// the session or from its last heartbeat.
+func TestBackendKeepsTheWholeLease(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(s *taker) error{
+		"an opening":  func(*taker) error { return nil },
+		"a heartbeat": func(s *taker) error { _, err := s.Heartbeat(tenure.Load{}); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onKinds(t, direct, func(t *testing.T, k kind) {
+				source := k.source(t)
+				holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
+				rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
+				holder.want("a free role", "r", tenure.Granted)
+				if err := begin(holder); err != nil {
+					t.Fatal(err)
+				}
+				holder.age(takersLease - time.Minute)
+				rival.want("Invariant 1: a minute before the lease expires", "r", tenure.Busy)
+				holder.age(time.Minute)
+				rival.want("after the lease has expired", "r", tenure.Granted)
+			})
+		})
+	}
+}
+
+// What a session that has ended does not know yet does not let it take a role:
+// another one could take the role from it immediately.
+func TestBackendEndedSessionTakesNoRole(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, ended, rival *taker, source string){
+		"its lease has expired": func(_ *testing.T, ended, rival *taker, _ string) {
+			ended.age(takersLease)
+			rival.want("after the lease has expired", "held", tenure.Granted)
+		},
+		"its node has a newer session": func(t *testing.T, ended, _ *taker, source string) {
+			takerOn(t, ended.kind, source, ended.db, ended.id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onKinds(t, direct, func(t *testing.T, k kind) {
+				source := k.source(t)
+				ended := takerOn(t, k, source, k.connect(t, source), uuid.New())
+				rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
+				ended.want("a free role", "held", tenure.Granted)
+				end(t, ended, rival, source)
+				attempts, err := ended.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("free")}})
+				if !errors.Is(err, tenure.ErrSessionLost) {
+					t.Errorf("Invariant 1: a session that has ended tried to take a role: %+v, %v; want ErrSessionLost", attempts, err)
+				}
+				rival.want("the role that it tried to take", "free", tenure.Granted)
+			})
+		})
+	}
+}
+
+// Of two sessions that have both read that a role is free, one takes it.
+func TestBackendOneOfTwoTakesARole(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		source := k.source(t)
+		pool, reading := k.whileReading(t, source, "lock_key")
+		slow := takerOn(t, k, source, pool, uuid.New())
+		fast := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		first := fast.want("a free role", "r", tenure.Granted)
+		slow.want("a role that is held", "r", tenure.Busy)
+		err := fast.Release([]tenure.Release{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: tenure.EndResigned}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var second tenure.Attempt
+		between := func() { second = fast.want("a free role", "r", tenure.Granted) }
+		reading.Store(&between)
+		slow.want("Invariant 1: a role that was taken in between", "r", tenure.Busy)
+		leaders, err := newBackend(t, fast.db, k.dialect, lease.Config{}).Leaders(context.Background(), "r")
+		if err != nil || len(leaders) != 1 || leaders[0].NodeID != fast.id || leaders[0].Term != second.Term {
+			t.Errorf("leaders: %+v, %v; want node %s in term %d", leaders, err, fast.id, second.Term)
+		}
+	})
+}
+
+// A heartbeat that comes before the end of the lease is recorded renews it:
+// nobody may take the role then, though somebody has read that the lease expired.
+func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		source := k.source(t)
+		pool, reading := k.whileReading(t, source, "lock_key")
+		rival := takerOn(t, k, source, pool, uuid.New())
+		holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		holder.want("a free role", "r", tenure.Granted)
+		rival.want("a role that is held", "r", tenure.Busy)
+		holder.age(takersLease)
+		beat := func() {
+			t.Helper()
+			if _, err := holder.Heartbeat(tenure.Load{}); err != nil {
+				t.Fatalf("heartbeat: %v", err)
+			}
+		}
+		reading.Store(&beat)
+		rival.want("Invariant 1: a role whose holder has just renewed its lease", "r", tenure.Busy)
+		beat()
+	})
+}
+
+// A lease that was read is counted from before the question. Counted from the
+// answer it would be trusted beyond its end, by as long as the answer took.
+func TestLeasesAgeFromTheQuestion(t *testing.T) {
+	t.Parallel()
+	onKinds(t, kinds, func(t *testing.T, k kind) {
+		source := k.source(t)
+		db, reading := k.whileReading(t, source, "expires_at")
+		store := newStore(t, k, db, takersLease)
+		backend := newBackend(t, db, k.dialect, lease.Config{})
+		takerOn(t, k, source, k.connect(t, source), uuid.New()).want("a free role", "r", tenure.Granted)
+		if _, err := store.Elect(soon(t), "n", uuid.New()); err != nil {
+			t.Fatal(err)
+		}
+		for name, read := range map[string]func() (readAt time.Time, err error){
+			"Store.Leader": func() (time.Time, error) {
+				seat, err := store.Leader(soon(t), "n")
+				return seat.ReadAt, err
+			},
+			"Backend.Leaders": func() (time.Time, error) {
+				leaders, err := backend.Leaders(soon(t), "r")
+				if err != nil || len(leaders) != 1 {
+					return time.Time{}, fmt.Errorf("leaders: %+v, %w", leaders, err)
+				}
+				return leaders[0].ReadAt, nil
+			},
+		} {
+			var answered time.Time
+			note := func() { answered = time.Now() }
+			reading.Store(&note)
+			readAt, err := read()
+			if err != nil || answered.IsZero() {
+				t.Fatalf("%s: %v, answered at %v", name, err, answered)
+			}
+			if readAt.After(answered) {
+				t.Errorf("Invariant 1: %s counts the lease from %v after the database answered", name, readAt.Sub(answered))
+			}
+		}
+	})
+}

@@ -83,3 +83,20 @@ func TestRetryAfter(t *testing.T) {
 		t.Errorf("tried again after %v, asked for %v", second.Sub(first), asked)
 	}
 }
+
+// A publisher that takes some events and fails has failed with the others.
+func TestFailureIsOfTheEventsThatWereNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "sent", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
+			return len(batch) - 1, errors.New("two are enough")
+		},
+	})
+	w.await("the failure", func() bool { return w.show("sent").Errors == 1 })
+	if s := w.show("sent"); s.Failing != w.place(3) || s.Processed != 2 {
+		t.Errorf("%d events are processed and %v fails, want 2 and %v", s.Processed, s.Failing, w.place(3))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,41 +56,30 @@ func (w *world) wantChanges(want ...string) {
 }
 
 // A pause returns when the batch in flight has ended, and nothing is handled
-// until it is over.
+// until it is over. So it is the second time, too.
 func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.append(1)
-	entered, release := make(chan struct{}, 1), make(chan struct{})
+	w.append(1, 2, 3)
+	entered, release := make(chan struct{}, 10), make(chan struct{}, 10)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", PollInterval: 10 * time.Millisecond,
+		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+			entered <- struct{}{}
 			select {
-			case entered <- struct{}{}:
-			default:
+			case <-release:
+			case <-ctx.Done(): // the test has failed
 			}
-			<-release
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	<-entered
-	paused := make(chan error, 1)
-	go func() { paused <- w.management().Pause(t.Context(), "counts", "ann") }()
-	w.await("the pause", func() bool { return w.show("counts").Status == processor.Paused })
-	select {
-	case err := <-paused:
-		t.Fatalf("the pause returned while the batch was in flight: %v", err)
-	default:
-	}
-	close(release)
-	w.must(<-paused)
-	if got := w.numbers(); len(got) != 1 {
-		t.Errorf("the pause returned before the batch in flight had ended: %v", got)
-	}
-	w.append(2)
+	w.pauseInFlight("counts", entered, release, 1)
+	w.must(w.management().Resume(t.Context(), "counts", "ann"))
+	w.pauseInFlight("counts", entered, release, 1, 2)
+	w.append(4)
 	w.await("that it rests", func() bool { return !w.show("counts").Busy })
-	if got := w.numbers(); len(got) != 1 {
-		t.Errorf("handled %v while paused", got)
+	if got := w.numbers(); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("handled %v while paused, want nothing after the second event", got)
 	}
 	w.must(w.management().Retry(t.Context(), "counts", "bob")) // no way round a pause
 	if s := w.show("counts"); s.Status != processor.Paused {
@@ -97,8 +87,32 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	}
 	w.must(w.management().Resume(t.Context(), "counts", "ann"))
 	w.must(w.management().Resume(t.Context(), "counts", "ann")) // nothing to do
-	w.await("the second", func() bool { return len(w.numbers()) == 2 })
-	w.wantChanges("ann counts resume", "bob counts retry", "ann counts pause")
+	close(release)
+	w.await("the others", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3, 4}) })
+	w.wantChanges("ann counts resume", "bob counts retry", "ann counts pause", "ann counts resume", "ann counts pause")
+}
+
+// pauseInFlight pauses a processor while a batch is in flight, and checks what
+// has been handled when the pause returns. The pause must have looked at the
+// processor before the batch may end.
+func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan<- struct{}, handled ...int) {
+	w.Helper()
+	w.await("a batch in flight", func() bool { return len(entered) > 0 })
+	<-entered
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	looks := &counting{Database: w.pool, asked: new(atomic.Int64)}
+	paused := make(chan error, 1)
+	go func() { paused <- processor.NewManagement(w.backend, looks).Pause(ctx, name, "ann") }()
+	w.await("a second look", func() bool { return looks.polls.Load() > 1 || len(paused) > 0 })
+	if len(paused) > 0 {
+		w.Fatalf("the pause returned while the batch was in flight: %v", <-paused)
+	}
+	release <- struct{}{}
+	w.must(<-paused)
+	if got := w.numbers(); !slices.Equal(got, handled) {
+		w.Errorf("when the pause returned %v had been handled, want %v: no batch after the one in flight", got, handled)
+	}
 }
 
 // A pause that is not waited for stands.

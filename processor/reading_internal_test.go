@@ -212,16 +212,18 @@ func testHorizon(t *testing.T, pool *pgxpool.Pool, table string) {
 		t.Fatal(err)
 	}
 	for _, s := range []Selection{{}, {AnyTags: []string{"a"}}} {
-		events, err := readAllOf(ctx, newReader(pool, tableLog(table), s, contents), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, e := range events {
-			got = append(got, e.Type)
-		}
-		if want := []string{"first", "second"}; !slices.Equal(got, want) {
-			t.Errorf("with %+v, read %v, want %v", s, got, want)
+		for _, limit := range []int{1, 10} {
+			events, err := readAllOf(ctx, newReader(pool, tableLog(table), s, contents), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range events {
+				got = append(got, e.Type)
+			}
+			if want := []string{"first", "second"}; !slices.Equal(got, want) {
+				t.Errorf("with %+v, %d at a time, read %v, want %v", s, limit, got, want)
+			}
 		}
 	}
 }

@@ -24,15 +24,13 @@ func TestPoisonIsFoundInItsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3, 4, 5)
-	var largest atomic.Int64
+	sizes := make(chan int, 10) // of the batches with the event at fault
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", MaxAttempts: 3, Retry: tenure.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			for _, event := range batch {
 				if string(event.Data) == "4" {
-					if len(batch) > 1 {
-						largest.Store(max(largest.Load(), int64(len(batch))))
-					}
+					sizes <- len(batch)
 					return errors.New("four is too many\x00\xff")
 				}
 			}
@@ -46,8 +44,40 @@ func TestPoisonIsFoundInItsBatch(t *testing.T) {
 	if s := w.show("counts"); s.Errors != 3 || !strings.HasPrefix(s.LastError, "four is too many") {
 		t.Errorf("the processor has %d errors, the last one %q", s.Errors, s.LastError)
 	}
-	if largest.Load() != 5 {
-		t.Errorf("the largest batch that failed had %d events", largest.Load())
+	var got []int
+	for len(sizes) > 0 {
+		got = append(got, <-sizes)
+	}
+	if want := []int{5, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("the batches that failed had %v events, want %v: after a failure events are tried one at a time", got, want)
+	}
+}
+
+// A leader that takes over after a failed batch tries its events one at a time,
+// so that the last attempt is with one event, which is shown.
+func TestNextLeaderTriesEventsOneAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2, 3)
+	sizes := make(chan int, 10)
+	config := processor.Config{
+		Name: "counts", MaxAttempts: 2, Retry: tenure.FixedInterval{Interval: time.Hour},
+		Handle: func(_ context.Context, _ pgx.Tx, batch []processor.Event) error {
+			sizes <- len(batch)
+			return errors.New("never")
+		},
+	}
+	stop := w.group(w.node("a", tenure.Config{}), config)
+	w.await("an attempt", func() bool { return w.exists("counts") && w.show("counts").Errors == 1 })
+	stop()
+	w.exec("UPDATE " + pgx.Identifier{w.schema, "tenure_processors"}.Sanitize() + " SET next_attempt_at = NULL")
+	w.group(w.node("b", tenure.Config{}), config)
+	w.await("the end", func() bool { return w.show("counts").Status == processor.Failed })
+	if first, second := <-sizes, <-sizes; first != 3 || second != 1 {
+		t.Errorf("the first leader tried %d events at once and the next one %d, want 3 and 1", first, second)
+	}
+	if s := w.show("counts"); s.Failing == (processor.Cursor{}) {
+		t.Error("the event that was tried last is not shown as the one that fails")
 	}
 }
 

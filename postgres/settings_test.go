@@ -200,3 +200,24 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 }
+
+// Where programs may write to a schema that is searched by default, one of them
+// could define an operator that fits the statements of nodes better than
+// PostgreSQL's own.
+func TestOperatorsOfOtherSchemasAreNotUsed(t *testing.T) {
+	t.Parallel()
+	b := backendOn(t, pgtest.Shared(t).Database(t), Config{Schema: "tenure"})
+	for _, left := range []string{"smallint", "integer", "bigint"} {
+		exec(t, b, fmt.Sprintf(`
+			CREATE FUNCTION public.multiplied(%[1]s, interval) RETURNS interval LANGUAGE plpgsql
+				AS 'BEGIN RAISE EXCEPTION ''an operator of another schema was used''; END';
+			CREATE OPERATOR public.* (LEFTARG = %[1]s, RIGHTARG = interval, FUNCTION = public.multiplied)`, left))
+	}
+	first, second := open(t, b), open(t, b)
+	led := first.take("scheduler")
+	second.refused("scheduler")
+	first.Abort()
+	if next := second.win("scheduler"); next.Previous != led.Term {
+		t.Errorf("term %d follows %d, want it after %d", next.Term, next.Previous, led.Term)
+	}
+}

@@ -215,7 +215,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the session searches in other schemas",
 		file: "internal/pgdial/settings.go", from: "\"search_path\", fixed(\"pg_catalog\")", to: "\"search_path\", fixed(\"public\")",
 		promise: "functions and operators are those of PostgreSQL",
-		tests:   []tests{in("postgres", "^TestSettingsAreNotInherited$")},
+		tests:   []tests{in("postgres", "^TestOperatorsOfOtherSchemasAreNotUsed$")},
 	},
 	{
 		name: "postgres: a resignation is not announced",

@@ -46,6 +46,12 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},
 	{
+		name: "lease: a session goes on on another server",
+		file: "lease/queries.go", from: "    AND {server} = ?{durably}`", to: "    AND ? IS NOT NULL{durably}`",
+		promise: "1 One leader: a session belongs to the server on which it was opened",
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendSessionEndsOnAnotherServer$")},
+	},
+	{
 		name: "lease: the fence passes a stale term",
 		file: "lease/fence.go", from: "		return changed > 0, err\n", to: "		return changed >= 0, err\n",
 		promise: "3 Fenced writes are ordered",

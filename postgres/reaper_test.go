@@ -21,13 +21,22 @@ func brief(o *peerOptions) {
 // latest.
 func (p *peer) stick() time.Time {
 	p.t.Helper()
+	return p.stickIn(&pgproto3.Query{String: p.backend.names.sql("COPY {installation} FROM STDIN")})
+}
+
+// stickIn is stick with messages of its own after which the server waits for more.
+func (p *peer) stickIn(messages ...pgproto3.FrontendMessage) time.Time {
+	p.t.Helper()
 	p.beat()
 	last := time.Now()
-	query, err := (&pgproto3.Query{String: p.backend.names.sql("COPY {installation} FROM STDIN")}).Encode(nil)
-	if err == nil {
-		_, err = p.network.Write(query)
+	var sent []byte
+	for _, message := range messages {
+		var err error
+		if sent, err = message.Encode(sent); err != nil {
+			p.t.Fatal(err)
+		}
 	}
-	if err != nil {
+	if _, err := p.network.Write(sent); err != nil {
 		p.t.Fatal(err)
 	}
 	eventually(p.t, p.backend, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", p.news.pid)

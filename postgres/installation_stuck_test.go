@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// TestRemovedInstallationWithAStuckSession: after a DROP SCHEMA by hand nothing is
+// left that says for how long a stuck session is trusted. It keeps the lock of the
+// installation, so no new one begins, until an operator ends it as the error says.
+func TestRemovedInstallationWithAStuckSession(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	stuck, rival := open(t, b, brief), open(t, b, brief)
+	stuck.take("scheduler")
+	rival.refused("scheduler")
+	// No Sync follows, and it has no lock on a table, for which DROP would wait.
+	last := stuck.stickIn(&pgproto3.Parse{Query: "SELECT"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Flush{})
+	exec(t, b, `DROP SCHEMA {schema} CASCADE`)
+	if _, err := rival.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
+		t.Errorf("the rival's heartbeat: %v; want ErrSuperseded", err)
+	}
+	rival.Abort()
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, rival.news.pid)
+
+	pid := fmt.Sprintf("PID %d", stuck.news.pid)
+	for time.Since(last) < 2*stuckLease {
+		_, err := tryOpen(t, b)
+		if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), pid) || !strings.Contains(err.Error(), "pg_terminate_backend") {
+			t.Fatalf("%v after the last heartbeat: %v; want ErrInstallationInUse, %s and the advice", time.Since(last), err, pid)
+		}
+		if version, err := b.SchemaVersion(t.Context()); version != 0 || err != nil {
+			t.Fatalf("%v after the last heartbeat: the schema has version %d, %v; want none", time.Since(last), version, err)
+		}
+		conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
+		if _, err := conn.Exec(t.Context(), b.MigrationSQL()); err == nil || !strings.Contains(err.Error(), "nodes still live") {
+			t.Fatalf("the printed script: %v; want it refused", err)
+		}
+	}
+	exec(t, b, `SELECT pg_terminate_backend($1)`, stuck.news.pid)
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, stuck.news.pid)
+	open(t, b).take("scheduler")
+}

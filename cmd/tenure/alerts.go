@@ -13,8 +13,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
 const alertsLong = `Show, check, try out and export alerts.
@@ -91,7 +89,7 @@ func (c *alertsListCommand) run(ctx context.Context) error {
 	default:
 		return usage("--state is %q; it must be inactive, pending or firing", c.state)
 	}
-	list, err := c.database.readAlerts(ctx)
+	list, err := readAlerts(ctx, &c.database)
 	if err != nil {
 		return err
 	}
@@ -119,10 +117,10 @@ func (c *alertsListCommand) run(ctx context.Context) error {
 const alertsTimeout = 30 * time.Second
 
 // readAlerts reads the alerts of the database: none if there is no schema.
-func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error) {
+func readAlerts(ctx context.Context, flags *databaseFlags) ([]alerts.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, alertsTimeout)
 	defer cancel()
-	database, err := f.work(ctx)
+	database, err := flags.work(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,7 @@ func (f *databaseFlags) readAlerts(ctx context.Context) ([]alerts.Status, error)
 		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
 			tenure.ErrSchema, err)
 	}
-	return list, f.explain(err)
+	return list, flags.explain(err)
 }
 
 func newAlertRecord(s alerts.Status) alertRecord {
@@ -169,9 +167,4 @@ func alertRow(s alerts.Status) []string {
 		flatten(s.Name), string(s.State), s.Severity, s.For.String(), strconv.Itoa(len(s.Alerts)), unsent,
 		shortTime(s.ChangedAt), flatten(s.ChangedBy), orDash(strings.Join(s.Notify, ", ")),
 	}
-}
-
-// openConfiguredNotifiers opens the notifiers of the command's file.
-func openConfiguredNotifiers(file *config.File) (notifiers.Set, error) {
-	return notifiers.Open(file.Notifiers())
 }

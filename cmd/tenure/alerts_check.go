@@ -116,7 +116,7 @@ func (c *alertsExportCommand) run(cmd *cobra.Command) error {
 
 // stored are the rules in the database.
 func (c *alertsExportCommand) stored(ctx context.Context) ([]alerts.Rule, error) {
-	list, err := c.database.readAlerts(ctx)
+	list, err := readAlerts(ctx, &c.database)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func testAlert(cmd *cobra.Command, out *output, name string) error {
 	if err != nil {
 		return err
 	}
-	set, err := openConfiguredNotifiers(file)
+	set, err := notifiers.Open(file.Notifiers())
 	if err != nil {
 		return err
 	}

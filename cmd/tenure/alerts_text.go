@@ -10,6 +10,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 )
 
+// mostDetails is how many series of an alert are shown.
+const mostDetails = 5
+
 // alertDetails are lines about an alert that is not as it should be.
 func alertDetails(s alerts.Status) []string {
 	var lines []string
@@ -20,7 +23,7 @@ func alertDetails(s alerts.Status) []string {
 		line("it cannot be evaluated: %s", s.Problem)
 	}
 	for i, a := range s.Alerts {
-		if i == mostListed {
+		if i == mostDetails {
 			line("and %d more", len(s.Alerts)-i)
 			break
 		}

@@ -169,3 +169,15 @@ func (l leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Ho
 	}
 	return holders, nil
 }
+
+// holdersOf reads who holds roles, or all roles if none is named.
+func holdersOf(ctx context.Context, backend backend, roles []tenure.Role) ([]postgres.Holder, error) {
+	switch b := backend.(type) {
+	case *postgres.Backend:
+		return b.Holders(ctx, roles...)
+	case leases:
+		return b.holders(ctx, roles)
+	default:
+		panic(fmt.Sprintf("a backend of type %T", backend))
+	}
+}

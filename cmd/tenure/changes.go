@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,4 +73,25 @@ func changesCommand(database *databaseFlags, cmd *cobra.Command, show func(cmd *
 	database.register(cmd.Flags())
 	cmd.Flags().VarP(&most, "count", "n", "how many")
 	return cmd
+}
+
+// checkCount checks how many are asked for.
+func checkCount(n int) error {
+	if n < 1 {
+		return usage("--count is %d; the least is 1", n)
+	}
+	return nil
+}
+
+// mostRows is how many rows are asked for at once at most.
+const mostRows = 100_000
+
+// whoAsks names the present user for the record.
+func whoAsks() string {
+	host, _ := os.Hostname() // without it the user's name has to do
+	name := "unknown"
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
+	return name + "@" + host
 }

@@ -61,9 +61,6 @@ func newClusterStatus(out *output) *cobra.Command {
 	return cmd
 }
 
-// defaultClusterName is what a cluster is called that nobody has named.
-const defaultClusterName = "default"
-
 func (c *clusterStatusCommand) run(cmd *cobra.Command) error {
 	logger, err := c.log.logger(cmd.ErrOrStderr())
 	if err != nil {

@@ -159,39 +159,3 @@ func TestClusterOnLeases(t *testing.T) {
 		}
 	}
 }
-
-func TestRolesColumn(t *testing.T) {
-	for want, test := range map[string][2][]string{
-		"":                           {nil, nil},
-		"gateway, scheduler*":        {{"gateway", "scheduler"}, {"scheduler"}},
-		"worker, a*, b*":             {{"worker"}, {"a", "b"}},
-		"a*, b*, c*, d*, e*":         {nil, {"a", "b", "c", "d", "e"}},
-		"w, a*, b*, c*, d*, 2 more*": {{"w"}, {"a", "b", "c", "d", "e", "f"}},
-	} {
-		if got := rolesColumn(test[0], test[1]); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestShortDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", 59*time.Second + 999*time.Millisecond: "59s", 62 * time.Second: "1m2s",
-		time.Hour + 59*time.Second: "1h0m", 76 * time.Hour: "3d4h",
-	} {
-		if got := shortDuration(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
-}
-
-// TestOver: a text is drawn over the last one and never scrolls.
-func TestOver(t *testing.T) {
-	text, lines := over("a\nb\nc\n", 0, 0)
-	if text != "a\x1b[K\nb\x1b[K\nc\x1b[K\n\x1b[J" || lines != 3 {
-		t.Errorf("first: %q, %d", text, lines)
-	}
-	if text, lines = over("a\nb\nc\n", lines, 3); text != "\x1b[3Aa\x1b[K\nb\x1b[K\n\x1b[J" || lines != 2 {
-		t.Errorf("on a low terminal: %q, %d", text, lines)
-	}
-}

@@ -49,35 +49,6 @@ func (f *commandFlags) unused() error {
 	return nil
 }
 
-// restartPolicy says when a command that has ended by itself is started again.
-type restartPolicy string
-
-const (
-	restartNever     restartPolicy = "never"
-	restartOnFailure restartPolicy = "on-failure"
-	restartAlways    restartPolicy = "always"
-)
-
-// Set implements pflag.Value.
-func (p *restartPolicy) Set(s string) error {
-	switch policy := restartPolicy(s); policy {
-	case restartNever, restartOnFailure, restartAlways:
-		*p = policy
-		return nil
-	}
-	return errors.New("it must be never, on-failure or always")
-}
-
-func (p *restartPolicy) String() string { return string(*p) }
-
-// Type implements pflag.Value.
-func (p *restartPolicy) Type() string { return "policy" }
-
-// again reports whether a command that has ended with a code is started again.
-func (p restartPolicy) again(code int) bool {
-	return p == restartAlways || p == restartOnFailure && code != 0
-}
-
 // timing are the times that a command keeps.
 type timing struct {
 	grace   time.Duration // from the request to end until the kill
@@ -168,11 +139,11 @@ func findCommand(name string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
-		return "", &exitError{exitNotExecutable, commandError{name, "is not executable"}}
+		return "", exitWith(exitNotExecutable, commandError{name, "is not executable"})
 	case errors.Is(err, exec.ErrDot):
-		return "", &exitError{exitNotFound, commandError{name, "is only found in the present directory: write ./" + name}}
+		return "", exitWith(exitNotFound, commandError{name, "is only found in the present directory: write ./" + name})
 	}
-	return "", &exitError{exitNotFound, commandError{name, "does not exist"}}
+	return "", exitWith(exitNotFound, commandError{name, "does not exist"})
 }
 
 // commandError says what is wrong with a command.

@@ -51,10 +51,7 @@ func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 			log.Info("the command has ended", "exit_code", end.Code)
 		}
 		if l.plan.once || !l.plan.restart.again(end.Code) {
-			l.result = &exitError{end.Code, nil}
-			if err != nil {
-				l.result = &exitError{end.Code, err}
-			}
+			l.result = exitWith(end.Code, err)
 			return tenure.Done
 		}
 		wait := pause.next()
@@ -99,62 +96,4 @@ func (l *leading) dropSignals() {
 			return
 		}
 	}
-}
-
-// awaitTrust waits until a command would not be asked to end as soon as it has
-// started. It returns false if the seat ends instead.
-func (t timing) awaitTrust(term guardian.Seat) bool {
-	for term.Remaining() <= t.grace+t.lead {
-		if !sleep(term, t.refresh/4) {
-			return false
-		}
-	}
-	return !ending(term)
-}
-
-// ending reports whether a term has ended or was asked to end.
-func ending(term guardian.Seat) bool {
-	select {
-	case <-term.Stopping():
-	case <-term.Context().Done():
-	default:
-		return false
-	}
-	return true
-}
-
-// sleep pauses; it returns false at once when the term ends or was asked to.
-func sleep(term guardian.Seat, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-term.Stopping():
-	case <-term.Context().Done():
-	}
-	return false
-}
-
-// restartPause is the growing pause between the runs of a command.
-type restartPause struct{ last time.Duration }
-
-// The pauses before a command is started again, and the life after which it
-// counts as healthy.
-const (
-	shortestPause = 100 * time.Millisecond
-	longestPause  = 30 * time.Second
-	healthyLife   = time.Minute
-)
-
-// ran notes how long the command lived.
-func (p *restartPause) ran(life time.Duration) {
-	if life >= healthyLife {
-		p.last = 0
-	}
-}
-
-func (p *restartPause) next() time.Duration {
-	p.last = min(max(shortestPause, 2*p.last), longestPause)
-	return p.last
 }

@@ -3,25 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
 )
-
-// commandSettle is what --settle is by default with a command. A connection that
-// the server or the network ends frees the lock in the same instant in which the
-// leader hears of it; the command must be dead before another one starts.
-const commandSettle = 200 * time.Millisecond
 
 // runGuarded stands for one role and runs a command while it leads.
 func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -81,85 +70,6 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	return err
 }
 
-// guardedConfig is the configuration of a node that runs commands.
-func (c *runCommand) guardedConfig(cmd *cobra.Command) (tenure.Config, error) {
-	if !c.node.flags.Changed("log-level") {
-		c.node.log.level = "info"
-	}
-	config, err := c.config(cmd)
-	if err != nil {
-		return config, err
-	}
-	if config.Lease == 0 {
-		if config.Lease, err = c.defaultLease(); err != nil {
-			return config, err
-		}
-	}
-	if !c.node.flags.Changed("settle") {
-		config.Settle = commandSettle
-	}
-	return config, nil
-}
-
-// defaultLease is the lease of a node that is not told one.
-func (c *runCommand) defaultLease() (time.Duration, error) {
-	if _, err := c.node.database.target(); err != nil {
-		return 0, err
-	}
-	backend, err := c.node.database.offline()
-	if err != nil {
-		return 0, err
-	}
-	defer backend.Close()
-	if defaulter, ok := backend.(tenure.LeaseDefaulter); ok {
-		return defaulter.DefaultLease(), nil
-	}
-	return 10 * time.Second, nil
-}
-
-// The variables that a command finds in its environment.
-const (
-	roleVariable     = "TENURE_ROLE"
-	termVariable     = "TENURE_TERM"
-	nodeVariable     = "TENURE_NODE"
-	nodeNameVariable = "TENURE_NODE_NAME"
-	dsnVariable      = "TENURE_DSN"
-)
-
-// commandVariables are all that commands find, on schedules too.
-var commandVariables = append([]string{roleVariable, termVariable, nodeVariable, nodeNameVariable, dsnVariable}, scheduleVariables...)
-
-// environment is that of every run of the command: this program's, with the
-// connection string only if it is wanted.
-func (c *runCommand) environment() ([]string, error) {
-	var kept []string
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if !slices.Contains(commandVariables, name) && !slices.Contains(notify.Variables, name) {
-			kept = append(kept, entry)
-		}
-	}
-	if c.command.passDSN {
-		dsn, err := c.node.database.connectionString()
-		if err != nil {
-			return nil, err
-		}
-		if dsn != "" {
-			kept = append(kept, dsnVariable+"="+dsn)
-		}
-	}
-	return kept, nil
-}
-
-// termEnvironment adds what a term brings.
-func termEnvironment(base []string, node *tenure.Node, t *tenure.Term) []string {
-	return append(base[:len(base):len(base)],
-		roleVariable+"="+t.Role().Name(),
-		termVariable+"="+strconv.FormatInt(t.Number(), 10),
-		nodeVariable+"="+node.ID().String(),
-		nodeNameVariable+"="+node.Name())
-}
-
 // campaign stands until the context ends, the node leaves, or the command has
 // ended for good.
 func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
@@ -187,7 +97,7 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 			case errors.Is(failure, tenure.ErrKeyMismatch): // trying again does not help
 				cancel(failure)
 			case errors.Is(failure, tenure.ErrHeld) && !decided && l.plan.noLeaderExit != nil:
-				cancel(&exitError{*l.plan.noLeaderExit, nil})
+				cancel(exitWith(*l.plan.noLeaderExit, nil))
 			}
 		case tenure.EventStopped:
 			if l.ctx.Err() == nil && failure != nil && !errors.Is(failure, tenure.ErrHeld) {
@@ -203,27 +113,6 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 		l.result = cause
 	}
 	return err
-}
-
-// logEvent logs an event. The attempts of a standby are no news.
-func logEvent(log *slog.Logger, event tenure.Event) {
-	level, details := slog.LevelInfo, []any{"role", event.Role.Name()}
-	switch event.Kind {
-	case tenure.EventStateChange, tenure.EventAcquireFailed:
-		level = slog.LevelDebug
-	case tenure.EventLost, tenure.EventError:
-		level = slog.LevelWarn
-	}
-	if event.Term != nil {
-		details = append(details, "term", event.Term.Number())
-	}
-	if event.Kind == tenure.EventStateChange {
-		details = append(details, "from", event.From.String(), "to", event.To.String())
-	}
-	if event.Err != nil {
-		details = append(details, "error", oneLine(event.Err))
-	}
-	log.Log(context.Background(), level, string(event.Kind), details...)
 }
 
 // stopSignal is what the command is asked with to end: what this program was

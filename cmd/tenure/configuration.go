@@ -64,7 +64,7 @@ func (c *configuration) load() error {
 	}
 	file, err := config.Load(c.path, os.LookupEnv)
 	if err != nil {
-		return &configurationError{err}
+		return configurationFaults(err)
 	}
 	c.file = file
 	return nil
@@ -88,14 +88,7 @@ func configure(cmd *cobra.Command) error {
 		return err
 	}
 	if err := config.Apply(c.command, cmd.Flags(), c.file, os.LookupEnv); err != nil {
-		return &configurationError{err}
+		return configurationFaults(err)
 	}
 	return nil
 }
-
-// configurationError is everything that is wrong with a configuration, each on a
-// line of its own.
-type configurationError struct{ err error }
-
-func (e *configurationError) Error() string { return e.err.Error() }
-func (e *configurationError) Unwrap() error { return e.err }

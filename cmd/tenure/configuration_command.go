@@ -100,7 +100,7 @@ func showConfiguration(cmd *cobra.Command, out *output) error {
 		return err
 	}
 	if faults != nil {
-		return &configurationError{faults}
+		return configurationFaults(faults)
 	}
 	return nil
 }

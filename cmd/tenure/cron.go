@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,26 +56,3 @@ var completeSchedule = completeWork(func(ctx context.Context, database *workData
 	}
 	return names, err
 })
-
-// checkCount checks how many are asked for.
-func checkCount(n int) error {
-	if n < 1 {
-		return usage("--count is %d; the least is 1", n)
-	}
-	return nil
-}
-
-// The most ticks and rows that are asked for at once.
-const (
-	mostTicks = 10_000
-	mostRows  = 100_000
-)
-
-// dayTime is a time as people read it who compare it with a schedule: with its
-// offset from UTC, to the second.
-func dayTime(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Format(time.RFC3339)
-}

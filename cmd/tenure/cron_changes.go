@@ -23,7 +23,7 @@ func newCronChanges(out *output) *cobra.Command {
 			}
 			var records []handChangeRecord
 			for _, c := range changes {
-				records = append(records, handChangeRecord{timestamp(c.At), c.By, c.Schedule, c.Action, c.Detail})
+				records = append(records, handChangeRecord{At: timestamp(c.At), By: c.By, Name: c.Schedule, Action: c.Action, Detail: c.Detail})
 			}
 			return printChanges(out, "SCHEDULE", records)
 		})

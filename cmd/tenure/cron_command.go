@@ -17,18 +17,6 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// The variables that a command on a schedule finds in its environment, beside
-// those of every command.
-const (
-	scheduleVariable     = "TENURE_SCHEDULE"
-	scheduledForVariable = "TENURE_SCHEDULED_FOR"
-	attemptVariable      = "TENURE_ATTEMPT"
-	runVariable          = "TENURE_RUN"
-	requestedByVariable  = "TENURE_REQUESTED_BY"
-)
-
-var scheduleVariables = []string{scheduleVariable, scheduledForVariable, attemptVariable, runVariable, requestedByVariable}
-
 // mostErrors is how many bytes of a command's errors are kept with its run.
 const mostErrors = 1500
 

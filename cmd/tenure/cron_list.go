@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strconv"
-
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cron"
@@ -114,5 +112,3 @@ func scheduleRows(statuses []cron.Status) [][]string {
 	}
 	return rows
 }
-
-func count(n int64) string { return strconv.FormatInt(n, 10) }

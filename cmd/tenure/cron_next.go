@@ -122,3 +122,6 @@ func (c *cronNextCommand) print(ticks []time.Time, record func(texts []string) a
 		return strings.Join(texts, "\n") + "\n"
 	})
 }
+
+// mostTicks is how many ticks are asked for at once at most.
+const mostTicks = 10_000

@@ -33,13 +33,14 @@ The role is "scheduler" unless --role or --key names another.`
 
 // cronRunCommand runs commands on schedules. It is a node like that of tenure run.
 type cronRunCommand struct {
-	runCommand
+	leaderFlags
 
+	out         *output
 	missedAfter duration
 }
 
 func newCronRun(out *output) *cobra.Command {
-	c := &cronRunCommand{runCommand: runCommand{out: out}, missedAfter: duration{value: time.Minute}}
+	c := &cronRunCommand{out: out, missedAfter: duration{value: time.Minute}}
 	cmd := &cobra.Command{
 		Use: "run --config FILE", Short: "Run the commands of [[cron]] on schedules, on one node", Long: cronRunLong, Args: noArgs,
 		Example: "  tenure cron run --config tenure.toml",
@@ -52,7 +53,7 @@ func newCronRun(out *output) *cobra.Command {
 func (c *cronRunCommand) register(flags *pflag.FlagSet) {
 	c.command.registerCommon(flags)
 	c.listen.register(flags)
-	c.runCommand.register(flags)
+	c.leaderFlags.register(flags)
 	flags.Var(&c.missedAfter, "missed-after", "how late a tick still runs as if nothing had happened; catch_up is about older ones")
 }
 

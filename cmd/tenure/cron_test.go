@@ -125,7 +125,7 @@ func TestCronManagement(t *testing.T) {
 	var paused pausedRecord
 	on("pause", "often", "--by", "ann", "-o", "json").decode(t, &paused)
 	claimed := len(place.history(t, "often"))
-	if paused != (pausedRecord{"often", true}) || place.schedulesOf(t)[1].Status != "paused" {
+	if paused != (pausedRecord{Schedule: "often", Paused: true}) || place.schedulesOf(t)[1].Status != "paused" {
 		t.Errorf("%+v", paused)
 	}
 	if text := on("next", "often").stdout; text != "none: the schedule is paused\n" {

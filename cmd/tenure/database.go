@@ -53,3 +53,15 @@ func (f *databaseFlags) connectionString() (string, error) {
 	return "", usage("no database is named: give --dsn, or set %s, or database.dsn in the file of --config, or the variables of libpq (PGHOST, PGSERVICE, ...), or use --local on one machine alone",
 		strings.Join(dsnVariables, ", "))
 }
+
+// withoutLibpq drops the variables of libpq, which would lead the nodes to
+// another database than the private one.
+func withoutLibpq(environment []string) []string {
+	var kept []string
+	for _, entry := range environment {
+		if !strings.HasPrefix(entry, "PG") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -147,15 +147,3 @@ func (c *children) close() {
 }
 
 func slotName(slot int) string { return fmt.Sprintf("node-%d", slot+1) }
-
-// withoutLibpq drops the variables of libpq, which would lead the nodes to
-// another database than the private one.
-func withoutLibpq(environment []string) []string {
-	var kept []string
-	for _, entry := range environment {
-		if !strings.HasPrefix(entry, "PG") {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,4 +81,16 @@ func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 		lines = append(lines, fmt.Sprintf("  term %-7s  %s -> %s  %9s", shortTerm(f.term), f.from, f.to, milliseconds(f.took)))
 	}
 	return lines
+}
+
+// shortTerm shortens the number of a term for a display that is only looked at:
+// its last six digits after an ellipsis. Terms of one role that begin within a
+// quarter of an hour still differ. Numbers that are compared, copied or parsed
+// are printed in full.
+func shortTerm(number int64) string {
+	const kept = 1_000_000
+	if number < kept {
+		return strconv.FormatInt(number, 10)
+	}
+	return fmt.Sprintf("…%06d", number%kept)
 }

@@ -86,7 +86,7 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if failures > 0 {
-		return &exitError{exitDatabase, fmt.Errorf("no election can take place here: %d of the findings are failures", failures)}
+		return exitWith(exitDatabase, fmt.Errorf("no election can take place here: %d of the findings are failures", failures))
 	}
 	return nil
 }

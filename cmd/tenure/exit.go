@@ -40,6 +40,9 @@ func (e *exitError) Error() string {
 }
 func (e *exitError) Unwrap() error { return e.err }
 
+// exitWith is an error with its exit code; err may be nil.
+func exitWith(code int, err error) error { return &exitError{code, err} }
+
 // usage reports bad input.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
@@ -92,6 +95,16 @@ func report(w io.Writer, err error) int {
 	}
 	return exitCode(err)
 }
+
+// configurationError is everything that is wrong with a configuration, each on a
+// line of its own.
+type configurationError struct{ err error }
+
+// configurationFaults makes an error whose lines are faults of a configuration.
+func configurationFaults(err error) error { return &configurationError{err} }
+
+func (e *configurationError) Error() string { return e.err.Error() }
+func (e *configurationError) Unwrap() error { return e.err }
 
 // oneLine is the text of an error on one line.
 func oneLine(err error) string {

@@ -76,14 +76,14 @@ func TestHistory(t *testing.T) {
 // checkDays: today's rows are in the sums although they are not folded yet.
 func checkDays(t *testing.T, place place) {
 	t.Helper()
-	var roles daysRecord[roleDayRecord]
-	invoke(t, place.with("history", "--days", "roles", "--name", "billing", "--since", "48h", "-o", "json")...).want(t, exitDone).decode(t, &roles)
+	var days daysRecord[roleDayRecord]
+	invoke(t, place.with("history", "--days", "roles", "--name", "billing", "--since", "48h", "-o", "json")...).want(t, exitDone).decode(t, &days)
 	var terms, unclean int64
-	for _, d := range roles.Days { // it may be midnight
+	for _, d := range days.Days { // it may be midnight
 		terms, unclean = terms+d.Terms, unclean+d.Unclean
 	}
 	if terms != 2 || unclean != 1 {
-		t.Errorf("%+v; want two terms, one of them unclean", roles.Days)
+		t.Errorf("%+v; want two terms, one of them unclean", days.Days)
 	}
 	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
 	if err != nil {

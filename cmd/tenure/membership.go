@@ -1,11 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -102,54 +98,5 @@ func (f *membershipFlags) config() (cluster.Config, error) {
 	return joined, nil
 }
 
-// number is a flag that reads an integer from 0 to a bound.
-type number struct{ value, most int }
-
-// Set implements pflag.Value.
-func (n *number) Set(s string) error {
-	value, err := strconv.Atoi(s)
-	switch {
-	case errors.Is(err, strconv.ErrRange), err == nil && (value < 0 || value > n.most):
-		return fmt.Errorf("it must be between 0 and %d", n.most)
-	case err != nil:
-		return errors.New("it must be an integer")
-	}
-	n.value = value
-	return nil
-}
-
-func (n *number) String() string { return strconv.Itoa(n.value) }
-
-// Type implements pflag.Value.
-func (n *number) Type() string { return "number" }
-
-// labels is a flag that reads one label each time that it is given.
-type labels struct{ values map[string]string }
-
-// Set implements pflag.Value.
-func (l *labels) Set(s string) error {
-	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" {
-		return errors.New("a label is written NAME=VALUE")
-	}
-	if _, twice := l.values[name]; twice {
-		return fmt.Errorf("the label %q is given twice", name)
-	}
-	if l.values == nil {
-		l.values = map[string]string{}
-	}
-	l.values[name] = value
-	return nil
-}
-
-func (l *labels) String() string {
-	var texts []string
-	for name, value := range l.values {
-		texts = append(texts, name+"="+value)
-	}
-	slices.Sort(texts)
-	return strings.Join(texts, ",")
-}
-
-// Type implements pflag.Value.
-func (l *labels) Type() string { return "label" }
+// defaultClusterName is what a cluster is called that nobody has named.
+const defaultClusterName = "default"

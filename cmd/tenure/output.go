@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,3 +123,14 @@ func orDash(s string) string {
 	}
 	return s
 }
+
+// dayTime is a time as people read it who compare it with a schedule: with its
+// offset from UTC, to the second.
+func dayTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format(time.RFC3339)
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }

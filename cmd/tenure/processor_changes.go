@@ -22,7 +22,7 @@ func newProcessorChanges(out *output) *cobra.Command {
 			}
 			var records []handChangeRecord
 			for _, c := range changes {
-				records = append(records, handChangeRecord{timestamp(c.At), c.By, c.Processor, c.Action, c.Detail})
+				records = append(records, handChangeRecord{At: timestamp(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
 			}
 			return printChanges(out, "PROCESSOR", records)
 		})

@@ -152,11 +152,11 @@ func TestProcessorManagement(t *testing.T) {
 	failing := *place.show(t, "counts").Failing
 	var skipped skippedRecord
 	on("skip", "counts", "--yes", "--by", "ann", "-o", "json").decode(t, &skipped)
-	if skipped != (skippedRecord{"counts", failing}) {
+	if skipped != (skippedRecord{Processor: "counts", Skipped: failing}) {
 		t.Errorf("%+v; want %s", skipped, failing)
 	}
 	on("skip", "counts", "--at", failing, "--yes", "--by", "ann", "-o", "json").decode(t, &skipped)
-	if skipped != (skippedRecord{"counts", failing}) {
+	if skipped != (skippedRecord{Processor: "counts", Skipped: failing}) {
 		t.Errorf("skipped again: %+v; want %s and nothing else", skipped, failing)
 	}
 	place.awaitProcessor(t, "counts", "the end of the failure", func(r processorRecord) bool {
@@ -178,7 +178,7 @@ func TestProcessorManagement(t *testing.T) {
 	place.awaitProcessor(t, "counts", "the replay", func(r processorRecord) bool { return r.DeadLetters == 0 })
 	var none replayRecord
 	on("replay", "counts", "--all", "--by", "ann", "-o", "json").decode(t, &none)
-	if none != (replayRecord{"counts", 0}) {
+	if none != (replayRecord{Processor: "counts"}) {
 		t.Errorf("%+v", none)
 	}
 

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -35,19 +33,4 @@ func (f *databaseFlags) requireRegistry(what string) error {
 		return usage("%s needs the registry of nodes, which only PostgreSQL without tenure_mode=lease keeps; here are leases: see tenure status", what)
 	}
 	return nil
-}
-
-// group is a command that only holds others.
-func group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: name, Short: short, Long: long, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("there is no command %q in %s; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(commands...)
-	return cmd
 }

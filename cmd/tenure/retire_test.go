@@ -29,20 +29,20 @@ func TestRetire(t *testing.T) {
 	if code := one.exit(); code != exitDone {
 		t.Errorf("exit code %d", code)
 	}
-	roles := func() int {
+	shown := func() int {
 		var seen statusRecord
 		invoke(t, place.with("status", "-o", "json")...).want(t, exitDone).decode(t, &seen)
 		return len(seen.Roles)
 	}
-	if roles() != 1 {
+	if shown() != 1 {
 		t.Error("a role that is vacant is not shown")
 	}
 	got := invoke(t, place.with("retire", "--role", "billing")...).want(t, exitDone)
-	if got.stdout != "billing is retired\n" || roles() != 0 {
-		t.Errorf("%q, and then %d roles", got.stdout, roles())
+	if got.stdout != "billing is retired\n" || shown() != 0 {
+		t.Errorf("%q, and then %d roles", got.stdout, shown())
 	}
 	place.run(t, "--role", "billing", "--name", "two").await("acquired")
-	if roles() != 1 {
+	if shown() != 1 {
 		t.Error("a role that is led again is not shown")
 	}
 }

@@ -57,11 +57,3 @@ func newRoot() *cobra.Command {
 	complete(root)
 	return root
 }
-
-// noArgs refuses arguments of a command that takes flags only.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
-	}
-	return nil
-}

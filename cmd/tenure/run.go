@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure"
 )
@@ -39,17 +37,9 @@ stopped), role, term, node and node_name.`
 
 // runCommand stands in elections.
 type runCommand struct {
-	out     *output
-	node    nodeFlags
-	roles   roleFlags
-	command commandFlags
-	listen  listenFlags
-	member  membershipFlags
+	leaderFlags
 
-	retryBase     duration
-	retryMax      duration
-	grace         duration
-	noAutoAcquire bool
+	out *output
 }
 
 func newRun(out *output) *cobra.Command {
@@ -86,39 +76,6 @@ func newRun(out *output) *cobra.Command {
 	c.listen.register(cmd.Flags())
 	c.register(cmd.Flags())
 	return cmd
-}
-
-func (c *runCommand) register(flags *pflag.FlagSet) {
-	c.roles.register(flags, "stand for")
-	c.node.register(flags, "warn")
-	c.member.register(flags)
-	c.grace.allowZero = true
-	flags.Var(&c.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
-	flags.Var(&c.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
-	flags.Var(&c.grace, "reconnect-grace", "how long to try to recover a lost role before telling; default 0s: not at all")
-	flags.BoolVar(&c.noAutoAcquire, "no-auto-reacquire", false, "do not stand again after a loss or a step-down")
-}
-
-// config returns the configuration of the node.
-func (c *runCommand) config(cmd *cobra.Command) (tenure.Config, error) {
-	config, err := c.node.config(cmd.ErrOrStderr())
-	if err != nil {
-		return config, err
-	}
-	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
-		base, limit := c.retryBase.value, c.retryMax.value
-		if base == 0 {
-			base = min(time.Second, limit)
-		}
-		if limit == 0 {
-			limit = max(30*time.Second, base)
-		}
-		if base > limit {
-			return config, usage("--retry-base (%v) is longer than --retry-max (%v)", base, limit)
-		}
-		config.Retry = tenure.ExponentialBackoff{Base: base, Max: limit}
-	}
-	return config, c.member.refuse(&c.node.database)
 }
 
 // run stands until the context ends.

@@ -27,7 +27,7 @@ type liveAlerts struct {
 }
 
 func openLiveAlerts(from *configuration, config alerts.Config) (*liveAlerts, error) {
-	set, err := openConfiguredNotifiers(from.file)
+	set, err := notifiers.Open(from.file.Notifiers())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func openLiveAlerts(from *configuration, config alerts.Config) (*liveAlerts, err
 
 // reload takes the alerts and notifiers from the file as it is now.
 func (l *liveAlerts) reload(string) error {
-	set, err := openConfiguredNotifiers(l.from.file)
+	set, err := notifiers.Open(l.from.file.Notifiers())
 	if err != nil {
 		return err
 	}

@@ -109,18 +109,6 @@ func (c *statusCommand) run(ctx context.Context) error {
 	return c.out.printTable(record, rows)
 }
 
-// holdersOf reads who holds roles, or all roles if none is named.
-func holdersOf(ctx context.Context, backend backend, roles []tenure.Role) ([]postgres.Holder, error) {
-	switch b := backend.(type) {
-	case *postgres.Backend:
-		return b.Holders(ctx, roles...)
-	case leases:
-		return b.holders(ctx, roles)
-	default:
-		panic(fmt.Sprintf("a backend of type %T", backend))
-	}
-}
-
 // requireSchema tells a schema without roles from none.
 func (c *statusCommand) requireSchema(ctx context.Context, backend backend) error {
 	version, err := backend.SchemaVersion(ctx)

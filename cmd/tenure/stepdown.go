@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"time"
 
@@ -200,14 +199,4 @@ func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
 		return fmt.Errorf("%w: %q; did you mean %q?", tenure.ErrUnknownNode, wanted, meant)
 	}
 	return fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
-}
-
-// whoAsks names the present user for the record.
-func whoAsks() string {
-	host, _ := os.Hostname() // without it the user's name has to do
-	name := "unknown"
-	if account, err := user.Current(); err == nil {
-		name = account.Username
-	}
-	return name + "@" + host
 }

@@ -14,6 +14,8 @@ const (
 	columnGap = "  "
 	narrowest = 6 // a column is not cut below this, however narrow the terminal
 	cutMark   = "…"
+
+	// unlimited is the width of what is no terminal.
 	unlimited = 0
 )
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
@@ -94,22 +93,4 @@ func unknownName(err error, what, name string, known []string) error {
 		return usage("no %s is called %q; did you mean %q?", what, name, meant)
 	}
 	return err
-}
-
-// completeWork offers names from the tables of leader-only work as the one
-// argument of a command.
-func completeWork(read func(context.Context, *workDatabase) ([]cobra.Completion, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return ask(cmd, begun, func(ctx context.Context, _ backend) ([]cobra.Completion, error) {
-			database, err := databaseFlagsOf(cmd.Flags()).work(ctx)
-			if err != nil {
-				return nil, err
-			}
-			defer database.Close()
-			return read(ctx, database)
-		})
-	}
 }

@@ -4,7 +4,8 @@ package main
 
 import (
 	"os"
-	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli"
 )
 
-func main() { os.Exit(realMain()) }
+func main() { os.Exit(cli.Main()) }

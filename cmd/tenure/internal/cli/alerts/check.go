@@ -1,0 +1,131 @@
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+)
+
+const alertsCheckLong = `Check the alerts of a configuration file. Errors are told with line and column:
+PromQL that cannot be read, templates, labels, and notifiers that are not
+configured. Warnings are of conditions that probably do not mean what they seem to:
+a rate, which is per second, compared with a number of events; a counter that,
+once above a number, stays there; series that are gone when the alert should fire;
+and metrics that do not exist.
+
+Exits 0 if there is no error and 2 if there is one. The file is the argument, else
+that of --config, else that of TENURE_CONFIG.`
+
+func newAlertsCheck(out *console.Output) *cobra.Command {
+	return &cobra.Command{
+		Use: "check [FILE]", Short: "Tell what is wrong with the alerts of a configuration file", Long: alertsCheckLong,
+		Example: "  tenure alerts check tenure.toml",
+		Args:    atMostOne("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, path, err := namedFile(cmd, args)
+			if err != nil {
+				return err
+			}
+			rules := file.Alerts()
+			warnings := append([]string{}, file.DoubtfulAlerts()...)
+			record := alertsCheckRecord{path, len(rules), warnings}
+			summary := fmt.Sprintf("%s: no errors; alerts: %d", path, len(rules))
+			return out.Print(record, append(warnings, summary)...)
+		},
+	}
+}
+
+// alertsCheckRecord is the result of a check as it is printed.
+type alertsCheckRecord struct {
+	File     string   `json:"file"`
+	Alerts   int      `json:"alerts"`
+	Warnings []string `json:"warnings"`
+}
+
+// atMostOne refuses several arguments.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return console.Usage("give one %s; %d are given", what, len(args))
+		}
+		return nil
+	}
+}
+
+// namedFile reads the configuration file that is the argument of a command, or
+// that is named otherwise.
+func namedFile(cmd *cobra.Command, args []string) (file *config.File, path string, err error) {
+	c := settings.Of(cmd.Flags())
+	if len(args) > 0 {
+		c.Path = args[0]
+	}
+	if err := c.Load(); err != nil {
+		return nil, "", err
+	}
+	if c.Path == "" {
+		return nil, "", console.Usage("no file is named: give one as the argument, or by --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
+	}
+	return c.File, c.Path, nil
+}
+
+const alertsExportLong = `Write the alerts as a rule file for Prometheus: those of the configuration file if
+one is named, else those in the database.
+
+Whom to notify is Alertmanager's business there: the addresses are in the label
+"notify", separated by commas, for its routes. Let Prometheus scrape
+/metrics/cluster too: the series of 0 that some conditions need are there.`
+
+// alertsExportCommand writes alerts for Prometheus.
+type alertsExportCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+}
+
+func newAlertsExport(out *console.Output) *cobra.Command {
+	c := &alertsExportCommand{out: out}
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write alerts as a rule file for Prometheus", Long: alertsExportLong, Args: console.NoArgs,
+		Example: "  tenure alerts export --config tenure.toml > tenure.rules.yaml",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	c.database.Register(cmd.Flags())
+	return cmd
+}
+
+func (c *alertsExportCommand) run(cmd *cobra.Command) error {
+	rules := settings.Of(cmd.Flags()).File.Alerts()
+	if rules == nil {
+		var err error
+		if rules, err = c.stored(cmd.Context()); err != nil {
+			return err
+		}
+	}
+	var text bytes.Buffer
+	if err := alerts.Export(&text, rules); err != nil {
+		return err
+	}
+	printed := strings.TrimSuffix(text.String(), "\n")
+	return c.out.Print(map[string]string{"yaml": printed}, strings.Split(printed, "\n")...)
+}
+
+// stored are the rules in the database.
+func (c *alertsExportCommand) stored(ctx context.Context) ([]alerts.Rule, error) {
+	list, err := readAlerts(ctx, &c.database)
+	if err != nil {
+		return nil, err
+	}
+	rules := make([]alerts.Rule, len(list))
+	for i, s := range list {
+		rules[i] = s.Rule
+	}
+	return rules, nil
+}

@@ -1,0 +1,60 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// mostDetails is how many series of an alert are shown.
+const mostDetails = 5
+
+// alertDetails are lines about an alert that is not as it should be.
+func alertDetails(s alerts.Status) []string {
+	var lines []string
+	line := func(format string, args ...any) {
+		lines = append(lines, console.Flatten(s.Name+": "+fmt.Sprintf(format, args...)))
+	}
+	if s.Problem != "" {
+		line("it cannot be evaluated: %s", s.Problem)
+	}
+	for i, a := range s.Alerts {
+		if i == mostDetails {
+			line("and %d more", len(s.Alerts)-i)
+			break
+		}
+		since := a.FiredAt
+		if a.State == alerts.Pending {
+			since = a.ActiveAt
+		}
+		text := fmt.Sprintf("%s since %s with %s%s", a.State, console.ShortTime(since), strconv.FormatFloat(a.Value, 'g', -1, 64), labelsText(a.Labels))
+		if summary := a.Annotations["summary"]; summary != "" {
+			text += ": " + summary
+		}
+		line("%s", text)
+	}
+	if s.NotificationProblem != "" {
+		line("it was not told: %s", s.NotificationProblem)
+	}
+	return lines
+}
+
+// labelsText are the labels of a series as PromQL has them, without those that
+// every alert has.
+func labelsText(labels map[string]string) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if name != "alertname" && name != "severity" {
+			pairs = append(pairs, name+"="+strconv.Quote(labels[name]))
+		}
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return " {" + strings.Join(pairs, ", ") + "}"
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	alertscli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const alertsFile = `
+[[alerts]]
+name = "no_scheduler_leader"
+condition = "sum(forge_leader_is_leader{role='scheduler'}) == 0"
+for = "30s"
+severity = "critical"
+annotations = { summary = "{{ $value }} \"lead\" the scheduler\n" }
+notify = ["slack:#ops"]
+
+[[alerts]]
+name = "frequent_failovers"
+condition = "rate(forge_leader_failovers_total[5m]) > 5"
+severity = "warning"
+
+[alerts.notifications.slack]
+url = "URL"
+`
+
+// writeAlerts writes a configuration with a receiver of Slack's format.
+func writeAlerts(t *testing.T, text, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tenure.toml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "URL", url)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAlertsCheck: errors with their places, and warnings of traps.
+func TestAlertsCheck(t *testing.T) {
+	t.Parallel()
+	path := writeAlerts(t, alertsFile, "https://hooks.example/x")
+	want := path + ":12: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
+		"for that many events write sum by (role) (increase(forge_leader_failovers_total[5m])) > 5\n" + path + ": no errors; alerts: 2\n"
+	if got := invoke(t, "alerts", "check", path).want(t, console.ExitDone).stdout; got != want {
+		t.Errorf("%s", got)
+	}
+	if got := invoke(t, "config", "check", path).want(t, console.ExitDone).stdout; !strings.Contains(got, "rate is per second") || strings.Contains(got, "not used") {
+		t.Errorf("%s", got)
+	}
+	broken := writeAlerts(t, strings.ReplaceAll(alertsFile, "== 0", "== "), "https://hooks.example/x")
+	for _, command := range []string{"alerts", "config"} {
+		got := invoke(t, command, "check", broken).want(t, console.ExitUsage).stderr
+		if !strings.Contains(got, broken+":4:63: alerts[0].condition: unexpected end of input") {
+			t.Errorf("%s", got)
+		}
+	}
+	invoke(t, "alerts", "check").want(t, console.ExitUsage)
+	invoke(t, "alerts", "check", "a", "b").want(t, console.ExitUsage)
+}
+
+// TestAlertsTest: a notifier, and an alert's, get a beginning and an end; what is
+// refused is told without the URL.
+func TestAlertsTest(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+		if r.URL.Path == "/refuse/key" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "no /refuse/key")
+		}
+	}))
+	t.Cleanup(server.Close)
+	path := writeAlerts(t, alertsFile, server.URL)
+	for name, title := range map[string]string{"slack:#ops": "tenure_test", "no_scheduler_leader": "no_scheduler_leader"} {
+		invoke(t, "alerts", "test", name, "--config", path).want(t, console.ExitDone)
+		for _, status := range []string{"[FIRING]", "[RESOLVED]"} {
+			if body := <-bodies; !strings.Contains(body, status+" "+title) || !strings.Contains(body, `"channel":"#ops"`) {
+				t.Errorf("%s", body)
+			}
+		}
+	}
+	refused := invoke(t, "alerts", "test", "slack", "--config", writeAlerts(t, alertsFile, server.URL+"/refuse/key")).want(t, console.ExitNotAcquired)
+	if !strings.Contains(refused.stdout, "answered 403") || strings.Contains(refused.stdout+refused.stderr, "refuse/key") {
+		t.Errorf("%s%s", refused.stdout, refused.stderr)
+	}
+	for name, want := range map[string]string{"slcak": `did you mean "slack"?`, "frequent_failovers": "no alert that notifies", "": "no notifier"} {
+		if got := invoke(t, "alerts", "test", name, "--config", path).want(t, console.ExitUsage).stderr; !strings.Contains(got, want) {
+			t.Errorf("%s", got)
+		}
+	}
+	invoke(t, "alerts", "test", "slack").want(t, console.ExitUsage)
+	invoke(t, "alerts", "test").want(t, console.ExitUsage)
+}
+
+// TestAlertsExport: Prometheus's own reader takes the file, and finds in it what
+// the configuration says.
+func TestAlertsExport(t *testing.T) {
+	t.Parallel()
+	text := invoke(t, "alerts", "export", "--config", writeAlerts(t, alertsFile, "https://hooks.example/x")).want(t, console.ExitDone).stdout
+	groups, errs := rulefmt.Parse([]byte(text), false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	if len(errs) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) != 2 {
+		t.Fatalf("%v in\n%s", errs, text)
+	}
+	rule := groups.Groups[0].Rules[0]
+	if rule.Alert != "no_scheduler_leader" || rule.Expr != "sum(forge_leader_is_leader{role='scheduler'}) == 0" || rule.For.String() != "30s" ||
+		rule.Labels["severity"] != "critical" || rule.Labels["notify"] != "slack:#ops" || rule.Annotations["summary"] != "{{ $value }} \"lead\" the scheduler\n" {
+		t.Errorf("%+v", rule)
+	}
+}
+
+// TestAlertsList: the rules of the database with their states and what is wrong
+// with them.
+func TestAlertsList(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	var seen alertscli.AlertsRecord
+	invoke(t, place.with("alerts", "list", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen) // before there are tables
+	if seen.Alerts == nil || len(seen.Alerts) > 0 {
+		t.Errorf("%+v", seen)
+	}
+	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	pool := place.server.Pool(t)
+	for _, sql := range []string{
+		`INSERT INTO {alert_rules} (name, position, condition, for_ms, severity, labels, annotations, notify, changed_by, last_error)
+			VALUES ('down', 0, 'up == 0', 30000, 'critical', '{}', '{}', '{hook}', 'api-1', ''),
+				('bad', 1, 'x', 0, 'info', '{}', '{}', '{}', 'api-1', 'it is bad')`,
+		`INSERT INTO {alert_states} (rule, fingerprint, state, severity, labels, annotations, value, active_at, fired_at)
+			VALUES ('down', 'f', 'firing', 'critical', '{"role": "a\u001bb"}', '{"summary": "it is down"}', 'NaN', now(), now())`,
+		`INSERT INTO {alert_notifications} (rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, term, last_error)
+			VALUES ('down', 'f', 'hook', 'hook', 'critical', '{}', '{}', 0, now(), 1, 'it answered 500')`,
+	} {
+		if _, err := pool.Exec(t.Context(), backend.SQL(sql)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := invoke(t, place.with("alerts", "list")...).want(t, console.ExitDone).stdout
+	for _, want := range []string{"down   firing", "bad    inactive", "critical", "30s", "bad: it cannot be evaluated: it is bad\n", "with NaN {role=", ": it is down\n", "down: it was not told: it answered 500\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+	invoke(t, place.with("alerts", "list", "--state", "firing", "-o", "json")...).want(t, console.ExitDone).decode(t, &seen)
+	if len(seen.Alerts) != 1 || seen.Alerts[0].State != string(alerts.Firing) || seen.Alerts[0].PendingNotifications != 1 ||
+		len(seen.Alerts[0].Series) != 1 || seen.Alerts[0].Series[0].Value != "NaN" || seen.Alerts[0].For != 30 {
+		t.Errorf("%+v", seen)
+	}
+	exported := invoke(t, place.with("alerts", "export")...).want(t, console.ExitDone).stdout
+	if !strings.Contains(exported, `- alert: "down"`) {
+		t.Errorf("%s", exported)
+	}
+	if err := backend.MigrateDown(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := invoke(t, place.with("alerts", "list")...).want(t, console.ExitUsage).stderr; !strings.Contains(got, "tenure migrate") {
+		t.Errorf("%s", got)
+	}
+	invoke(t, place.with("alerts", "list", "--state", "on")...).want(t, console.ExitUsage)
+	invoke(t, "alerts", "list", "--dsn", "sqlite:x").want(t, console.ExitUsage)
+}

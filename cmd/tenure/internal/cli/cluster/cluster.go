@@ -1,0 +1,126 @@
+// Package cluster has the commands on the nodes of a cluster.
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+)
+
+const clusterLong = `Look at the cluster: its nodes, and who leads.`
+
+const clusterStatusLong = `Show the nodes of the cluster, the dead among them, and who leads.
+
+ID is as much of the id as tells the nodes apart. In ROLES a star marks what the
+node leads; the others are what it is there for. STATUS is "joining", "active",
+"draining", "drained" (with nothing left to do) or "dead". A node that was silent
+for longer than its lease is shown as dead, whether another one has noticed or
+not. LOAD is the mean of CPU and memory. Of the roles
+that nodes share, those that no living node may lead are listed with the reason.
+
+With --watch it shows them again at every change until a signal: on a terminal in
+place, else one after the other, with -o json one object a line. What changes
+all the time, such as load and uptime, is a change on a terminal only.
+
+It reads only. The exit code is 0 whatever the nodes do.`
+
+// New returns the command "tenure cluster".
+func New(out *console.Output) *cobra.Command {
+	return console.Group("cluster", "Look at the cluster", clusterLong, newClusterStatus(out))
+}
+
+// clusterStatusCommand shows the nodes of a cluster.
+type clusterStatusCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	log      console.LogFlags
+	name     string
+	watch    bool
+	check    flagvalue.Duration
+}
+
+func newClusterStatus(out *console.Output) *cobra.Command {
+	c := &clusterStatusCommand{out: out, check: flagvalue.Duration{Value: time.Second}}
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show the nodes of the cluster and who leads",
+		Long:    clusterStatusLong,
+		Example: "  tenure cluster status\n  tenure cluster status --watch -o json",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	flags := cmd.Flags()
+	c.database.Register(flags)
+	c.log.Register(flags, "warn")
+	flags.StringVar(&c.name, "cluster-name", service.DefaultClusterName, "the cluster's name, for people")
+	flags.BoolVar(&c.watch, "watch", false, "show them again at every change, until a signal")
+	flags.Var(&c.check, "check-interval", "with --watch: time between questions when no news comes")
+	return cmd
+}
+
+func (c *clusterStatusCommand) run(cmd *cobra.Command) error {
+	logger, err := c.log.Logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	backend, err := c.database.Registry(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	if c.watch {
+		return c.follow(cmd.Context(), backend, logger)
+	}
+	found, err := roster.ReadAll(cmd.Context(), backend)
+	if err != nil {
+		return err
+	}
+	return c.out.PrintText(found.Record(c.name), func(width int) string { return clusterText(found, c.name, width) })
+}
+
+// follow shows the cluster until the context ends.
+func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source, log *slog.Logger) error {
+	screen := console.NewScreen(c.out)
+	last := ""
+	return roster.Follow(ctx, source, c.check.Value, log, func(found *roster.Roster) (bool, error) {
+		if screen != nil {
+			return true, screen.Draw(func(width int) string { return clusterText(found, c.name, width) })
+		}
+		state := Settled(found.Record(c.name))
+		if state == last {
+			return true, nil
+		}
+		separator := ""
+		if last != "" {
+			separator = "\n"
+		}
+		last = state
+		return true, c.out.PrintText(found.Record(c.name), func(width int) string {
+			return separator + clusterText(found, c.name, width)
+		})
+	})
+}
+
+// Settled is a text that differs when something about a cluster does that does
+// not change all the time.
+func Settled(cluster record.Cluster) string {
+	for i := range cluster.Nodes {
+		node := &cluster.Nodes[i]
+		node.UptimeSeconds, node.SilentSeconds, node.LastHeartbeat = 0, 0, record.Time{}
+		node.CPUUsage, node.MemoryUsage, node.Load = 0, 0, 0
+		node.Connections, node.Jobs, node.InFlight = 0, 0, 0
+	}
+	for _, role := range cluster.Leaders {
+		role.Leader.LeaseUntil, role.Leader.ValidSeconds = record.Time{}, 0
+	}
+	return console.Encode(cluster)
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+)
+
+const nodesLong = `List the nodes of the cluster, take them out of service and back, and forget dead
+ones.
+
+NODE is the id of a node, its name if only one is called so, or the beginning of
+its id, of four characters at least. Of several nodes of one name the living one
+is meant, and of forget the dead one.`
+
+const nodeListLong = `List the nodes of the cluster, the dead among them. The columns are those of
+tenure cluster status.`
+
+// NewNodes returns the command "tenure node".
+func NewNodes(out *console.Output) *cobra.Command {
+	return console.Group("node", "List, drain and forget nodes", nodesLong,
+		newNodeList(out), newNodeShow(out), newNodeDrain(out), newNodeUndrain(out), newNodeForget(out))
+}
+
+// NodesRecord is a list of nodes as it is printed.
+type NodesRecord struct {
+	Nodes []record.Node `json:"nodes"`
+}
+
+func newNodeList(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the nodes of the cluster", Long: nodeListLong, Args: console.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withRoster(cmd.Context(), &database, func(found *roster.Roster) error {
+				return out.PrintTable(NodesRecord{found.Record("").Nodes}, nodeRows(found))
+			})
+		},
+	}
+	database.Register(cmd.Flags())
+	return cmd
+}
+
+func newNodeShow(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	cmd := &cobra.Command{
+		Use: "show NODE", Short: "Show all about a node", Args: oneNode,
+		Example: "  tenure node show api-1\n  tenure node show 3f2a -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRoster(cmd.Context(), &database, func(found *roster.Roster) error {
+				m, err := findMember(found, args[0], roster.Alive)
+				if err != nil {
+					return err
+				}
+				return out.PrintText(found.Node(m), func(int) string { return nodeText(m, found.Leads(m.ID)) })
+			})
+		},
+		ValidArgsFunction: completeNode,
+	}
+	database.Register(cmd.Flags())
+	return cmd
+}
+
+// withRoster reads who is in the cluster.
+func withRoster(ctx context.Context, database *connect.DatabaseFlags, fn func(*roster.Roster) error) error {
+	backend, err := database.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	found, err := roster.Read(ctx, backend)
+	if err != nil {
+		return err
+	}
+	return fn(found)
+}

@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+)
+
+// oneNode demands one argument: a node.
+func oneNode(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return console.Usage("name the node: its id, its name, or the beginning of its id")
+	case len(args) > 1:
+		return console.Usage("%s takes one node, but got %d", cmd.CommandPath(), len(args))
+	case args[0] == "":
+		return console.Usage("the name of the node is empty")
+	}
+	return nil
+}
+
+// findMember finds the node that a person named.
+func findMember(found *roster.Roster, text string, fits func(tenure.Member) bool) (tenure.Member, error) {
+	m, err := found.Find(text, fits)
+	var ambiguous *roster.AmbiguousError
+	if errors.As(err, &ambiguous) {
+		err = console.Usage("%w", err)
+	}
+	return m, err
+}

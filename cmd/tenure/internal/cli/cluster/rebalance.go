@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const rebalanceLong = `Plan how the roles that nodes share should move so that every node has its fair
+share and, as far as that is fair, leads what it should by the labels and nodes
+that roles prefer. Then, if that is confirmed, have the leaders hand them over.
+
+Nodes share roles by themselves, and move those that they must when nodes come
+and go; this command moves what they need not.
+
+The plan is shown first. Then a terminal is asked; without one, give --yes, or
+--dry-run to see the plan only. The leaders let their work in flight end. If not
+all roles have moved after --timeout the exit code is 1; those that were asked
+for move all the same. With -o json the plan is an object on the first line, and
+each step one on the following lines.`
+
+// rebalanceCommand moves shared roles.
+type rebalanceCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	spreads  []string
+	dryRun   bool
+	yes      bool
+	timeout  flagvalue.Duration
+}
+
+// NewRebalance returns the command "tenure rebalance".
+func NewRebalance(out *console.Output) *cobra.Command {
+	c := &rebalanceCommand{out: out, timeout: flagvalue.Duration{Value: 5 * time.Minute}}
+	cmd := &cobra.Command{
+		Use:     "rebalance [--spread NAME]...",
+		Short:   "Move shared roles to where they should be",
+		Long:    rebalanceLong,
+		Example: "  tenure rebalance --dry-run\n  tenure rebalance --spread partitions --yes",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	flags := cmd.Flags()
+	c.database.Register(flags)
+	flags.StringArrayVar(&c.spreads, "spread", nil, "a set of shared roles to look at; may be repeated; default all")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "show the plan only")
+	flags.BoolVar(&c.yes, "yes", false, "carry the plan out without asking")
+	flags.Var(&c.timeout, "timeout", "how long to wait until all roles have moved")
+	return cmd
+}
+
+// PlanRecord is a plan as it is printed.
+type PlanRecord struct {
+	Moves    []moveRecord      `json:"moves"`
+	Unplaced []record.Unplaced `json:"unplaced"` // that no living node may lead
+	Vacant   []string          `json:"vacant"`   // that have a place and no leader just now
+	Nodes    []shareRecord     `json:"nodes"`
+}
+
+type moveRecord struct {
+	Role string    `json:"role"`
+	From uuid.UUID `json:"from"`
+	To   uuid.UUID `json:"to"`
+}
+
+type shareRecord struct {
+	Node     uuid.UUID `json:"node"`
+	NodeName string    `json:"node_name"`
+	Before   int       `json:"before"`
+	After    int       `json:"after"`
+}
+
+// movedRecord is how far a plan is carried out.
+type movedRecord struct {
+	Moved int `json:"moved"`
+	Total int `json:"total"`
+}
+
+func newPlanRecord(plan cluster.RebalancePlan) PlanRecord {
+	r := PlanRecord{
+		Moves: []moveRecord{}, Unplaced: record.NewUnplaced(plan.Unplaced), Vacant: append([]string{}, plan.Vacant...), Nodes: []shareRecord{},
+	}
+	for _, move := range plan.Moves {
+		r.Moves = append(r.Moves, moveRecord{move.Role, move.From.UUID(), move.To.UUID()})
+	}
+	for _, node := range plan.Nodes {
+		r.Nodes = append(r.Nodes, shareRecord{node.Node.UUID(), node.Name, node.Before, node.After})
+	}
+	return r
+}
+
+func (c *rebalanceCommand) run(cmd *cobra.Command) error {
+	switch {
+	case c.dryRun && c.yes:
+		return console.Usage("--dry-run and --yes contradict each other")
+	case !c.dryRun && !c.yes && !console.Confirmable(cmd, c.out):
+		return console.Usage("there is nobody to ask: give --yes to carry the plan out, or --dry-run to see it only")
+	}
+	backend, err := c.database.Registry(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	plan, err := cluster.PlanRebalance(cmd.Context(), backend, c.spreads...)
+	if errors.Is(err, cluster.ErrUnknownSpread) {
+		return console.Usage("%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.out.PrintText(newPlanRecord(plan), func(width int) string { return planText(plan, width) }); err != nil {
+		return err
+	}
+	if c.dryRun || len(plan.Moves) == 0 {
+		return nil
+	}
+	if !c.yes {
+		if agreed, err := console.Confirm(cmd, c.out, fmt.Sprintf("Move %d roles?", len(plan.Moves))); err != nil || !agreed {
+			return err
+		}
+	}
+	return c.apply(cmd.Context(), backend, plan)
+}
+
+// apply carries the plan out.
+func (c *rebalanceCommand) apply(ctx context.Context, backend *postgres.Backend, plan cluster.RebalancePlan) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout.Value)
+	defer cancel()
+	var printing error
+	moved, total := 0, len(plan.Moves)
+	err := plan.Apply(ctx, backend, connect.WhoAsks(), func(so int) {
+		moved = so
+		if printing == nil {
+			printing = c.out.Print(movedRecord{so, total}, fmt.Sprintf("%s  %d of %d roles moved", console.ShortTime(time.Now()), so, total))
+		}
+	})
+	switch {
+	case printing != nil:
+		return printing
+	case err != nil && ctx.Err() != nil:
+		return console.NotAcquired("%d of %d roles have moved; those that were asked for move all the same: %w", moved, total, err)
+	}
+	return err
+}
+
+// mostMoves is how many moves are listed for people.
+const mostMoves = 20
+
+// planText is a plan as people read it.
+func planText(plan cluster.RebalancePlan, width int) string {
+	var text strings.Builder
+	switch moves := len(plan.Moves); {
+	case len(plan.Nodes) == 0:
+		text.WriteString("no node shares roles\n")
+	case moves == 0:
+		text.WriteString("every role is where it should be\n")
+	case moves == 1:
+		text.WriteString("1 role moves\n")
+	default:
+		fmt.Fprintf(&text, "%d roles move\n", moves)
+	}
+	names := map[cluster.NodeID]string{}
+	if len(plan.Nodes) > 0 {
+		rows := [][]string{{"NODE", "ID", "BEFORE", "AFTER"}}
+		for _, node := range plan.Nodes {
+			names[node.Node] = console.Flatten(node.Name)
+			rows = append(rows, []string{console.Flatten(node.Name), node.Node.String(), strconv.Itoa(node.Before), strconv.Itoa(node.After)})
+		}
+		text.WriteString("\n" + console.Table(rows, width))
+	}
+	name := func(id cluster.NodeID) string {
+		if name, ok := names[id]; ok {
+			return name
+		}
+		return id.String()
+	}
+	if len(plan.Moves) > 0 {
+		rows := [][]string{{"ROLE", "FROM", "TO"}}
+		for _, move := range plan.Moves[:min(len(plan.Moves), mostMoves)] {
+			rows = append(rows, []string{console.Flatten(move.Role), name(move.From), name(move.To)})
+		}
+		text.WriteString("\n" + console.Table(rows, width))
+		if more := len(plan.Moves) - mostMoves; more > 0 {
+			fmt.Fprintf(&text, "and %d more: see -o json\n", more)
+		}
+	}
+	if len(plan.Vacant) > 0 {
+		fmt.Fprintf(&text, "\n%d roles have a place and no leader just now\n", len(plan.Vacant))
+	}
+	text.WriteString(unplacedText(record.NewUnplaced(plan.Unplaced), width))
+	return text.String()
+}
+
+// mostUnplaced is how many roles without a place are listed for people.
+const mostUnplaced = 20
+
+// unplacedText lists the roles that no living node may lead.
+func unplacedText(unplaced []record.Unplaced, width int) string {
+	if len(unplaced) == 0 {
+		return ""
+	}
+	rows := [][]string{{"UNPLACED", "REASON"}}
+	for _, role := range unplaced[:min(len(unplaced), mostUnplaced)] {
+		rows = append(rows, []string{console.Flatten(role.Role), console.Flatten(role.Reason)})
+	}
+	text := "\n" + console.Table(rows, width)
+	if more := len(unplaced) - mostUnplaced; more > 0 {
+		text += fmt.Sprintf("and %d more\n", more)
+	}
+	return text
+}

@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+)
+
+// mostLeaders is how many leaders are listed for people; tenure status lists all.
+const mostLeaders = 20
+
+// clusterText is a cluster as people read it.
+func clusterText(found *roster.Roster, name string, width int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s\n", console.Flatten(name), countsText(found.Counts()))
+	if len(found.Members) > 0 {
+		text.WriteString("\n" + console.Table(nodeRows(found), width))
+	}
+	if len(found.Leaders) > 0 {
+		text.WriteString("\n" + console.Table(leaderRows(found), width))
+	}
+	if more := len(found.Leaders) - mostLeaders; more > 0 {
+		fmt.Fprintf(&text, "and %d more: see tenure status\n", more)
+	}
+	text.WriteString(unplacedText(record.NewUnplaced(found.Unplaced), width))
+	return text.String()
+}
+
+// countsText says how many nodes have which status.
+func countsText(counts record.Counts) string {
+	if counts.Total == 0 {
+		return "no nodes"
+	}
+	noun := "nodes"
+	if counts.Total == 1 {
+		noun = "node"
+	}
+	return fmt.Sprintf("%d %s: %d active, %d joining, %d draining, %d dead",
+		counts.Total, noun, counts.Active, counts.Joining, counts.Draining, counts.Dead)
+}
+
+// nodeRows are the nodes as a table with its header.
+func nodeRows(found *roster.Roster) [][]string {
+	short := found.ShortIDs()
+	rows := [][]string{{"ID", "NAME", "HOSTNAME", "STATUS", "ROLES", "LOAD", "UPTIME", "VERSION"}}
+	for _, m := range found.Members {
+		load := fmt.Sprintf("%.0f%%", 100*m.Mean())
+		if m.Status == tenure.StatusDead {
+			load = "-"
+		}
+		rows = append(rows, []string{
+			short(m.ID), console.Flatten(m.Name), console.OrDash(console.Flatten(m.Host)), statusText(m), console.OrDash(rolesColumn(m.Roles, found.Leads(m.ID))),
+			load, shortDuration(record.Uptime(m)), console.OrDash(console.Flatten(m.Version)),
+		})
+	}
+	return rows
+}
+
+func statusText(m tenure.Member) string {
+	if m.Status == tenure.StatusDraining && m.Drained {
+		return "drained"
+	}
+	return string(m.Status)
+}
+
+// mostLed is how many of the roles that a node leads are named where they are
+// one column of many.
+const mostLed = 4
+
+// rolesColumn are the roles of a node, with a star behind those that it leads.
+func rolesColumn(roles, leads []string) string {
+	var texts []string
+	for _, role := range roles {
+		text := console.Flatten(role)
+		if slices.Contains(leads, role) {
+			text += "*"
+		}
+		texts = append(texts, text)
+	}
+	others := slices.DeleteFunc(slices.Clone(leads), func(role string) bool { return slices.Contains(roles, role) })
+	for i, role := range others {
+		if i == mostLed && len(others) > mostLed+1 {
+			texts = append(texts, fmt.Sprintf("%d more*", len(others)-mostLed))
+			break
+		}
+		texts = append(texts, console.Flatten(role)+"*")
+	}
+	return strings.Join(texts, ", ")
+}
+
+// leaderRows are the first leaders as a table with its header.
+func leaderRows(found *roster.Roster) [][]string {
+	short := found.ShortIDs()
+	rows := [][]string{{"ROLE", "LEADER", "ID", "TERM", "SINCE"}}
+	for i, leader := range found.Leaders {
+		if i == mostLeaders {
+			break
+		}
+		id := leader.NodeID.String()
+		if _, known := found.Member(leader.NodeID); known {
+			id = short(leader.NodeID)
+		}
+		rows = append(rows, []string{
+			console.Flatten(leader.Role), console.Flatten(leader.NodeName), id, strconv.FormatInt(leader.Term, 10), console.ShortTime(leader.AcquiredAt),
+		})
+	}
+	return rows
+}
+
+// nodeText is all about a node, for people.
+func nodeText(m tenure.Member, leads []string) string {
+	pairs := func(texts []string) string {
+		slices.Sort(texts)
+		return strings.Join(texts, ", ")
+	}
+	var labels, spreads []string
+	for name, value := range m.Labels {
+		labels = append(labels, name+"="+value)
+	}
+	for name, weight := range m.Spreads {
+		spreads = append(spreads, name+"="+strconv.FormatFloat(weight, 'g', -1, 64))
+	}
+	status := statusText(m)
+	if m.StatusBy != "" {
+		status += ", asked by " + m.StatusBy
+	}
+	rows := [][]string{
+		{"id", m.ID.String()},
+		{"name", m.Name},
+		{"status", status},
+		{"hostname", m.Host},
+		{"address", addressText(m)},
+		{"roles", strings.Join(m.Roles, ", ")},
+		{"leads", strings.Join(leads, ", ")},
+		{"capabilities", strings.Join(m.Capabilities, ", ")},
+		{"labels", pairs(labels)},
+		{"spreads", pairs(spreads)},
+		{"version", m.Version},
+		{"started", console.ShortTime(m.StartedAt)},
+		{"uptime", shortDuration(record.Uptime(m))},
+		{"last heartbeat", fmt.Sprintf("%s, %s ago", console.ShortTime(m.LastHeartbeat), shortDuration(m.SilentFor))},
+		{"lease", m.Lease.String()},
+		{"load", fmt.Sprintf("%.0f%% (CPU %.1f%%, memory %.1f%%)", 100*m.Mean(), m.CPU, m.Memory)},
+		{"work", fmt.Sprintf("%d connections, %d jobs, %d in flight", m.Connections, m.Jobs, m.InFlight)},
+	}
+	for i := range rows {
+		rows[i][1] = console.OrDash(console.Flatten(rows[i][1]))
+	}
+	return console.Table(rows, console.Unlimited)
+}
+
+// addressText is where a node is reached.
+func addressText(m tenure.Member) string {
+	text := m.Address
+	for _, port := range []struct {
+		name   string
+		number int
+	}{{"http", m.HTTPPort}, {"grpc", m.GRPCPort}} {
+		if port.number != 0 {
+			text += fmt.Sprintf(" %s:%d", port.name, port.number)
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// shortDuration is a time that passed in its two largest units: 3d4h, 5m2s.
+func shortDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = d.Truncate(time.Second); {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+}
+
+// nodeLabel names a node in a sentence.
+func nodeLabel(name string, id uuid.UUID) string {
+	return fmt.Sprintf("%s (%s)", console.Flatten(name), id)
+}

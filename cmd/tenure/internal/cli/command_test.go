@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// guarded is the command line that runs a shell script while leading.
+func (p place) guarded(script string, flags ...string) []string {
+	return append(append(p.with("run", "--role", "billing"), flags...), "--", "sh", "-c", script)
+}
+
+// TestCommandEnds: what the program ends with when its command has ended by
+// itself. Only the command writes to standard output.
+func TestCommandEnds(t *testing.T) {
+	t.Parallel()
+	twice := `n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo run $n; `
+	for _, test := range []struct {
+		name   string
+		flags  []string
+		script string
+		code   int
+		output string
+	}{
+		{"success", nil, twice + `exit 0`, 0, "run 0\n"},
+		{"success in the end", nil, twice + `test $n = 2`, 0, "run 0\nrun 1\nrun 2\n"},
+		{"failure", []string{"--restart", "never"}, twice + `exit 7`, 7, "run 0\n"},
+		{"signal", []string{"--restart", "never"}, `kill -KILL $$`, 128 + 9, ""},
+		{"always", []string{"--restart", "always"}, twice + `test $n = 1 && kill -TERM $(cat supervisor); exit 0`, 0, "run 0\nrun 1\n"},
+		{"once", []string{"--once"}, twice + `exit 3`, 3, "run 0\n"},
+		{"once, never", []string{"--once", "--restart", "never"}, twice, 0, "run 0\n"},
+		{"not a program", nil, "", console.ExitNotExecutable, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			script := "cd " + folder + "; " + test.script
+			args := newPlace(t).guarded(script, test.flags...)
+			if test.name == "not a program" {
+				garbage := filepath.Join(folder, "garbage")
+				if err := os.WriteFile(garbage, []byte("no program"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				args = append(args[:slices.Index(args, "--")], "--restart", "never", "--", garbage)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			// The shell has the number of the supervisor, which takes its place.
+			command := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ > "$0"/supervisor; exec "$@"`, folder, os.Args[0]}, args...)...)
+			command.Env = environment()
+			var output, log bytes.Buffer
+			command.Stdout, command.Stderr = &output, &log
+			_ = command.Run() // the code says how it ended
+			if code := command.ProcessState.ExitCode(); code != test.code {
+				t.Errorf("exit code %d, want %d; log:\n%s", code, test.code, &log)
+			}
+			if output.String() != test.output {
+				t.Errorf("output %q, want %q", &output, test.output)
+			}
+		})
+	}
+}
+
+// TestCommandIsAskedToEnd: a signal that asks the program to end is the one that
+// the command gets; its code is then of no account.
+func TestCommandIsAskedToEnd(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			script := `trap 'echo terminated; exit 9' TERM; trap 'echo interrupt; exit 9' INT; echo ready; while :; do sleep 0.01; done`
+			node := launch(t, newPlace(t).guarded(script)...)
+			node.want("ready")
+			node.signal(signal)
+			node.want(signal.String())
+			if code := node.exit(); code != console.ExitDone {
+				t.Errorf("exit code %d", code)
+			}
+			if log := node.log(); !strings.Contains(log, "msg=released") {
+				t.Errorf("the role was not released:\n%s", log)
+			}
+		})
+	}
+}
+
+// want waits for a line.
+func (p *process) want(line string) {
+	p.t.Helper()
+	if got, _ := p.line(); got != line {
+		p.t.Fatalf("line %q, want %q; log:\n%s", got, line, p.log())
+	}
+}
+
+// wantTerm reads a line with the number of a term that is larger than another, and
+// returns it.
+func (p *process) wantTerm(last int64) (number int64) {
+	p.t.Helper()
+	line, _ := p.line()
+	if _, err := fmt.Sscanf(line, "term %d", &number); err != nil || number <= last {
+		p.t.Fatalf("line %q, want a term after %d; log:\n%s", line, last, p.log())
+	}
+	return number
+}
+
+// wantMatch reads a line that matches a pattern.
+func (p *process) wantMatch(pattern string) {
+	p.t.Helper()
+	if line, _ := p.line(); !regexp.MustCompile(pattern).MatchString(line) {
+		p.t.Fatalf("line %q, want %s; log:\n%s", line, pattern, p.log())
+	}
+}
+
+// TestCommandGetsSignals: other signals are for the command alone.
+func TestCommandGetsSignals(t *testing.T) {
+	t.Parallel()
+	script := `for s in HUP QUIT USR1 USR2; do trap "echo $s" $s; done; echo ready; while :; do sleep 0.01; done`
+	node := launch(t, newPlace(t).guarded(script)...)
+	node.want("ready")
+	for _, signal := range []struct {
+		number syscall.Signal
+		name   string
+	}{{syscall.SIGHUP, "HUP"}, {syscall.SIGQUIT, "QUIT"}, {syscall.SIGUSR1, "USR1"}, {syscall.SIGUSR2, "USR2"}} {
+		node.signal(signal.number)
+		node.want(signal.name)
+	}
+}
+
+// TestCommandEnvironment: it knows its term and its node, and the connection
+// string only if that was asked for.
+func TestCommandEnvironment(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	show := `echo $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME ${#TENURE_NODE} ${TENURE_DSN-none}`
+	node := launchWith(t, []string{"TENURE_ROLE=other"}, place.guarded(show, "--name", "one")...)
+	node.wantMatch(`^billing \d{13} one 36 none$`)
+	node = launch(t, place.guarded(show, "--name", "one", "--pass-dsn")...)
+	node.wantMatch(`^billing \d{13} one 36 ` + regexp.QuoteMeta(place.server.DSN()) + "$")
+	node = launchWith(t, []string{"TENURE_DSN=" + place.server.DSN()}, "run", "--role", "billing", "--schema", place.schema, "--", "sh", "-c", `echo ${TENURE_DSN-none}`)
+	node.want("none")
+}
+
+// TestCommandInput: what this program could read, the command reads.
+func TestCommandInput(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, os.Args[0], newPlace(t).guarded("tr a-z A-Z")...)
+	command.Env, command.Stdin = environment(), strings.NewReader("one\ntwo\n")
+	output, err := command.Output()
+	if err != nil || string(output) != "ONE\nTWO\n" {
+		t.Errorf("%q, %v", output, err)
+	}
+}
+
+// TestNoLeaderExit: with somebody else in the seat the program ends as it was
+// told to, and without, it leads.
+func TestNoLeaderExit(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	leader := launch(t, place.guarded("echo leads; exec sleep 600", "--no-leader-exit", "9")...)
+	leader.want("leads")
+	for _, code := range []string{"0", "75"} {
+		got := invoke(t, place.guarded("echo leads", "--once", "--no-leader-exit", code)...)
+		if got.stdout != "" || got.code != map[string]int{"0": 0, "75": 75}[code] {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestCommandStepsDown: the command is asked to end, the role is released, and
+// the other node's command starts.
+func TestCommandStepsDown(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	script := `trap 'echo stopping; exit' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
+	first := launch(t, place.guarded(script)...)
+	led := first.wantTerm(0)
+	second := launch(t, place.guarded(script)...)
+	second.awaitLog("session opened")
+	invoke(t, place.with("step-down", "--role", "billing")...).want(t, console.ExitDone)
+	first.want("stopping")
+	second.wantTerm(led)
+}
+
+// TestCommandLost: when the server ends the session, the command is killed
+// without being asked, and runs again in the next term; a command that was to
+// run once does not.
+func TestCommandLost(t *testing.T) {
+	t.Parallel()
+	script := `trap 'echo asked' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
+	t.Run("again", func(t *testing.T) {
+		t.Parallel()
+		place := newPlace(t)
+		node := launch(t, place.guarded(script)...)
+		led := node.wantTerm(0)
+		place.terminate(t, "billing")
+		node.wantTerm(led)
+	})
+	t.Run("once", func(t *testing.T) {
+		t.Parallel()
+		place := newPlace(t)
+		node := launch(t, place.guarded(script, "--once")...)
+		node.wantTerm(0)
+		place.terminate(t, "billing")
+		if code := node.exit(); code != console.ExitNotAcquired {
+			t.Errorf("exit code %d", code)
+		}
+		if !strings.Contains(node.log(), "tenure: the term ended before the command did") {
+			t.Error(node.log())
+		}
+	})
+}
+
+// TestCommandOnLeases: a killed supervisor's command dies with it; the lease
+// keeps the seat meanwhile, and then another leads.
+func TestCommandOnLeases(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "1s", "--", "sh", "-c", `echo term $TENURE_TERM; exec sleep 600`}
+	first := launch(t, args...)
+	led := first.wantTerm(0)
+	second := launch(t, args...)
+	second.awaitLog("session opened")
+	first.signal(syscall.SIGKILL)
+	killed := time.Now()
+	if line, more := first.line(); more { // the command held it open
+		t.Error(line)
+	}
+	if died := time.Since(killed); died > 500*time.Millisecond {
+		t.Errorf("the command lived for %v", died)
+	}
+	second.wantTerm(led)
+}
+
+// TestNoSuchCommand: a command that cannot be run is found before anything is
+// connected.
+func TestNoSuchCommand(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		command string
+		code    int
+		want    string
+	}{
+		{"no-such-command", console.ExitNotFound, `the command "no-such-command" does not exist`},
+		{"/nowhere/at/all", console.ExitNotFound, "does not exist"},
+		{file, console.ExitNotExecutable, "is not executable"},
+		{filepath.Dir(file), console.ExitNotExecutable, "is not executable"},
+	} {
+		got := invoke(t, "run", "--role", "billing", "--dsn", "postgres://127.0.0.1:1/db", "--", test.command).want(t, test.code)
+		if !strings.Contains(got.stderr, test.want) || strings.Count(got.stderr, "\n") != 1 || got.stdout != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestOneOfTen: of ten programs that a clock starts at the same time, one runs
+// its command, and the others end successfully.
+func TestOneOfTen(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	var nodes []*process
+	for range 10 {
+		nodes = append(nodes, launch(t, place.guarded("echo ran; sleep 3", "--once", "--no-leader-exit", "0")...))
+	}
+	ran := 0
+	for _, node := range nodes {
+		for line, more := node.line(); more; line, more = node.line() {
+			if line == "ran" {
+				ran++
+			}
+		}
+		if code := node.exit(); code != console.ExitDone {
+			t.Errorf("exit code %d: %s", code, node.log())
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the command ran %d times", ran)
+	}
+}

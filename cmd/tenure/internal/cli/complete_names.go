@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// completeRoles offers the roles that were ever led.
+func completeRoles(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
+		holders, err := connect.Holders(ctx, backend, nil)
+		var roles []cobra.Completion
+		for _, holder := range holders {
+			what := "vacant"
+			if holder.Leader != nil {
+				what = fmt.Sprintf("led by %s, term %d", console.Flatten(holder.Leader.NodeName), holder.Leader.Term)
+			}
+			roles = append(roles, cobra.CompletionWithDesc(holder.Role, what))
+		}
+		return roles, err
+	})
+}
+
+// completeNodes offers the living nodes.
+func completeNodes(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
+		nodes, err := backend.Nodes(ctx)
+		var names []cobra.Completion
+		for _, node := range nodes {
+			names = append(names, cobra.CompletionWithDesc(node.Name, node.ID.String()))
+		}
+		return names, err
+	})
+}

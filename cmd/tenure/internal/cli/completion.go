@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+)
+
+// completions says how the values of flags are completed, by the flag's name.
+var completions = map[string]cobra.CompletionFunc{
+	"role":       completeRoles,
+	"to":         completeNodes,
+	"output":     cobra.FixedCompletions([]string{string(console.FormatText), string(console.FormatJSON)}, cobra.ShellCompDirectiveNoFileComp),
+	"log-level":  cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
+	"log-format": cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
+	"days":       cobra.FixedCompletions(roles.DayKinds, cobra.ShellCompDirectiveNoFileComp),
+	"restart": cobra.FixedCompletions(
+		[]string{string(lead.RestartNever), string(lead.RestartOnFailure), string(lead.RestartAlways)}, cobra.ShellCompDirectiveNoFileComp),
+	settings.ConfigFlag: cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt),
+}
+
+// complete gives the flags of a command, and of those below it, their completions.
+// What migrate down and processor rewind go to is no node.
+func complete(cmd *cobra.Command) {
+	register := func(flag *pflag.Flag) {
+		if completion := completions[flag.Name]; completion != nil && (flag.Name != "to" || flag.Value.Type() == "string") {
+			if err := cmd.RegisterFlagCompletionFunc(flag.Name, completion); err != nil {
+				panic(err) // the flag is there, and each has one completion
+			}
+		}
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(register)
+	cmd.PersistentFlags().VisitAll(register)
+	for _, below := range cmd.Commands() {
+		complete(below)
+	}
+}

@@ -1,0 +1,63 @@
+package console
+
+import (
+	"bufio"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Confirmable reports whether there is somebody to ask: a person at a terminal
+// who reads text.
+func Confirmable(cmd *cobra.Command, out *Output) bool {
+	return !out.JSON() && isTerminal(cmd.InOrStdin())
+}
+
+// Confirm asks the person at the terminal. Only yes is an agreement.
+func Confirm(cmd *cobra.Command, out *Output, question string) (bool, error) {
+	if err := out.WriteText(Flatten(question) + " [y/N] "); err != nil {
+		return false, err
+	}
+	answer := make(chan string, 1)
+	go func() { // reading a terminal cannot be interrupted; the program ends with it
+		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case line := <-answer:
+		return line == "y" || line == "yes", nil
+	case <-cmd.Context().Done():
+		return false, cmd.Context().Err()
+	}
+}
+
+func isTerminal(r any) bool {
+	file, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// ConsentFlag guards a command that destroys something.
+type ConsentFlag struct {
+	Out *Output
+	yes bool
+}
+
+// Guard has the command ask before it runs, unless --yes is given. Without an
+// agreement it does nothing.
+func (f *ConsentFlag) Guard(cmd *cobra.Command, question func(args []string) string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !f.yes {
+			if !Confirmable(cmd, f.Out) {
+				return Usage("there is nobody to ask: give --yes to go on")
+			}
+			if agreed, err := Confirm(cmd, f.Out, question(args)); err != nil || !agreed {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "go on without asking")
+}

@@ -1,0 +1,28 @@
+package console
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// NoArgs refuses arguments of a command that takes flags only.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usage("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// Group is a command that only holds others.
+func Group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Long: long, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return Usage("there is no command %q in %s; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}

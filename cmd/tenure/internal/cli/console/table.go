@@ -1,0 +1,160 @@
+package console
+
+import (
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/exactly-one/tenure/internal/printable"
+)
+
+const (
+	columnGap = "  "
+	narrowest = 6 // a column is not cut below this, however narrow the terminal
+	cutMark   = "…"
+
+	// Unlimited is the width of what is no terminal.
+	Unlimited = 0
+)
+
+// terminalWidth is how many characters fit into a line of a terminal, unlimited
+// for everything else: what a file or a pipe gets is never cut.
+func terminalWidth(w any) int {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return Unlimited
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return Unlimited
+	}
+	return width
+}
+
+// Table lays rows out in columns. If a line would be longer than the width, the
+// longest columns are cut first.
+func Table(rows [][]string, width int) string {
+	rows = printableCells(rows)
+	columns := columnWidths(rows)
+	if width != Unlimited {
+		narrow(columns, width)
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				line.WriteString(columnGap)
+			}
+			cell = cut(cell, columns[i])
+			line.WriteString(cell + strings.Repeat(" ", columns[i]-utf8.RuneCountInString(cell)))
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return text.String()
+}
+
+// printableCells are the cells as they are printed, each on one line.
+func printableCells(rows [][]string) [][]string {
+	shown := make([][]string, len(rows))
+	for i, row := range rows {
+		shown[i] = make([]string, len(row))
+		for j, cell := range row {
+			shown[i][j] = printable.Text(cell)
+		}
+	}
+	return shown
+}
+
+// columnWidths is how wide the columns are in which everything fits.
+func columnWidths(rows [][]string) []int {
+	var columns []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(columns) {
+				columns = append(columns, 0)
+			}
+			columns[i] = max(columns[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return columns
+}
+
+// narrow takes away from the widest columns until a line fits, or until no column
+// can give more.
+func narrow(columns []int, width int) {
+	line := len(columnGap) * (len(columns) - 1)
+	for _, column := range columns {
+		line += column
+	}
+	for ; line > width; line-- {
+		widest := 0
+		for i := range columns {
+			if columns[i] > columns[widest] {
+				widest = i
+			}
+		}
+		if columns[widest] <= narrowest {
+			return
+		}
+		columns[widest]--
+	}
+}
+
+// cut cuts a text to a number of characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + cutMark
+}
+
+// shortestProse is the width below which sentences are not broken: nobody reads
+// one word a line.
+const shortestProse = 20
+
+// wrap breaks the last column of rows at its spaces into lines that fit.
+func wrap(rows [][]string, width int) [][]string {
+	columns := columnWidths(rows)
+	if width == Unlimited || len(columns) == 0 {
+		return rows
+	}
+	last := len(columns) - 1
+	room := width - last*len(columnGap)
+	for _, column := range columns[:last] {
+		room -= column
+	}
+	var wrapped [][]string
+	for _, row := range printableCells(rows) {
+		for i, line := range lines(row[last], max(room, shortestProse)) {
+			next := make([]string, len(columns))
+			if i == 0 {
+				copy(next, row)
+			}
+			next[last] = line
+			wrapped = append(wrapped, next)
+		}
+	}
+	return wrapped
+}
+
+// lines breaks a text at its spaces into lines of a number of characters at most. A
+// word that is longer has a line of its own.
+func lines(text string, most int) []string {
+	var all []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most:
+			line += " " + word
+		default:
+			all = append(all, line)
+			line = word
+		}
+	}
+	return append(all, line)
+}

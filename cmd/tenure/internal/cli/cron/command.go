@@ -1,0 +1,134 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/tail"
+	"github.com/exactly-one/tenure/cron"
+)
+
+// mostErrors is how many bytes of a command's errors are kept with its run.
+const mostErrors = 1500
+
+// scheduledCommands are the commands that schedules run on this node.
+type scheduledCommands struct {
+	lead.Timing
+
+	stopTimeout time.Duration // of the node
+	environment []string
+	errors      io.Writer // takes what the commands write to standard error
+	log         *slog.Logger
+	node        *tenure.Node // set before the first runs
+}
+
+// schedules makes schedules of the tables of a file. An error says which command
+// cannot be found, as a shell would.
+func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.Schedule, error) {
+	var all []cron.Schedule
+	for _, table := range tables {
+		path, err := lead.FindCommand(table.Command[0])
+		if err != nil {
+			return nil, fmt.Errorf("the schedule %s: %w", table.Name, err)
+		}
+		one := scheduledCommand{c, path, table.Command, table.Policy}
+		schedule := table.Schedule
+		schedule.Job = one.run
+		all = append(all, schedule)
+	}
+	return all, nil
+}
+
+// scheduledCommand is one of them.
+type scheduledCommand struct {
+	*scheduledCommands
+
+	path   string
+	args   []string
+	policy cron.Policy
+}
+
+// run is the command as a job. It returns when none of its processes lives.
+func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
+	seat := takeSeat(ctx, run.Term, c.stopTimeout-c.Grace)
+	defer seat.leave()
+	log := c.log.With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
+	for c.AwaitTrust(seat) {
+		end, words, err := c.once(seat, run, log)
+		over := lead.Ending(seat)
+		switch {
+		case err != nil:
+			return err
+		case !end.Stopped && end.Code == 0:
+			log.Info("the command has ended", "exit_code", 0)
+			return nil
+		case !end.Stopped:
+			log.Warn("the command has ended", "exit_code", end.Code)
+			return failure(fmt.Sprintf("exit code %d", end.Code), words)
+		case over:
+			return seat.cutOff(words)
+		case c.policy != cron.AtLeastOnce:
+			return failure(cutOffText, words)
+		}
+		log.Warn(cutOffText + "; it is started again")
+		if !lead.Sleep(seat, lead.ShortestPause) {
+			break
+		}
+	}
+	return seat.cutOff("")
+}
+
+const cutOffText = "the command was ended while the term stands: trust in it was about to end, or the guardian was killed"
+
+// failure is an error with the last words of a command.
+func failure(what, words string) error {
+	if words == "" {
+		return fmt.Errorf("%s", what)
+	}
+	return fmt.Errorf("%s: %s", what, words)
+}
+
+// once runs the command once and returns the end of what it wrote to standard
+// error.
+func (c scheduledCommand) once(seat *runSeat, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
+	words, err := tail.Start(c.errors, mostErrors)
+	if err != nil {
+		return guardian.End{}, "", err
+	}
+	end, err := guardian.Run(seat, guardian.Command{
+		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stderr: words.File(),
+		Grace: c.Grace, Lead: c.Lead, Refresh: c.Refresh,
+		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
+		Started:    func(pid int) { log.Info("the command has started", "pid", pid) },
+		Logger:     log,
+	})
+	last, closing := words.Close()
+	if closing != nil {
+		log.Warn("what the command wrote to standard error may be incomplete", "error", closing)
+	}
+	return end, last, err
+}
+
+// environmentOf is what a command finds in its environment in a run.
+func (c scheduledCommand) environmentOf(run cron.Run) []string {
+	environment := append(lead.TermEnvironment(c.environment, c.node, run.Term),
+		settings.ScheduleVariable+"="+run.Schedule,
+		settings.ScheduledForVariable+"="+run.ScheduledFor.Format(time.RFC3339Nano),
+		settings.AttemptVariable+"="+strconv.Itoa(run.Attempt),
+		settings.RunVariable+"="+strconv.FormatInt(run.ID, 10))
+	if run.Manual {
+		environment = append(environment, settings.RequestedByVariable+"="+run.RequestedBy)
+	}
+	return environment
+}

@@ -1,0 +1,106 @@
+package cron
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cron"
+)
+
+const cronHistoryLong = `Print the runs of a schedule, the latest tick first. A run is "waiting", "running",
+"succeeded", "failed", "timed_out", "panicked", "abandoned" (cut off, and not to be
+repeated), "missed" (nobody led in time) or "skipped" (an earlier one had not
+ended). For very many missed ticks one row stands for TICKS of them.`
+
+func newCronHistory(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	count := flagvalue.Number{Value: 20, Most: connect.MostRows}
+	cmd := &cobra.Command{
+		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Args: oneSchedule,
+		Example: "  tenure cron history backup -n 100",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := connect.CheckCount(count.Value); err != nil {
+				return err
+			}
+			return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {
+				records, err := schedules.History(cmd.Context(), args[0], count.Value)
+				if err != nil {
+					return err
+				}
+				return out.PrintTable(newHistoryRecord(args[0], records), runRows(records))
+			})
+		},
+		ValidArgsFunction: completeSchedule,
+	}
+	database.Register(cmd.Flags())
+	cmd.Flags().VarP(&count, "count", "n", "how many")
+	return cmd
+}
+
+// HistoryRecord are the runs of a schedule as they are printed.
+type HistoryRecord struct {
+	Schedule string      `json:"schedule"`
+	Runs     []RunRecord `json:"runs"`
+}
+
+// RunRecord is a run of a schedule as it is printed.
+type RunRecord struct {
+	Run          int64             `json:"run"`
+	ScheduledFor console.Timestamp `json:"scheduled_for"`
+	State        cron.State        `json:"state"`
+	Ticks        int64             `json:"ticks"`
+	Manual       bool              `json:"manual"`
+	RequestedBy  string            `json:"requested_by,omitempty"`
+	Attempt      int               `json:"attempt"`
+	Term         *int64            `json:"term"` // null if it never ran, as is the node
+	Node         *uuid.UUID        `json:"node"`
+	NodeName     string            `json:"node_name"`
+	ClaimedAt    console.Timestamp `json:"claimed_at"`
+	StartedAt    console.Timestamp `json:"started_at"`
+	EndedAt      console.Timestamp `json:"ended_at"`
+	Error        string            `json:"error,omitempty"`
+}
+
+func newRunRecord(r cron.Record) RunRecord {
+	record := RunRecord{
+		Run: r.ID, ScheduledFor: console.Timestamp(r.ScheduledFor), State: r.State, Ticks: r.Ticks, Manual: r.Manual, RequestedBy: r.RequestedBy,
+		Attempt: r.Attempt, NodeName: r.NodeName, ClaimedAt: console.Timestamp(r.ClaimedAt), StartedAt: console.Timestamp(r.StartedAt),
+		EndedAt: console.Timestamp(r.EndedAt), Error: r.Error,
+	}
+	if r.NodeID != uuid.Nil {
+		record.Term, record.Node = &r.Term, &r.NodeID
+	}
+	return record
+}
+
+func newHistoryRecord(schedule string, records []cron.Record) HistoryRecord {
+	all := HistoryRecord{schedule, []RunRecord{}}
+	for _, r := range records {
+		all.Runs = append(all.Runs, newRunRecord(r))
+	}
+	return all
+}
+
+func runRows(records []cron.Record) [][]string {
+	rows := [][]string{{"RUN", "SCHEDULED FOR", "STATE", "TICKS", "ATTEMPT", "TERM", "NODE", "STARTED", "TOOK", "BY", "ERROR"}}
+	for _, r := range records {
+		took, term := "-", "-"
+		if !r.StartedAt.IsZero() && !r.EndedAt.IsZero() {
+			took = r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond).String()
+		}
+		if r.NodeID != uuid.Nil {
+			term = console.Count(r.Term)
+		}
+		rows = append(rows, []string{
+			console.Count(r.ID), console.DayTime(r.ScheduledFor), string(r.State), console.Count(r.Ticks), strconv.Itoa(r.Attempt), term,
+			console.OrDash(console.Flatten(r.NodeName)), console.DayTime(r.StartedAt), took, console.OrDash(console.Flatten(r.RequestedBy)), console.OrDash(console.Flatten(r.Error)),
+		})
+	}
+	return rows
+}

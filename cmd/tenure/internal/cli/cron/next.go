@@ -1,0 +1,130 @@
+package cron
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cron"
+)
+
+const cronNextLong = `Print the next ticks of a schedule by the database's clock, or with --expr those of
+an expression, without a database. They are in RFC 3339, in the schedule's time
+zone, without jitter; a paused schedule has none.`
+
+// cronNextCommand prints ticks to come.
+type cronNextCommand struct {
+	out        *console.Output
+	database   connect.DatabaseFlags
+	expression string
+	zone       string
+	from       string
+	count      flagvalue.Number
+}
+
+func newCronNext(out *console.Output) *cobra.Command {
+	c := &cronNextCommand{out: out, count: flagvalue.Number{Value: 5, Most: mostTicks}}
+	cmd := &cobra.Command{
+		Use:   "next SCHEDULE | --expr EXPRESSION",
+		Short: "Print the next ticks of a schedule or of an expression",
+		Long:  cronNextLong,
+		Example: "  tenure cron next backup -n 10\n" +
+			"  tenure cron next --expr '30 2 * * *' --tz America/New_York --from 2026-03-07T00:00:00-05:00 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("expr") {
+				return c.parse()
+			}
+			return c.read(cmd, args[0])
+		},
+		ValidArgsFunction: completeSchedule,
+	}
+	flags := cmd.Flags()
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if flags.Changed("expr") {
+			if len(args) > 0 {
+				return console.Usage("name a schedule or give --expr, not both")
+			}
+			return connect.CheckCount(c.count.Value)
+		}
+		for _, name := range []string{"tz", "from"} {
+			if flags.Changed(name) {
+				return console.Usage("--%s is for --expr, which is not given", name)
+			}
+		}
+		if err := oneSchedule(cmd, args); err != nil {
+			return err
+		}
+		return connect.CheckCount(c.count.Value)
+	}
+	c.database.Register(flags)
+	flags.StringVar(&c.expression, "expr", "", "a cron expression, instead of a schedule")
+	flags.StringVar(&c.zone, "tz", "UTC", "with --expr: the time zone, by its name in the IANA database")
+	flags.StringVar(&c.from, "from", "", "with --expr: the ticks after this time, in RFC 3339; default now")
+	flags.VarP(&c.count, "count", "n", "how many")
+	return cmd
+}
+
+// ticksRecord are the ticks of an expression as they are printed.
+type ticksRecord struct {
+	Next []string `json:"next"`
+}
+
+// ScheduleTicksRecord are those of a schedule.
+type ScheduleTicksRecord struct {
+	Schedule string   `json:"schedule"`
+	Next     []string `json:"next"`
+}
+
+// parse prints the ticks of an expression.
+func (c *cronNextCommand) parse() error {
+	zone, err := cron.LoadZone(c.zone)
+	if err != nil {
+		return err
+	}
+	expression, err := cron.Parse(c.expression, zone)
+	if err != nil {
+		return err
+	}
+	from := time.Now()
+	if c.from != "" {
+		if from, err = time.Parse(time.RFC3339, c.from); err != nil {
+			return console.Usage("--from is %q; it must be a time in RFC 3339, like 2026-03-07T12:00:00-05:00", c.from)
+		}
+	}
+	var ticks []time.Time
+	for tick := expression.Next(from); len(ticks) < c.count.Value && !tick.IsZero(); tick = expression.Next(tick) {
+		ticks = append(ticks, tick)
+	}
+	return c.print(ticks, func(texts []string) any { return ticksRecord{texts} })
+}
+
+// read prints the ticks of a schedule.
+func (c *cronNextCommand) read(cmd *cobra.Command, name string) error {
+	return withSchedules(cmd.Context(), &c.database, func(schedules *cron.Management) error {
+		ticks, err := schedules.Next(cmd.Context(), name, c.count.Value)
+		if err != nil {
+			return err
+		}
+		return c.print(ticks, func(texts []string) any { return ScheduleTicksRecord{name, texts} })
+	})
+}
+
+func (c *cronNextCommand) print(ticks []time.Time, record func(texts []string) any) error {
+	texts := []string{}
+	for _, tick := range ticks {
+		texts = append(texts, console.DayTime(tick))
+	}
+	return c.out.PrintText(record(texts), func(int) string {
+		if len(texts) == 0 {
+			return "none: the schedule is paused\n"
+		}
+		return strings.Join(texts, "\n") + "\n"
+	})
+}
+
+// mostTicks is how many ticks are asked for at once at most.
+const mostTicks = 10_000

@@ -1,0 +1,60 @@
+package cron
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cron"
+)
+
+// liveSchedules are the schedules of the file, as it was read last. It is safe for
+// concurrent use: the file can be read again before there is a scheduler.
+type liveSchedules struct {
+	commands *scheduledCommands
+
+	mu        sync.Mutex
+	current   []cron.Schedule
+	scheduler *cron.Scheduler // nil before there is one
+}
+
+// set takes the schedules of the file. If one cannot be used nothing changes.
+func (l *liveSchedules) set(tables []config.CommandSchedule) error {
+	schedules, err := l.commands.schedules(tables)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.scheduler != nil {
+		if err := l.scheduler.Replace(schedules...); err != nil {
+			return err
+		}
+	}
+	l.current = schedules
+	return nil
+}
+
+// attach gives the schedules to a node's scheduler, now and whenever they change.
+func (l *liveSchedules) attach(scheduler *cron.Scheduler, node *tenure.Node) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commands.node, l.scheduler = node, scheduler
+	return scheduler.Replace(l.current...)
+}
+
+// cronMembership is a membership whose schedules can change while it lasts.
+type cronMembership struct {
+	*service.MembershipFlags
+
+	reload func(string) error
+}
+
+func (m cronMembership) Live() settings.Live {
+	all := maps.Clone(m.MembershipFlags.Live())
+	all[settings.LiveList("cron")] = m.reload
+	return all
+}

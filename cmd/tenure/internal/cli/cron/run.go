@@ -1,0 +1,171 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cron"
+)
+
+const cronRunLong = `Stand for a role and, while this node leads it, run the commands of the [[cron]]
+tables of the configuration file, each at its ticks. Start it on several machines
+with the same file: each tick runs on one of them.
+
+A command and all its descendants are dead before its term can end, as with tenure
+run. When its timeout is over it has --grace to end, and is killed then. When the
+role is given up, commands that run may go on until --stop-timeout is over; the
+last --grace of that they are asked to end. What was cut off is abandoned, or run
+again by the next leader if its policy is at-least-once.
+
+A command has in its environment TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC 3339),
+TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
+TENURE_REQUESTED_BY if somebody asked for the run, and TENURE_ROLE, TENURE_TERM (the
+fencing token), TENURE_NODE and TENURE_NODE_NAME. It reads nothing; its output and
+errors are this program's. If its exit code is not 0 the run has failed, and the
+last lines of its errors are kept with it.
+
+The role is "scheduler" unless --role or --key names another.`
+
+// cronRunCommand runs commands on schedules. It is a node like that of tenure run.
+type cronRunCommand struct {
+	lead.Flags
+
+	out         *console.Output
+	missedAfter flagvalue.Duration
+}
+
+func newCronRun(out *console.Output) *cobra.Command {
+	c := &cronRunCommand{out: out, missedAfter: flagvalue.Duration{Value: time.Minute}}
+	cmd := &cobra.Command{
+		Use: "run --config FILE", Short: "Run the commands of [[cron]] on schedules, on one node", Long: cronRunLong, Args: console.NoArgs,
+		Example: "  tenure cron run --config tenure.toml",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *cronRunCommand) register(flags *pflag.FlagSet) {
+	c.Command.RegisterCommon(flags)
+	c.Listen.Register(flags)
+	c.Flags.Register(flags)
+	flags.Var(&c.missedAfter, "missed-after", "how late a tick still runs as if nothing had happened; catch_up is about older ones")
+}
+
+// role is the role to stand for.
+func (c *cronRunCommand) role() (tenure.Role, error) {
+	roles, err := c.Roles.Roles()
+	switch {
+	case err != nil:
+		return tenure.Role{}, err
+	case len(roles) > 1:
+		return tenure.Role{}, console.Usage("schedules belong to one role; %d are given", len(roles))
+	case len(roles) == 0:
+		return tenure.Role{}, nil // cron has a default
+	}
+	return roles[0], nil
+}
+
+func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	if err := c.Node.Database.RequireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	role, err := c.role()
+	if err != nil {
+		return err
+	}
+	config, err := c.GuardedConfig(cmd)
+	if err != nil {
+		return err
+	}
+	times, err := c.Command.Timing(config)
+	if err != nil {
+		return err
+	}
+	config.StopTimeout = times.StopTimeout(config)
+	environment, err := c.Environment()
+	if err != nil {
+		return err
+	}
+	file := settings.Of(cmd.Flags())
+	schedules := &liveSchedules{commands: &scheduledCommands{
+		Timing: times, stopTimeout: config.StopTimeout, environment: environment, errors: cmd.ErrOrStderr(), log: config.Logger,
+	}}
+	if err := schedules.set(file.File.Schedules()); err != nil {
+		return err
+	}
+	if len(schedules.current) == 0 {
+		return console.Usage("there is nothing to run: write [[cron]] tables into the file of --%s", settings.ConfigFlag)
+	}
+	as := cronMembership{&c.Member, func(string) error { return schedules.set(file.File.Schedules()) }}
+	server, err := c.Listen.Open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	err = c.Node.With(ctx, config, as, func(ctx context.Context, p *service.Participant) error {
+		server.Attach(p, c.Member.Name)
+		stop, err := server.Sample(ctx, p, &c.Node.Database)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer c.Member.Report(ctx, p, config.Logger)()
+		target, err := c.Node.Database.Target()
+		if err != nil {
+			return err
+		}
+		pool, err := target.Pool(ctx, "cron")
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		scheduler, err := cron.New(p.Node, pool, cron.Config{
+			Role: role, Grace: c.missedAfter.Value,
+			Election: tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire},
+		})
+		if err != nil {
+			return err
+		}
+		if err := schedules.attach(scheduler, p.Node); err != nil {
+			return err
+		}
+		return c.serve(ctx, scheduler, p, server)
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// serve runs the scheduler until the context ends, the node leaves, or trying
+// again does not help.
+func (c *cronRunCommand) serve(ctx context.Context, scheduler *cron.Scheduler, p *service.Participant, server *service.HTTPServer) error {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	scheduler.Election().OnEvent(func(event tenure.Event) {
+		lead.LogEvent(p.Node.Logger(), event)
+		server.Tell(service.NewEventRecord(p.Node, event))
+		if event.Kind == tenure.EventAcquireFailed && errors.Is(event.Err, tenure.ErrKeyMismatch) {
+			cancel(event.Err)
+		}
+	})
+	err := scheduler.Run(running)
+	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
+		return cause
+	}
+	if ctx.Err() != nil && errors.Is(err, tenure.ErrStopped) {
+		return nil // the node left, as this program was asked to end
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+)
+
+// demoRole is the role that the nodes of the demonstration stand for.
+const demoRole = "demo"
+
+// child is one process of the demonstration.
+type child struct {
+	slot    int // which of the nodes it is
+	command *exec.Cmd
+	stdin   io.Closer
+	log     strings.Builder // what it wrote to standard error; complete when it has ended
+}
+
+func (c *child) pid() int { return c.command.Process.Pid }
+
+// childNews is what a child said, or that it has ended.
+type childNews struct {
+	child *child
+	event childEvent
+	ended bool
+}
+
+// childEvent is the part of an service.EventRecord that the demonstration shows.
+type childEvent struct {
+	Time  time.Time        `json:"time"`
+	Event tenure.EventKind `json:"event"`
+	Term  int64            `json:"term"`
+	To    string           `json:"to"`
+}
+
+// children starts and ends the processes. Start, kill and close are for one
+// goroutine: on Linux one that stays on its thread, with which the kernel would
+// kill the children.
+type children struct {
+	database *demoDatabase
+	news     chan childNews
+
+	running map[*child]struct{}
+	readers sync.WaitGroup
+	closing chan struct{}
+}
+
+func newChildren(database *demoDatabase) *children {
+	return &children{
+		database: database, news: make(chan childNews), running: map[*child]struct{}{}, closing: make(chan struct{}),
+	}
+}
+
+// start starts the node of a slot as a process of its own.
+func (c *children) start(slot int) (*child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	started := &child{slot: slot}
+	args := []string{"demo-node", "--output", "json", "--log-level", "error",
+		"--dsn", c.database.dsn, "--role", demoRole, "--name", slotName(slot)}
+	started.command = exec.Command(program, append(args, c.database.settings...)...)
+	started.command.Env = connect.WithoutLibpq(os.Environ())
+	started.command.Stderr = &started.log
+	started.command.SysProcAttr = childAttributes()
+	if started.stdin, err = started.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := started.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := started.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", slotName(slot), err)
+	}
+	c.running[started] = struct{}{}
+	c.readers.Add(1)
+	go c.read(started, stdout)
+	return started, nil
+}
+
+// read passes on what a child says until it has ended.
+func (c *children) read(from *child, stdout io.Reader) {
+	defer c.readers.Done()
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var event childEvent
+		if err := json.Unmarshal(lines.Bytes(), &event); err == nil {
+			c.tell(childNews{child: from, event: event})
+		}
+	}
+	_ = from.command.Wait() // how it ended shows in what it said before
+	c.tell(childNews{child: from, ended: true})
+}
+
+func (c *children) tell(news childNews) {
+	select {
+	case c.news <- news:
+	case <-c.closing:
+	}
+}
+
+// kill kills a child without warning and returns when that was, just before.
+func (c *children) kill(victim *child) (time.Time, error) {
+	at := time.Now()
+	return at, victim.command.Process.Kill()
+}
+
+// forget drops a child that has ended.
+func (c *children) forget(ended *child) {
+	_ = ended.stdin.Close() // nobody reads it any more
+	delete(c.running, ended)
+}
+
+// close asks the children to end, kills those that do not, and returns when all
+// have ended.
+func (c *children) close() {
+	close(c.closing)
+	for running := range c.running {
+		_ = running.stdin.Close() // the child takes this as a request to end
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.readers.Wait()
+	}()
+	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-patience.Done():
+		for running := range c.running {
+			_ = running.command.Process.Kill() // it may have ended by now
+		}
+		<-ended
+	}
+}
+
+func slotName(slot int) string { return fmt.Sprintf("node-%d", slot+1) }

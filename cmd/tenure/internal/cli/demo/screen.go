@@ -1,0 +1,97 @@
+package demo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/printable"
+)
+
+// demoScreen shows the demonstration as a picture on a terminal that it draws
+// over. It changes nothing else of the terminal, so that whatever ends the
+// program leaves that usable.
+type demoScreen struct {
+	out      *console.Output
+	database string
+	size     func() (width, height int, err error) // of the terminal
+	height   int                                   // lines of the last picture
+}
+
+// recentFailovers is how many the picture lists.
+const recentFailovers = 8
+
+func (v *demoScreen) elected(time.Time, *demoSlot, int64, *failover) error { return nil }
+
+func (v *demoScreen) killed(time.Time, *demoSlot, int64) error { return nil }
+
+func (v *demoScreen) draw(show *demoShow) error {
+	lines := v.crop(v.picture(show, time.Now()))
+	var text strings.Builder
+	if v.height > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA", v.height)
+	}
+	for _, line := range lines {
+		text.WriteString(printable.Text(line) + "\x1b[K\n")
+	}
+	text.WriteString("\x1b[J")
+	v.height = len(lines)
+	return v.out.Draw(text.String())
+}
+
+// crop cuts a picture to the terminal, since lines that wrap or scroll away
+// cannot be drawn over. A terminal that does not tell its size is large enough.
+func (v *demoScreen) crop(lines []string) []string {
+	width, height, err := v.size()
+	if err != nil || width < 2 || height < 2 {
+		return lines
+	}
+	lines = lines[:min(len(lines), height-1)]
+	for i, line := range lines {
+		runes := []rune(line) // each is one column wide
+		lines[i] = string(runes[:min(len(runes), width-1)])
+	}
+	return lines
+}
+
+// picture returns the lines that show the moment.
+func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
+	lines := []string{
+		fmt.Sprintf("Tenure: %d nodes on a private %s. Ctrl-C ends it.", Nodes, v.database),
+		"",
+		fmt.Sprintf("  %-8s  %-8s  %-8s  %s", "NODE", "PID", "STATE", "FOR"),
+	}
+	for _, slot := range show.slots {
+		pid := "-"
+		if slot.child != nil {
+			pid = fmt.Sprint(slot.child.pid())
+		}
+		lived := max(0, now.Sub(slot.since)).Seconds()
+		lines = append(lines, fmt.Sprintf("  %-8s  %-8s  %-8s  %.1f s", slot.name, pid, slot.state, lived))
+	}
+	prospect := "  Nobody leads."
+	if show.leader != nil {
+		prospect = fmt.Sprintf("  %s leads term %s and will be killed in %.1f s.",
+			show.leader.name, shortTerm(show.term), max(0, show.next.Sub(now)).Seconds())
+	}
+	lines = append(lines, "", prospect, "", "  "+newSummary(show.failovers).text())
+	for i := len(show.failovers) - 1; i >= max(0, len(show.failovers)-recentFailovers); i-- {
+		f := show.failovers[i]
+		lines = append(lines, fmt.Sprintf("  term %-7s  %s -> %s  %9s", shortTerm(f.term), f.from, f.to, milliseconds(f.took)))
+	}
+	return lines
+}
+
+// shortTerm shortens the number of a term for a display that is only looked at:
+// its last six digits after an ellipsis. Terms of one role that begin within a
+// quarter of an hour still differ. Numbers that are compared, copied or parsed
+// are printed in full.
+func shortTerm(number int64) string {
+	const kept = 1_000_000
+	if number < kept {
+		return strconv.FormatInt(number, 10)
+	}
+	return fmt.Sprintf("…%06d", number%kept)
+}

@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// TestDemoScreen: the picture is drawn over the last one.
+func TestDemoScreen(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	now := time.Now()
+	one := &demoSlot{name: "node-1", state: "LEADER", since: now}
+	show := &demoShow{slots: []*demoSlot{one}, leader: one, term: 1795347000042, next: now.Add(time.Second)}
+	width, height := 80, 25
+	screen := &demoScreen{out: &console.Output{Writer: &text}, database: "PostgreSQL 15.18", size: func() (int, int, error) { return width, height, nil }}
+	if err := screen.draw(show); err != nil {
+		t.Fatal(err)
+	}
+	first := text.String()
+	for _, want := range []string{"PostgreSQL 15.18", "node-1", "LEADER", "node-1 leads term …000042 ", "no failovers"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%q is not in\n%s", want, first)
+		}
+	}
+	text.Reset()
+	show.leader = nil
+	for i := range int64(20) {
+		show.failovers = append(show.failovers, failover{from: "node-1", to: "node-2", term: i, took: time.Duration(i) * time.Millisecond})
+	}
+	if err := screen.draw(show); err != nil {
+		t.Fatal(err)
+	}
+	second := text.String()
+	if up := "\x1b[" + strconv.Itoa(strings.Count(first, "\n")) + "A"; !strings.HasPrefix(second, up) {
+		t.Errorf("it does not begin with %q: %q", up, second)
+	}
+	for _, want := range []string{"Nobody leads", "20 failovers: median 9.5 ms, fastest 0.0 ms, slowest 19.0 ms", "term 19 "} {
+		if !strings.Contains(second, want) {
+			t.Errorf("%q is not in\n%s", want, second)
+		}
+	}
+	if strings.Contains(second, "term 11 ") {
+		t.Error("old failovers are still listed")
+	}
+
+	text.Reset()
+	width, height = 20, 5
+	if err := screen.draw(show); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(text.String(), "\n"); len(lines) != height || !strings.HasSuffix(lines[0], "ATenure: 3 nodes on \x1b[K") {
+		t.Errorf("not cut to the terminal: %q", lines)
+	}
+}
+
+// TestSummaryInJSON: without failovers there are no figures.
+func TestSummaryInJSON(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(newSummary(nil))
+	if err != nil || !strings.Contains(string(text), `"failovers":0,"median_seconds":null`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestDemoIsPrivate: no other user of the machine can connect to the superuser of
+// its server, and no command line has a secret.
+func TestDemoIsPrivate(t *testing.T) {
+	t.Parallel()
+	database, err := newDemoDatabase(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := database.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	config, err := pgx.ParseConfig(database.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var addresses string
+	if err := conn.QueryRow(t.Context(), "SHOW listen_addresses").Scan(&addresses); err != nil || addresses != "" {
+		t.Errorf("it listens on %q: %v", addresses, err)
+	}
+	if tcp, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", config.Port)); err == nil {
+		_ = tcp.Close()
+		t.Error("it takes connections over TCP")
+	}
+	private := false
+	for directory := config.Host; directory != "/" && directory != os.TempDir(); directory = filepath.Dir(directory) {
+		info, err := os.Stat(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private = private || info.Mode().Perm()&0o077 == 0
+	}
+	if !private {
+		t.Errorf("every user can reach the socket in %s", config.Host)
+	}
+	if config.Password != "" {
+		t.Error("the password would be on the command lines of the nodes")
+	}
+}

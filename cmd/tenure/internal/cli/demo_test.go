@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/demo"
+)
+
+// launchDemo starts the demonstration with a directory of its own for temporary
+// files.
+func launchDemo(t *testing.T, args ...string) (program *process, temporary string) {
+	t.Helper()
+	// Not t.TempDir: the server's account must be able to enter it.
+	temporary, err := os.MkdirTemp("", "tenure-demo-")
+	if err == nil {
+		err = os.Chmod(temporary, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	return launchWith(t, []string{"TMPDIR=" + temporary}, append([]string{"demo"}, args...)...), temporary
+}
+
+// descendants lists the processes whose command line or environment names the
+// directory: servers by the former, nodes by the latter.
+func descendants(t *testing.T, temporary string) []int {
+	t.Helper()
+	var pids []int
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("no processes: %v", err)
+	}
+	for _, entry := range entries {
+		command, _ := os.ReadFile(filepath.Join(entry, "cmdline")) // it may have ended
+		variables, _ := os.ReadFile(filepath.Join(entry, "environ"))
+		if strings.Contains(string(command)+string(variables), temporary) {
+			pid, _ := strconv.Atoi(filepath.Base(entry))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// left lists what is left of the demonstration.
+func left(t *testing.T, temporary string) (files []os.DirEntry, pids []int) {
+	t.Helper()
+	files, err := os.ReadDir(temporary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, descendants(t, temporary)
+}
+
+// awaitNothingLeft waits until no process and no file of the demonstration is
+// left.
+func awaitNothingLeft(t *testing.T, temporary string) {
+	t.Helper()
+	limit := time.After(patience)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		files, pids := left(t, temporary)
+		if len(files)+len(pids) == 0 {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-limit:
+			t.Fatalf("left: processes %v, files %v", pids, files)
+		}
+	}
+}
+
+// TestDemo kills leaders, tells of each failover, sums up, and leaves nothing
+// behind.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	program, temporary := launchDemo(t, "--for", "10s", "--kill-every", "0.5", "-o", "json")
+	events := program.rest()
+	if code := program.exit(); code != console.ExitDone {
+		t.Fatalf("exit code %d: %s", code, program.log())
+	}
+	if files, pids := left(t, temporary); len(files)+len(pids) > 0 {
+		t.Errorf("left: processes %v, files %v", pids, files)
+	}
+	var failovers int
+	var term float64
+	killed := ""
+	for i, e := range events[:len(events)-1] {
+		name := e["node_name"].(string)
+		switch e["event"] {
+		case "elected":
+			if e["term"].(float64) <= term {
+				t.Errorf("term %v after %v", e["term"], term)
+			}
+			term = e["term"].(float64)
+			if i == 0 {
+				break
+			}
+			failovers++
+			took := e["failover_seconds"].(float64)
+			if e["replaced"] != killed || name == killed || took <= 0 || took > 10 {
+				t.Errorf("after the death of %s: %v", killed, e)
+			}
+		case "killed":
+			killed = name
+		default:
+			t.Errorf("unknown event %v", e)
+		}
+	}
+	summary := events[len(events)-1]
+	if summary["event"] != "summary" || int(summary["failovers"].(float64)) != failovers || failovers < 3 {
+		t.Errorf("%d failovers, %v", failovers, summary)
+	}
+}
+
+// TestDemoInterrupted: after a signal, and also after a kill, nothing is left.
+func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		signal syscall.Signal
+		code   int
+	}{{syscall.SIGINT, console.ExitDone}, {syscall.SIGTERM, console.ExitDone}, {syscall.SIGKILL, -1}} {
+		t.Run(test.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			program, temporary := launchDemo(t)
+			if line, ok := program.line(); !ok || !strings.Contains(line, " leads term …") {
+				t.Fatalf("%q; %s", line, program.log())
+			}
+			if len(descendants(t, temporary)) < 2+demo.Nodes { // itself, the nodes, the server
+				t.Error("the processes of the demonstration are not found")
+			}
+			program.signal(test.signal)
+			if code := program.exit(); code != test.code {
+				t.Errorf("exit code %d: %s", code, program.log())
+			}
+			if test.signal != syscall.SIGKILL {
+				if files, pids := left(t, temporary); len(files)+len(pids) > 0 {
+					t.Errorf("left at the end: processes %v, files %v", pids, files)
+				}
+			}
+			awaitNothingLeft(t, temporary)
+		})
+	}
+}
+
+// TestDemoNodeEndsWithStandardInput: whatever becomes of the demonstration.
+func TestDemoNodeEndsWithStandardInput(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := launch(t, place.with("demo-node", "-o", "json", "--role", "demo")...)
+	node.await("acquired")
+	if err := node.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	node.await("released")
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// examine returns what "tenure doctor" prints as JSON.
+func examine(t *testing.T, code int, args ...string) map[string]string {
+	t.Helper()
+	var record struct {
+		Findings []struct{ Name, Severity, Detail, Advice string }
+	}
+	invoke(t, append([]string{"doctor", "-o", "json"}, args...)...).want(t, code).decode(t, &record)
+	found := map[string]string{}
+	for _, f := range record.Findings {
+		if f.Detail == "" {
+			t.Errorf("%s says nothing", f.Name)
+		}
+		found[f.Name] = f.Severity
+	}
+	return found
+}
+
+// TestDoctorOnAHealthyDatabase finds no failure, and changes nothing.
+func TestDoctorOnAHealthyDatabase(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	for range 2 { // without and with a schema
+		before := place.schemaVersion(t)
+		found := examine(t, console.ExitDone, place.with()...)
+		for name, severity := range found {
+			if severity == tenure.Failure.String() {
+				t.Errorf("%s: %s", name, severity)
+			}
+		}
+		if len(found) < 8 {
+			t.Errorf("only %v", found)
+		}
+		if place.schemaVersion(t) != before {
+			t.Error("the doctor changed the schema")
+		}
+		invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	}
+	text := invoke(t, place.with("doctor")...).want(t, console.ExitDone).stdout
+	if !strings.HasPrefix(text, "ok") || !strings.Contains(text, "PostgreSQL") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestDoctorOnABadDatabase says what is wrong, with exit code 3.
+func TestDoctorOnABadDatabase(t *testing.T) {
+	t.Parallel()
+	found := examine(t, console.ExitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
+	if found["connection"] != tenure.Failure.String() {
+		t.Errorf("unreachable: %v", found)
+	}
+
+	primary := pgtest.Start(t, pgtest.Options{})
+	replica := primary.Replica(t, pgtest.ReplicaOptions{})
+	got := invoke(t, "doctor", "--dsn", replica.DSN()).want(t, console.ExitDatabase)
+	if !strings.Contains(got.stdout, "failure") || !strings.Contains(got.stdout, "recovery") {
+		t.Errorf("replica: %s", got.stdout)
+	}
+	if !strings.HasPrefix(got.stderr, "tenure: no election can take place here") {
+		t.Errorf("%s", got.stderr)
+	}
+	for _, command := range []string{"run", "acquire"} { // a refusal ends them at once
+		got := invoke(t, command, "--role", "billing", "--dsn", replica.DSN()).want(t, console.ExitDatabase)
+		if got.stdout != "" || !strings.Contains(got.stderr, "in recovery") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s on a replica: %q, %q", command, got.stdout, got.stderr)
+		}
+	}
+}
+
+// TestDoctorPlans predicts whether the lock table has room for a number of roles.
+func TestDoctorPlans(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	lockTable := func(roles string) database.FindingRecord {
+		t.Helper()
+		var record struct {
+			Findings []struct{ Name, Severity, Detail, Advice string }
+		}
+		invoke(t, place.with("doctor", "-o", "json", "--roles", roles)...).want(t, console.ExitDone).decode(t, &record)
+		for _, f := range record.Findings {
+			if f.Name == database.LockTableFinding {
+				return database.FindingRecord{Name: f.Severity, Detail: f.Detail, Advice: f.Advice}
+			}
+		}
+		t.Fatalf("nothing about the lock table: %+v", record)
+		return database.FindingRecord{}
+	}
+	if few := lockTable("10"); few.Name != "ok" || few.Advice != "" || !strings.Contains(few.Detail, "10 roles on 0 nodes") {
+		t.Errorf("10 roles: %+v", few)
+	}
+	if many := lockTable("1000000"); many.Name != "warning" || !strings.Contains(many.Advice, "set max_locks_per_transaction to ") {
+		t.Errorf("1,000,000 roles: %+v", many)
+	}
+	for want, args := range map[string][]string{
+		"must be an integer": place.with("doctor", "--roles", "x"),
+		"between 0":          place.with("doctor", "--roles", "-1"),
+		"leases do not need": {"doctor", "--roles", "5", "--dsn", "sqlite:" + t.TempDir() + "/leases.db"},
+	} {
+		if got := invoke(t, args...).want(t, console.ExitUsage); !strings.Contains(got.stderr, want) {
+			t.Errorf("%q, want %s", got.stderr, want)
+		}
+	}
+}

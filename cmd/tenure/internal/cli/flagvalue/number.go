@@ -1,0 +1,28 @@
+package flagvalue
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Number is a flag that reads an integer from 0 to a bound.
+type Number struct{ Value, Most int }
+
+// Set implements pflag.Value.
+func (n *Number) Set(s string) error {
+	value, err := strconv.Atoi(s)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && (value < 0 || value > n.Most):
+		return fmt.Errorf("it must be between 0 and %d", n.Most)
+	case err != nil:
+		return errors.New("it must be an integer")
+	}
+	n.Value = value
+	return nil
+}
+
+func (n *Number) String() string { return strconv.Itoa(n.Value) }
+
+// Type implements pflag.Value.
+func (n *Number) Type() string { return "number" }

@@ -1,0 +1,168 @@
+package flagvalue
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+)
+
+// RoleFlags are the flags that name roles: by name, by one 64-bit key, or by a
+// pair of 32-bit keys.
+type RoleFlags struct {
+	flags *pflag.FlagSet
+	names []string
+	keys  []string
+	key1  string
+	key2  string
+}
+
+// Register adds the flags. doing says what happens to the roles.
+func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
+	f.flags = flags
+	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a 64-bit lock key of its own; may be repeated")
+	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; may be repeated")
+	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first")
+	flags.StringVar(&f.key2, "key2", "", "the second of the pair")
+}
+
+// Roles returns the roles that the flags name, possibly none.
+func (f *RoleFlags) Roles() ([]tenure.Role, error) {
+	pair := f.flags.Changed("key1") || f.flags.Changed("key2")
+	if len(f.names) > 0 && (len(f.keys) > 0 || pair) || len(f.keys) > 0 && pair {
+		return nil, console.Usage("give roles either with --role, or with --key, or with --key1 and --key2, not both")
+	}
+	var roles []tenure.Role
+	for _, name := range f.names {
+		role, err := parseRole(name)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, role)
+	}
+	for _, text := range f.keys {
+		key, err := parseKey("--key", text, math.MinInt64, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, tenure.KeyRole(key))
+	}
+	if pair {
+		if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
+			return nil, console.Usage("--key1 and --key2 belong together: give both")
+		}
+		key1, err1 := parseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
+		key2, err2 := parseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, console.Usage("%w", err)
+		}
+		roles = append(roles, tenure.KeyPairRole(int32(key1), int32(key2)))
+	}
+	seen := map[string]bool{}
+	for _, role := range roles {
+		if seen[role.Name()] {
+			return nil, console.Usage("the role %s is given twice", role)
+		}
+		seen[role.Name()] = true
+	}
+	return roles, nil
+}
+
+// Required is roles, but none is an error.
+func (f *RoleFlags) Required() ([]tenure.Role, error) {
+	roles, err := f.Roles()
+	if err == nil && len(roles) == 0 {
+		err = console.Usage("no role is given: use --role NAME, or --key N, or --key1 A and --key2 B")
+	}
+	return roles, err
+}
+
+// Single is required, but more than one is an error.
+func (f *RoleFlags) Single() (tenure.Role, error) {
+	roles, err := f.Required()
+	if err != nil {
+		return tenure.Role{}, err
+	}
+	if len(roles) > 1 {
+		return tenure.Role{}, console.Usage("give one role; %d are given", len(roles))
+	}
+	return roles[0], nil
+}
+
+// RoleFilter is the flag --role of a command that shows what concerns one role
+// only, written as for the other commands. The name counts, not the key.
+type RoleFilter struct {
+	flags *pflag.FlagSet
+	text  string
+}
+
+// Register adds the flag.
+func (f *RoleFilter) Register(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.text, "role", "", "show the terms of this role only: NAME or NAME=KEY")
+}
+
+// Given reports whether the flag was given.
+func (f *RoleFilter) Given() bool { return f.flags.Changed("role") }
+
+// Name returns the name of the role, empty if none is given.
+func (f *RoleFilter) Name() (string, error) {
+	if !f.Given() {
+		return "", nil
+	}
+	role, err := parseRole(f.text)
+	return role.Name(), err
+}
+
+// keyedName is a name with a lock key that is not derived from it.
+var keyedName = regexp.MustCompile(`^(.+)=(-?[0-9]+|0[xX][0-9a-fA-F]+)$`)
+
+var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
+
+// parseRole returns the role with this name. The names key:N and key:A:B stand
+// for the roles given by these numbers, which are called so everywhere: a role
+// of such a name with another lock would lead beside them. NAME=KEY is the role
+// NAME with this lock key.
+func parseRole(name string) (tenure.Role, error) {
+	if match := keyedName.FindStringSubmatch(name); len(match) > 0 && !keyName.MatchString(match[1]) {
+		key, err := parseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
+		role := tenure.NamedRole(match[1]).WithKey(key)
+		return role, errors.Join(err, role.Validate())
+	}
+	match := keyName.FindStringSubmatch(name)
+	if match == nil {
+		role := tenure.NamedRole(name)
+		return role, role.Validate()
+	}
+	if match[2] == "" {
+		key, err := parseKey("the role "+name, match[1], math.MinInt64, math.MaxInt64)
+		return tenure.KeyRole(key), err
+	}
+	key1, err1 := parseKey("the role "+name, match[1], math.MinInt32, math.MaxInt32)
+	key2, err2 := parseKey("the role "+name, match[2], math.MinInt32, math.MaxInt32)
+	if err := errors.Join(err1, err2); err != nil {
+		return tenure.Role{}, console.Usage("%w", err)
+	}
+	return tenure.KeyPairRole(int32(key1), int32(key2)), nil
+}
+
+// parseKey reads an integer, decimal or hexadecimal with 0x.
+func parseKey(what, text string, least, most int64) (int64, error) {
+	base, digits := 10, text
+	if len(text) > 2 && (text[:2] == "0x" || text[:2] == "0X") {
+		base, digits = 16, text[2:]
+	}
+	key, err := strconv.ParseInt(digits, base, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, console.Usage("%s is not an integer: %q", what, text)
+	}
+	if err != nil || key < least || key > most {
+		return 0, console.Usage("%s is out of range: %s; it must be between %d and %d", what, text, least, most)
+	}
+	return key, nil
+}

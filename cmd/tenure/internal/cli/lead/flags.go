@@ -1,0 +1,131 @@
+// Package lead holds what the commands share whose nodes lead roles and run other
+// commands meanwhile.
+package lead
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
+)
+
+// Flags are the flags of a command whose node leads roles.
+type Flags struct {
+	Node    service.NodeFlags
+	Roles   flagvalue.RoleFlags
+	Command CommandFlags
+	Listen  service.ListenFlags
+	Member  service.MembershipFlags
+
+	retryBase     flagvalue.Duration
+	retryMax      flagvalue.Duration
+	Grace         flagvalue.Duration
+	NoAutoAcquire bool
+}
+
+// Register adds the flags.
+func (f *Flags) Register(flags *pflag.FlagSet) {
+	f.Roles.Register(flags, "stand for")
+	f.Node.Register(flags, "warn")
+	f.Member.Register(flags)
+	f.Grace.AllowZero = true
+	flags.Var(&f.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
+	flags.Var(&f.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
+	flags.Var(&f.Grace, "reconnect-grace", "how long to try to recover a lost role before telling; default 0s: not at all")
+	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not stand again after a loss or a step-down")
+}
+
+// Config returns the configuration of the node.
+func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
+	config, err := f.Node.Config(cmd.ErrOrStderr())
+	if err != nil {
+		return config, err
+	}
+	if cmd.Flags().Changed("retry-base") || cmd.Flags().Changed("retry-max") {
+		base, limit := f.retryBase.Value, f.retryMax.Value
+		if base == 0 {
+			base = min(time.Second, limit)
+		}
+		if limit == 0 {
+			limit = max(30*time.Second, base)
+		}
+		if base > limit {
+			return config, console.Usage("--retry-base (%v) is longer than --retry-max (%v)", base, limit)
+		}
+		config.Retry = tenure.ExponentialBackoff{Base: base, Max: limit}
+	}
+	return config, f.Member.Refuse(&f.Node.Database)
+}
+
+// commandSettle is what --settle is by default with a command. A connection that
+// the server or the network ends frees the lock in the same instant in which the
+// leader hears of it; the command must be dead before another one starts.
+const commandSettle = 200 * time.Millisecond
+
+// GuardedConfig is the configuration of a node that runs commands.
+func (f *Flags) GuardedConfig(cmd *cobra.Command) (tenure.Config, error) {
+	if !f.Node.Flags.Changed("log-level") {
+		f.Node.Log.Level = "info"
+	}
+	config, err := f.Config(cmd)
+	if err != nil {
+		return config, err
+	}
+	if config.Lease == 0 {
+		if config.Lease, err = f.defaultLease(); err != nil {
+			return config, err
+		}
+	}
+	if !f.Node.Flags.Changed("settle") {
+		config.Settle = commandSettle
+	}
+	return config, nil
+}
+
+// defaultLease is the lease of a node that is not told one.
+func (f *Flags) defaultLease() (time.Duration, error) {
+	if _, err := f.Node.Database.Target(); err != nil {
+		return 0, err
+	}
+	backend, err := f.Node.Database.Offline()
+	if err != nil {
+		return 0, err
+	}
+	defer backend.Close()
+	if defaulter, ok := backend.(tenure.LeaseDefaulter); ok {
+		return defaulter.DefaultLease(), nil
+	}
+	return 10 * time.Second, nil
+}
+
+// Environment is that of every run of the command: this program's, with the
+// connection string only if it is wanted.
+func (f *Flags) Environment() ([]string, error) {
+	var kept []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.Contains(settings.CommandVariables, name) && !slices.Contains(notify.Variables, name) {
+			kept = append(kept, entry)
+		}
+	}
+	if f.Command.passDSN {
+		dsn, err := f.Node.Database.ConnectionString()
+		if err != nil {
+			return nil, err
+		}
+		if dsn != "" {
+			kept = append(kept, settings.DSNVariable+"="+dsn)
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,42 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+)
+
+// AwaitTrust waits until a command would not be asked to end as soon as it has
+// started. It returns false if the seat ends instead.
+func (t Timing) AwaitTrust(term guardian.Seat) bool {
+	for term.Remaining() <= t.Grace+t.Lead {
+		if !Sleep(term, t.Refresh/4) {
+			return false
+		}
+	}
+	return !Ending(term)
+}
+
+// Ending reports whether a term has ended or was asked to end.
+func Ending(term guardian.Seat) bool {
+	select {
+	case <-term.Stopping():
+	case <-term.Context().Done():
+	default:
+		return false
+	}
+	return true
+}
+
+// Sleep pauses; it returns false at once when the term ends or was asked to.
+func Sleep(term guardian.Seat, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-term.Stopping():
+	case <-term.Context().Done():
+	}
+	return false
+}

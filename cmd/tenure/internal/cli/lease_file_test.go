@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplacedLeaseFile: when the file of SQLite, or the log beside it, is removed
+// under a leader, its term ends at once, and another process leads through what
+// is at the path.
+func TestReplacedLeaseFile(t *testing.T) {
+	t.Parallel()
+	for name, endings := range map[string][]string{
+		"the file": {"", "-wal", "-shm"},
+		"its log":  {"-wal", "-shm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "leases.db")
+			args := []string{"run", "-o", "json", "--role", "billing", "--dsn", "sqlite:" + path, "--lease", "9s"}
+			one := launch(t, append(args, "--name", "one")...)
+			led := one.await("acquired").term()
+			for _, ending := range endings {
+				if err := os.Remove(path + ending); err != nil {
+					t.Fatal(err)
+				}
+			}
+			two := launch(t, append(args, "--name", "two")...)
+			if lost := one.await("lost"); !strings.Contains(lost["error"].(string), "was removed or replaced") {
+				t.Errorf("lost: %v", lost["error"])
+			}
+			if _, next := awaitAny(t, "acquired", one, two); next.term() <= led {
+				t.Errorf("term %d after term %d", next.term(), led)
+			}
+		})
+	}
+}

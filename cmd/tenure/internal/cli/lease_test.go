@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+)
+
+// TestLeases goes through the commands on a file of SQLite, with nodes as
+// processes.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	on := func(args ...string) []string { return append(args, "--dsn", dsn) }
+
+	invoke(t, on("status")...).want(t, console.ExitUsage) // there are no tables yet
+	if got := invoke(t, on("doctor")...).want(t, console.ExitDone); !strings.Contains(got.stdout, "none yet") {
+		t.Errorf("doctor: %s", got.stdout)
+	}
+	leader := launch(t, on("run", "--role", "r", "--name", "first", "-o", "json")...)
+	leader.await("acquired")
+	standby := launch(t, on("run", "--role", "r", "--name", "second", "-o", "json")...)
+	standby.await("acquire_failed")
+	invoke(t, on("acquire", "--role", "r")...).want(t, console.ExitNotAcquired)
+
+	var before roles.StatusRecord
+	status := invoke(t, on("status", "-o", "json")...).want(t, console.ExitDone)
+	status.decode(t, &before)
+	if !strings.Contains(status.stdout, `"key":null`) {
+		t.Errorf("status: %s; leases have no lock keys", status.stdout)
+	}
+	if len(before.Roles) != 1 || before.Roles[0].Leader == nil || before.Roles[0].Leader.NodeName != "first" {
+		t.Fatalf("status: %+v", before)
+	}
+	var after roles.StepDownRecord
+	invoke(t, on("step-down", "--role", "r", "--to", "second", "-o", "json")...).want(t, console.ExitDone).decode(t, &after)
+	if after.Leader == nil || after.Leader.NodeName != "second" || after.Leader.Term <= before.Roles[0].Leader.Term {
+		t.Fatalf("step-down: %+v", after.Leader)
+	}
+	standby.await("acquired")
+
+	// The second node dies, and the first leads again, within one lease.
+	leader.await("acquire_failed")
+	killed := time.Now()
+	if err := standby.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	leader.await("acquired")
+	const lease = 3 * time.Second
+	if took := time.Since(killed); took > lease+time.Second {
+		t.Errorf("a killed leader was replaced after %v; the lease is %v", took, lease)
+	}
+	var history roles.TermHistoryRecord
+	invoke(t, on("history", "--role", "r=0x2A", "-o", "json")...).want(t, console.ExitDone).decode(t, &history)
+	if terms := history.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
+		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
+		t.Errorf("history: %+v", history.Terms)
+	}
+	invoke(t, on("history", "--nodes")...).want(t, console.ExitUsage)
+	leader.signal(syscall.SIGTERM)
+	if code := leader.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, leader.log())
+	}
+	invoke(t, on("migrate", "down", "--to", "0", "--yes")...).want(t, console.ExitDone)
+	invoke(t, on("status")...).want(t, console.ExitUsage)
+}
+
+// TestLocal: the database is a file of the user's, and that is said.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	got := invokeWith(t, []string{"XDG_STATE_HOME=" + state}, "acquire", "--role", "r", "--local").want(t, console.ExitDone)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, state) || !strings.Contains(got.stderr, "this machine only") {
+		t.Errorf("standard error: %q", got.stderr)
+	}
+	if files, err := filepath.Glob(filepath.Join(state, "tenure", "local.db")); err != nil || len(files) != 1 {
+		t.Errorf("files %q, %v", files, err)
+	}
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// TestMembershipBadInput: each is one line and exit code 2, and nothing is
+// registered.
+func TestMembershipBadInput(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	on := func(args ...string) []string { return place.with(append([]string{"run", "--role", "a"}, args...)...) }
+	file := []string{"run", "--role", "a", "--dsn", "sqlite:" + t.TempDir() + "/leases.db"}
+	listed := writeFile(t, "[cluster.membership]", "min_nodes = 2")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{on("--min-nodes", "-1"), "between 0 and 10000"},
+		{on("--min-nodes", "many"), "must be an integer"},
+		{on("--http-port", "65536"), "between 0 and 65535"},
+		{on("--grpc-port", "-1"), "between 0 and 65535"},
+		{on("--label", "zone"), "NAME=VALUE"},
+		{on("--label", "zone=eu", "--label", "zone=us"), `"zone" is given twice`},
+		{on("--capability", ""), "--capability is empty"},
+		{on("--node-role", ""), "--node-role is empty"},
+		{on("--address", ""), "--address is empty"},
+		{on("--capability", "a\x01b"), "cannot be told of a node"},
+		{on("--heartbeat-interval", "0"), "more than zero"},
+		{on("--drain-timeout", "-1s"), "must not be negative"},
+		{append(file, "--min-nodes", "2"), "--min-nodes needs the registry of nodes"},
+		{append(file, "--label", "a=b"), "--label needs the registry of nodes"},
+		{append(file, "--config", listed), "tenure.toml:2: cluster.membership.min_nodes needs the registry of nodes"},
+		{place.with("acquire", "--role", "a", "--min-nodes", "2"), "unknown flag"},
+	} {
+		got := invoke(t, test.args...).want(t, console.ExitUsage)
+		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, test.want) || got.stdout != "" {
+			t.Errorf("%q: %q, want %s", test.args, got.stderr, test.want)
+		}
+	}
+	if got := invoke(t, place.with("cluster", "status")...); got.code != console.ExitUsage {
+		t.Errorf("something was created: %+v", got)
+	}
+}
+
+// TestRunDescribesItself: what the flags say of a node is in the registry.
+func TestRunDescribesItself(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "plain").await("acquired")
+	path := writeFile(t, "[node]", `labels = ["zone=eu", "disk=a=b"]`, `capabilities = ["gpu"]`, "http_port = 8080")
+	place.run(t, "--role", "billing", "--name", "told", "--config", path, "--node-role", "worker", "--node-role", "billing",
+		"--address", "10.0.0.7", "--grpc-port", "9090", "--heartbeat-interval", "0.2").await("acquire_failed")
+	seen := place.cluster(t)
+	plain, told := nodeNamed(t, seen, "plain"), nodeNamed(t, seen, "told")
+	if want := []string{"gateway", "function", "worker", "scheduler"}; !slices.Equal(plain.Roles, want) || plain.Address == "" || plain.Version == "" {
+		t.Errorf("%+v", plain)
+	}
+	if !slices.Equal(told.Roles, []string{"worker", "billing"}) || !slices.Equal(told.Capabilities, []string{"gpu"}) || len(told.Labels) != 2 ||
+		told.Labels["disk"] != "a=b" || told.Address != "10.0.0.7" || told.HTTPPort != 8080 || told.GRPCPort != 9090 {
+		t.Errorf("%+v", told)
+	}
+	place.awaitCluster(t, "a measured load", func(c record.Cluster) bool { return nodeNamed(t, c, "told").MemoryUsage > 0 })
+}
+
+// TestMinNodes: no node stands before the third has come; then all go on,
+// however many leave.
+func TestMinNodes(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	start := func(name string) *process {
+		return place.run(t, "--role", "billing", "--name", name, "--min-nodes", "3", "--startup-timeout", "0.5", "--listen", "127.0.0.1:0")
+	}
+	one := start("one")
+	one.awaitLog("1 of 3 node")
+	one.awaitLog("waited too long")
+	two := start("two")
+	two.awaitLog("2 of 3 nodes")
+	if seen := place.cluster(t); seen.Counts != (record.Counts{Joining: 2, Total: 2}) || len(seen.Leaders) != 0 {
+		t.Errorf("%+v", seen)
+	}
+	three := start("three")
+	leader, _ := awaitAny(t, "acquired", one, two, three)
+	place.awaitCluster(t, "three active nodes", func(c record.Cluster) bool { return c.Counts == record.Counts{Active: 3, Total: 3} })
+	one.awaitLog("stands for roles now")
+
+	leader.signal(syscall.SIGTERM)
+	if code := leader.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, leader.log())
+	}
+	others := slices.DeleteFunc([]*process{one, two, three}, func(p *process) bool { return p == leader })
+	last, _ := awaitAny(t, "acquired", others...)
+	others = slices.DeleteFunc(others, func(p *process) bool { return p == last })
+	last.signal(syscall.SIGKILL)
+	others[0].await("acquired")
+}
+
+// TestUniqueNames: a second node of a name is refused while the first lives, and
+// only then.
+func TestUniqueNames(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	first := place.run(t, "--role", "billing", "--name", "one", "--unique-names")
+	first.await("acquired")
+	got := invoke(t, place.with("run", "--role", "billing", "--name", "one", "--unique-names")...).want(t, console.ExitUsage)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "another living node has this name") {
+		t.Errorf("%q", got.stderr)
+	}
+	first.signal(syscall.SIGKILL)
+	<-first.done
+	place.run(t, "--role", "billing", "--name", "one", "--unique-names").await("acquired")
+
+	dsn := "sqlite:" + t.TempDir() + "/leases.db" // leases know their nodes, too
+	launch(t, "run", "--role", "billing", "--name", "one", "-o", "json", "--dsn", dsn).await("acquired")
+	got = invoke(t, "run", "--role", "billing", "--name", "one", "--unique-names", "--dsn", dsn).want(t, console.ExitUsage)
+	if !strings.Contains(got.stderr, "another living node has this name") {
+		t.Errorf("%q", got.stderr)
+	}
+}
+
+// TestShutdownIsPolite: a node that is asked to end is seen to drain before its
+// command ends, and its role moves without a lease having to pass.
+func TestShutdownIsPolite(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one", "--grace", "2s"), "--", "sh", "-c",
+		`trap 'echo stopping; read line; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)...)
+	if line, _ := one.line(); line != "ready" {
+		t.Fatalf("%q", line)
+	}
+	two := place.run(t, "--role", "billing", "--name", "two")
+	two.await("acquire_failed")
+	one.signal(syscall.SIGTERM)
+	if line, _ := one.line(); line != "stopping" {
+		t.Fatalf("%q", line)
+	}
+	seen := place.cluster(t)
+	if node := nodeNamed(t, seen, "one"); node.Status != tenure.StatusDraining || !slices.Equal(node.Leads, []string{"billing"}) {
+		t.Errorf("while the command ends: %+v", node)
+	}
+	if err := one.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := one.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, one.log())
+	}
+	two.await("acquired")
+	if seen := place.cluster(t); seen.Counts != (record.Counts{Active: 1, Total: 1}) {
+		t.Errorf("afterwards: %+v", seen.Counts)
+	}
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// drain launches "tenure node drain" that prints JSON.
+func (p place) drain(t *testing.T, args ...string) *process {
+	t.Helper()
+	return launch(t, p.with(append([]string{"node", "drain", "-o", "json"}, args...)...)...)
+}
+
+// pair launches two nodes, of which the first leads.
+func (p place) pair(t *testing.T) (one, two *process) {
+	t.Helper()
+	one = p.run(t, "--role", "billing", "--role", "reports", "--name", "one")
+	one.await("acquired")
+	one.await("acquired")
+	two = p.run(t, "--role", "billing", "--role", "reports", "--name", "two")
+	two.await("acquire_failed")
+	two.await("acquire_failed")
+	return one, two
+}
+
+// TestDrain takes a node of another process out of service and back, and tells
+// how it goes.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one, two := place.pair(t)
+	drain := place.drain(t, "one")
+	steps := drain.rest()
+	if code := drain.exit(); code != console.ExitDone {
+		t.Fatalf("exit code %d: %s", code, drain.log())
+	}
+	last := steps[len(steps)-1]
+	if last["event"] != cluster.DrainDone || last["node_name"] != "one" || last["status"] != "draining" || last["leads"] != 0.0 {
+		t.Errorf("the last step is %v", last)
+	}
+	for _, step := range steps[:len(steps)-1] {
+		if step["event"] != cluster.DrainProgress {
+			t.Errorf("a step is %v", step)
+		}
+	}
+	two.await("acquired")
+	two.await("acquired")
+	seen := place.cluster(t)
+	if node := nodeNamed(t, seen, "one"); node.Status != tenure.StatusDraining || node.StatusBy != connect.WhoAsks() || !node.Drained || len(node.Leads) != 0 {
+		t.Errorf("drained: %+v", node)
+	}
+	if text := invoke(t, place.with("node", "list")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "drained") {
+		t.Errorf("list:\n%s", text)
+	}
+	if text := invoke(t, place.with("node", "show", "one")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "drained, asked by "+connect.WhoAsks()+"\n") {
+		t.Errorf("show:\n%s", text)
+	}
+	// Again, by the beginning of its id: nothing is left to do.
+	id := nodeNamed(t, seen, "one").ID.String()
+	if text := invoke(t, place.with("node", "drain", id[:8])...).want(t, console.ExitDone).stdout; !strings.HasSuffix(text, "  one ("+id+")  drained\n") {
+		t.Errorf("again: %q", text)
+	}
+	// Who drains takes no roles.
+	got := invoke(t, place.with("node", "drain", "two", "--to", "one", "--force")...).want(t, console.ExitUsage)
+	if !strings.Contains(got.stderr, "takes no roles") {
+		t.Errorf("%q", got.stderr)
+	}
+
+	if text := invoke(t, place.with("node", "undrain", "one")...).want(t, console.ExitDone).stdout; !strings.HasSuffix(text, "  in service\n") {
+		t.Errorf("undrain: %q", text)
+	}
+	var history roles.NodeHistoryRecord
+	invoke(t, place.with("history", "--nodes", "--node", "one", "-o", "json")...).want(t, console.ExitDone).decode(t, &history)
+	var asked []string
+	for _, change := range history.Changes {
+		if change.By == connect.WhoAsks() {
+			asked = append(asked, change.Status)
+		}
+	}
+	if !slices.Equal(asked, []string{"active", "draining"}) {
+		t.Errorf("%+v; want a drain and its end that this user asked for", history.Changes)
+	}
+	place.stepDown(t, "--to", "one")
+	one.await("acquired")
+	drain = place.drain(t, "one", "--to", "two")
+	drain.rest()
+	if code := drain.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, drain.log())
+	}
+	two.await("acquired")
+}
+
+// TestDrainCommand: a command ends politely, and runs again when the node is back
+// and leads.
+func TestDrainCommand(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one"), "--", "sh", "-c",
+		`trap 'echo stopping; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)...)
+	expect := func(want string) {
+		t.Helper()
+		if line, _ := one.line(); line != want {
+			t.Fatalf("%q, want %q", line, want)
+		}
+	}
+	expect("ready")
+	drain := place.drain(t, "one", "--force")
+	expect("stopping")
+	if drain.rest(); drain.exit() != console.ExitDone {
+		t.Errorf("draining: %s", drain.log())
+	}
+	if seen := place.cluster(t); len(seen.Leaders) != 0 {
+		t.Errorf("leaders %+v", seen.Leaders)
+	}
+	invoke(t, place.with("node", "undrain", "one")...).want(t, console.ExitDone)
+	expect("ready")
+	one.signal(syscall.SIGTERM)
+	expect("stopping")
+	if code := one.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d: %s", code, one.log())
+	}
+}
+
+// TestDrainOnlyNode is refused unless it is forced, and refuses nothing that did
+// not happen.
+func TestDrainOnlyNode(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--name", "one").await("acquired")
+	for _, more := range [][]string{nil, {"--no-wait"}} {
+		got := invoke(t, place.with(append([]string{"node", "drain", "one"}, more...)...)...).want(t, console.ExitUsage)
+		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "only node in service") || got.stdout != "" {
+			t.Errorf("%q, %q", got.stdout, got.stderr)
+		}
+	}
+	if node := nodeNamed(t, place.cluster(t), "one"); node.Status != tenure.StatusActive || len(node.Leads) != 1 {
+		t.Errorf("%+v", node)
+	}
+	text := invoke(t, place.with("node", "drain", "one", "--force", "--no-wait")...).want(t, console.ExitDone).stdout
+	if !strings.HasSuffix(text, "is asked to drain\n") {
+		t.Errorf("%q", text)
+	}
+	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
+}
+
+// TestDrainTakesTooLong: what is left is told, and the node goes on draining.
+func TestDrainTakesTooLong(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one, _ := place.pair(t)
+	one.signal(syscall.SIGSTOP)
+	got := invoke(t, place.with("node", "drain", "one", "--timeout", "0.5")...).want(t, console.ExitNotAcquired)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "is not drained after 500ms") || !strings.Contains(got.stderr, "leads 2") {
+		t.Errorf("%q", got.stderr)
+	}
+	drain := place.drain(t, "one")
+	drain.await(cluster.DrainProgress)
+	drain.signal(syscall.SIGTERM)
+	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "goes on draining") {
+		t.Errorf("interrupted: exit code %d: %s", code, drain.log())
+	}
+	one.signal(syscall.SIGCONT)
+	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
+}
+
+// TestDeathWhileDraining is told at once.
+func TestDeathWhileDraining(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one, two := place.pair(t)
+	one.signal(syscall.SIGSTOP)
+	drain := place.drain(t, "one")
+	drain.await(cluster.DrainProgress)
+	one.signal(syscall.SIGKILL)
+	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "died while it drained") {
+		t.Errorf("exit code %d: %s", code, drain.log())
+	}
+	two.await("acquired")
+	got := invoke(t, place.with("node", "drain", "one")...).want(t, console.ExitUsage)
+	if !strings.Contains(got.stderr, "is dead") {
+		t.Errorf("%q", got.stderr)
+	}
+}
+
+// TestTwoOperators: both who drain the same node see it to its end; of two who
+// drain the last two nodes one is refused.
+func TestTwoOperators(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.pair(t)
+	place.run(t, "--role", "billing", "--name", "three").await("acquire_failed")
+	both := func(nodes ...string) []int {
+		codes := make([]int, len(nodes))
+		var done sync.WaitGroup
+		for i, node := range nodes {
+			done.Go(func() { codes[i] = invoke(t, place.with("node", "drain", node)...).code })
+		}
+		done.Wait()
+		slices.Sort(codes)
+		return codes
+	}
+	if codes := both("three", "three"); !slices.Equal(codes, []int{console.ExitDone, console.ExitDone}) {
+		t.Errorf("the same node: %v", codes)
+	}
+	if codes := both("one", "two"); !slices.Equal(codes, []int{console.ExitDone, console.ExitUsage}) {
+		t.Errorf("the last two nodes: %v", codes)
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+)
+
+func (p *process) nextChange() roles.ChangeRecord {
+	p.t.Helper()
+	line, ok := p.line()
+	if !ok {
+		p.t.Fatalf("ended; standard error:\n%s", p.log())
+	}
+	var change roles.ChangeRecord
+	if err := json.Unmarshal([]byte(line), &change); err != nil {
+		p.t.Fatalf("%v in %q", err, line)
+	}
+	return change
+}
+
+// TestObserve: first who leads, then every change, by notification long before
+// the next question is due.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--role", "other", "--name", "one")
+	one.await("acquired")
+	one.await("acquired")
+	begun := time.Now()
+	const check = time.Hour
+	observer := launch(t, place.with("observe", "--role", "billing", "-o", "json", "--check-interval", check.String())...)
+	first := observer.nextChange()
+	if first.Role != "billing" || first.Previous != nil || first.Leader == nil || first.Leader.NodeName != "one" {
+		t.Errorf("first: %+v", first)
+	}
+	observer.awaitListening(t, place)
+	one.signal(syscall.SIGTERM)
+	change := observer.nextChange()
+	if change.Leader != nil || change.Previous == nil || change.Previous.Term != first.Leader.Term {
+		t.Errorf("vacant: %+v", change)
+	}
+	place.run(t, "--role", "billing", "--name", "two").await("acquired")
+	change = observer.nextChange()
+	if change.Previous != nil || change.Leader == nil || change.Leader.NodeName != "two" || change.Leader.Term <= first.Leader.Term {
+		t.Errorf("next: %+v", change)
+	}
+	if time.Since(begun) > check {
+		t.Error("no news came by notification")
+	}
+	observer.signal(syscall.SIGINT)
+	if code := observer.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// awaitListening waits until the process listens.
+func (p *process) awaitListening(t *testing.T, place place) {
+	t.Helper()
+	conn := place.server.Conn(t)
+	limit := time.Now().Add(patience)
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for listening := false; !listening; <-look.C {
+		err := conn.QueryRow(t.Context(), `
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE application_name = 'tenure listen' AND state = 'idle' AND query = 'LISTEN "' || $1 || '_tenure_nodes"'
+)`, place.schema).Scan(&listening)
+		if err != nil || time.Now().After(limit) {
+			t.Fatalf("the observer does not listen: %v", err)
+		}
+	}
+}
+
+// TestObserveWithoutNews: a leader that died with nobody to tell of it is missed
+// when its lease has ended.
+func TestObserveWithoutNews(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	one := place.run(t, "--role", "billing", "--lease", "1s")
+	one.await("acquired")
+	observer := launch(t, place.with("observe", "--key", "3", "--key", "4", "--check-interval", "0.05")...)
+	all := launch(t, place.with("observe", "-o", "json", "--check-interval", "0.05")...)
+	all.nextChange()
+	one.signal(syscall.SIGKILL)
+	if change := all.nextChange(); change.Leader != nil || change.Role != "billing" {
+		t.Errorf("%+v", change)
+	}
+	observer.signal(syscall.SIGTERM)
+	if line, ok := observer.line(); ok {
+		t.Errorf("an observer of other roles says %s", line)
+	}
+}

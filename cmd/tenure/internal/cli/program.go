@@ -1,0 +1,37 @@
+// Package cli is the program tenure: it composes the commands of the packages
+// below it.
+//
+// A command belongs to a family: run, cron, cluster, roles, work, serve, alerts,
+// database or demo. Families do not import each other. What several of them need
+// is in the packages console (exit codes, printing, questions), flagvalue (values
+// of flags), settings (the configuration file and the environment), connect (the
+// database), service (a node that runs until a signal) and lead (a node that
+// leads roles and runs commands).
+package cli
+
+import (
+	"os"
+	"time"
+	_ "time/tzdata" // schedules tick in time zones also where the machine knows none
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+)
+
+// Main runs the program with the arguments of the process and returns its exit
+// code.
+func Main() int {
+	if len(os.Args) > 1 && os.Args[1] == guardian.CommandName {
+		defer time.AfterFunc(service.AtRest, service.ReturnMemory).Stop()
+		return guardian.Main(os.Args[1:], os.Stderr)
+	}
+	ctx, cancel := console.UntilSignal()
+	defer cancel()
+	root := newRoot()
+	root.SetArgs(os.Args[1:])
+	root.SetIn(os.Stdin)
+	root.SetOut(os.Stdout)
+	root.SetErr(os.Stderr)
+	return console.Report(root.ErrOrStderr(), root.ExecuteContext(ctx))
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+)
+
+// TestBuiltInRoleByName: a role that somebody has acquired by its name is the one
+// that the built-in scheduler leads.
+func TestBuiltInRoleByName(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("acquire", "--role", "scheduler")...).want(t, console.ExitDone)
+	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)
+	scheduler := launch(t, "cron", "run", "--config", path, "--name", "one")
+	eventually(t, "the session that leads", func() bool {
+		role := place.status(t, "--role", "scheduler").Roles[0]
+		return len(role.Sessions) == 1 && role.Sessions[0].State == roles.StateLeads && role.Sessions[0].PID > 0
+	})
+	scheduler.signal(syscall.SIGTERM)
+	scheduler.exit()
+}
+
+// advised is the flag in the message about another key.
+var advised = regexp.MustCompile(`--role (\S+|'[^']*'),`)
+
+// TestRoleWithAStoredKey: a role keeps the key that it was first given, status
+// shows that one, and the message about another key says how to use it.
+func TestRoleWithAStoredKey(t *testing.T) {
+	t.Parallel()
+	const given = "0x464F52470001"
+	for name, c := range map[string]struct{ first, other string }{
+		"given":   {"scheduler=" + given, "scheduler"},
+		"derived": {"scheduler", "scheduler=" + given},
+		"spaces":  {"the scheduler=77306496745473", "the scheduler"},
+	} {
+		t.Run(name, func(t *testing.T) { // in turn: the key is the database's
+			place := newPlace(t)
+			holder := launch(t, place.with("acquire", "--role", c.first, "--hold", "--name", "one", "-o", "json")...)
+			holder.await("acquired")
+			for _, way := range []string{c.first, c.other} {
+				role := place.status(t, "--role", way).Roles[0]
+				if keyed := strings.Contains(c.first, "="); role.Key == nil || (*role.Key == "77306496745473") != keyed {
+					t.Errorf("status of %s: key %v", way, role.Key)
+				}
+				if len(role.Sessions) != 1 || role.Sessions[0].State != roles.StateLeads {
+					t.Errorf("status of %s: %+v", way, role)
+				}
+			}
+			got := invoke(t, place.with("acquire", "--role", c.other)...).want(t, console.ExitUsage)
+			match := advised.FindStringSubmatch(got.stderr)
+			if match == nil {
+				t.Fatalf("no advice: %s", got.stderr)
+			}
+			holder.signal(syscall.SIGTERM)
+			holder.exit()
+			invoke(t, place.with("acquire", "--role", strings.Trim(match[1], "'"))...).want(t, console.ExitDone)
+		})
+	}
+}
+
+// TestEveryRoleFlag: every command reads --role in the same forms, and refuses
+// others in one line before it looks at a database.
+func TestEveryRoleFlag(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)
+	commands := 0
+	walk(newRoot(), func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("role") == nil || cmd.CommandPath() == "tenure config show" { // that prints what it is given
+			return
+		}
+		commands++
+		args := strings.Fields(cmd.CommandPath())[1:]
+		if cmd.CommandPath() == "tenure cron run" {
+			args = append(args, "--config", path)
+		}
+		for role, want := range map[string]string{
+			"":                         "the name is empty",
+			"a\tb":                     "control character",
+			"a=99999999999999999999":   "the key of a is out of range",
+			"key:1:99999999999":        "the role key:1:99999999999 is out of range",
+			"key:99999999999999999999": "the role key:99999999999999999999 is out of range",
+		} {
+			got := invoke(t, append(args, "--role="+role)...).want(t, console.ExitUsage)
+			if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("%s --role=%q: %q; want it to say %q", cmd.CommandPath(), role, got.stderr, want)
+			}
+		}
+	})
+	if commands < 7 {
+		t.Errorf("%d commands have the flag", commands)
+	}
+}

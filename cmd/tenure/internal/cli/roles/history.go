@@ -1,0 +1,202 @@
+package roles
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const historyLong = `Show who led what, from when to when, how each term ended and for how long the
+role had been vacant before it; the newest first. With --nodes it shows instead
+what became of the nodes, and who asked for it, and with --days sums of whole
+days, in UTC, which stay when rows have been folded away: of roles, nodes,
+schedules, or metrics.
+
+ENDED is empty while the term goes on. REASON is resigned, stepped_down,
+handed_over or shutdown where the leader ended the term; crashed or lease_expired
+where others found it ended, and then ENDED is when they did, or two leases after
+its last heartbeat if nobody was there; or server_changed. VACANT is "-" where it
+cannot be known: before a role's first term, and where the server had changed.
+
+Of a node, STATUS and BEFORE are the same where it came back in a new session
+before anybody found it dead.`
+
+const historyExample = `  tenure history --role scheduler --since 24h
+  tenure history --nodes --node api-1 -o json
+  tenure history --days roles --since 2160h
+  tenure history --days metrics --name tenure_leader_losses_total`
+
+// historyCommand shows what was.
+type historyCommand struct {
+	out          *console.Output
+	database     connect.DatabaseFlags
+	role         flagvalue.RoleFilter
+	node         string
+	days, name   string
+	since, until flagvalue.Moment
+	limit        int
+	nodes        bool
+}
+
+// NewHistory returns the command "tenure history".
+func NewHistory(out *console.Output) *cobra.Command {
+	c := &historyCommand{out: out}
+	cmd := &cobra.Command{
+		Use: "history", Short: "Show who led what and when", Long: historyLong, Example: historyExample, Args: console.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	c.role.Register(flags)
+	flags.StringVar(&c.node, "node", "", "show what concerns this node only, present or gone: its name, its id, or the beginning of that")
+	flags.Var(&c.since, "since", "show what was going on since then: a time, or how long ago")
+	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
+	flags.IntVarP(&c.limit, "limit", "n", 100, "show so many lines at most")
+	flags.BoolVar(&c.nodes, "nodes", false, "show the changes of nodes")
+	flags.StringVar(&c.days, "days", "", "show sums of days: of roles, nodes, schedules or metrics")
+	flags.StringVar(&c.name, "name", "", "with --days: the name of the only role, schedule or metric to show")
+	c.database.Register(flags)
+	return cmd
+}
+
+// TermHistoryRecord is the answer as it is printed.
+type TermHistoryRecord struct {
+	Terms []TermRecord `json:"terms"`
+}
+
+// TermRecord is a term as it is printed.
+type TermRecord struct {
+	Role     string            `json:"role"`
+	Term     int64             `json:"term"`
+	Node     uuid.UUID         `json:"node"`
+	NodeName string            `json:"node_name"`
+	Began    console.Timestamp `json:"began_at"`
+	Ended    console.Timestamp `json:"ended_at"` // null while the term goes on
+	Reason   string            `json:"end_reason"`
+	By       string            `json:"ended_by"`
+	Vacant   *float64          `json:"vacant_ms"` // before the term; null if unknown
+}
+
+// NodeHistoryRecord lists changes of nodes as it is printed.
+type NodeHistoryRecord struct {
+	Changes []nodeChangeRecord `json:"changes"`
+}
+
+type nodeChangeRecord struct {
+	At       console.Timestamp `json:"at"`
+	Node     uuid.UUID         `json:"node"`
+	NodeName string            `json:"node_name"`
+	Status   string            `json:"status"`
+	Previous string            `json:"previous"`
+	By       string            `json:"changed_by"`
+}
+
+func (c *historyCommand) run(ctx context.Context) error {
+	switch {
+	case c.limit < 1:
+		return console.Usage("--limit is %d; the least is 1", c.limit)
+	case c.nodes && c.role.Given():
+		return console.Usage("--role is about terms, --nodes about nodes: give one of them")
+	}
+	if err := c.checkDays(); err != nil {
+		return err
+	}
+	role, err := c.role.Name()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	query := postgres.HistoryQuery{Role: role, Since: c.since.Before(now), Until: c.until.Before(now), Limit: c.limit}
+	if id, err := uuid.Parse(c.node); err == nil {
+		query.Node = id
+	} else {
+		query.NodeNamed = c.node // also one that is gone
+	}
+	if !query.Until.IsZero() && query.Until.Before(query.Since) {
+		return console.Usage("--until is before --since")
+	}
+	if c.days != "" {
+		return c.printDays(ctx, now)
+	}
+	if c.nodes {
+		backend, err := c.database.Registry(ctx)
+		if err != nil {
+			return err
+		}
+		defer backend.Close()
+		return c.printNodes(ctx, backend, query)
+	}
+	terms, err := c.terms(ctx, query)
+	if err != nil {
+		return err
+	}
+	return c.printTerms(terms)
+}
+
+// terms reads the history, be it of sessions or of leases.
+func (c *historyCommand) terms(ctx context.Context, query postgres.HistoryQuery) ([]postgres.TermRecord, error) {
+	opened, err := c.database.Open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	switch b := opened.(type) {
+	case *postgres.Backend:
+		return b.History(ctx, query)
+	case connect.Leases:
+		return b.TermRecords(ctx, query, c.node)
+	default:
+		panic(fmt.Sprintf("a backend of type %T", opened))
+	}
+}
+
+func (c *historyCommand) printTerms(terms []postgres.TermRecord) error {
+	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
+	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
+	now := time.Now()
+	for i, t := range terms {
+		r := TermRecord{
+			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: console.Timestamp(t.Began), Ended: console.Timestamp(t.Ended),
+			Reason: string(t.Reason), By: t.By,
+		}
+		vacant := "-"
+		if t.Vacant >= 0 {
+			ms := float64(t.Vacant) / float64(time.Millisecond)
+			r.Vacant, vacant = &ms, t.Vacant.Round(100*time.Microsecond).String()
+		}
+		record.Terms[i] = r
+		lasted := now.Sub(t.Began)
+		if !t.Ended.IsZero() {
+			lasted = t.Ended.Sub(t.Began)
+		}
+		rows = append(rows, []string{
+			t.Role, strconv.FormatInt(t.Term, 10), t.NodeName, console.ShortTime(t.Began), console.ShortTime(t.Ended),
+			lasted.Round(time.Millisecond).String(), console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant,
+		})
+	}
+	return c.out.PrintTable(record, rows)
+}
+
+func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {
+	changes, err := backend.NodeHistory(ctx, query)
+	if err != nil {
+		return err
+	}
+	record := NodeHistoryRecord{Changes: make([]nodeChangeRecord, len(changes))}
+	rows := [][]string{{"AT", "NODE", "ID", "STATUS", "BEFORE", "BY"}}
+	for i, n := range changes {
+		record.Changes[i] = nodeChangeRecord{
+			At: console.Timestamp(n.At), Node: n.Node, NodeName: n.NodeName, Status: n.Status, Previous: n.Previous, By: n.By,
+		}
+		rows = append(rows, []string{console.ShortTime(n.At), n.NodeName, n.Node.String(), n.Status, console.OrDash(n.Previous), console.OrDash(console.Flatten(n.By))})
+	}
+	return c.out.PrintTable(record, rows)
+}

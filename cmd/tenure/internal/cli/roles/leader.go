@@ -1,0 +1,21 @@
+package roles
+
+import (
+	"fmt"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+// leaderRecord is the leader of a role as it is printed.
+type leaderRecord = record.Leader
+
+func newLeaderRecord(leader *tenure.Leader) *leaderRecord { return record.NewLeader(leader) }
+
+// leadsText says who leads a role.
+func leadsText(role string, leader *tenure.Leader) string {
+	if leader == nil {
+		return fmt.Sprintf("nobody leads %s", role)
+	}
+	return fmt.Sprintf("%s leads %s, term %d", leader.NodeName, role, leader.Term)
+}

@@ -1,0 +1,88 @@
+package roles
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+)
+
+const observeLong = `Print who leads, and then every change, until a signal.
+
+It needs to read only. News of a vacancy arrives at once, and who leads next is
+looked up in the moments after it; in case news is lost, the database is also
+asked every --check-interval. Without --role, --key or --key1 and --key2 it
+follows all roles. With -o json each change is one object on a line of its own:
+time, role, leader (null if nobody leads now) and previous.`
+
+// observeCommand follows who leads.
+type observeCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	log      console.LogFlags
+	roles    flagvalue.RoleFlags
+	check    flagvalue.Duration
+}
+
+// NewObserve returns the command "tenure observe".
+func NewObserve(out *console.Output) *cobra.Command {
+	c := &observeCommand{out: out, check: flagvalue.Duration{Value: time.Second}}
+	cmd := &cobra.Command{
+		Use:   "observe [--role NAME]...",
+		Short: "Follow who leads",
+		Long:  observeLong,
+		Args:  console.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	flags := cmd.Flags()
+	c.roles.Register(flags, "follow")
+	c.database.Register(flags)
+	c.log.Register(flags, "warn")
+	flags.Var(&c.check, "check-interval", "time between questions when no news comes")
+	return cmd
+}
+
+// ChangeRecord is a change of leadership as it is printed.
+type ChangeRecord = record.Change
+
+func (c *observeCommand) run(cmd *cobra.Command) error {
+	roles, err := c.roles.Roles()
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = role.Name()
+	}
+	logger, err := c.log.Logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	backend, err := c.database.Open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+
+	ctx := cmd.Context()
+	if _, err := backend.Leaders(ctx, names...); err != nil {
+		return err
+	}
+	for change := range tenure.Observe(ctx, backend, tenure.Config{CheckInterval: c.check.Value, Logger: logger}, roles...) {
+		if err := c.tell(time.Now(), change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell prints a change.
+func (c *observeCommand) tell(now time.Time, change tenure.Change) error {
+	return c.out.Print(record.NewChange(now, change), fmt.Sprintf("%s  %s", console.ShortTime(now), leadsText(change.Role, change.Leader)))
+}

@@ -1,0 +1,86 @@
+package roles
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const retireLong = `Say that a role is not meant to be led any more, as after it was renamed: it is no
+longer shown as vacant, and no alert misses its leader.
+
+Its history and the numbers of its terms stay. If somebody leads it again, it is a
+role like any other. One that is led is refused with exit code 2: stop what stands
+for it first.`
+
+// retireCommand takes a role out of sight.
+type retireCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	roles    flagvalue.RoleFlags
+}
+
+// NewRetire returns the command "tenure retire".
+func NewRetire(out *console.Output) *cobra.Command {
+	c := &retireCommand{out: out}
+	cmd := &cobra.Command{
+		Use:     "retire --role NAME",
+		Short:   "Say that a role is not meant to be led any more",
+		Long:    retireLong,
+		Example: "  tenure retire --role billing-old",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	c.roles.Register(cmd.Flags(), "retire")
+	c.database.Register(cmd.Flags())
+	return cmd
+}
+
+// retiredRecord is what came of it, as it is printed.
+type retiredRecord struct {
+	Retired string `json:"retired"`
+}
+
+func (c *retireCommand) run(cmd *cobra.Command) error {
+	role, err := c.roles.Single()
+	if err != nil {
+		return err
+	}
+	if err := c.database.RequireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	opened, err := c.database.Open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	backend := opened.(*postgres.Backend)
+	err = backend.Retire(cmd.Context(), role.Name(), connect.WhoAsks())
+	switch {
+	case errors.Is(err, tenure.ErrUnknownRole):
+		known, lookErr := backend.Holders(cmd.Context())
+		if lookErr != nil {
+			return lookErr
+		}
+		var names []string
+		for _, holder := range known {
+			names = append(names, holder.Role)
+		}
+		if meant := nearest.Of(role.Name(), names); meant != "" {
+			return console.Usage("%w; did you mean %q?", err, meant)
+		}
+		return console.Usage("%w", err)
+	case errors.Is(err, tenure.ErrLed):
+		return console.Usage("%w", err)
+	case err != nil:
+		return err
+	}
+	return c.out.Print(retiredRecord{role.Name()}, role.Name()+" is retired")
+}

@@ -1,0 +1,181 @@
+// Package roles has the commands on roles, their leaders and their history.
+package roles
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+const statusLong = `Show who holds each role: by the records of the elections, and by the server's
+lock table. Leases have no locks: for them it shows the records alone.
+
+Without --role, --key or --key1 and --key2 it shows all roles that were ever led.
+Roles given by key are shown whether Tenure knows them or not, with every program
+that holds the lock. STATE is "leads"; "waits" for a node that has the lock but
+whose term has not begun; "foreign" for a program that is not Tenure's; or
+"vacant". The exit code is 0 also when nobody leads.
+
+It reads only. What the database user may not see of other users' sessions is
+shown as "-".`
+
+// statusCommand shows who holds roles.
+type statusCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	roles    flagvalue.RoleFlags
+}
+
+// NewStatus returns the command "tenure status".
+func NewStatus(out *console.Output) *cobra.Command {
+	c := &statusCommand{out: out}
+	cmd := &cobra.Command{
+		Use:   "status [--role NAME]...",
+		Short: "Show who holds each role",
+		Long:  statusLong,
+		Args:  console.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.roles.Register(cmd.Flags(), "show")
+	c.database.Register(cmd.Flags())
+	return cmd
+}
+
+// StatusRecord is the answer as it is printed.
+type StatusRecord struct {
+	Roles []roleRecord `json:"roles"`
+}
+
+type roleRecord struct {
+	Role     string          `json:"role"`
+	Key      *string         `json:"key"`    // of the advisory lock: N or A:B; null for leases, which have none
+	Leader   *leaderRecord   `json:"leader"` // null if nobody leads
+	Sessions []sessionRecord `json:"sessions"`
+}
+
+// sessionRecord is a database session that holds a role's lock. What the user
+// may not see is empty or null.
+type sessionRecord struct {
+	State       string            `json:"state"`
+	Node        *uuid.UUID        `json:"node"` // null if the session is not Tenure's
+	NodeName    string            `json:"node_name"`
+	PID         int32             `json:"pid"`
+	User        string            `json:"user"`
+	Client      string            `json:"client"`
+	Application string            `json:"application"`
+	StartedAt   console.Timestamp `json:"started_at"`
+}
+
+// The states of a session that holds a lock.
+const (
+	StateLeads   = "leads"
+	stateWaits   = "waits" // the term has not begun
+	StateForeign = "foreign"
+)
+
+func (c *statusCommand) run(ctx context.Context) error {
+	roles, err := c.roles.Roles()
+	if err != nil {
+		return err
+	}
+	backend, err := c.database.Open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	holders, err := connect.Holders(ctx, backend, roles)
+	if err == nil && len(holders) == 0 {
+		err = c.requireSchema(ctx, backend)
+	}
+	if err != nil {
+		return err
+	}
+	record := StatusRecord{Roles: []roleRecord{}}
+	rows := [][]string{{"ROLE", "STATE", "NODE", "TERM", "SINCE", "LEASE", "PID", "CLIENT", "APPLICATION"}}
+	_, byLeases := backend.(connect.Leases)
+	for _, holder := range holders {
+		role := newRoleRecord(holder)
+		if byLeases {
+			role.Key = nil
+		}
+		record.Roles = append(record.Roles, role)
+		rows = append(rows, role.rows(holder.Leader)...)
+	}
+	return c.out.PrintTable(record, rows)
+}
+
+// requireSchema tells a schema without roles from none.
+func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backend) error {
+	version, err := backend.SchemaVersion(ctx)
+	if _, ok := backend.(connect.Leases); ok && err == nil && version == 0 {
+		return fmt.Errorf("%w: there are no tables with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, c.database.Prefix)
+	}
+	if err == nil && version == 0 {
+		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, c.database.Schema, c.database.Prefix)
+	}
+	return err
+}
+
+func newRoleRecord(holder postgres.Holder) roleRecord {
+	key := holder.Key.String()
+	role := roleRecord{
+		Role: holder.Role, Key: &key, Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},
+	}
+	for _, s := range holder.Sessions {
+		record := sessionRecord{
+			State: StateForeign, NodeName: s.NodeName, PID: s.PID, User: s.User, Client: s.Client,
+			Application: s.Application, StartedAt: console.Timestamp(s.Started),
+		}
+		if !s.Foreign() {
+			record.Node, record.State = &s.NodeID, stateWaits
+			if holder.Leader != nil && holder.Leader.NodeID == s.NodeID {
+				record.State = StateLeads
+			}
+		}
+		role.Sessions = append(role.Sessions, record)
+	}
+	return role
+}
+
+// rows returns the role's rows of the table: one for each session, and one for
+// a leader of record whose session is not there.
+func (r roleRecord) rows(leader *tenure.Leader) [][]string {
+	var rows [][]string
+	led := false
+	for _, s := range r.Sessions {
+		row := []string{r.Role, s.State, console.OrDash(s.NodeName), "-", "-", "-", strconv.Itoa(int(s.PID)), console.OrDash(s.Client), console.OrDash(s.Application)}
+		if s.State == StateLeads {
+			led = true
+			copy(row[3:], termColumns(leader))
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case leader != nil && !led:
+		row := append([]string{r.Role, StateLeads, leader.NodeName}, termColumns(leader)...)
+		rows = append([][]string{append(row, "-", "-", "-")}, rows...)
+	case len(rows) == 0:
+		rows = [][]string{{r.Role, "vacant", "-", "-", "-", "-", "-", "-", "-"}}
+	}
+	return rows
+}
+
+// termColumns returns the table's columns on a term: its number, since when it
+// lasts, and for how long its lease still runs.
+func termColumns(leader *tenure.Leader) []string {
+	return []string{
+		strconv.FormatInt(leader.Term, 10), console.ShortTime(leader.AcquiredAt), leader.ValidFor.Round(100 * time.Millisecond).String(),
+	}
+}

@@ -1,0 +1,207 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
+)
+
+const stepDownLong = `Ask the leader of a role to give it up, and wait until the next term has begun.
+
+The leader lets its work in flight end first. Then whoever stands takes the role:
+also the old leader, a second later, if nobody else does. With --to the role is
+kept for that node for a moment; the exit code is 1 if another node leads then.
+
+With --own nothing happens, and the exit code is 0, unless the node called
+TENURE_NODE_NAME leads: what a container does before it stops must not end the
+term of another.
+
+If the leader gives the role up and nobody takes it within --timeout, that is
+said, and the exit code is 0; if the leader does not give it up in that time, 1.`
+
+// lookInterval is how often step-down looks whether the term has changed.
+const lookInterval = 50 * time.Millisecond
+
+// stepDownCommand asks a leader to give its role up.
+type stepDownCommand struct {
+	out      *console.Output
+	database connect.DatabaseFlags
+	roles    flagvalue.RoleFlags
+	to       string
+	own      bool
+	timeout  flagvalue.Duration
+}
+
+// NewStepDown returns the command "tenure step-down".
+func NewStepDown(out *console.Output) *cobra.Command {
+	c := &stepDownCommand{out: out, timeout: flagvalue.Duration{Value: 30 * time.Second}}
+	cmd := &cobra.Command{
+		Use:     "step-down --role NAME [--to NODE]",
+		Short:   "Ask a leader to give its role up",
+		Long:    stepDownLong,
+		Example: "  tenure step-down --role billing\n  tenure step-down --role billing --to api-2",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	flags := cmd.Flags()
+	c.roles.Register(flags, "give up")
+	c.database.Register(flags)
+	flags.StringVar(&c.to, "to", "", "the node to lead next: its id or its name")
+	flags.BoolVar(&c.own, "own", false, "only if the node that "+settings.NodeNameVariable+" names leads, for a machine or a container that is about to stop")
+	flags.Var(&c.timeout, "timeout", "how long to wait for the next term")
+	return cmd
+}
+
+// StepDownRecord is what came of it, as it is printed.
+type StepDownRecord struct {
+	Role     string        `json:"role"`
+	Previous *leaderRecord `json:"previous"`
+	Leader   *leaderRecord `json:"leader"` // null if nobody leads
+}
+
+func (c *stepDownCommand) run(cmd *cobra.Command) error {
+	role, err := c.roles.Single()
+	if err != nil {
+		return err
+	}
+	name := os.Getenv(settings.NodeNameVariable)
+	if c.own && name == "" {
+		return console.Usage("--own needs the name of the node in %s", settings.NodeNameVariable)
+	}
+	backend, err := c.database.Open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout.Value)
+	defer cancel()
+	request := tenure.Request{Kind: tenure.RequestStepDown, Role: role.Name(), By: connect.WhoAsks()}
+	if c.to != "" {
+		if request.Target, err = findNode(ctx, backend, c.to); err != nil {
+			return err
+		}
+		request.Kind = tenure.RequestHandOver
+	}
+	before, err := lookUp(ctx, backend, role.Name())
+	switch {
+	case err != nil:
+		return err
+	case c.own && (before == nil || before.NodeName != name):
+		return c.tell(role.Name(), before, before)
+	case before == nil:
+		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, role)
+	case before.NodeID == request.Target:
+		return c.tell(role.Name(), before, before)
+	}
+	if err := backend.Request(ctx, request); err != nil {
+		return err
+	}
+	after, err := c.await(ctx, backend, before)
+	if err != nil {
+		return err
+	}
+	if err := c.tell(role.Name(), before, after); err != nil {
+		return err
+	}
+	if request.Target != uuid.Nil && (after == nil || after.NodeID != request.Target) {
+		return console.NotAcquired("%s gave %s up, but %s did not take it", before.NodeName, role, c.to)
+	}
+	return nil
+}
+
+func (c *stepDownCommand) tell(role string, before, after *tenure.Leader) error {
+	record := StepDownRecord{role, newLeaderRecord(before), newLeaderRecord(after)}
+	return c.out.Print(record, leadsText(role, after))
+}
+
+// await waits for another term than before, and returns nil if that has ended
+// but none has begun when the context ends.
+func (c *stepDownCommand) await(ctx context.Context, backend connect.Backend, before *tenure.Leader) (*tenure.Leader, error) {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	last := before
+	for {
+		leader, err := lookUp(ctx, backend, before.Role)
+		switch {
+		case err == nil && leader != nil && leader.Term != before.Term:
+			return leader, nil
+		case err == nil:
+			last = leader
+		case ctx.Err() == nil:
+			return nil, err
+		}
+		select {
+		case <-look.C:
+			continue
+		case <-ctx.Done():
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+		if last != nil {
+			return nil, console.NotAcquired("%s did not give %s up within %v", before.NodeName, before.Role, c.timeout.Value)
+		}
+		return nil, nil
+	}
+}
+
+// lookUp returns the leader of a role, nil if nobody leads it.
+func lookUp(ctx context.Context, backend connect.Backend, role string) (*tenure.Leader, error) {
+	leaders, err := backend.Leaders(ctx, role)
+	if err != nil || len(leaders) == 0 {
+		return nil, err
+	}
+	return &leaders[0], nil
+}
+
+// findNode returns the id of the node with this id or name.
+func findNode(ctx context.Context, backend connect.Backend, wanted string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(wanted); err == nil {
+		return id, nil
+	}
+	nodes, err := backend.Nodes(ctx)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	var ids []string
+	var found uuid.UUID
+	for _, node := range nodes {
+		if node.Name == wanted {
+			found = node.ID
+			ids = append(ids, node.ID.String())
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return uuid.Nil, unknownNode(wanted, nodes)
+	case 1:
+		return found, nil
+	default:
+		return uuid.Nil, console.Usage("%d nodes are called %q; name one by its id: %s", len(ids), wanted, strings.Join(ids, ", "))
+	}
+}
+
+// unknownNode says that no living node is called so, and which one may be meant.
+func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	if meant := nearest.Of(wanted, names); meant != "" {
+		return fmt.Errorf("%w: %q; did you mean %q?", tenure.ErrUnknownNode, wanted, meant)
+	}
+	return fmt.Errorf("%w: %q", tenure.ErrUnknownNode, wanted)
+}

@@ -1,0 +1,108 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+)
+
+const acquireLong = `Try once to take a role, and release it again.
+
+Exits 0 if the role was acquired and 1 if somebody else holds it. With --hold the
+role is kept until SIGTERM or SIGINT, or until somebody asks the holder to step
+down (both exit 0), or until it is lost (exit 3).`
+
+// acquireCommand makes one attempt to take a role.
+type acquireCommand struct {
+	out   *console.Output
+	node  service.NodeFlags
+	roles flagvalue.RoleFlags
+	hold  bool
+}
+
+// NewAcquire returns the command "tenure acquire".
+func NewAcquire(out *console.Output) *cobra.Command {
+	c := &acquireCommand{out: out}
+	cmd := &cobra.Command{
+		Use:   "acquire --role NAME",
+		Short: "Try once to take a role; exit 0 if it was acquired, 1 if not",
+		Long:  acquireLong,
+		Args:  console.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	c.roles.Register(cmd.Flags(), "take")
+	c.node.Register(cmd.Flags(), "error")
+	cmd.Flags().BoolVar(&c.hold, "hold", false, "keep the role until a signal")
+	return cmd
+}
+
+func (c *acquireCommand) run(cmd *cobra.Command) error {
+	role, err := c.roles.Single()
+	if err != nil {
+		return err
+	}
+	config, err := c.node.Config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
+	return c.node.With(cmd.Context(), config, service.Alone{}, func(ctx context.Context, p *service.Participant) error {
+		node := p.Node
+		election, err := node.ElectionWith(role, tenure.ElectionConfig{
+			NoReacquire: true, Retry: tenure.FixedInterval{},
+		})
+		if err != nil {
+			return err
+		}
+		election.OnEvent(func(event tenure.Event) {
+			switch event.Kind {
+			case tenure.EventAcquired, tenure.EventReleased, tenure.EventLost, tenure.EventAcquireFailed:
+				record := service.NewEventRecord(node, event)
+				if err := c.out.Print(record, record.Text()); err != nil {
+					config.Logger.Error("an event could not be printed", "error", err)
+				}
+			}
+		})
+		return c.attempt(ctx, election)
+	})
+}
+
+func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election) error {
+	term, err := election.TryAcquire(ctx)
+	switch {
+	case errors.Is(err, tenure.ErrHeld):
+		return console.NotAcquired("%s is held by %s", election.Role(), holder(ctx, election))
+	case err != nil && ctx.Err() != nil:
+		return console.NotAcquired("interrupted before %s was acquired", election.Role())
+	case err != nil || !c.hold:
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-term.Context().Done():
+	}
+	if cause := context.Cause(term.Context()); !errors.Is(cause, tenure.ErrResigned) {
+		return fmt.Errorf("%s was lost: %w", election.Role(), cause)
+	}
+	return nil
+}
+
+// holder says who leads a role that could not be taken.
+func holder(ctx context.Context, election *tenure.Election) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	leader, err := election.Leader(ctx)
+	if err != nil {
+		return "another program"
+	}
+	return fmt.Sprintf("%s (term %d)", leader.NodeName, leader.Term)
+}

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+)
+
+// runGuarded stands for one role and runs a command while it leads.
+func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []string) error {
+	roles, err := c.Roles.Required()
+	switch {
+	case err != nil:
+		return err
+	case len(roles) > 1:
+		return console.Usage("a command runs for one role; %d are given", len(roles))
+	}
+	config, err := c.GuardedConfig(cmd)
+	if err != nil {
+		return err
+	}
+	plan, err := c.Command.Plan(config, args)
+	if err != nil {
+		return err
+	}
+	config.StopTimeout = plan.StopTimeout(config)
+	environment, err := c.Environment()
+	if err != nil {
+		return err
+	}
+	server, err := c.Listen.Open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, server: server, ctx: ctx}
+	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
+		leading.stdin = os.Stdin
+	}
+	signals, stop := forwardedSignals(settings.Of(cmd.Flags()).File != nil)
+	defer stop()
+	leading.signals = signals
+
+	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
+	err = c.Node.With(ctx, config, &c.Member, func(ctx context.Context, p *service.Participant) error {
+		server.Attach(p, c.Member.Name)
+		stop, err := server.Sample(ctx, p, &c.Node.Database)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer c.Member.Report(ctx, p, config.Logger)()
+		return leading.campaign(ctx, p.Node, election)
+	})
+	if leading.result != nil {
+		if err != nil {
+			config.Logger.Warn("leaving the election failed", "error", console.OneLine(err))
+		}
+		return leading.result
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// campaign stands until the context ends, the node leaves, or the command has
+// ended for good.
+func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
+	election, err := node.ElectionWith(l.role, config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.node = node
+	var decided bool // callbacks come one at a time
+	var failure error
+	election.OnEvent(func(event tenure.Event) {
+		lead.LogEvent(l.log, event)
+		l.server.Tell(service.NewEventRecord(node, event))
+		switch event.Kind {
+		case tenure.EventAcquired:
+			decided, failure = true, nil
+		case tenure.EventAcquireFailed:
+			if errors.Is(event.Err, tenure.ErrNotActive) {
+				return // it waits for others, or drains
+			}
+			failure = event.Err
+			switch {
+			case errors.Is(failure, tenure.ErrKeyMismatch): // trying again does not help
+				cancel(failure)
+			case errors.Is(failure, tenure.ErrHeld) && !decided && l.plan.NoLeaderExit != nil:
+				cancel(console.ExitWith(*l.plan.NoLeaderExit, nil))
+			}
+		case tenure.EventStopped:
+			if l.ctx.Err() == nil && failure != nil && !errors.Is(failure, tenure.ErrHeld) {
+				cancel(failure)
+			}
+		}
+	})
+	err = election.Run(ctx, l.lead)
+	switch cause := context.Cause(ctx); {
+	case l.ctx.Err() != nil && errors.Is(err, tenure.ErrStopped):
+		return nil // the node left, as this program was asked to end
+	case l.result == nil && l.ctx.Err() == nil && cause != nil:
+		l.result = cause
+	}
+	return err
+}
+
+// stopSignal is what the command is asked with to end: what this program was
+// asked with.
+func (l *leading) stopSignal() syscall.Signal {
+	if number, ok := console.InterruptedBy(l.ctx).(syscall.Signal); ok {
+		return number
+	}
+	return syscall.SIGTERM
+}

@@ -1,0 +1,84 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+)
+
+const healthLong = `Ask a node's HTTP server, the one of --listen, and exit 0 if it answers 200, else 1.
+
+It is for the health checks of containers whose image has no other HTTP client.`
+
+// healthCommand asks an HTTP server how it fares.
+type healthCommand struct {
+	out     *console.Output
+	url     string
+	timeout flagvalue.Duration
+}
+
+// NewHealth returns the command "tenure health".
+func NewHealth(out *console.Output) *cobra.Command {
+	c := &healthCommand{out: out, timeout: flagvalue.Duration{Value: 2 * time.Second}}
+	cmd := &cobra.Command{
+		Use:     "health",
+		Short:   "Ask a node's HTTP server whether it is healthy",
+		Long:    healthLong,
+		Example: "  tenure health\n  tenure health --url 'http://127.0.0.1:8080/leader?role=billing'",
+		Args:    console.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	cmd.Flags().StringVar(&c.url, "url", "http://127.0.0.1:8080/healthz", "what to ask: /healthz, /readyz or /leader")
+	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait for the answer")
+	return cmd
+}
+
+// healthRecord is the answer as it is printed.
+type healthRecord struct {
+	URL    string `json:"url"`
+	Status int    `json:"status"`
+	Body   string `json:"body"`
+}
+
+// longestAnswer bounds what is read of an answer.
+const longestAnswer = 4096
+
+func (c *healthCommand) run(ctx context.Context) error {
+	address, err := url.Parse(c.url)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return console.Usage("--url is %q; it must be like http://127.0.0.1:8080/healthz", c.url)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout.Value)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, http.NoBody)
+	if err != nil {
+		return console.Usage("--url: %w", err)
+	}
+	// Not through a proxy, and one connection for one question.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return console.NotAcquired("%w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	if err != nil {
+		return console.NotAcquired("%s: %w", c.url, err)
+	}
+	record := healthRecord{c.url, response.StatusCode, console.Flatten(string(body))}
+	if err := c.out.Print(record, fmt.Sprintf("%s: %s", response.Status, record.Body)); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return console.NotAcquired("%s answers %s", c.url, response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package run has the commands that take part in elections: run and acquire, the
+// nodes of the demonstration, and health, which asks such a node.
+package run
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/lead"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+)
+
+const runLong = `Stand for one or more roles and print each event until a signal, or, with a
+command, run it while this node leads.
+
+With -- COMMAND there is one role, and the command runs while it is led. Before
+the term can end, the command and all its descendants are dead. When the role is
+given up, and on SIGTERM or SIGINT, they first have --grace to end. The command
+has TENURE_ROLE, TENURE_TERM (the fencing token), TENURE_NODE and
+TENURE_NODE_NAME in its environment; its input, output and errors are this
+program's. Events are logged on standard error. What the command ends with by
+itself is the exit code, unless --restart starts it again.
+
+Without a command:
+
+On SIGTERM or SIGINT the roles are released and the program exits 0. A database
+that cannot be reached is tried again until a signal; one that must not be used
+as it is (a pooler, a missing privilege, a newer schema) ends the program at
+once.
+
+With --no-auto-reacquire the node does not stand again after it lost or gave up
+a role. When it stands for no role any more, the program exits 0; if an attempt
+failed for another reason than that somebody else leads, 3.
+
+With -o json each event is one object on a line of its own, with time, event
+(state_change with from and to, acquired, lost, released, acquire_failed, error,
+stopped), role, term, node and node_name.`
+
+// runCommand stands in elections.
+type runCommand struct {
+	lead.Flags
+
+	out *console.Output
+}
+
+// New returns the command "tenure run".
+func New(out *console.Output) *cobra.Command {
+	c := &runCommand{out: out}
+	cmd := &cobra.Command{
+		Use:   "run --role NAME [-- COMMAND [ARGUMENT...]]",
+		Short: "Stand for roles and print each event, or run a command while leading",
+		Long:  runLong,
+		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json\n" +
+			"  tenure run --role reports -- ./reports --port 8080\n  tenure run --role backup --once --no-leader-exit 0 -- ./backup.sh",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash == 0 && len(args) == 0:
+				return console.Usage("there is no command after --")
+			case dash != 0 && len(args) > 0:
+				return console.Usage("write -- before the command: tenure run --role NAME -- %s", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = settings.Of(cmd.Flags()).File.Command()
+			}
+			if len(args) > 0 {
+				return c.runGuarded(cmd.Context(), cmd, args)
+			}
+			if err := c.Command.Unused(); err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), cmd)
+		},
+	}
+	c.Command.Register(cmd.Flags())
+	c.Listen.Register(cmd.Flags())
+	c.Register(cmd.Flags())
+	return cmd
+}
+
+// run stands until the context ends.
+func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	roles, err := c.Roles.Required()
+	if err != nil {
+		return err
+	}
+	config, err := c.Config(cmd)
+	if err != nil {
+		return err
+	}
+	server, err := c.Listen.Open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
+	err = c.Node.With(ctx, config, &c.Member, func(ctx context.Context, p *service.Participant) error {
+		server.Attach(p, c.Member.Name)
+		stop, err := server.Sample(ctx, p, &c.Node.Database)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer c.Member.Report(ctx, p, config.Logger)()
+		return stand(ctx, p.Node, roles, election, func(record service.EventRecord) {
+			server.Tell(record)
+			if err := c.out.Print(record, record.Text()); err != nil {
+				config.Logger.Error("an event could not be printed", "error", err)
+			}
+		})
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// stand stands for roles until the context ends or no election goes on. It
+// leaves shutting down to the node's Close.
+func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(service.EventRecord)) error {
+	ended := make(chan error, len(roles)) // each election stops at most once
+	refused := make(chan error, 1)
+	for _, role := range roles {
+		election, err := node.ElectionWith(role, config)
+		if err != nil {
+			return err
+		}
+		var failure error // of the last attempt; callbacks come one at a time
+		election.OnEvent(func(event tenure.Event) {
+			tell(service.NewEventRecord(node, event))
+			switch event.Kind {
+			case tenure.EventAcquired:
+				failure = nil
+			case tenure.EventAcquireFailed:
+				if errors.Is(event.Err, tenure.ErrNotActive) {
+					return // it waits for others, or drains
+				}
+				failure = event.Err
+				if errors.Is(failure, tenure.ErrKeyMismatch) { // trying again does not help
+					select {
+					case refused <- failure:
+					default:
+					}
+				}
+			case tenure.EventStopped:
+				ended <- failure
+			}
+		})
+		if err := election.Start(context.Background()); err != nil {
+			return err
+		}
+	}
+	for range roles {
+		select {
+		case failure := <-ended:
+			if failure != nil && !errors.Is(failure, tenure.ErrHeld) {
+				return failure
+			}
+		case err := <-refused:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}

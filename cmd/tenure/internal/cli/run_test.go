@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// place is where a test's elections are.
+type place struct {
+	server *pgtest.Server
+	schema string
+}
+
+func newPlace(t testing.TB) place {
+	t.Helper()
+	server := pgtest.Shared(t)
+	return place{server, server.Schema(t)}
+}
+
+// with completes a command line.
+func (p place) with(args ...string) []string {
+	return append(args, "--dsn", p.server.DSN(), "--schema", p.schema)
+}
+
+// run launches "tenure run" that prints JSON.
+func (p place) run(t *testing.T, args ...string) *process {
+	t.Helper()
+	return launch(t, p.with(append([]string{"run", "-o", "json"}, args...)...)...)
+}
+
+// terminate ends the session of a role's leader as an administrator would.
+func (p place) terminate(t *testing.T, role string) {
+	t.Helper()
+	var status roles.StatusRecord
+	invoke(t, p.with("status", "--role", role, "-o", "json")...).want(t, console.ExitDone).decode(t, &status)
+	if len(status.Roles) != 1 || len(status.Roles[0].Sessions) != 1 {
+		t.Fatalf("not one session: %+v", status)
+	}
+	_, err := p.server.Conn(t).Exec(t.Context(), "SELECT pg_terminate_backend($1)", status.Roles[0].Sessions[0].PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLeaderKilled: of three processes one leads; each time it is killed,
+// another one does, with a larger term.
+func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	var nodes []*process
+	for _, name := range []string{"one", "two", "three"} {
+		nodes = append(nodes, place.run(t, "--role", "billing", "--name", name))
+	}
+	last := int64(0)
+	for len(nodes) > 0 {
+		leader, acquired := awaitAny(t, "acquired", nodes...)
+		if acquired.term() <= last {
+			t.Errorf("term %d after term %d", acquired.term(), last)
+		}
+		last = acquired.term()
+		nodes = slices.DeleteFunc(nodes, func(p *process) bool { return p == leader })
+		leader.signal(syscall.SIGKILL)
+		if code := leader.exit(); code != -1 {
+			t.Errorf("exit code %d of a killed process", code)
+		}
+	}
+}
+
+// TestGracefulEnd: on SIGTERM and SIGINT the role is released, then the election
+// stops, then the process exits with 0.
+func TestGracefulEnd(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			place := newPlace(t)
+			node := place.run(t, "--role", "billing", "--name", "one")
+			first := node.await("acquired")
+			node.signal(signal)
+			rest := node.rest()
+			if code := node.exit(); code != console.ExitDone {
+				t.Errorf("exit code %d", code)
+			}
+			want := []string{"leader>releasing", "releasing>stopped", "released", "stopped"}
+			got := slices.DeleteFunc(kinds(rest), func(kind string) bool { return kind == "acquiring>leader" })
+			if !slices.Equal(got, want) {
+				t.Errorf("events %v, want %v", got, want)
+			}
+			for _, e := range append(rest, first) {
+				at := e.time(t)
+				if age := time.Since(at); age < 0 || age > time.Minute {
+					t.Errorf("%v is of %v", e, at)
+				}
+				if text := e["time"].(string); len(text) != len("2006-01-02T15:04:05.000000000Z") {
+					t.Errorf("the time %s has no nanoseconds", text)
+				}
+				if _, err := uuid.Parse(e["node"].(string)); err != nil || e["node"] != first["node"] {
+					t.Errorf("node %v", e["node"])
+				}
+				if e["role"] != "billing" || e["node_name"] != "one" {
+					t.Errorf("role %v, node_name %v", e["role"], e["node_name"])
+				}
+				if e["event"] != "stopped" && (e.term() == 0 || e.term() != first.term()) {
+					t.Errorf("term %v in %v", e["term"], e)
+				}
+			}
+		})
+	}
+}
+
+// TestSeveralRoles: one process leads all the roles it was given, by name and by
+// key, and each is what it is called.
+func TestSeveralRoles(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	for _, test := range []struct {
+		args  []string
+		roles []string
+	}{
+		{[]string{"--role", "a", "--role", "b"}, []string{"a", "b"}},
+		{[]string{"--key", "-7", "--key", "0x464F52470002"}, []string{"key:-7", "key:77306496745474"}},
+		{[]string{"--key1", "-1234", "--key2", "5678"}, []string{"key:-1234:5678"}},
+		{[]string{"--role", "key:8", "--role", "key:8:9"}, []string{"key:8", "key:8:9"}},
+	} {
+		node := place.run(t, test.args...)
+		var led []string
+		for range test.roles {
+			led = append(led, node.await("acquired")["role"].(string))
+		}
+		slices.Sort(led)
+		if !slices.Equal(led, test.roles) {
+			t.Errorf("%v leads %v, want %v", test.args, led, test.roles)
+		}
+	}
+}
+
+// TestEveryFlagOfRun: a node with all of them works.
+func TestEveryFlagOfRun(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--name", "one", "--prefix", "other_", "--lease", "5.0", "--health-interval", "1.5",
+		"--margin", "0.5", "--check-interval", "2s", "--lock-timeout", "3s", "--fence-timeout", "1s", "--stop-timeout", "2s",
+		"--settle", "0", "--failover-wait", "0", "--retry-base", "0.1", "--retry-max", "1.0", "--reconnect-grace", "2.5",
+		"--no-auto-reacquire", "--log-level", "info", "--log-format", "json")
+	node.await("acquired")
+	node.signal(syscall.SIGTERM)
+	node.await("stopped")
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(node.log(), `{"time":`) || !strings.Contains(node.log(), `"msg":"session opened"`) {
+		t.Errorf("no log in JSON: %s", node.log())
+	}
+	var version database.SchemaRecord
+	invoke(t, place.with("migrate", "version", "--prefix", "other_", "-o", "json")...).want(t, console.ExitDone).decode(t, &version)
+	if version.SchemaVersion == 0 || version.Prefix != "other_" {
+		t.Errorf("%+v", version)
+	}
+}
+
+// TestLossIsReacquired: a leader whose session an administrator ends tells of
+// the loss and leads again.
+func TestLossIsReacquired(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing")
+	first := node.await("acquired")
+	place.terminate(t, "billing")
+	if lost := node.await("lost"); lost.term() != first.term() || lost["error"] == nil {
+		t.Errorf("%v", lost)
+	}
+	if again := node.await("acquired"); again.term() <= first.term() {
+		t.Errorf("term %d after %d", again.term(), first.term())
+	}
+}
+
+// TestReconnectGrace: within it a loss is silent, and the recovered role is a
+// new term.
+func TestReconnectGrace(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--reconnect-grace", "20")
+	first := node.await("acquired")
+	place.terminate(t, "billing")
+	if e := node.await("state_change"); e["to"] != "reconnecting" {
+		t.Fatalf("%v", e)
+	}
+	e, _ := node.next()
+	if e["event"] != "state_change" || e["to"] != "leader" || e.term() <= first.term() {
+		t.Errorf("%v", e)
+	}
+}
+
+// TestNoAutoReacquire: after a loss the election stops, and the process exits.
+func TestNoAutoReacquire(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--no-auto-reacquire")
+	node.await("acquired")
+	place.terminate(t, "billing")
+	node.await("lost")
+	node.await("stopped")
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestRunWaitsForTheDatabase: a database that cannot be reached is tried again,
+// as often as the retry flags say, until a signal.
+func TestRunWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	node := launch(t, "run", "--role", "billing", "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/db",
+		"--retry-base", "0.01", "--retry-max", "0.02", "--log-format", "json")
+	node.awaitLog(`"attempt":3`)
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if strings.Contains(node.log(), secret) {
+		t.Errorf("the password is shown: %s", node.log())
+	}
+}
+
+// TestTextOutput: one line for each event.
+func TestTextOutput(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := launch(t, place.with("run", "--role", "billing")...)
+	for {
+		line, ok := node.line()
+		if !ok {
+			t.Fatal("ended")
+		}
+		if strings.Contains(line, "  billing  acquired  term 1") {
+			break
+		}
+	}
+	node.signal(syscall.SIGINT)
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestAnotherKey: a role that others lead by another lock is refused.
+func TestAnotherKey(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("acquire", "--role", "billing")...).want(t, console.ExitDone)
+	terms := pgx.Identifier{place.schema, "tenure_terms"}.Sanitize()
+	if _, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+terms+" SET lock_key = '7'"); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"run", "acquire"} {
+		got := invoke(t, place.with(command, "--role", "billing", "--log-level", "error")...).want(t, console.ExitUsage)
+		if !strings.Contains(got.stderr, "another lock key") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: %s", command, got.stderr)
+		}
+	}
+}
+
+// TestSecondSignal: one that comes while the first waits for a database that
+// does not answer ends the process at once.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--lease", "1m")
+	node.await("acquired")
+	place.freeze(t)
+	node.signal(syscall.SIGTERM)
+	if e := node.await("state_change"); e["to"] != "releasing" {
+		t.Fatalf("%v", e)
+	}
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// freeze stops the server process of the session that holds the role billing,
+// until the end of the test.
+func (p place) freeze(t *testing.T) {
+	t.Helper()
+	backend := int(p.status(t, "--role", "billing").Roles[0].Sessions[0].PID)
+	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Kill(backend, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDatabaseDoesNotAnswer: a graceful end is bounded by the lease.
+func TestDatabaseDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	node := place.run(t, "--role", "billing", "--lease", "500ms")
+	node.await("acquired")
+	place.freeze(t)
+	node.signal(syscall.SIGTERM)
+	want := []string{"leader>releasing", "releasing>stopped", "error", "stopped"}
+	if got := kinds(node.rest()); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,136 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/postgres"
+)
+
+// liveAlerts are the alerts of the configuration file, which may change while the
+// program runs.
+type liveAlerts struct {
+	engine *alerts.Engine
+	from   *settings.Configuration
+
+	mu  sync.Mutex
+	set notifiers.Set
+}
+
+func openLiveAlerts(from *settings.Configuration, config alerts.Config) (*liveAlerts, error) {
+	set, err := notifiers.Open(from.File.Notifiers())
+	if err != nil {
+		return nil, err
+	}
+	config.Rules, config.Notifiers = from.File.Alerts(), set
+	engine, err := alerts.New(config)
+	if err != nil {
+		set.Close()
+		return nil, err
+	}
+	return &liveAlerts{engine: engine, from: from, set: set}, nil
+}
+
+// reload takes the alerts and notifiers from the file as it is now.
+func (l *liveAlerts) reload(string) error {
+	set, err := notifiers.Open(l.from.File.Notifiers())
+	if err != nil {
+		return err
+	}
+	if err := l.engine.Reload(l.from.File.Alerts(), set); err != nil {
+		set.Close()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set.Close()
+	l.set = set
+	return nil
+}
+
+func (l *liveAlerts) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set.Close()
+}
+
+// shown returns what the dashboard asks for the alerts of the database.
+func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(context.Context) ([]dashboard.Alert, error) {
+	backend := p.Node.Backend().(*postgres.Backend)
+	return func(ctx context.Context) ([]dashboard.Alert, error) {
+		list, err := alerts.List(ctx, backend, pool)
+		if err != nil {
+			return nil, err
+		}
+		return shownAlerts(list), nil
+	}
+}
+
+// mostShown is how many alerts of one rule the page shows: every viewer gets all of
+// them with each change.
+const mostShown = 100
+
+// shownAlerts are alerts as the page shows them: of each rule those that fire come
+// first, and of these the oldest.
+func shownAlerts(list []alerts.Status) []dashboard.Alert {
+	all := []dashboard.Alert{}
+	for _, rule := range list {
+		if len(rule.Alerts) == 0 {
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(rule.State), Severity: rule.Severity, Summary: rule.Condition, Labels: rule.Labels,
+			})
+		}
+		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
+		for _, one := range rule.Alerts[:min(len(rule.Alerts), mostShown)] {
+			since := one.ActiveAt
+			if !one.FiredAt.IsZero() {
+				since = one.FiredAt
+			}
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(one.State), Severity: rule.Severity, Labels: one.Labels, Since: since,
+				Summary: summaryOf(rule, one),
+			})
+		}
+		if more := len(rule.Alerts) - mostShown; more > 0 {
+			all = append(all, dashboard.Alert{
+				Name: rule.Name, State: string(rule.State), Severity: rule.Severity,
+				Summary: fmt.Sprintf("and %d more: see tenure alerts list -o json", more),
+			})
+		}
+	}
+	return all
+}
+
+// summaryOf is what an alert says of itself, by the annotations that people use.
+func summaryOf(rule alerts.Status, one alerts.Alert) string {
+	for _, name := range []string{"summary", "description"} {
+		if text := one.Annotations[name]; text != "" {
+			return text
+		}
+	}
+	return rule.Condition
+}
+
+// serveMembership is a membership whose alerts can change.
+type serveMembership struct {
+	*service.MembershipFlags
+
+	alerts *liveAlerts
+}
+
+func (m serveMembership) Live() settings.Live {
+	all := maps.Clone(m.MembershipFlags.Live())
+	all[settings.LiveList("alerts")] = m.alerts.reload
+	return all
+}

@@ -1,0 +1,271 @@
+// Package serve has the command that serves the dashboard.
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/dashboard"
+	"github.com/exactly-one/tenure/internal/httpguard"
+	"github.com/exactly-one/tenure/metrics"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retention"
+)
+
+const serveLong = `Serve the dashboard at /, the HTTP API at /v1, and metrics at /metrics and
+/metrics/cluster, and do what a cluster needs done once: evaluate the [[alerts]] of
+the configuration file and send notifications, as the leader of the role
+metrics_aggregator, and keep the history short, as that of log_compactor. Start it
+on two machines; each serves, and one of them does the rest.
+
+--listen takes connections of this machine only unless it names an address.
+Everybody who can connect may look, unless --login-required, which leaves only
+/healthz, /readyz and /leader to everybody; to act takes the token of --token-file,
+a user and password of --password-file, or a user that a reverse proxy names
+(--user-header, --trusted-proxy).
+
+/metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
+of the samples that nodes write: those that run with --listen, and programs with
+metrics.NewReporter.`
+
+// defaultServe is where the dashboard is served.
+const defaultServe = "127.0.0.1:8080"
+
+// serveCommand serves the dashboard, and looks after the cluster.
+type serveCommand struct {
+	out    *console.Output
+	node   service.NodeFlags
+	listen service.ListenFlags
+	member service.MembershipFlags
+
+	dashboard bool
+	login     bool
+	passwords string
+	header    string
+	proxies   []string
+	interval  flagvalue.Duration
+	keep      flagvalue.Duration
+}
+
+// servedRecord says where the dashboard is served.
+type servedRecord struct {
+	URL string `json:"url"`
+}
+
+// New returns the command "tenure serve".
+func New(out *console.Output) *cobra.Command {
+	c := &serveCommand{out: out}
+	cmd := &cobra.Command{
+		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and keep the history short", Long: serveLong, Args: console.NoArgs,
+		Example: "  tenure serve --dsn postgres://app@db/app --listen :8080\n  tenure serve --config tenure.toml --token-file /etc/tenure/token",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *serveCommand) register(flags *pflag.FlagSet) {
+	c.listen.Register(flags)
+	listen := flags.Lookup("listen")
+	listen.Usage = "serve on HOST:PORT; :PORT is loopback only"
+	listen.DefValue = defaultServe
+	c.listen.Address = defaultServe
+	c.node.Register(flags, "warn")
+	c.member.Register(flags)
+	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
+	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
+	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
+	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
+	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto count; may be repeated")
+	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
+	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
+}
+
+// check refuses what would be found wrong only after the node has joined, and what
+// would lock everybody out.
+func (c *serveCommand) check() error {
+	switch {
+	case c.keep.Value != 0 && c.keep.Value < time.Hour:
+		return console.Usage("--retention is %v; the least is an hour", c.keep.Value)
+	case c.login && c.listen.Token == "" && c.passwords == "" && c.header == "":
+		return console.Usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
+	case c.login && !c.dashboard:
+		return console.Usage("--login-required needs the dashboard, which --dashboard=false leaves out")
+	}
+	return nil
+}
+
+// networks are the trusted proxies.
+func (c *serveCommand) networks() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range c.proxies {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, console.Usage("--trusted-proxy %q is no address and no network, such as 10.0.0.7 or 10.0.0.0/8", text)
+			}
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		all = append(all, network)
+	}
+	if c.header != "" && len(all) == 0 {
+		return nil, console.Usage("--user-header needs --trusted-proxy: anybody could send the header")
+	}
+	return all, nil
+}
+
+func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
+	if err := c.node.Database.RequireSessions(cmd.CommandPath()); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	proxies, err := c.networks()
+	if err != nil {
+		return err
+	}
+	config, err := c.node.Config(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	var password func(user, password string) bool
+	if c.passwords != "" {
+		file, err := openPasswords(c.passwords, config.Logger)
+		if err != nil {
+			return err
+		}
+		password = file.known
+	}
+	if !cmd.Flags().Changed("node-role") {
+		c.member.Roles = []string{"observer"} // it does none of the cluster's work
+	}
+	target, err := c.node.Database.Target()
+	if err != nil {
+		return err
+	}
+	pool, err := target.Pool(ctx, "serve")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rules, err := openLiveAlerts(settings.Of(cmd.Flags()), alerts.Config{
+		Database: pool, Prefix: c.listen.Prefix, Interval: c.interval.Value,
+	})
+	if err != nil {
+		return err
+	}
+	defer rules.close()
+	page := &latePage{}
+	figures := rules.engine.Handler()
+	if c.login {
+		c.listen.Protect = page.protect
+		figures = page.protect(figures)
+	}
+	c.listen.Page = c.beside(figures, page)
+	c.listen.Proxies = proxies
+	server, err := c.listen.Open(ctx, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := c.out.Print(servedRecord{server.URL()}, "serving "+server.URL()); err != nil {
+		return err
+	}
+	defer page.close() // before the server, which waits for open streams
+	err = c.node.With(ctx, config, serveMembership{&c.member, rules}, func(ctx context.Context, p *service.Participant) error {
+		defer page.close() // before the backend
+		if c.dashboard {
+			err := page.open(dashboard.Config{
+				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.member.Name,
+				Hosts: []string{httpguard.AnyHost}, Authentication: c.authentication(server, proxies, password), Logger: config.Logger,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		server.Attach(p, c.member.Name)
+		stop, err := server.SampleTo(ctx, p, pool, func() {})
+		if err != nil {
+			return err
+		}
+		defer stop()
+		defer c.member.Report(ctx, p, config.Logger)()
+		return c.look(ctx, p, pool, rules.engine, server)
+	})
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // a signal came before the first session stood
+	}
+	return err
+}
+
+// beside answers what the API does not. It is no http.ServeMux, which answers paths
+// such as //x with redirects.
+func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/metrics/cluster" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			figures.ServeHTTP(w, r)
+		case c.dashboard:
+			page.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// authentication is who may look and act: nobody may act unless there is a token,
+// a password, or a proxy that names users.
+func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, password func(user, password string) bool) dashboard.Authentication {
+	who := dashboard.Authentication{Password: password, UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
+	if server.Token != nil {
+		who.Token = func(token string) (user string, ok bool) { return "operator", server.Token.Matches(token) }
+	}
+	return who
+}
+
+// look does what the cluster needs done once, where this node leads it, until the
+// context ends or one of the parts cannot go on.
+func (c *serveCommand) look(ctx context.Context, p *service.Participant, pool *pgxpool.Pool, engine *alerts.Engine, server *service.HTTPServer) error {
+	compactor, err := retention.New(p.Node, pool, retention.Config{Keep: c.keep.Value})
+	if err != nil {
+		return err
+	}
+	work := metrics.NewWork(p.Node.Backend().(*postgres.Backend), pool, server.Metrics.Config, metrics.WorkConfig{Logger: p.Node.Logger()})
+	if err := server.Metrics.Registry.Register(work); err != nil {
+		return err
+	}
+	parts := []func(context.Context) error{
+		func(ctx context.Context) error { return engine.Run(ctx, p.Node) }, compactor.Run, work.Run,
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, part := range parts {
+		running.Go(func() { ended <- part(ctx) })
+	}
+	for range parts {
+		if err := <-ended; err != nil && !errors.Is(err, tenure.ErrStopped) && ctx.Err() == nil {
+			cancel()
+			return err
+		}
+	}
+	return nil
+}

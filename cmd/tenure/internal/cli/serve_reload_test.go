@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// TestNotifierIsMended: SIGHUP applies a change of a notifier, with no alert
+// changed, and what waited for it is sent at once; a list is applied once, however
+// much of it changed.
+func TestNotifierIsMended(t *testing.T) {
+	t.Parallel()
+	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
+	told := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/wrong" {
+			w.WriteHeader(http.StatusNotFound)
+		} else {
+			told <- r.URL.Path + " " + string(body)
+		}
+	}))
+	defer receiver.Close()
+	path := filepath.Join(t.TempDir(), "tenure.toml")
+	write := func(hook, more string) {
+		t.Helper()
+		text := "[[alerts]]\nname = 'always'\ncondition = 'vector(1)'\nnotify = ['hook']\n" + more +
+			"[alerts.notifications.hook]\ntype = 'webhook'\nurl = '" + receiver.URL + hook + "'\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("/wrong", "")
+	node := launch(t, place.with("serve", "--config", path, "--listen", ":0", "--log-level", "info", "--alert-interval", "100ms")...)
+	node.awaitLog("answered 404")
+	conn := place.server.Conn(t)
+	if _, err := conn.Exec(t.Context(), `UPDATE tenure_alert_notifications SET next_attempt_at = clock_timestamp() + interval '10 minutes'`); err != nil {
+		t.Fatal(err)
+	}
+	write("/mended", "")
+	node.signal(syscall.SIGHUP)
+	select {
+	case got := <-told:
+		if !strings.HasPrefix(got, "/mended ") || !strings.Contains(got, "always") {
+			t.Errorf("told was %s", got)
+		}
+	case <-time.After(patience):
+		t.Fatalf("nothing was told:\n%s", node.log())
+	}
+	node.awaitLog(`msg="a change was applied" change="alerts.notifications.hook.url changes"`)
+	if strings.Contains(node.log(), "takes effect when") || strings.Contains(node.log(), "/wrong") {
+		t.Errorf("%s", node.log())
+	}
+	write("/again", "[[alerts]]\nname = 'second'\ncondition = 'vector(1)'\nnotify = ['hook']\n")
+	node.signal(syscall.SIGHUP)
+	node.awaitLog(`changes=2`)
+	if got := <-told; !strings.HasPrefix(got, "/again ") || !strings.Contains(got, "second") {
+		t.Errorf("told was %s", got)
+	}
+}

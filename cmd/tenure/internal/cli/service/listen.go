@@ -1,0 +1,151 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/sidecar"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
+	"github.com/exactly-one/tenure/metrics"
+)
+
+// ListenFlags are the flags of the HTTP server beside a node.
+type ListenFlags struct {
+	Address string
+	Token   string
+	cert    string
+	key     string
+	Prefix  string // of metrics
+	hosts   []string
+	Proxies []netip.Prefix
+
+	Page    http.Handler                    // answers what the server beside a node does not; may be nil
+	Protect func(http.Handler) http.Handler // around what tells of the cluster; may be nil
+}
+
+// Register adds the flags.
+func (f *ListenFlags) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Address, "listen", "", "serve health, leadership, events and metrics over HTTP on HOST:PORT; :PORT is loopback only; default: do not serve")
+	flags.StringArrayVar(&f.hosts, "host", nil, "name by which clients of --listen may ask, as tenure.example.com or *.example.com; * for any; may be repeated; default addresses and private names")
+	flags.StringVar(&f.Token, "token-file", "", "file with the token that callers of --listen need to ask for a step-down; default: nobody may")
+	flags.StringVar(&f.cert, "tls-cert", "", "file with the TLS certificate of --listen, in PEM; default: no TLS")
+	flags.StringVar(&f.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
+	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "begins the names of the metrics that --listen serves")
+}
+
+// check refuses flags that do not fit together.
+func (f *ListenFlags) check() error {
+	if (f.cert == "") != (f.key == "") {
+		return console.Usage("--tls-cert and --tls-key belong together: give both")
+	}
+	if err := (metrics.Config{Prefix: f.Prefix}).Validate(); err != nil {
+		return console.Usage("--metrics-prefix: %w", err)
+	}
+	if f.Address == "" {
+		for _, given := range []struct{ name, value string }{{"--token-file", f.Token}, {"--tls-cert", f.cert}, {"--host", strings.Join(f.hosts, " ")}} {
+			if given.value != "" {
+				return console.Usage("%s is for --listen, which is not given", given.name)
+			}
+		}
+	}
+	return nil
+}
+
+// Open reads the files, binds the address and begins to serve, so that bad input
+// is found before the node takes part, and so that the program is seen to live
+// while it waits for its database. Without --listen it returns a HTTPServer that
+// does nothing.
+func (f *ListenFlags) Open(ctx context.Context, logger *slog.Logger) (*HTTPServer, error) {
+	if err := f.check(); err != nil || f.Address == "" {
+		return nil, err
+	}
+	figures := newNodeMetrics(f.Prefix)
+	s := &HTTPServer{Metrics: figures, ended: make(chan struct{})}
+	config := sidecar.Config{Version: version.Read().Version, Logger: logger, Metrics: figures.handler(), Page: f.Page, Protect: f.Protect, Hosts: f.hosts, Proxies: f.Proxies}
+	var err error
+	if f.Token != "" {
+		if s.Token, err = sidecar.OpenToken(f.Token, logger); err != nil {
+			return nil, err
+		}
+		config.Token = s.Token
+	}
+	if f.cert != "" {
+		if s.certificate, err = sidecar.OpenCertificate(f.cert, f.key, logger); err != nil {
+			return nil, err
+		}
+	}
+	if s.listener, err = sidecar.Listen(ctx, f.Address); err != nil {
+		return nil, err
+	}
+	if bound := s.listener.Addr().String(); s.Token != nil && s.certificate == nil && !sidecar.IsLoopback(bound) {
+		logger.Warn("the token is readable on the network: other machines reach --listen, without --tls-cert", "address", bound)
+	}
+	s.handler = sidecar.New(config)
+	// A signal ends the node first; clients see its last events.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	go func() {
+		defer close(s.ended)
+		if err := sidecar.Serve(serving, s.listener, s.handler, s.certificate); err != nil {
+			logger.Error("HTTP is not served any more", "error", err)
+		}
+	}()
+	logger.Info("serving HTTP", "address", s.listener.Addr().String(), "tls", s.certificate != nil, "writes", s.Token != nil)
+	return s, nil
+}
+
+// HTTPServer serves what a node knows. The methods of a nil one do nothing, but for url.
+type HTTPServer struct {
+	handler     *sidecar.Handler
+	Metrics     *NodeMetrics
+	listener    net.Listener
+	Token       *sidecar.Token
+	certificate *sidecar.Certificate
+	stop        context.CancelFunc
+	ended       chan struct{}
+}
+
+// URL is where the server answers.
+func (s *HTTPServer) URL() string {
+	scheme := "http"
+	if s.certificate != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String() + "/"
+}
+
+// Attach gives the server its node, once, and what people call its cluster.
+func (s *HTTPServer) Attach(p *Participant, cluster string) {
+	if s == nil {
+		return
+	}
+	s.Metrics.attach(p)
+	switch {
+	case p.member != nil:
+		s.handler.AttachMember(p.member, cluster)
+	default:
+		s.handler.Attach(p.Node)
+	}
+}
+
+// Tell tells the clients of an event.
+func (s *HTTPServer) Tell(event EventRecord) {
+	if s != nil {
+		s.handler.Publish(event.eventFields)
+	}
+}
+
+// Close ends serving and waits for its end. What went wrong was logged.
+func (s *HTTPServer) Close() {
+	if s != nil {
+		s.stop()
+		<-s.ended
+	}
+}

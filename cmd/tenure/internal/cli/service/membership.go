@@ -1,0 +1,109 @@
+package service
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
+)
+
+// MembershipFlags are the flags of a command whose node is a member of a cluster.
+type MembershipFlags struct {
+	flags *pflag.FlagSet
+
+	Name        string
+	heartbeat   flagvalue.Duration
+	threshold   flagvalue.Duration
+	markDead    bool
+	minNodes    flagvalue.Number
+	startup     flagvalue.Duration
+	uniqueNames bool
+
+	leaving leavingFlags
+
+	labels       flagvalue.Labels
+	capabilities []string
+	Roles        []string
+	address      string
+	httpPort     flagvalue.Number
+	grpcPort     flagvalue.Number
+}
+
+// membershipNames are the flags that need a registry of nodes.
+var membershipNames = []string{
+	"cluster-name", "heartbeat-interval", "dead-threshold", "mark-dead-nodes", "min-nodes", "startup-timeout",
+	"drain-timeout", "drain-poll-interval", "force-after",
+	"label", "capability", "node-role", "address", "http-port", "grpc-port",
+}
+
+const mostNodes = 10_000
+
+// Register adds the flags.
+func (f *MembershipFlags) Register(flags *pflag.FlagSet) {
+	f.flags = flags
+	f.minNodes.Most, f.httpPort.Most, f.grpcPort.Most = mostNodes, 65535, 65535
+	f.startup.AllowZero = true
+	flags.StringVar(&f.Name, "cluster-name", DefaultClusterName, "the cluster's name, for people")
+	flags.Var(&f.heartbeat, "heartbeat-interval", "most time between heartbeats, and time between samples of the load; default 5s")
+	flags.Var(&f.threshold, "dead-threshold", "silence after which others mark this node dead if nothing told them before; default 15s")
+	flags.BoolVar(&f.markDead, "mark-dead-nodes", true, "mark silent nodes as dead; false leaves it to the others")
+	flags.Var(&f.minNodes, "min-nodes", "how many nodes must have come, this one among them, before it stands for roles")
+	flags.Var(&f.startup, "startup-timeout", "how long to wait for --min-nodes before reporting it as a failure; default no limit")
+	flags.BoolVar(&f.uniqueNames, "unique-names", false, "do not start while another living node has the same name")
+	f.leaving.register(flags)
+	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; may be repeated")
+	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; may be repeated")
+	flags.StringArrayVar(&f.Roles, "node-role", nil, "what this node is there for; may be repeated; default gateway, function, worker and scheduler")
+	flags.StringVar(&f.address, "address", "", "where others reach this node; default this machine's address")
+	flags.Var(&f.httpPort, "http-port", "where this node serves HTTP, for others to know; default none")
+	flags.Var(&f.grpcPort, "grpc-port", "where this node serves gRPC, for others to know; default none")
+}
+
+// Live implements [Membership].
+func (f *MembershipFlags) Live() settings.Live { return f.leaving.live() }
+
+// Refuse refuses the flags, with where their values come from, on a database
+// that has no registry of nodes.
+func (f *MembershipFlags) Refuse(database *connect.DatabaseFlags) error {
+	for _, name := range membershipNames {
+		if f.flags.Changed(name) {
+			return database.RequireRegistry(config.Origin(f.flags, name))
+		}
+	}
+	return nil
+}
+
+// config returns how the node takes part in its cluster.
+func (f *MembershipFlags) config() (cluster.Config, error) {
+	for _, given := range []struct {
+		name   string
+		values []string
+	}{{"capability", f.capabilities}, {"node-role", f.Roles}, {"address", []string{f.address}}} {
+		if f.flags.Changed(given.name) && slices.Contains(given.values, "") {
+			return cluster.Config{}, console.Usage("--%s is empty", given.name)
+		}
+	}
+	joined := cluster.Config{
+		Name: f.Name, Address: f.address, HTTPPort: f.httpPort.Value, GRPCPort: f.grpcPort.Value,
+		Capabilities: f.capabilities, Labels: f.labels.Values, Version: version.Read().Version,
+		MinNodes: f.minNodes.Value, StartupTimeout: f.startup.Value, UniqueNames: f.uniqueNames,
+		Heartbeat: cluster.HeartbeatConfig{
+			Interval: f.heartbeat.Value, DeadThreshold: f.threshold.Value, KeepDeadNodes: !f.markDead,
+		},
+		Shutdown: f.leaving.config(),
+	}
+	for _, role := range f.Roles {
+		joined.Roles = append(joined.Roles, cluster.NodeRole(role))
+	}
+	return joined, nil
+}
+
+// DefaultClusterName is what a cluster is called that nobody has named.
+const DefaultClusterName = "default"

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/tenuretest"
+)
+
+// TestListenMetrics: there are none before the node stands, and then those of its
+// elections, under the prefix that is asked for.
+func TestListenMetrics(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := parseListen(t, "--listen", ":0", "--metrics-prefix", "forge").Open(t.Context(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	scrape := func() string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.listener.Addr().String()+"/metrics", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s (%v)", response.Status, body, err)
+		}
+		return string(body)
+	}
+	if got := scrape(); got != "" {
+		t.Errorf("without a node: %s", got)
+	}
+
+	node, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Attach(&Participant{Node: node}, "")
+	election, err := node.Election(tenure.NamedRole("billing"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := election.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := election.WaitForLeadership(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := scrape(); !strings.Contains(got, "\nforge_leader_is_leader{role=\"billing\"} 1\n") {
+		t.Errorf("with a leader: %s", got)
+	}
+	if err := node.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMetricsOfPostgres: a node on PostgreSQL tells of its backend too.
+func TestMetricsOfPostgres(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	node, err := tenure.Open(t.Context(), backend, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close(context.Background())
+	figures := newNodeMetrics("forge")
+	figures.attach(&Participant{Node: node})
+	families, err := figures.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, family := range families {
+		found = found || family.GetName() == "forge_postgres_watch_calls_total"
+	}
+	if !found {
+		t.Errorf("got %v", families)
+	}
+}

@@ -1,0 +1,127 @@
+// Package service runs a node as a long-lived program: it opens the node, joins its
+// cluster, serves HTTP beside it, and leaves when a signal comes.
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
+)
+
+// NodeFlags are the flags of commands that take part in elections.
+type NodeFlags struct {
+	Database connect.DatabaseFlags
+	Log      console.LogFlags
+	Flags    *pflag.FlagSet
+
+	manual  bool
+	name    string
+	lease   flagvalue.Duration
+	refresh flagvalue.Duration
+	margin  flagvalue.Duration
+	check   flagvalue.Duration
+	lock    flagvalue.Duration
+	fence   flagvalue.Duration
+	stop    flagvalue.Duration
+	settle  flagvalue.Duration
+	wait    flagvalue.Duration
+}
+
+// Register adds the flags.
+func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
+	f.Flags = flags
+	f.Database.Register(flags)
+	f.Log.Register(flags, logLevel)
+	f.settle.AllowZero, f.wait.AllowZero = true, true
+	flags.BoolVar(&f.manual, "manual-migrations", false, "refuse a missing or older schema instead of migrating it")
+	flags.StringVar(&f.name, "name", "", "what people call this node; default the host's name and the process id")
+	flags.Var(&f.lease, "lease", "how long the database keeps a silent node's roles; default 10s, on SQLite 3s")
+	flags.Var(&f.refresh, "refresh", "time between heartbeats; default a third of the lease")
+	flags.Var(&f.refresh, "health-interval", "the same as --refresh")
+	flags.Var(&f.margin, "margin", "how much earlier than the lease the node stops trusting itself; default a tenth of it")
+	flags.Var(&f.check, "check-interval", "time between attempts when no news comes; default 5s")
+	flags.Var(&f.lock, "lock-timeout", "how long to wait for fenced transactions of the last term; default 10s")
+	flags.Var(&f.fence, "fence-timeout", "when to end such transactions; default 5s")
+	flags.Var(&f.stop, "stop-timeout", "how long work in flight may go on after a stop; default 10s")
+	flags.Var(&f.settle, "settle", "extra wait after a term that ended uncleanly; default 0s")
+	flags.Var(&f.wait, "failover-wait", "least wait on another server than the last term's; default one lease")
+}
+
+// Config returns the configuration of the node. Logs go to w.
+func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
+	if f.Flags.Changed("refresh") && f.Flags.Changed("health-interval") {
+		return tenure.Config{}, console.Usage("--refresh and --health-interval are the same: give one of them")
+	}
+	if f.Flags.Changed("name") && f.name == "" {
+		return tenure.Config{}, console.Usage("--name is empty")
+	}
+	logger, err := f.Log.Logger(w)
+	if err != nil {
+		return tenure.Config{}, err
+	}
+	return tenure.Config{
+		Name: f.name, Lease: f.lease.Value, RefreshInterval: f.refresh.Value, Margin: f.margin.Value,
+		CheckInterval: f.check.Value, LockTimeout: f.lock.Value, FenceTimeout: f.fence.Value,
+		StopTimeout: f.stop.Value, Settle: f.settle.Value, FailoverWait: f.wait.Value, Logger: logger,
+	}, nil
+}
+
+// With opens a node, runs fn with it as a service, and leaves. The context bounds
+// opening; when it ends afterwards, the node leaves and then the context of fn
+// ends, so that a member is seen to drain before its work ends.
+func (f *NodeFlags) With(ctx context.Context, config tenure.Config, as Membership, fn func(context.Context, *Participant) error) error {
+	changeable := settings.Live{"log-level": f.Log.SetLevel}
+	maps.Copy(changeable, as.Live())
+	service, err := newService(f.Flags, changeable, config.Logger)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	backend, err := f.Database.Open(ctx, f.manual)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	p, err := as.join(ctx, backend, config)
+	if err != nil {
+		return err
+	}
+	service.ready(p)
+	// By then what starting and the first elections need has been used.
+	defer time.AfterFunc(AtRest, ReturnMemory).Stop()
+	leave := sync.OnceValue(func() error {
+		service.stopping()
+		return p.leave(config)
+	})
+	life, end := ctx, func() bool { return true }
+	if p.member != nil {
+		var cancel context.CancelCauseFunc
+		life, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		end = context.AfterFunc(ctx, func() {
+			_ = leave() // it is asked again below
+			cancel(context.Cause(ctx))
+		})
+	}
+	err = fn(life, p)
+	end()
+	return errors.Join(err, leave())
+}
+
+// Membership is how a node takes part in a cluster.
+type Membership interface {
+	// join opens a node on a database.
+	join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error)
+	// Live are the flags that can change afterwards.
+	Live() settings.Live
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// news is what a service manager hears.
+type news struct {
+	t    *testing.T
+	conn *net.UnixConn
+	path string
+}
+
+// listenForNews is a service manager for one process.
+func listenForNews(t *testing.T) news {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "news") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	path := filepath.Join(folder, "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return news{t, conn, path}
+}
+
+// hear returns whether a line that begins so comes within a time.
+func (n news) hear(line string, within time.Duration) bool {
+	n.t.Helper()
+	if err := n.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		n.t.Fatal(err)
+	}
+	message := make([]byte, 4096)
+	for {
+		length, err := n.conn.Read(message)
+		if err != nil {
+			return false
+		}
+		for got := range strings.SplitSeq(string(message[:length]), "\n") {
+			if strings.HasPrefix(got, line) {
+				return true
+			}
+		}
+	}
+}
+
+// await waits for a line.
+func (n news) await(line string) {
+	n.t.Helper()
+	if !n.hear(line, patience) {
+		n.t.Fatalf("the service manager was not told %q within %v", line, patience)
+	}
+}
+
+// TestServiceWithoutADatabase: the manager is told why the program is not ready, and
+// the configuration can be read again all the same.
+func TestServiceWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	manager := listenForNews(t)
+	path := writeFile(t, "[database]", `dsn = "postgres://127.0.0.1:1/nowhere"`)
+	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path}, "run", "--role", "billing", "--config", path)
+	manager.await("STATUS=Waiting for the database.")
+	node.awaitLog("opening a session failed")
+	node.signal(syscall.SIGHUP)
+	node.awaitLog("the configuration was reloaded")
+	node.signal(syscall.SIGTERM)
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+	invokeWith(t, []string{"NOTIFY_SOCKET=nowhere"}, "run", "--role", "billing", "--config", path).want(t, console.ExitUsage)
+}
+
+// TestWatchdogFollowsTheSession: it is fed while the database answers, not while it
+// does not, and again when it does.
+func TestWatchdogFollowsTheSession(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	manager := listenForNews(t)
+	node := launchWith(t, []string{"NOTIFY_SOCKET=" + manager.path, "WATCHDOG_USEC=200000"},
+		"run", "--role", "billing", "--dsn", server.DSN())
+	manager.await("READY=1")
+	manager.await("STATUS=Leads billing (term ")
+	manager.await("WATCHDOG=1")
+
+	server.Stop(t, "fast")
+	manager.await("STATUS=The database does not answer; trying again.")
+	if manager.hear("WATCHDOG=1", 500*time.Millisecond) {
+		t.Error("the watchdog was fed without a session")
+	}
+	server.Start(t)
+	manager.await("WATCHDOG=1")
+	node.signal(syscall.SIGTERM)
+	manager.await("STOPPING=1")
+	if code := node.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,97 @@
+// Package settings gives commands the values of the configuration file and of the
+// environment.
+package settings
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
+)
+
+// ConfigVariable names the configuration file where --config does not.
+const ConfigVariable = "TENURE_CONFIG"
+
+// ConfigFlag is the flag that names the configuration file.
+const ConfigFlag = "config"
+
+// Configuration is the value of --config: the file's name, and, once the file has
+// been applied to a command, what it says. No file is read that nobody named: on
+// a machine where one lies in a usual place, a command would do another thing than
+// its line says.
+type Configuration struct {
+	Path    string
+	command string       // the command that it was applied to: "run", "cron run"
+	File    *config.File // nil if none is named
+}
+
+// Set implements pflag.Value.
+func (c *Configuration) Set(path string) error {
+	if path == "" {
+		return console.Usage("it is empty")
+	}
+	c.Path = path
+	return nil
+}
+
+func (c *Configuration) String() string { return c.Path }
+
+// Type implements pflag.Value.
+func (c *Configuration) Type() string { return "file" }
+
+// Register adds the flag.
+func (c *Configuration) Register(flags *pflag.FlagSet) {
+	flags.Var(c, ConfigFlag, "configuration file, see tenure config; default "+ConfigVariable+", else none")
+}
+
+// Of returns the configuration of a command whose flags are parsed.
+func Of(flags *pflag.FlagSet) *Configuration {
+	c, ok := flags.Lookup(ConfigFlag).Value.(*Configuration)
+	if !ok {
+		panic("--" + ConfigFlag + " is another flag")
+	}
+	return c
+}
+
+// Load reads the file, if one is named. Its errors are told line by line.
+func (c *Configuration) Load() error {
+	if c.Path == "" {
+		c.Path = os.Getenv(ConfigVariable)
+	}
+	if c.Path == "" {
+		return nil
+	}
+	file, err := config.Load(c.Path, os.LookupEnv)
+	if err != nil {
+		return console.ConfigurationFaults(err)
+	}
+	c.File = file
+	return nil
+}
+
+// WithoutConfiguration is the annotation of a command that sees to the
+// configuration itself.
+const WithoutConfiguration = "tenure/without-configuration"
+
+// Configure gives a command's flags the values that its command line leaves out.
+// Commands that need no database need no configuration either, and hidden ones are
+// started by this program, which tells them everything.
+func Configure(cmd *cobra.Command) error {
+	_, without := cmd.Annotations[WithoutConfiguration]
+	if without || cmd.Hidden || cmd.Flags().Lookup("dsn") == nil {
+		return nil
+	}
+	c := Of(cmd.Flags())
+	c.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	if err := c.Load(); err != nil {
+		return err
+	}
+	if err := config.Apply(c.command, cmd.Flags(), c.File, os.LookupEnv); err != nil {
+		return console.ConfigurationFaults(err)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// status returns what "tenure status" prints as JSON.
+func (p place) status(t *testing.T, args ...string) roles.StatusRecord {
+	t.Helper()
+	var status roles.StatusRecord
+	invoke(t, p.with(append([]string{"status", "-o", "json"}, args...)...)...).want(t, console.ExitDone).decode(t, &status)
+	return status
+}
+
+// TestStatus shows leaders with their sessions, vacant roles, and sessions that
+// are not Tenure's.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("acquire", "--role", "ancient")...).want(t, console.ExitDone)
+	node := place.run(t, "--role", "billing", "--name", "one")
+	acquired := node.await("acquired")
+
+	status := place.status(t)
+	if len(status.Roles) != 2 || status.Roles[0].Role != "ancient" || status.Roles[1].Role != "billing" {
+		t.Fatalf("roles %+v", status.Roles)
+	}
+	if vacant := status.Roles[0]; vacant.Leader != nil || len(vacant.Sessions) != 0 {
+		t.Errorf("%+v", vacant)
+	}
+	billing := status.Roles[1]
+	if leader := billing.Leader; leader == nil || leader.NodeName != "one" || leader.Term != acquired.term() ||
+		leader.Node.String() != acquired["node"] || leader.ValidSeconds <= 0 || leader.ValidSeconds > 10 {
+		t.Fatalf("leader %+v", leader)
+	}
+	if len(billing.Sessions) != 1 {
+		t.Fatalf("sessions %+v", billing.Sessions)
+	}
+	session := billing.Sessions[0]
+	if session.State != roles.StateLeads || session.Node == nil || session.Node.String() != acquired["node"] ||
+		session.PID == 0 || session.User != "postgres" || session.Client != "127.0.0.1" || !strings.HasPrefix(session.Application, "tenure") {
+		t.Errorf("session %+v", session)
+	}
+
+	text := invoke(t, place.with("status")...).want(t, console.ExitDone).stdout
+	rows := strings.Split(text, "\n")
+	if len(rows) != 4 || !strings.HasPrefix(rows[0], "ROLE") || !strings.HasPrefix(rows[1], "ancient  vacant") ||
+		!strings.HasPrefix(rows[2], "billing  leads   one   1") {
+		t.Errorf("table:\n%s", text)
+	}
+}
+
+// TestStatusOfForeignHolders: programs that hold a key are shown, also without a
+// schema.
+func TestStatusOfForeignHolders(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	config, err := pgx.ParseConfig(place.server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.RuntimeParams["application_name"] = "psql"
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(51), pg_advisory_lock_shared(52, -53)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--key", "51"}, {"--key1", "52", "--key2", "-53"}} {
+		status := place.status(t, args...)
+		if len(status.Roles) != 1 || status.Roles[0].Leader != nil || len(status.Roles[0].Sessions) != 1 {
+			t.Fatalf("%v: %+v", args, status)
+		}
+		session := status.Roles[0].Sessions[0]
+		if session.State != roles.StateForeign || session.Node != nil || session.PID != int32(conn.PgConn().PID()) || session.Application != "psql" {
+			t.Errorf("%v: %+v", args, session)
+		}
+	}
+	text := invoke(t, place.with("status", "--key", "51")...).want(t, console.ExitDone).stdout
+	if !strings.Contains(text, "key:51  foreign") || !strings.Contains(text, "psql") {
+		t.Errorf("table:\n%s", text)
+	}
+}
+
+// TestStatusWithoutRoles: nothing was ever led, which is not an error.
+func TestStatusWithoutRoles(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	if status := place.status(t); len(status.Roles) != 0 {
+		t.Errorf("%+v", status)
+	}
+	if status := place.status(t, "--role", "never"); len(status.Roles) != 1 || status.Roles[0].Leader != nil {
+		t.Errorf("%+v", status)
+	}
+}
+
+// TestReaders: a user who may only read can use status and observe, and is told
+// what is missing for the rest.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	place := place{server, server.Schema(t)}
+	node := place.run(t, "--role", "billing", "--name", "one")
+	node.await("acquired")
+
+	user, conn := "reader_"+place.schema, server.Conn(t)
+	quoted := pgx.Identifier{user}.Sanitize()
+	schema := pgx.Identifier{place.schema}.Sanitize()
+	for _, statement := range []string{
+		"CREATE ROLE " + quoted + " LOGIN",
+		"GRANT USAGE ON SCHEMA " + schema + " TO " + quoted,
+		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + quoted,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(args ...string) []string {
+		return append(args, "--dsn", server.DSNFor(user, "postgres"), "--schema", place.schema)
+	}
+
+	if text := invoke(t, as("status")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "billing  leads  one") {
+		t.Errorf("status: %s", text)
+	}
+	if line, _ := launch(t, as("observe")...).line(); !strings.HasSuffix(line, fmt.Sprintf("one leads billing, term %d", place.status(t).Roles[0].Leader.Term)) {
+		t.Errorf("observe: %s", line)
+	}
+	for _, args := range [][]string{
+		{"run", "--role", "billing"}, {"acquire", "--role", "billing"}, {"step-down", "--role", "billing"},
+	} {
+		got := invoke(t, as(args...)...).want(t, console.ExitUsage)
+		if !strings.Contains(got.stderr, "privilege") && !strings.Contains(got.stderr, "GRANT") {
+			t.Errorf("%v: %s", args, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package work
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorLagLong = `Show how far processors are behind their logs, and what holds the horizon.
+
+BEHIND is how many events wait, counted by the leader within the last 5 s among the
+next 10,000 rows of the log; a + says that there are more. HELD is how many of them
+wait for older transactions to end, anywhere in the database cluster: not a
+processor's fault, and no event is lost. The transaction that holds the horizon is
+named with its PID, for pg_terminate_backend, or with its name, for ROLLBACK PREPARED.
+WAITING is for how long the oldest event waits.`
+
+func newProcessorLag(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	cmd := &cobra.Command{
+		Use: "lag [PROCESSOR]...", Short: "Show how far processors are behind, and what holds them up", Long: processorLagLong,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				lags, err := processors.Lag(cmd.Context(), args...)
+				if err != nil {
+					return err
+				}
+				horizon, err := processors.Horizon(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.PrintText(newLagsRecord(lags, horizon), func(width int) string { return lagText(lags, horizon, width) })
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.Register(cmd.Flags())
+	return cmd
+}
+
+// LagsRecord is how far processors are behind, as it is printed.
+type LagsRecord struct {
+	Processors []lagRecord   `json:"processors"`
+	Horizon    horizonRecord `json:"horizon"`
+}
+
+type lagRecord struct {
+	Processor      string  `json:"processor"`
+	Led            bool    `json:"led"`
+	Behind         int64   `json:"behind"`
+	More           bool    `json:"more"`
+	Held           int64   `json:"held"`
+	WaitingSeconds float64 `json:"waiting_seconds"`
+}
+
+// horizonRecord is the horizon of the database cluster; only the first of the
+// holders holds it.
+type horizonRecord struct {
+	Transaction uint64         `json:"transaction"`
+	AgeSeconds  float64        `json:"age_seconds"`
+	Holders     []holderRecord `json:"holders"`
+}
+
+type holderRecord struct {
+	Transaction uint64  `json:"transaction"`
+	PID         int     `json:"pid"`      // 0 if it is prepared
+	Prepared    string  `json:"prepared"` // empty if it is not
+	Database    string  `json:"database"`
+	User        string  `json:"user"`
+	Application string  `json:"application"`
+	State       string  `json:"state"`
+	AgeSeconds  float64 `json:"age_seconds"`
+	Query       string  `json:"query"`
+}
+
+func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
+	all := LagsRecord{
+		Processors: []lagRecord{},
+		Horizon:    horizonRecord{horizon.Transaction, horizon.Age().Seconds(), []holderRecord{}},
+	}
+	for _, l := range lags {
+		all.Processors = append(all.Processors, lagRecord{l.Name, l.Led, l.Behind, l.More, l.Held, l.Waiting.Seconds()})
+	}
+	for _, h := range horizon.Holders {
+		all.Horizon.Holders = append(all.Horizon.Holders, holderRecord{
+			h.Transaction, h.PID, h.Prepared, h.Database, h.User, h.Application, h.State, h.Age.Seconds(), h.Query,
+		})
+	}
+	return all
+}
+
+func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string {
+	rows := [][]string{{"PROCESSOR", "LED", "BEHIND", "HELD", "WAITING"}}
+	for _, l := range lags {
+		led, more := "no", ""
+		if l.Led {
+			led = "yes"
+		}
+		if l.More {
+			more = "+"
+		}
+		rows = append(rows, []string{console.Flatten(l.Name), led, console.Count(l.Behind) + more, console.Count(l.Held), l.Waiting.Round(time.Millisecond).String()})
+	}
+	var text strings.Builder
+	text.WriteString(console.Table(rows, width))
+	if len(horizon.Holders) == 0 {
+		fmt.Fprintf(&text, "\nno transaction holds the horizon, which is at %d\n", horizon.Transaction)
+		return text.String()
+	}
+	fmt.Fprintf(&text, "\nthe horizon is at %d, held by %s\n", horizon.Transaction, console.Flatten(horizon.Holders[0].String()))
+	if others := len(horizon.Holders) - 1; others > 0 {
+		text.WriteString("after it come " + strconv.Itoa(others) + " more: see -o json\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,151 @@
+package work
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorDeadLettersLong = `List the dead letters of a processor: events that it gave up, or that somebody
+skipped, in the order of the log. tenure processor replay hands them to it again.`
+
+const processorReplayLong = `Have the leader hand dead letters to the processor again: those with the ids, or with
+--all all of them; if nobody leads, as soon as somebody does. They come one at a time,
+after events that came later, and not while the processor is paused or has failed. One
+that fails stays a dead letter.`
+
+func newProcessorDeadLetters(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	most := flagvalue.Number{Value: 20, Most: connect.MostRows}
+	cmd := &cobra.Command{
+		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong, Args: oneProcessor,
+		Example: "  tenure processor dead-letters mails -n 100",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := connect.CheckCount(most.Value); err != nil {
+				return err
+			}
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				letters, err := processors.DeadLetters(cmd.Context(), args[0], most.Value)
+				if err != nil {
+					return err
+				}
+				return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters))
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.Register(cmd.Flags())
+	cmd.Flags().VarP(&most, "count", "n", "how many")
+	return cmd
+}
+
+// LettersRecord are the dead letters of a processor as they are printed.
+type LettersRecord struct {
+	Processor   string         `json:"processor"`
+	DeadLetters []letterRecord `json:"dead_letters"`
+}
+
+type letterRecord struct {
+	ID        int64             `json:"id"`
+	Event     string            `json:"event"` // its place in the log
+	Error     string            `json:"error"`
+	Attempts  int               `json:"attempts"`
+	Term      int64             `json:"term"`
+	FailedAt  console.Timestamp `json:"failed_at"`
+	SkippedBy string            `json:"skipped_by,omitempty"`
+	Replay    bool              `json:"replay"` // it is to be replayed, and was not yet
+}
+
+func newLettersRecord(name string, letters []processor.Letter) LettersRecord {
+	all := LettersRecord{name, []letterRecord{}}
+	for _, l := range letters {
+		all.DeadLetters = append(all.DeadLetters, letterRecord{
+			l.ID, l.Event.String(), l.Error, l.Attempts, l.Term, console.Timestamp(l.FailedAt), l.SkippedBy, l.Replay,
+		})
+	}
+	return all
+}
+
+func letterRows(letters []processor.Letter) [][]string {
+	rows := [][]string{{"ID", "EVENT", "FAILED AT", "ATTEMPTS", "TERM", "SKIPPED BY", "REPLAY", "ERROR"}}
+	for _, l := range letters {
+		replay := "-"
+		if l.Replay {
+			replay = "asked for"
+		}
+		rows = append(rows, []string{
+			console.Count(l.ID), l.Event.String(), console.DayTime(l.FailedAt), strconv.Itoa(l.Attempts), console.Count(l.Term),
+			console.OrDash(console.Flatten(l.SkippedBy)), replay, console.Flatten(l.Error),
+		})
+	}
+	return rows
+}
+
+// ReplayRecord is how many dead letters are to be replayed.
+type ReplayRecord struct {
+	Processor string `json:"processor"`
+	Replaying int    `json:"replaying"`
+}
+
+func newProcessorReplay(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	var by connect.ByFlag
+	var all bool
+	cmd := &cobra.Command{
+		Use: "replay PROCESSOR ID... | PROCESSOR --all", Short: "Hand dead letters to a processor again", Long: processorReplayLong,
+		Example: "  tenure processor replay mails 17 18\n  tenure processor replay mails --all",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return console.Usage("name the processor; see tenure processor list")
+			case all && len(args) > 1:
+				return console.Usage("name dead letters by their ids or give --all, not both")
+			case !all && len(args) == 1:
+				return console.Usage("name dead letters by their ids, or give --all; see tenure processor dead-letters")
+			}
+			_, err := letterIDs(args[1:])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			who, err := by.Who(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			ids, err := letterIDs(args[1:])
+			if err != nil {
+				return err
+			}
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				n, err := processors.Replay(cmd.Context(), args[0], ids, who)
+				if err != nil {
+					return err
+				}
+				return out.Print(ReplayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.Register(cmd.Flags())
+	by.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters of the processor")
+	return cmd
+}
+
+// letterIDs reads the ids of dead letters; nil if there are none.
+func letterIDs(args []string) ([]int64, error) {
+	var ids []int64
+	for _, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, console.Usage("%q is not the id of a dead letter: see tenure processor dead-letters", arg)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

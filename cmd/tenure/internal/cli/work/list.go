@@ -1,0 +1,193 @@
+package work
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorListLong = `List the processors that a leader has run.
+
+STATUS is "active", "paused" or "failed", and "rebuilding" while a rebuild was asked
+for and has not begun; "two roles" means that nodes run it under two roles, of which one
+is refused, see tenure processor show. NODE is where it ran last, with a star while that node leads.
+CURSOR is up to where everything is done, as TRANSACTION:POSITION. BEHIND counts the
+events that waited when the leader looked last: see tenure processor lag.`
+
+func newProcessorList(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the processors", Long: processorListLong, Args: console.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				statuses, err := processors.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				all := ProcessorsRecord{[]ProcessorRecord{}}
+				for _, s := range statuses {
+					all.Processors = append(all.Processors, newProcessorRecord(s))
+				}
+				return out.PrintTable(all, processorRows(statuses))
+			})
+		},
+	}
+	database.Register(cmd.Flags())
+	return cmd
+}
+
+func newProcessorShow(out *console.Output) *cobra.Command {
+	var database connect.DatabaseFlags
+	cmd := &cobra.Command{
+		Use: "show PROCESSOR", Short: "Show all about a processor", Args: oneProcessor,
+		Example: "  tenure processor show balances -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
+				status, err := processors.Show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return out.PrintText(newProcessorRecord(status), func(int) string { return processorText(status) })
+			})
+		},
+		ValidArgsFunction: completeProcessor,
+	}
+	database.Register(cmd.Flags())
+	return cmd
+}
+
+// ProcessorsRecord is the list of processors as it is printed.
+type ProcessorsRecord struct {
+	Processors []ProcessorRecord `json:"processors"`
+}
+
+// ProcessorRecord is a processor as it is printed.
+type ProcessorRecord struct {
+	Processor     string            `json:"processor"`
+	Kind          string            `json:"kind"`
+	Role          string            `json:"role"`
+	Log           string            `json:"log"`
+	Status        string            `json:"status"`
+	Cursor        string            `json:"cursor"`
+	Term          int64             `json:"term"` // the last one under which it ran
+	Node          *uuid.UUID        `json:"node"` // null if it never ran
+	NodeName      string            `json:"node_name"`
+	Led           bool              `json:"led"`
+	Busy          bool              `json:"busy"`
+	Rebuilding    bool              `json:"rebuilding"`
+	Processed     int64             `json:"processed"`
+	Behind        int64             `json:"behind"`
+	WaitingSince  console.Timestamp `json:"waiting_since"`
+	Errors        int               `json:"errors"`
+	Panics        int64             `json:"panics"`
+	Failing       *string           `json:"failing"` // the place of the event; null if none fails, or it is not known yet
+	LastError     string            `json:"last_error,omitempty"`
+	LastErrorAt   console.Timestamp `json:"last_error_at"`
+	NextAttemptAt console.Timestamp `json:"next_attempt_at"`
+	DeadLetters   int               `json:"dead_letters"`
+	RefusedRole   string            `json:"refused_role,omitempty"` // another one that tried to run it within the last minute
+	RefusedNode   string            `json:"refused_node,omitempty"`
+	UpdatedAt     console.Timestamp `json:"updated_at"`
+}
+
+func newProcessorRecord(s processor.Status) ProcessorRecord {
+	r := ProcessorRecord{
+		Processor: s.Name, Kind: s.Kind, Role: s.Role, Log: s.Log, Status: s.Status, Cursor: s.Cursor.String(),
+		Term: s.Term, NodeName: s.NodeName, Led: s.Led, Busy: s.Busy, Rebuilding: s.Rebuilding,
+		Processed: s.Processed, Behind: s.Behind, WaitingSince: console.Timestamp(s.WaitingSince),
+		Errors: s.Errors, Panics: s.Panics, LastError: s.LastError, LastErrorAt: console.Timestamp(s.LastErrorAt),
+		NextAttemptAt: console.Timestamp(s.NextAttemptAt), DeadLetters: s.DeadLetters, RefusedRole: s.RefusedRole, RefusedNode: s.RefusedNode, UpdatedAt: console.Timestamp(s.UpdatedAt),
+	}
+	if s.NodeID != uuid.Nil {
+		r.Node = &s.NodeID
+	}
+	if s.Failing != (processor.Cursor{}) {
+		failing := s.Failing.String()
+		r.Failing = &failing
+	}
+	return r
+}
+
+func processorRows(statuses []processor.Status) [][]string {
+	rows := [][]string{{"PROCESSOR", "KIND", "STATUS", "NODE", "TERM", "CURSOR", "PROCESSED", "BEHIND", "ERRORS", "DEAD LETTERS", "ROLE", "LAST ERROR"}}
+	for _, s := range statuses {
+		r := newProcessorRecord(s)
+		rows = append(rows, []string{
+			console.Flatten(r.Processor), console.Flatten(r.Kind), statusWord(s), console.OrDash(leadingNode(s)), console.Count(r.Term), r.Cursor, console.Count(r.Processed),
+			console.Count(r.Behind), strconv.Itoa(r.Errors), strconv.Itoa(r.DeadLetters), console.Flatten(r.Role), console.OrDash(console.Flatten(r.LastError)),
+		})
+	}
+	return rows
+}
+
+func statusWord(s processor.Status) string {
+	word := s.Status
+	if s.Rebuilding {
+		word += ", rebuilding"
+	}
+	if s.RefusedRole != "" {
+		word += ", two roles"
+	}
+	return word
+}
+
+func leadingNode(s processor.Status) string {
+	if s.Led {
+		return console.Flatten(s.NodeName) + "*"
+	}
+	return console.Flatten(s.NodeName)
+}
+
+// processorText is all about a processor, for people.
+func processorText(s processor.Status) string {
+	r := newProcessorRecord(s)
+	failing := ""
+	if r.Failing != nil {
+		failing = *r.Failing
+	}
+	led := "nobody leads, last " + s.NodeName
+	if s.Led {
+		led = s.NodeName + " leads"
+	}
+	refused := ""
+	if s.RefusedRole != "" {
+		refused = fmt.Sprintf("role %s on node %s, until the term of role %s has ended", s.RefusedRole, s.RefusedNode, s.Role)
+	}
+	busy := ""
+	if s.Busy {
+		busy = "a batch may be in flight"
+	}
+	rows := [][]string{
+		{"processor", s.Name},
+		{"kind", s.Kind},
+		{"status", statusWord(s)},
+		{"role", s.Role},
+		{"node", led},
+		{"refused", refused},
+		{"term", console.Count(s.Term)},
+		{"work", busy},
+		{"log", s.Log},
+		{"cursor", r.Cursor},
+		{"processed", console.Count(s.Processed)},
+		{"behind", fmt.Sprintf("%d, since %s", s.Behind, console.DayTime(s.WaitingSince))},
+		{"dead letters", strconv.Itoa(s.DeadLetters)},
+		{"errors", strconv.Itoa(s.Errors)},
+		{"panics", console.Count(s.Panics)},
+		{"failing event", failing},
+		{"last error", s.LastError},
+		{"last error at", console.DayTime(s.LastErrorAt)},
+		{"next attempt at", console.DayTime(s.NextAttemptAt)},
+		{"updated at", s.UpdatedAt.Format(time.RFC3339)},
+	}
+	for i := range rows {
+		rows[i][1] = console.OrDash(console.Flatten(rows[i][1]))
+	}
+	return console.Table(rows, console.Unlimited)
+}

@@ -1,0 +1,107 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/processor"
+)
+
+const processorRewindLong = `Move a processor's cursor, back or forth, to just behind an event, or to the start of
+the log. A batch in flight does not count. What was done is done again: an outbox
+publishes again, and a view applies again to what it holds, unless it is rebuilt
+instead. Dead letters behind the place are forgotten, since their events come again.
+A terminal is asked; without one, give --yes.`
+
+// eventFlag is the place of an event in a log.
+type eventFlag struct{ place processor.Cursor }
+
+// Set implements pflag.Value.
+func (f *eventFlag) Set(text string) error {
+	place, err := processor.ParseCursor(text)
+	if err != nil || place == (processor.Cursor{}) {
+		return errors.New("it must be a place in the log as tenure processor show prints it, like 742:1031")
+	}
+	f.place = place
+	return nil
+}
+
+func (f *eventFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f *eventFlag) Type() string { return "place" }
+
+// placeFlag is a place in a log, or its start.
+type placeFlag struct{ place processor.Cursor }
+
+const logStart = "start"
+
+// Set implements pflag.Value.
+func (f *placeFlag) Set(text string) error {
+	if text == logStart {
+		f.place = processor.Cursor{}
+		return nil
+	}
+	place, err := processor.ParseCursor(text)
+	if err != nil {
+		return fmt.Errorf("it must be %s or a place in the log as tenure processor show prints it, like 742:1031", logStart)
+	}
+	f.place = place
+	return nil
+}
+
+func (f *placeFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (f *placeFlag) Type() string { return "place" }
+
+func newProcessorRewind(out *console.Output) *cobra.Command {
+	var to placeFlag
+	c, dangerous := &processorChange{out: out, done: "is rewound"}, &console.ConsentFlag{Out: out}
+	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+		return processors.Rewind(ctx, name, to.place, by)
+	}
+	cmd := c.command(&cobra.Command{
+		Use: "rewind PROCESSOR --to PLACE", Short: "Move a processor's cursor", Long: processorRewindLong,
+		Example: "  tenure processor rewind balances --to 742:1031\n  tenure processor rewind balances --to start --yes",
+	})
+	cmd.Flags().Var(&to, "to", "start, or a place in the log as TRANSACTION:POSITION: what comes behind it is handled again")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("to") {
+			return console.Usage("--to is missing: %s, or a place in the log like 742:1031", logStart)
+		}
+		return oneProcessor(cmd, args)
+	}
+	dangerous.Guard(cmd, func(args []string) string {
+		place := to.place.String()
+		if to.place == (processor.Cursor{}) {
+			place = "the start of the log"
+		}
+		return fmt.Sprintf("Handle the events behind %s again with %s?", place, console.Flatten(args[0]))
+	})
+	return cmd
+}
+
+const processorRebuildLong = `Have the leader empty what a processor fills and begin at the start of the log, in one
+transaction; if nobody leads, as soon as somebody does. One that does not say how to
+empty what it fills, such as an outbox, is refused, exit code 2. A terminal is asked;
+without one, give --yes.`
+
+func newProcessorRebuild(out *console.Output) *cobra.Command {
+	c, dangerous := &processorChange{out: out, done: "is to be rebuilt"}, &console.ConsentFlag{Out: out}
+	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+		return processors.Rebuild(ctx, name, by)
+	}
+	cmd := c.command(&cobra.Command{
+		Use: "rebuild PROCESSOR", Short: "Empty what a processor fills, and begin at the start", Long: processorRebuildLong,
+		Example: "  tenure processor rebuild balances --yes",
+	})
+	dangerous.Guard(cmd, func(args []string) string {
+		return fmt.Sprintf("Empty what %s fills and fill it from the start of the log?", console.Flatten(args[0]))
+	})
+	return cmd
+}

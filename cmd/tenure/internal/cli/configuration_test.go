@@ -48,6 +48,7 @@ var withoutKey = map[string]string{
 	"health-interval": "another name of --refresh",
 	"hold":            "what acquire does, at each call",
 	"to":              "what step-down, node drain, migrate and processor rewind do, at each call",
+	"at":              "the event that processor skip passes over, at each call",
 	"own":             "what step-down does, at each call",
 	"timeout":         "how long a command waits, at each call",
 	"watch":           "what cluster status does, at each call",

@@ -23,6 +23,7 @@ const maxBatch = 1000
 // attemptAllNowLocked makes every follower try at once: something may have become vacant.
 func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
+	s.vacancyAt = now
 	for e := range s.node.followers {
 		if !e.attempt.waiting {
 			e.attempt.at, e.attempt.quickRetries = now, len(quickRetryDelays)

@@ -310,6 +310,34 @@ func TestNewsOfAVacancy(t *testing.T) {
 	})
 }
 
+// An election that starts because a node has died also finds a lock that the
+// dying session frees a little later.
+func TestStartSoonAfterNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		db.seize("r")
+		node := open(t, db)
+		defer closeNode(t, node)
+		time.Sleep(time.Minute)
+		db.mu.Lock()
+		db.tell()
+		db.mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		_ = e.Start(context.Background())
+		time.Sleep(40 * time.Millisecond)
+		db.mu.Lock()
+		delete(db.holders, "r")
+		db.mu.Unlock()
+		freed := time.Now()
+		_, _ = e.WaitForLeadership(t.Context())
+		if took := time.Since(freed); took > 150*time.Millisecond {
+			t.Errorf("a lock freed %v after the start was taken after %v", 40*time.Millisecond, took)
+		}
+	})
+}
+
 func TestCallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()

@@ -30,6 +30,7 @@ type session struct {
 	over               bool
 	opened             time.Duration
 	nextBeat           time.Duration
+	vacancyAt          time.Duration // when a role may last have become vacant
 	refreshers         []chan error // waiting for the next heartbeat
 	terms              map[*Term]struct{}
 	releases           []release

@@ -64,6 +64,10 @@ var quickRetryDelays = [...]time.Duration{
 	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 }
 
+// recentVacancy is how long after a notification an election that starts makes
+// quick tries: it may start because a node died.
+const recentVacancy = time.Second
+
 // stepDownPause is how long a node that stepped down lets others go first, at most,
 // and never longer than half of the time for which a hand-over reserves a role:
 // the others may hand it back at once.
@@ -104,6 +108,9 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	switch action {
 	case fsm.OpenConnection:
 		e.attempt = attempt{failures: e.attempt.failures, first: now}
+		if s := n.session; s != nil && now.Mono-s.vacancyAt < recentVacancy {
+			e.attempt.quickRetries = len(quickRetryDelays)
+		}
 		n.followers[e] = struct{}{}
 		n.requestSession()
 	case fsm.ScheduleAttempt:

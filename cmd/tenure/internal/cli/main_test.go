@@ -2,6 +2,8 @@ package cli
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -18,5 +20,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(Main())
 	}
+	heedSignals()
 	pgtest.Main(m)
+}
+
+// heedSignals gives the processes that tests start the signals that this one was
+// started to ignore, as by nohup: a child ignores what its parent does, and does
+// not ignore what its parent catches.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }

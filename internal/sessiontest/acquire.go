@@ -38,25 +38,25 @@ func order(s *suite) {
 }
 
 func batch(s *suite) {
-	a, b := s.open("a", roomy()), s.open("b", roomy())
+	a, b := s.open("a", timing()), s.open("b", timing())
 	roles := make([]tenure.Role, 200)
 	for i := range roles {
 		roles[i] = tenure.NamedRole(fmt.Sprintf("role-%03d", i))
 	}
 	releases := make([]tenure.Release, len(roles))
-	for i, attempt := range a.tryAll(roles...) {
+	for i, attempt := range a.finish(roles...) {
 		if attempt.Outcome != tenure.Granted {
 			s.Fatalf("%s: got %+v, want it Granted", roles[i], attempt)
 		}
 		releases[i] = tenure.Release{Role: roles[i], Term: attempt.Term, Reason: tenure.EndResigned}
 	}
-	for i, attempt := range b.tryAll(roles...) {
+	for i, attempt := range b.finish(roles...) {
 		if attempt.Outcome != tenure.Busy {
 			s.Fatalf("%s: got %+v, want it Busy", roles[i], attempt)
 		}
 	}
 	a.release(releases...)
-	for i, attempt := range b.tryAll(roles...) {
+	for i, attempt := range b.finish(roles...) {
 		if attempt.Outcome != tenure.Granted || attempt.Term <= releases[i].Term {
 			s.Fatalf("%s after term %d: got %+v, want a larger term Granted", roles[i], releases[i].Term, attempt)
 		}
@@ -98,7 +98,7 @@ func termsGrow(s *suite) {
 		}
 		last = attempt.Term
 	}
-	a := s.open("a", timing())
+	a := s.open("a", mortal())
 	grown("nothing", a.lead(role))
 	a.resign(role, last)
 	grown("a resignation", a.lead(role))
@@ -178,10 +178,10 @@ func openContext(s *suite) {
 // predecessor's end was not clean.
 func (s *suite) settling(role tenure.Role, settle time.Duration) *node {
 	s.Helper()
-	a := s.open("a", timing())
 	slow := timing()
 	slow.Settle = settle
 	b := s.open("b", slow)
+	a := s.open("a", mortal())
 	a.lead(role)
 	a.Abort()
 	var attempt tenure.Attempt
@@ -217,7 +217,7 @@ func waiting(s *suite) {
 
 func waitingReleased(s *suite) {
 	role := tenure.NamedRole("r")
-	b := s.settling(role, patience/2)
+	b := s.settling(role, 5*time.Second)
 	c := s.open("c", timing())
 	c.refused(role)
 	b.resign(role, 0)
@@ -245,7 +245,7 @@ func reservation(s *suite) {
 func reservationLapses(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
 	a.release(tenure.Release{
-		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: 300 * time.Millisecond,
+		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: 5 * time.Second,
 	})
 	c.refused(role)
 	c.leadSoon(role)

@@ -384,7 +384,7 @@ func uniqueNameFreed(s *suite) {
 	if err := a.Close(); err != nil {
 		s.Fatalf("Close: %v", err)
 	}
-	b := s.reopen(uuid.New(), "a", short(), unique)
+	b := s.reopen(uuid.New(), "a", mortal(), unique)
 	b.Abort() // at the latest, its lease ends
 	s.eventually("the name of a node that died is free", func() bool {
 		_, err := s.tryOpen(uuid.New(), "a", timing(), unique)

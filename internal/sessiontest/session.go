@@ -22,8 +22,8 @@ func releaseWakes(s *suite) {
 }
 
 func abortWakes(s *suite) {
-	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
-	living, other := s.open("living", roomy()), tenure.NamedRole("other")
+	b, living, other := s.open("b", timing()), s.open("living", timing()), tenure.NamedRole("other")
+	a, role := s.open("a", mortal()), tenure.NamedRole("r")
 	a.lead(role)
 	living.lead(other)
 	b.refused(role)
@@ -58,18 +58,29 @@ func waitContext(s *suite) {
 	a.quiet()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if changed, err := a.Wait(ctx); changed || err != nil {
-		s.Errorf("Wait with a context that has ended: changed %t, error %v", changed, err)
-	}
-	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if changed, err := a.Wait(ctx); changed || err != nil {
-		s.Errorf("Wait until the context ends: changed %t, error %v", changed, err)
-	}
+	a.waitsInVain(func() context.Context { return ctx })
+	a.waitsInVain(func() context.Context {
+		soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		s.Cleanup(cancel)
+		return soon
+	})
 	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
 		s.Errorf("heartbeat after Wait was interrupted: %v", err)
 	}
 	a.lead(role)
+}
+
+// waitsInVain checks that Wait returns when its context ends and says that there
+// was no news, once the late news of the opening have come.
+func (n *node) waitsInVain(until func() context.Context) {
+	n.suite.Helper()
+	n.suite.eventually("Wait ends with its context, without news", func() bool {
+		changed, err := n.Wait(until())
+		if err != nil {
+			n.suite.Fatalf("Wait: %v", err)
+		}
+		return !changed
+	})
 }
 
 func abortUnblocks(s *suite) {
@@ -88,9 +99,9 @@ func abortUnblocks(s *suite) {
 }
 
 func heartbeatKeeps(s *suite) {
-	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
 	a.lead(role)
-	next := time.NewTicker(short().RefreshInterval)
+	next := time.NewTicker(mortal().Lease / 4)
 	defer next.Stop()
 	for range 5 {
 		<-next.C
@@ -105,7 +116,7 @@ func heartbeatKeeps(s *suite) {
 }
 
 func silenceEnds(s *suite) {
-	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
 	a.lead(role)
 	sent := time.Now()
 	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
@@ -113,8 +124,8 @@ func silenceEnds(s *suite) {
 	}
 	b.leadSoon(role)
 	silent := time.Since(sent)
-	if silent < short().Lease {
-		s.Errorf("the role was granted to another %v after a heartbeat was sent; the lease is %v", silent, short().Lease)
+	if silent < mortal().Lease {
+		s.Errorf("the role was granted to another %v after a heartbeat was sent; the lease is %v", silent, mortal().Lease)
 	}
 	_, err := a.Heartbeat(tenure.Load{})
 	s.lost("heartbeat after the lease", err)
@@ -123,7 +134,7 @@ func silenceEnds(s *suite) {
 // maySend checks that a session whose trust has ended does not prolong its
 // lease, whatever is asked of it.
 func maySend(s *suite) {
-	a, b, role := s.open("a", short()), s.open("b", timing()), tenure.NamedRole("r")
+	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
 	term := a.lead(role).Term
 	a.mute.Store(true)
 	began := time.Now()
@@ -137,13 +148,13 @@ func maySend(s *suite) {
 		s.lost("Release", a.Release([]tenure.Release{{Role: role, Term: term}}))
 		return b.try(role).Outcome == tenure.Granted
 	})
-	if took := time.Since(began); took > 2*short().Lease {
-		s.Errorf("a session that may not send kept its role for %v; the lease is %v", took, short().Lease)
+	if took := time.Since(began); took > 2*mortal().Lease {
+		s.Errorf("a session that may not send kept its role for %v; the lease is %v", took, mortal().Lease)
 	}
 }
 
 func superseded(s *suite) {
-	a, role := s.open("a", timing()), tenure.NamedRole("r")
+	a, role := s.open("a", mortal()), tenure.NamedRole("r")
 	a.lead(role)
 	b := s.reopen(a.id, "a", timing())
 	var err error

@@ -218,32 +218,37 @@ func parentOf(pid int) (int, error) {
 }
 
 // TestKilledBeforeTrustEnds: a seat that is not renewed asks first, and kills
-// before the end.
+// before the end. The lead is what a busy machine has to kill in.
 func TestKilledBeforeTrustEnds(t *testing.T) {
+	const grace, lead = 13 * time.Second, 10 * time.Second
 	r := begin(t, newSeat(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
-		func(c *Command) { c.Grace, c.Lead = 2*time.Second, time.Second })
+		func(c *Command) { c.Grace, c.Lead = grace, lead })
 	r.file("ready")
-	r.seat.renew(3 * time.Second)
+	r.seat.renew(grace + time.Second)
 	r.file("asked")
-	if left := r.seat.Remaining(); left > 2*time.Second {
-		t.Errorf("asked to end %v before the end of trust", left)
+	if left := r.seat.Remaining(); left > grace {
+		t.Errorf("asked to end %v before the end of trust; want at most %v", left, grace)
 	}
 	r.wait()
-	if left := r.seat.Remaining(); left == 0 {
+	switch left := r.seat.Remaining(); {
+	case left == 0:
 		t.Error("the command outlived the trust")
+	case left > lead:
+		t.Errorf("killed %v before the end of trust; want at most %v", left, lead)
 	}
 	r.dead(r.pid)
 }
 
 // TestRenewed: a command lives on as long as the seat is renewed.
 func TestRenewed(t *testing.T) {
-	r := begin(t, newSeat(t, time.Second), `trap 'exit 9' TERM; for i in $(seq 15); do sleep 0.1; done; exit 4`)
+	const trust = 6 * time.Second
+	r := begin(t, newSeat(t, trust), `trap 'exit 9' TERM; for i in $(seq 80); do sleep 0.1; done; exit 4`)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for running := true; running; {
 		select {
 		case <-ticker.C:
-			r.seat.renew(time.Second)
+			r.seat.renew(trust)
 		case <-r.ended:
 			running = false
 		}
@@ -267,7 +272,7 @@ func TestEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := begin(t, newSeat(t, time.Hour), test.script)
+			r := begin(t, newSeat(t, time.Hour), test.script, func(c *Command) { c.Grace = patience })
 			r.want(test.want)
 			if strings.Contains(name, "behind") {
 				r.file("asked")

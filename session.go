@@ -31,7 +31,7 @@ type session struct {
 	opened             time.Duration
 	nextBeat           time.Duration
 	vacancyAt          time.Duration // when a role may last have become vacant
-	refreshers         []chan error // waiting for the next heartbeat
+	refreshers         []chan error  // waiting for the next heartbeat
 	terms              map[*Term]struct{}
 	releases           []release
 	releasing          []release   // in a call of Release

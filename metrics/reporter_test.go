@@ -41,11 +41,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	pool := server.Pool(t)
-	if err := pool.Ping(t.Context()); err != nil { // attempts to write are bounded
-		t.Fatal(err)
-	}
-	return &world{t, backend, pool}
+	return &world{t, backend, server.Pool(t)}
 }
 
 // node opens a node that the test closes.
@@ -77,14 +73,21 @@ func (w *world) read(after metrics.Position) ([]metrics.Snapshot, metrics.Positi
 	return all, next
 }
 
-// written is a database that tells of every statement that was executed.
+// written is a database that executes so many statements, however long they take,
+// and tells of each.
 type written struct {
 	postgres.Database
+	left    int
 	results chan error
 }
 
 func (d *written) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	tag, err := d.Database.Exec(ctx, sql, args...)
+	if d.left == 0 {
+		<-ctx.Done()
+		return pgconn.CommandTag{}, ctx.Err()
+	}
+	d.left--
+	tag, err := d.Database.Exec(context.WithoutCancel(ctx), sql, args...)
 	d.results <- err
 	return tag, err
 }
@@ -93,12 +96,8 @@ func (d *written) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 // returns the result of the last one.
 func report(t *testing.T, samples int, node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer) error {
 	t.Helper()
-	watched := &written{database, make(chan error)}
-	interval := time.Minute // bounds each attempt too
-	if samples > 1 {
-		interval = 2 * time.Second
-	}
-	reporter, err := metrics.NewReporter(node, watched, gatherer, metrics.ReporterConfig{Interval: interval})
+	watched := &written{database, samples, make(chan error)}
+	reporter, err := metrics.NewReporter(node, watched, gatherer, metrics.ReporterConfig{Interval: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+	err = election.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
 		leader, err := election.Leader(ctx)
 		if err != nil {
 			return err

@@ -35,9 +35,10 @@ type vacancy struct {
 	busy   map[*Process]time.Duration // until when a process lets others go first
 }
 
-// fencedRole is a role whose next term a backend cannot begin.
+// fencedRole is a role whose next term, after the given one, a backend cannot begin.
 type fencedRole struct {
 	role    string
+	term    int64
 	backend *backend
 }
 
@@ -271,15 +272,13 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	retry := b.timing.RefreshInterval / 2
 	until, why = max(b.earliest(row, held.since), v.disturbed[p]+retry)+retry, "a wait before the term"
 	if len(s.fencing(role)) > 0 {
-		key := fencedRole{role, b}
+		key := fencedRole{role, cmp.Or(row, &roleRow{}).term, b}
 		since, met := v.fenced[key]
 		if !met {
 			since = now
 			v.fenced[key] = since
 		}
 		until, why = max(until, since+b.timing.FenceTimeout+b.timing.RefreshInterval), "a fenced transaction"
-	} else {
-		delete(v.fenced, fencedRole{role, b})
 	}
 	return until, why, false
 }

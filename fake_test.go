@@ -58,6 +58,7 @@ type conn struct {
 	calls       []string
 	onHeartbeat func() error
 	onRelease   func() error
+	onRequests  func() error
 	onWait      func()                            // once
 	onAcquire   func(tenure.Role) *tenure.Attempt // nil to go on as usual
 	failAcquire error                             // what a whole call of TryAcquire returns after its hooks
@@ -305,6 +306,14 @@ func (c *conn) Release(releases []tenure.Release) error {
 }
 
 func (c *conn) Requests() ([]tenure.Request, error) {
+	c.mu.Lock()
+	hook := c.onRequests
+	c.mu.Unlock()
+	if hook != nil {
+		if err := hook(); err != nil {
+			return nil, err
+		}
+	}
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
 	mine := c.db.requests

@@ -123,3 +123,35 @@ func TestConnectionOutlivesTheWork(t *testing.T) {
 		want(t, "the connection is closed after the work", first.wasAborted(), true)
 	})
 }
+
+// A guard counts once, whoever releases it how often: the role waits for every
+// other piece of work (Invariant 4).
+func TestGuardReleasedTwiceCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		term := lead(t, e)
+		first, err := term.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := term.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Release()
+		first.Release()
+		freed := make(chan error, 1)
+		go func() { freed <- e.StepDown(context.Background()) }()
+		time.Sleep(time.Minute)
+		select {
+		case <-freed:
+			t.Fatal("invariant 4: the role was released while guarded work runs")
+		default:
+		}
+		second.Release()
+		wantError(t, "StepDown", <-freed, nil)
+	})
+}

@@ -101,6 +101,56 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestContextsEndWithoutTheMutex$|^TestContextsEndWithTheSession$")},
 	},
 
+	// The loss of a session.
+	{
+		name: "engine: a heartbeat that says the session is lost is a failed one",
+		file: "session.go", from: "	if errors.Is(err, ErrSessionLost) {\n		return err\n	}\n	if err == nil &&", to: "	if errors.Is(err, ErrSessionLost) && false {\n		return err\n	}\n	if err == nil &&",
+		promise: "1 One leader: trust ends in the instant in which a call says that the session is lost",
+		tests:   []tests{in(".", "^TestLossIsHeardFromEveryCall$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a release that fails is forgotten",
+		file: "release.go", from: "		err = s.endTrust(withDetail(ErrSessionLost, err)) // a lock may still be held", to: "		err = withDetail(nil, nil) // a lock may still be held",
+		promise: "1 One leader: a lock may still be held, so the session is given up",
+		tests:   []tests{in(".", "^TestLossIsHeardFromEveryCall$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: requests that say the session is lost are a failure",
+		file: "requests.go", from: "	if errors.Is(err, ErrSessionLost) {\n", to: "	if errors.Is(err, ErrSessionLost) && false {\n",
+		promise: "1 One leader: trust ends in the instant in which a call says that the session is lost",
+		tests:   []tests{in(".", "^TestLossIsHeardFromEveryCall$")}, says: "nvariant 1",
+	},
+	{
+		name: "engine: a request for a role of no election is a crash",
+		file: "requests.go", from: "		if s.over || e == nil {", to: "		if s.over && e == nil {",
+		promise: "a request for a role that the node does not campaign for changes nothing",
+		tests:   []tests{in(".", "^TestRequestForARoleOfNoElection$")},
+	},
+	{
+		name: "engine: a grant to a session that is over counts",
+		file: "acquire.go", from: "	if s.over {\n		n.mu.Unlock()\n		return nil\n", to: "	if s.over && false {\n		n.mu.Unlock()\n		return nil\n",
+		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",
+		tests:   []tests{in(".", "^TestLateGrantOfALostSession$")}, says: "nvariant 7",
+	},
+	{
+		name: "engine: an attempt goes on waiting after its session",
+		file: "session_end.go", from: "		e.attempt.waiting, e.attempt.fencedAt = false, 0\n", to: "		e.attempt.fencedAt = 0\n",
+		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",
+		tests:   []tests{in(".", "^TestWaitEndsWithTheSession$")}, says: "nvariant 7",
+	},
+	{
+		name: "engine: closing leaves a stuck connection open",
+		file: "session_end.go", from: "	case <-s.node.abandonWork:\n", to: "	case <-chan struct{}(nil):\n",
+		promise: "7 Someone leads: a node that closes frees its roles when its time is over, whatever its work does",
+		tests:   []tests{in(".", "^TestCloseWithStuckWork$")},
+	},
+	{
+		name: "engine: a connection that timed out has ended",
+		file: "session_end.go", from: "	if errors.Is(cause, ErrConnection) && !timedOut(cause) {", to: "	if errors.Is(cause, ErrConnection) {",
+		promise: "1 One leader: a role is not reported as vacant while the server may hold its lock",
+		tests:   []tests{in(".", "^TestForerunner$")},
+	},
+
 	// The end of a term.
 	{
 		name: "engine: a role is released under running work",
@@ -155,6 +205,42 @@ var engineMutants = []mutant{
 		file: "term.go", from: "if t.resigning && !graceful {", to: "if t.resigning && (graceful || !graceful) {",
 		promise: "a resignation lets work in flight end first",
 		tests:   []tests{in(".", "^TestRunStopsPolitely$|^TestStepDownWaitsForGuards$")},
+	},
+	{
+		name: "engine: a guard that is released twice counts twice",
+		file: "term.go", from: "	g.once.Do(func() {\n", to: "	func(release func()) { release() }(func() {\n",
+		promise: "4 Work ends first: the role waits for every guard",
+		tests:   []tests{in(".", "^TestGuardReleasedTwiceCountsOnce$")}, says: "nvariant 4",
+	},
+	{
+		name: "engine: a draining node does not give up its roles",
+		file: "drain.go", from: "	for _, e := range elections {\n		if target := targets[e]; ", to: "	for _, e := range elections[:0] {\n		if target := targets[e]; ",
+		promise: "10 a drained node leads nothing",
+		tests:   []tests{in(".", "^TestDrainAndUndrain$|^TestDrainWithStuckWork$")},
+	},
+	{
+		name: "engine: a drain does not wait until the roles are free",
+		file: "drain.go", from: "		if err := term.election.awaitRelease(ctx, term, \"draining\"); errors.Is(err, ErrShutdown) {", to: "		if err := term.releaseErr; errors.Is(err, ErrShutdown) {",
+		promise: "10 a drained node leads nothing",
+		tests:   []tests{in(".", "^TestDrainWithStuckWork$")},
+	},
+	{
+		name: "engine: a draining node hands over to itself",
+		file: "drain.go", from: "target == uuid.Nil || target == n.id {", to: "target == uuid.Nil {",
+		promise: "a leader does not give its role up in favor of itself",
+		tests:   []tests{in(".", "^TestDrainHandsOver$")},
+	},
+	{
+		name: "engine: a drain that was canceled gives up the roles",
+		file: "drain.go", from: "	if n.description.Status != StatusDraining {\n", to: "	if n.description.Status != StatusDraining && false {\n",
+		promise: "a node that was taken back into service keeps its roles",
+		tests:   []tests{in(".", "^TestUndrainWhileAcquiring$|^TestUndrainDuringADrain$")},
+	},
+	{
+		name: "engine: the lock of an attempt is kept when its election stops",
+		file: "node.go", from: "		n.session.queueUnlockLocked(e, 0)\n", to: "		_ = n.session.queueUnlockLocked\n",
+		promise: "7 Someone leads: a lock that nobody wants is released",
+		tests:   []tests{in(".", "^TestShutdownAfterAFailedWait$|^TestDrainWhileWaiting$")},
 	},
 	{
 		name: "engine: a stopping term takes new work",

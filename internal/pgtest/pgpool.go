@@ -27,6 +27,10 @@ type PgpoolOptions struct {
 	Mode string
 	// LoadBalance spreads reads over all servers.
 	LoadBalance bool
+	// NewConnections has every client served by a new connection to the server.
+	// Otherwise Pgpool-II keeps those of clients that have gone. On one that it has
+	// kept, it commits what in raw mode it leaves open on a new one.
+	NewConnections bool
 	// Others are further servers behind the same address, for example replicas.
 	Others []*Server
 }
@@ -108,7 +112,8 @@ sr_check_period = 1
 sr_check_user = 'postgres'
 sr_check_database = 'postgres'
 memory_cache_enabled = off
-`, options.Mode, sandbox.Host, port, sandbox.Host, administration, place, place, place, filepath.Join(place, pgpools.PIDFile), place, onOff(options.LoadBalance))
+connection_cache = %s
+`, options.Mode, sandbox.Host, port, sandbox.Host, administration, place, place, place, filepath.Join(place, pgpools.PIDFile), place, onOff(options.LoadBalance), onOff(!options.NewConnections))
 	for i, server := range append([]*Server{s}, options.Others...) {
 		weight := 1
 		if i == 0 && options.LoadBalance && len(options.Others) > 0 {

@@ -99,6 +99,7 @@ func TestBackendHandsOver(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
+		c.config.CheckInterval = patience // for which a role is reserved that is handed over
 		leader := c.join("leader").stand(backendRole)
 		last := leads(t, leader)
 		var others []*member

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/mariatest"
@@ -78,6 +79,8 @@ func TestBackendGrants(t *testing.T) {
 	onRestricted(t, func(t *testing.T, r restricted) {
 		owned := newBackend(t, r.owner, r.kind.dialect, lease.Config{})
 		c := clusterOn(t, r.kind, r.source)
+		c.config.Lease = time.Minute
+		c.config.CheckInterval = patience // for which a role is reserved that is handed over
 		if err := owned.Migrate(soon(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +90,7 @@ func TestBackendGrants(t *testing.T) {
 		}
 
 		r.grant(t, owned.ApplicationGrants)
-		before := clusterOn(t, r.kind, r.source)
-		owner := before.joinOn("owner", r.owner)
+		owner := c.joinOn("owner", r.owner)
 		election := owner.stand(backendRole)
 		term := leads(t, election)
 		application := r.kind.connect(t, r.source)
@@ -106,11 +108,14 @@ func TestBackendGrants(t *testing.T) {
 		if err := owner.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: member.ID()}); err != nil {
 			t.Fatal(err)
 		}
-		leads(t, standby)
+		handedOver := leads(t, standby)
 		if err := member.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}); err != nil {
 			t.Errorf("asking the leader to step down: %v", err)
 		}
-		leads(t, election)
+		if cause := ended(t, handedOver); !errors.Is(cause, tenure.ErrSteppedDown) {
+			t.Errorf("the term ended with %v; want ErrSteppedDown", cause)
+		}
+		leaderOf(t, handedOver.Number(), election, standby) // either may be first
 		for _, ask := range []func() error{
 			func() error { _, err := member.backend.Leaders(soon(t)); return err },
 			func() error { _, err := member.backend.Nodes(soon(t)); return err },

@@ -1,12 +1,9 @@
 package cron
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/cron"
 )
@@ -44,17 +41,4 @@ func (l *liveSchedules) attach(scheduler *cron.Scheduler, node *tenure.Node) err
 	defer l.mu.Unlock()
 	l.commands.node, l.scheduler = node, scheduler
 	return scheduler.Replace(l.current...)
-}
-
-// cronMembership is a membership whose schedules can change while it lasts.
-type cronMembership struct {
-	*service.MembershipFlags
-
-	reload func(string) error
-}
-
-func (m cronMembership) Live() settings.Live {
-	all := maps.Clone(m.MembershipFlags.Live())
-	all[settings.LiveList("cron")] = m.reload
-	return all
 }

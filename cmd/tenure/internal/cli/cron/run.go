@@ -107,20 +107,8 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if len(schedules.current) == 0 {
 		return console.Usage("there is nothing to run: write [[cron]] tables into the file of --%s", settings.ConfigFlag)
 	}
-	as := cronMembership{&c.Member, func(string) error { return schedules.set(file.File.Schedules()) }}
-	server, err := c.Listen.Open(ctx, config.Logger)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	err = c.Node.With(ctx, config, as, func(ctx context.Context, p *service.Participant) error {
-		server.Attach(p, c.Member.Name)
-		stop, err := server.Sample(ctx, p, &c.Node.Database)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		defer c.Member.Report(ctx, p, config.Logger)()
+	live := settings.Live{settings.LiveList("cron"): func(string) error { return schedules.set(file.File.Schedules()) }}
+	return c.Flags.Run(ctx, config, service.Task{Live: live, Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
 		target, err := c.Node.Database.Target()
 		if err != nil {
 			return err
@@ -141,11 +129,7 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 			return err
 		}
 		return c.serve(ctx, scheduler, p, server)
-	})
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // a signal came before the first session stood
-	}
-	return err
+	}})
 }
 
 // serve runs the scheduler until the context ends, the node leaves, or trying

@@ -21,11 +21,10 @@ import (
 
 // Flags are the flags of a command whose node leads roles.
 type Flags struct {
-	Node    service.NodeFlags
+	service.Flags
+
 	Roles   flagvalue.RoleFlags
 	Command CommandFlags
-	Listen  service.ListenFlags
-	Member  service.MembershipFlags
 
 	retryBase     flagvalue.Duration
 	retryMax      flagvalue.Duration

@@ -54,7 +54,7 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
-	return c.node.With(cmd.Context(), config, service.Alone{}, func(ctx context.Context, p *service.Participant) error {
+	return c.node.RunAlone(cmd.Context(), config, func(ctx context.Context, p *service.Participant) error {
 		node := p.Node
 		election, err := node.ElectionWith(role, tenure.ElectionConfig{
 			NoReacquire: true, Retry: tenure.FixedInterval{},

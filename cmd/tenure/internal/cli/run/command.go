@@ -38,12 +38,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	server, err := c.Listen.Open(ctx, config.Logger)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, server: server, ctx: ctx}
+	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx}
 	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
 		leading.stdin = os.Stdin
 	}
@@ -52,24 +47,15 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	leading.signals = signals
 
 	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
-	err = c.Node.With(ctx, config, &c.Member, func(ctx context.Context, p *service.Participant) error {
-		server.Attach(p, c.Member.Name)
-		stop, err := server.Sample(ctx, p, &c.Node.Database)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		defer c.Member.Report(ctx, p, config.Logger)()
+	err = c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
+		leading.server = server
 		return leading.campaign(ctx, p.Node, election)
-	})
+	}})
 	if leading.result != nil {
 		if err != nil {
 			config.Logger.Warn("leaving the election failed", "error", console.OneLine(err))
 		}
 		return leading.result
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // a signal came before the first session stood
 	}
 	return err
 }

@@ -95,31 +95,15 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	server, err := c.Listen.Open(ctx, config.Logger)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
 	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
-	err = c.Node.With(ctx, config, &c.Member, func(ctx context.Context, p *service.Participant) error {
-		server.Attach(p, c.Member.Name)
-		stop, err := server.Sample(ctx, p, &c.Node.Database)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		defer c.Member.Report(ctx, p, config.Logger)()
+	return c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
 		return stand(ctx, p.Node, roles, election, func(record service.EventRecord) {
 			server.Tell(record)
 			if err := c.out.Print(record, record.Text()); err != nil {
 				config.Logger.Error("an event could not be printed", "error", err)
 			}
 		})
-	})
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // a signal came before the first session stood
-	}
-	return err
+	}})
 }
 
 // stand stands for roles until the context ends or no election goes on. It

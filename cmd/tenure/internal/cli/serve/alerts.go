@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -120,17 +119,4 @@ func summaryOf(rule alerts.Status, one alerts.Alert) string {
 		}
 	}
 	return rule.Condition
-}
-
-// serveMembership is a membership whose alerts can change.
-type serveMembership struct {
-	*service.MembershipFlags
-
-	alerts *liveAlerts
-}
-
-func (m serveMembership) Live() settings.Live {
-	all := maps.Clone(m.MembershipFlags.Live())
-	all[settings.LiveList("alerts")] = m.alerts.reload
-	return all
 }

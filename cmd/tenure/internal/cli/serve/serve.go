@@ -47,10 +47,9 @@ const defaultServe = "127.0.0.1:8080"
 
 // serveCommand serves the dashboard, and looks after the cluster.
 type serveCommand struct {
-	out    *console.Output
-	node   service.NodeFlags
-	listen service.ListenFlags
-	member service.MembershipFlags
+	service.Flags
+
+	out *console.Output
 
 	dashboard bool
 	login     bool
@@ -79,13 +78,13 @@ func New(out *console.Output) *cobra.Command {
 }
 
 func (c *serveCommand) register(flags *pflag.FlagSet) {
-	c.listen.Register(flags)
+	c.Listen.Register(flags)
 	listen := flags.Lookup("listen")
 	listen.Usage = "serve on HOST:PORT; :PORT is loopback only"
 	listen.DefValue = defaultServe
-	c.listen.Address = defaultServe
-	c.node.Register(flags, "warn")
-	c.member.Register(flags)
+	c.Listen.Address = defaultServe
+	c.Node.Register(flags, "warn")
+	c.Member.Register(flags)
 	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
 	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
 	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
@@ -101,7 +100,7 @@ func (c *serveCommand) check() error {
 	switch {
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; the least is an hour", c.keep.Value)
-	case c.login && c.listen.Token == "" && c.passwords == "" && c.header == "":
+	case c.login && c.Listen.Token == "" && c.passwords == "" && c.header == "":
 		return console.Usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
 	case c.login && !c.dashboard:
 		return console.Usage("--login-required needs the dashboard, which --dashboard=false leaves out")
@@ -130,7 +129,7 @@ func (c *serveCommand) networks() ([]netip.Prefix, error) {
 }
 
 func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
-	if err := c.node.Database.RequireSessions(cmd.CommandPath()); err != nil {
+	if err := c.Node.Database.RequireSessions(cmd.CommandPath()); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {
@@ -140,7 +139,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	config, err := c.node.Config(cmd.ErrOrStderr())
+	config, err := c.Node.Config(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -153,9 +152,9 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		password = file.known
 	}
 	if !cmd.Flags().Changed("node-role") {
-		c.member.Roles = []string{"observer"} // it does none of the cluster's work
+		c.Member.Roles = []string{"observer"} // it does none of the cluster's work
 	}
-	target, err := c.node.Database.Target()
+	target, err := c.Node.Database.Target()
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer pool.Close()
 	rules, err := openLiveAlerts(settings.Of(cmd.Flags()), alerts.Config{
-		Database: pool, Prefix: c.listen.Prefix, Interval: c.interval.Value,
+		Database: pool, Prefix: c.Listen.Prefix, Interval: c.interval.Value,
 	})
 	if err != nil {
 		return err
@@ -174,44 +173,32 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	page := &latePage{}
 	figures := rules.engine.Handler()
 	if c.login {
-		c.listen.Protect = page.protect
+		c.Listen.Protect = page.protect
 		figures = page.protect(figures)
 	}
-	c.listen.Page = c.beside(figures, page)
-	c.listen.Proxies = proxies
-	server, err := c.listen.Open(ctx, config.Logger)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	if err := c.out.Print(servedRecord{server.URL()}, "serving "+server.URL()); err != nil {
-		return err
-	}
-	defer page.close() // before the server, which waits for open streams
-	err = c.node.With(ctx, config, serveMembership{&c.member, rules}, func(ctx context.Context, p *service.Participant) error {
-		defer page.close() // before the backend
-		if c.dashboard {
-			err := page.open(dashboard.Config{
-				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.member.Name,
-				Hosts: []string{httpguard.AnyHost}, Authentication: c.authentication(server, proxies, password), Logger: config.Logger,
-			})
-			if err != nil {
-				return err
+	c.Listen.Page = c.beside(figures, page)
+	c.Listen.Proxies = proxies
+	var who dashboard.Authentication
+	return c.Flags.Run(ctx, config, service.Task{
+		Live:    settings.Live{settings.LiveList("alerts"): rules.reload},
+		Samples: pool,
+		Listening: func(server *service.HTTPServer) error {
+			who = c.authentication(server, proxies, password)
+			return c.out.Print(servedRecord{server.URL()}, "serving "+server.URL())
+		},
+		Opened: func(p *service.Participant) (end func(), err error) {
+			if !c.dashboard {
+				return page.close, nil
 			}
-		}
-		server.Attach(p, c.member.Name)
-		stop, err := server.SampleTo(ctx, p, pool, func() {})
-		if err != nil {
-			return err
-		}
-		defer stop()
-		defer c.member.Report(ctx, p, config.Logger)()
-		return c.look(ctx, p, pool, rules.engine, server)
+			return page.close, page.open(dashboard.Config{
+				Backend: p.Node.Backend().(*postgres.Backend), Database: pool, Alerts: rules.shown(p, pool), Title: c.Member.Name,
+				Hosts: []string{httpguard.AnyHost}, Authentication: who, Logger: config.Logger,
+			})
+		},
+		Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
+			return c.look(ctx, p, pool, rules.engine, server)
+		},
 	})
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // a signal came before the first session stood
-	}
-	return err
 }
 
 // beside answers what the API does not. It is no http.ServeMux, which answers paths

@@ -58,11 +58,11 @@ func (f *ListenFlags) check() error {
 	return nil
 }
 
-// Open reads the files, binds the address and begins to serve, so that bad input
+// open reads the files, binds the address and begins to serve, so that bad input
 // is found before the node takes part, and so that the program is seen to live
 // while it waits for its database. Without --listen it returns a HTTPServer that
 // does nothing.
-func (f *ListenFlags) Open(ctx context.Context, logger *slog.Logger) (*HTTPServer, error) {
+func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServer, error) {
 	if err := f.check(); err != nil || f.Address == "" {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (s *HTTPServer) URL() string {
 	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
-// Attach gives the server its node, once, and what people call its cluster.
-func (s *HTTPServer) Attach(p *Participant, cluster string) {
+// attach gives the server its node, once, and what people call its cluster.
+func (s *HTTPServer) attach(p *Participant, cluster string) {
 	if s == nil {
 		return
 	}
@@ -142,8 +142,8 @@ func (s *HTTPServer) Tell(event EventRecord) {
 	}
 }
 
-// Close ends serving and waits for its end. What went wrong was logged.
-func (s *HTTPServer) Close() {
+// close ends serving and waits for its end. What went wrong was logged.
+func (s *HTTPServer) close() {
 	if s != nil {
 		s.stop()
 		<-s.ended

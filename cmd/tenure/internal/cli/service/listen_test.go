@@ -58,10 +58,10 @@ func TestListenBadInput(t *testing.T) {
 		"--token-file is for --listen, which is not":   {"--token-file", missing},
 		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
 	} {
-		server, err := parseListen(t, args...).Open(t.Context(), slog.New(slog.DiscardHandler))
+		server, err := parseListen(t, args...).open(t.Context(), slog.New(slog.DiscardHandler))
 		if err == nil {
 			t.Errorf("%q is accepted", args)
-			server.Close()
+			server.close()
 			continue
 		}
 		line := console.OneLine(err)
@@ -74,13 +74,13 @@ func TestListenBadInput(t *testing.T) {
 // TestNoListen: without --listen nothing is served, and nothing needs to know.
 func TestNoListen(t *testing.T) {
 	t.Parallel()
-	server, err := parseListen(t).Open(t.Context(), slog.New(slog.DiscardHandler))
+	server, err := parseListen(t).open(t.Context(), slog.New(slog.DiscardHandler))
 	if server != nil || err != nil {
 		t.Fatalf("%v, %v", server, err)
 	}
-	server.Attach(nil, "")
+	server.attach(nil, "")
 	server.Tell(EventRecord{})
-	server.Close()
+	server.close()
 }
 
 // TestListen: the program is seen to live before its node stands and to lead
@@ -92,7 +92,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	opening, cancel := context.WithCancel(t.Context())
-	server, err := parseListen(t, "--listen", ":0", "--token-file", token).Open(opening, slog.New(slog.DiscardHandler))
+	server, err := parseListen(t, "--listen", ":0", "--token-file", token).open(opening, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Attach(&Participant{Node: node}, "")
+	server.attach(&Participant{Node: node}, "")
 	election, err := node.Election(tenure.NamedRole("billing"))
 	if err != nil {
 		t.Fatal(err)
@@ -151,5 +151,5 @@ func TestListen(t *testing.T) {
 		t.Error(err)
 	}
 	ask("GET", "/leader", "503 Service Unavailable")
-	server.Close()
+	server.close()
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
 )
@@ -65,9 +64,6 @@ func (f *MembershipFlags) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.httpPort, "http-port", "where this node serves HTTP, for others to know; default none")
 	flags.Var(&f.grpcPort, "grpc-port", "where this node serves gRPC, for others to know; default none")
 }
-
-// Live implements [Membership].
-func (f *MembershipFlags) Live() settings.Live { return f.leaving.live() }
 
 // Refuse refuses the flags, with where their values come from, on a database
 // that has no registry of nodes.

@@ -19,11 +19,11 @@ import (
 func TestListenMetrics(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := parseListen(t, "--listen", ":0", "--metrics-prefix", "forge").Open(t.Context(), quiet)
+	server, err := parseListen(t, "--listen", ":0", "--metrics-prefix", "forge").open(t.Context(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	defer server.close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	scrape := func() string {
@@ -51,7 +51,7 @@ func TestListenMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Attach(&Participant{Node: node}, "")
+	server.attach(&Participant{Node: node}, "")
 	election, err := node.Election(tenure.NamedRole("billing"))
 	if err != nil {
 		t.Fatal(err)

@@ -77,12 +77,21 @@ func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
 	}, nil
 }
 
-// With opens a node, runs fn with it as a service, and leaves. The context bounds
-// opening; when it ends afterwards, the node leaves and then the context of fn
-// ends, so that a member is seen to drain before its work ends.
-func (f *NodeFlags) With(ctx context.Context, config tenure.Config, as Membership, fn func(context.Context, *Participant) error) error {
+// RunAlone opens a node that is no member of a cluster, runs fn with it, and leaves.
+func (f *NodeFlags) RunAlone(ctx context.Context, config tenure.Config, fn func(context.Context, *Participant) error) error {
+	return f.run(ctx, config, openAlone, nil, fn)
+}
+
+// opener opens a node on a database.
+type opener func(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error)
+
+// run opens a node, runs fn with it, and leaves; live is what can change meanwhile
+// besides the log level. The context bounds opening; when it ends afterwards, the
+// node leaves and then the context of fn ends, so that a member is seen to drain
+// before its work ends.
+func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, live settings.Live, fn func(context.Context, *Participant) error) error {
 	changeable := settings.Live{"log-level": f.Log.SetLevel}
-	maps.Copy(changeable, as.Live())
+	maps.Copy(changeable, live)
 	service, err := newService(f.Flags, changeable, config.Logger)
 	if err != nil {
 		return err
@@ -93,7 +102,7 @@ func (f *NodeFlags) With(ctx context.Context, config tenure.Config, as Membershi
 		return err
 	}
 	defer backend.Close()
-	p, err := as.join(ctx, backend, config)
+	p, err := open(ctx, backend, config)
 	if err != nil {
 		return err
 	}
@@ -116,12 +125,4 @@ func (f *NodeFlags) With(ctx context.Context, config tenure.Config, as Membershi
 	err = fn(life, p)
 	end()
 	return errors.Join(err, leave())
-}
-
-// Membership is how a node takes part in a cluster.
-type Membership interface {
-	// join opens a node on a database.
-	join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error)
-	// Live are the flags that can change afterwards.
-	Live() settings.Live
 }

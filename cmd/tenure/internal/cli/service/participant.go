@@ -12,7 +12,6 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -28,7 +27,7 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 	store, ok := opened.(*postgres.Backend)
 	if !ok {
 		config.UniqueName = f.uniqueNames
-		return Alone{}.join(ctx, opened, config)
+		return openAlone(ctx, opened, config)
 	}
 	joined, err := f.config()
 	if err != nil {
@@ -50,13 +49,8 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 // defaultHeartbeat is that of cluster.HeartbeatConfig.
 const defaultHeartbeat = 5 * time.Second
 
-// Alone is a node that is no member of a cluster.
-type Alone struct{}
-
-// Live implements [Membership].
-func (Alone) Live() settings.Live { return nil }
-
-func (Alone) join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
+// openAlone opens a node that is no member of a cluster.
+func openAlone(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
 	node, err := tenure.Open(ctx, opened, config)
 	if err != nil {
 		return nil, err
@@ -86,9 +80,9 @@ func (p *Participant) unready() error {
 	return nil
 }
 
-// Report logs, until the context ends, why a node does not stand for roles yet,
+// report logs, until the context ends, why a node does not stand for roles yet,
 // and when it does. The function that it returns ends it.
-func (f *MembershipFlags) Report(ctx context.Context, p *Participant, log *slog.Logger) (stop func()) {
+func (f *MembershipFlags) report(ctx context.Context, p *Participant, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reporting sync.WaitGroup
 	reporting.Go(func() { reportReady(ctx, p, f.startup.Value, log) })

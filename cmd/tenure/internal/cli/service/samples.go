@@ -11,26 +11,24 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Sample writes what the node measures to the database, for the figures of the
-// whole cluster, until stop is called. Leases have no place for it, and without a
-// server nothing is measured.
-func (s *HTTPServer) Sample(ctx context.Context, p *Participant, database *connect.DatabaseFlags) (stop func(), err error) {
+// sample writes what the node measures to the database, for the figures of the
+// whole cluster, until stop is called: through the pool, or one of its own if that
+// is nil. Leases have no place for it, and without a server nothing is measured.
+func (s *HTTPServer) sample(ctx context.Context, p *Participant, database *connect.DatabaseFlags, pool *pgxpool.Pool) (stop func(), err error) {
 	if _, ok := p.Node.Backend().(*postgres.Backend); !ok || s == nil {
 		return func() {}, nil
 	}
-	target, err := database.Target()
-	if err != nil {
-		return nil, err
+	end := func() {}
+	if pool == nil {
+		target, err := database.Target()
+		if err != nil {
+			return nil, err
+		}
+		if pool, err = target.Pool(ctx, "samples"); err != nil {
+			return nil, err
+		}
+		end = pool.Close
 	}
-	pool, err := target.Pool(ctx, "samples")
-	if err != nil {
-		return nil, err
-	}
-	return s.SampleTo(ctx, p, pool, pool.Close)
-}
-
-// SampleTo is sample with connections of the caller's, and what to do at the end.
-func (s *HTTPServer) SampleTo(ctx context.Context, p *Participant, pool *pgxpool.Pool, end func()) (stop func(), err error) {
 	reporter, err := metrics.NewReporter(p.Node, pool, s.Metrics.Registry, metrics.ReporterConfig{})
 	if err != nil {
 		end()

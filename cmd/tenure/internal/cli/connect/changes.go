@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"context"
 	"os"
 	"os/user"
 	"time"
@@ -9,26 +10,28 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 )
 
-// ByFlag is the flag that says who makes a change.
-type ByFlag struct{ name string }
+// byFlag is the flag that says who makes a change.
+type byFlag struct{ name string }
 
-// Register adds the flag.
-func (f *ByFlag) Register(flags *pflag.FlagSet) {
+func (f *byFlag) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.name, "by", "", "who makes the change, for the record; default the user and the host")
 }
 
-// Who returns the name for the record.
-func (f *ByFlag) Who(flags *pflag.FlagSet) (string, error) {
-	switch {
-	case !flags.Changed("by"):
-		return WhoAsks(), nil
-	case f.name == "":
-		return "", console.Usage("--by is empty")
+func (f *byFlag) check(flags *pflag.FlagSet) error {
+	if flags.Changed("by") && f.name == "" {
+		return console.Usage("--by is empty")
 	}
-	return f.name, nil
+	return nil
+}
+
+// who returns the name for the record.
+func (f *byFlag) who(flags *pflag.FlagSet) string {
+	if !flags.Changed("by") {
+		return WhoAsks()
+	}
+	return f.name
 }
 
 // ChangesRecord is what was done by hand, as it is printed.
@@ -45,39 +48,31 @@ type ChangeRecord struct {
 	Detail string            `json:"detail,omitempty"`
 }
 
-// PrintChanges prints changes; column is what the names in them are of.
-func PrintChanges(out *console.Output, column string, records []ChangeRecord) error {
-	rows := [][]string{{"AT", "BY", column, "ACTION", "DETAIL"}}
-	for _, r := range records {
-		rows = append(rows, []string{console.DayTime(time.Time(r.At)), console.Flatten(r.By), console.Flatten(r.Name), r.Action, console.OrDash(console.Flatten(r.Detail))})
-	}
-	return out.PrintTable(ChangesRecord{append([]ChangeRecord{}, records...)}, rows)
-}
-
-// ChangesCommand completes a command that prints changes of what its argument
-// names, or of everything.
-func ChangesCommand(database *DatabaseFlags, cmd *cobra.Command, show func(cmd *cobra.Command, name string, most int) error) *cobra.Command {
-	most := flagvalue.Number{Value: 20, Most: MostRows}
-	named := cmd.Args
+// Changes makes a command print what was done by hand to what its argument names,
+// or to everything. Column is the header of the names.
+func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column string, read func(ctx context.Context, m M, name string, most int) ([]ChangeRecord, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return named(cmd, args)
+		return s.One(cmd, args)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := CheckCount(most.Value); err != nil {
-			return err
-		}
+	cmd.ValidArgsFunction = s.Complete
+	return s.ReadMost(cmd, func(ctx context.Context, m M, args []string, most int) error {
 		name := ""
 		if len(args) > 0 {
 			name = args[0]
 		}
-		return show(cmd, name, most.Value)
-	}
-	database.Register(cmd.Flags())
-	cmd.Flags().VarP(&most, "count", "n", "how many")
-	return cmd
+		records, err := read(ctx, m, name, most)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"AT", "BY", column, "ACTION", "DETAIL"}}
+		for _, r := range records {
+			rows = append(rows, []string{console.DayTime(time.Time(r.At)), console.Flatten(r.By), console.Flatten(r.Name), r.Action, console.OrDash(console.Flatten(r.Detail))})
+		}
+		return out.PrintTable(ChangesRecord{append([]ChangeRecord{}, records...)}, rows)
+	})
 }
 
 // CheckCount checks how many are asked for.
@@ -88,8 +83,8 @@ func CheckCount(n int) error {
 	return nil
 }
 
-// MostRows is how many rows are asked for at once at most.
-const MostRows = 100_000
+// mostRows is how many rows are asked for at once at most.
+const mostRows = 100_000
 
 // WhoAsks names the present user for the record.
 func WhoAsks() string {

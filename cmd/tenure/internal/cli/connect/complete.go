@@ -61,21 +61,3 @@ func databaseFlagsOf(flags *pflag.FlagSet) *DatabaseFlags {
 	text := func(name string) string { return flags.Lookup(name).Value.String() }
 	return &DatabaseFlags{Flags: flags, dsn: text("dsn"), local: text("local") == "true", Schema: text("schema"), Prefix: text("prefix")}
 }
-
-// CompleteWork offers names from the tables of leader-only work as the one
-// argument of a command.
-func CompleteWork(read func(context.Context, *WorkDatabase) ([]cobra.Completion, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return Ask(cmd, begun, func(ctx context.Context, _ Backend) ([]cobra.Completion, error) {
-			database, err := databaseFlagsOf(cmd.Flags()).Work(ctx)
-			if err != nil {
-				return nil, err
-			}
-			defer database.Close()
-			return read(ctx, database)
-		})
-	}
-}

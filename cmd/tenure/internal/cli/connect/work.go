@@ -10,7 +10,6 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -83,15 +82,6 @@ func (f *DatabaseFlags) RequireSessions(what string) error {
 	target, err := f.Target()
 	if err == nil && target.Leases() {
 		err = console.Usage("%s needs PostgreSQL without tenure_mode=lease; here are leases", what)
-	}
-	return err
-}
-
-// UnknownName says which one may be meant where none has a name; err says so
-// otherwise.
-func UnknownName(err error, what, name string, known []string) error {
-	if meant := nearest.Of(name, known); meant != "" {
-		return console.Usage("no %s is called %q; did you mean %q?", what, name, meant)
 	}
 	return err
 }

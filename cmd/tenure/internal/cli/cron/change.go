@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cron"
 )
@@ -25,31 +24,6 @@ leader of its role knows is refused, exit code 2: take it out of the program, or
 out of the file of tenure cron run, first. A terminal is asked; without one, give
 --yes.`
 
-// scheduleChange is a command that changes one schedule.
-type scheduleChange struct {
-	out      *console.Output
-	database connect.DatabaseFlags
-	by       connect.ByFlag
-	change   func(ctx context.Context, schedules *cron.Management, name, by string) error
-}
-
-// command adds to a command what all changes have in common.
-func (c *scheduleChange) command(cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = oneSchedule, completeSchedule
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		by, err := c.by.Who(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		return withSchedules(cmd.Context(), &c.database, func(schedules *cron.Management) error {
-			return c.change(cmd.Context(), schedules, args[0], by)
-		})
-	}
-	c.database.Register(cmd.Flags())
-	c.by.Register(cmd.Flags())
-	return cmd
-}
-
 // TriggeredRecord is a run that was asked for.
 type TriggeredRecord struct {
 	Schedule string `json:"schedule"`
@@ -57,16 +31,14 @@ type TriggeredRecord struct {
 }
 
 func newCronTrigger(out *console.Output) *cobra.Command {
-	c := &scheduleChange{out: out}
-	c.change = func(ctx context.Context, schedules *cron.Management, name, by string) error {
-		id, err := schedules.Trigger(ctx, name, by)
+	return subject.Change(&cobra.Command{
+		Use: "trigger SCHEDULE", Short: "Ask for a run now", Long: cronTriggerLong, Example: "  tenure cron trigger backup",
+	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+		id, err := schedules.Trigger(ctx, args[0], by)
 		if err != nil {
 			return err
 		}
-		return out.Print(TriggeredRecord{name, id}, fmt.Sprintf("run %d of %s is asked for", id, console.Flatten(name)))
-	}
-	return c.command(&cobra.Command{
-		Use: "trigger SCHEDULE", Short: "Ask for a run now", Long: cronTriggerLong, Example: "  tenure cron trigger backup",
+		return out.Print(TriggeredRecord{args[0], id}, fmt.Sprintf("run %d of %s is asked for", id, console.Flatten(args[0])))
 	})
 }
 
@@ -77,28 +49,24 @@ type PausedRecord struct {
 }
 
 func newCronPause(out *console.Output) *cobra.Command {
-	c := &scheduleChange{out: out}
-	c.change = func(ctx context.Context, schedules *cron.Management, name, by string) error {
-		if err := schedules.Pause(ctx, name, by); err != nil {
+	return subject.Change(&cobra.Command{
+		Use: "pause SCHEDULE", Short: "Keep a schedule from ticking", Long: cronPauseLong, Example: "  tenure cron pause backup",
+	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+		if err := schedules.Pause(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(PausedRecord{name, true}, console.Flatten(name)+" is paused")
-	}
-	return c.command(&cobra.Command{
-		Use: "pause SCHEDULE", Short: "Keep a schedule from ticking", Long: cronPauseLong, Example: "  tenure cron pause backup",
+		return out.Print(PausedRecord{args[0], true}, console.Flatten(args[0])+" is paused")
 	})
 }
 
 func newCronResume(out *console.Output) *cobra.Command {
-	c := &scheduleChange{out: out}
-	c.change = func(ctx context.Context, schedules *cron.Management, name, by string) error {
-		if err := schedules.Resume(ctx, name, by); err != nil {
+	return subject.Change(&cobra.Command{
+		Use: "resume SCHEDULE", Short: "Let a paused schedule tick again", Long: cronResumeLong, Example: "  tenure cron resume backup",
+	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+		if err := schedules.Resume(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(PausedRecord{name, false}, console.Flatten(name)+" ticks")
-	}
-	return c.command(&cobra.Command{
-		Use: "resume SCHEDULE", Short: "Let a paused schedule tick again", Long: cronResumeLong, Example: "  tenure cron resume backup",
+		return out.Print(PausedRecord{args[0], false}, console.Flatten(args[0])+" ticks")
 	})
 }
 
@@ -108,16 +76,15 @@ type removedRecord struct {
 }
 
 func newCronRemove(out *console.Output) *cobra.Command {
-	c, dangerous := &scheduleChange{out: out}, &console.ConsentFlag{Out: out}
-	c.change = func(ctx context.Context, schedules *cron.Management, name, by string) error {
-		if err := schedules.Remove(ctx, name, by); err != nil {
+	cmd := subject.Change(&cobra.Command{
+		Use: "remove SCHEDULE", Short: "Forget a schedule and its runs", Long: cronRemoveLong, Example: "  tenure cron remove backup --yes",
+	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+		if err := schedules.Remove(ctx, args[0], by); err != nil {
 			return err
 		}
-		return out.Print(removedRecord{name}, console.Flatten(name)+" is removed")
-	}
-	cmd := c.command(&cobra.Command{
-		Use: "remove SCHEDULE", Short: "Forget a schedule and its runs", Long: cronRemoveLong, Example: "  tenure cron remove backup --yes",
+		return out.Print(removedRecord{args[0]}, console.Flatten(args[0])+" is removed")
 	})
+	dangerous := &console.ConsentFlag{Out: out}
 	dangerous.Guard(cmd, func(args []string) string { return fmt.Sprintf("Remove %s and its history?", console.Flatten(args[0])) })
 	return cmd
 }

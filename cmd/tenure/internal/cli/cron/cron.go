@@ -25,38 +25,25 @@ func New(out *console.Output) *cobra.Command {
 		newCronTrigger(out), newCronPause(out), newCronResume(out), newCronRemove(out))
 }
 
-// withSchedules opens the schedules of a database.
-func withSchedules(ctx context.Context, database *connect.DatabaseFlags, fn func(*cron.Management) error) error {
-	opened, err := database.Work(ctx)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	err = fn(cron.NewManagement(opened.Backend, opened.Pool))
-	var unknown *cron.UnknownError
-	if errors.As(err, &unknown) {
-		return connect.UnknownName(err, "schedule", unknown.Name, unknown.Known)
-	}
-	return database.Explain(err)
+// subject is what the commands of this package are about.
+var subject = &connect.Subject[*cron.Management]{
+	Name: "schedule", List: "tenure cron list",
+	Open: func(database *connect.WorkDatabase) *cron.Management {
+		return cron.NewManagement(database.Backend, database.Pool)
+	},
+	Offer: func(ctx context.Context, schedules *cron.Management) ([]cobra.Completion, error) {
+		statuses, err := schedules.List(ctx)
+		var names []cobra.Completion
+		for _, s := range statuses {
+			names = append(names, cobra.CompletionWithDesc(s.Name, console.Flatten(s.Expression+" "+s.Zone)))
+		}
+		return names, err
+	},
+	Unknown: func(err error) (name string, known []string) {
+		var unknown *cron.UnknownError
+		if errors.As(err, &unknown) {
+			return unknown.Name, unknown.Known
+		}
+		return "", nil
+	},
 }
-
-// oneSchedule demands one argument: a schedule.
-func oneSchedule(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return console.Usage("name the schedule; see tenure cron list")
-	case len(args) > 1:
-		return console.Usage("%s takes one schedule, but got %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}
-
-// completeSchedule offers the schedules that there are.
-var completeSchedule = connect.CompleteWork(func(ctx context.Context, database *connect.WorkDatabase) ([]cobra.Completion, error) {
-	statuses, err := cron.NewManagement(database.Backend, database.Pool).List(ctx)
-	var names []cobra.Completion
-	for _, s := range statuses {
-		names = append(names, cobra.CompletionWithDesc(s.Name, console.Flatten(s.Expression+" "+s.Zone)))
-	}
-	return names, err
-})

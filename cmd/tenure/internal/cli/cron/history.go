@@ -1,15 +1,14 @@
 package cron
 
 import (
+	"context"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cron"
 )
 
@@ -19,28 +18,15 @@ repeated), "missed" (nobody led in time) or "skipped" (an earlier one had not
 ended). For very many missed ticks one row stands for TICKS of them.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	count := flagvalue.Number{Value: 20, Most: connect.MostRows}
-	cmd := &cobra.Command{
-		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Args: oneSchedule,
-		Example: "  tenure cron history backup -n 100",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := connect.CheckCount(count.Value); err != nil {
-				return err
-			}
-			return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {
-				records, err := schedules.History(cmd.Context(), args[0], count.Value)
-				if err != nil {
-					return err
-				}
-				return out.PrintTable(newHistoryRecord(args[0], records), runRows(records))
-			})
-		},
-		ValidArgsFunction: completeSchedule,
-	}
-	database.Register(cmd.Flags())
-	cmd.Flags().VarP(&count, "count", "n", "how many")
-	return cmd
+	return subject.ReadMost(&cobra.Command{
+		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100",
+	}, func(ctx context.Context, schedules *cron.Management, args []string, most int) error {
+		records, err := schedules.History(ctx, args[0], most)
+		if err != nil {
+			return err
+		}
+		return out.PrintTable(newHistoryRecord(args[0], records), runRows(records))
+	})
 }
 
 // HistoryRecord are the runs of a schedule as they are printed.

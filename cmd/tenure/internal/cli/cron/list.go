@@ -1,9 +1,10 @@
 package cron
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cron"
 )
@@ -16,21 +17,15 @@ jitter, in the schedule's time zone. LAST is the last run that began, and how it
 stands. MISSED counts the ticks that nobody led for.`
 
 func newCronList(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	cmd := &cobra.Command{
+	return subject.Read(&cobra.Command{
 		Use: "list", Short: "List the schedules with their next ticks and last runs", Long: cronListLong, Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withSchedules(cmd.Context(), &database, func(schedules *cron.Management) error {
-				statuses, err := schedules.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return out.PrintTable(newSchedulesRecord(statuses), scheduleRows(statuses))
-			})
-		},
-	}
-	database.Register(cmd.Flags())
-	return cmd
+	}, func(ctx context.Context, schedules *cron.Management, _ []string) error {
+		statuses, err := schedules.List(ctx)
+		if err != nil {
+			return err
+		}
+		return out.PrintTable(newSchedulesRecord(statuses), scheduleRows(statuses))
+	})
 }
 
 // SchedulesRecord is the list of schedules as it is printed.

@@ -40,7 +40,7 @@ func newCronNext(out *console.Output) *cobra.Command {
 			}
 			return c.read(cmd, args[0])
 		},
-		ValidArgsFunction: completeSchedule,
+		ValidArgsFunction: subject.Complete,
 	}
 	flags := cmd.Flags()
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ func newCronNext(out *console.Output) *cobra.Command {
 				return console.Usage("--%s is for --expr, which is not given", name)
 			}
 		}
-		if err := oneSchedule(cmd, args); err != nil {
+		if err := subject.One(cmd, args); err != nil {
 			return err
 		}
 		return connect.CheckCount(c.count.Value)
@@ -104,7 +104,7 @@ func (c *cronNextCommand) parse() error {
 
 // read prints the ticks of a schedule.
 func (c *cronNextCommand) read(cmd *cobra.Command, name string) error {
-	return withSchedules(cmd.Context(), &c.database, func(schedules *cron.Management) error {
+	return subject.With(cmd.Context(), &c.database, func(schedules *cron.Management) error {
 		ticks, err := schedules.Next(cmd.Context(), name, c.count.Value)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/processor"
@@ -25,29 +24,17 @@ again; a pause stays.`
 // processorChange is a command that changes one processor and then prints how that
 // is doing.
 type processorChange struct {
-	out      *console.Output
-	database connect.DatabaseFlags
-	by       connect.ByFlag
-	timeout  *flagvalue.Duration // nil: the library's
-	change   func(ctx context.Context, processors *processor.Management, name, by string) error
-	done     string // what is said of the processor then
+	out     *console.Output
+	timeout *flagvalue.Duration // nil: the library's
+	change  func(ctx context.Context, processors *processor.Management, name, by string) error
+	done    string // what is said of the processor then
 }
 
 // command adds to a command what all changes have in common.
 func (c *processorChange) command(cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = oneProcessor, completeProcessor
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		by, err := c.by.Who(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		return withProcessors(cmd.Context(), &c.database, func(processors *processor.Management) error {
-			return c.run(cmd.Context(), processors, args[0], by)
-		})
-	}
-	c.database.Register(cmd.Flags())
-	c.by.Register(cmd.Flags())
-	return cmd
+	return subject.Change(cmd, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+		return c.run(ctx, processors, args[0], by)
+	})
 }
 
 func (c *processorChange) run(ctx context.Context, processors *processor.Management, name, by string) error {

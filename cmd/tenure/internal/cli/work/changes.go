@@ -1,6 +1,8 @@
 package work
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
@@ -12,21 +14,14 @@ const processorChangesLong = `Print what was done to processors by hand, the lat
 rewound, rebuilt or repaired which one, skipped events or replayed them, and when.`
 
 func newProcessorChanges(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	return connect.ChangesCommand(&database, &cobra.Command{
+	return subject.Changes(out, &cobra.Command{
 		Use: "changes [PROCESSOR]", Short: "Print who changed processors, and when", Long: processorChangesLong,
-		Args: oneProcessor, ValidArgsFunction: completeProcessor,
-	}, func(cmd *cobra.Command, name string, most int) error {
-		return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-			changes, err := processors.Changes(cmd.Context(), name, most)
-			if err != nil {
-				return err
-			}
-			var records []connect.ChangeRecord
-			for _, c := range changes {
-				records = append(records, connect.ChangeRecord{At: console.Timestamp(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
-			}
-			return connect.PrintChanges(out, "PROCESSOR", records)
-		})
+	}, "PROCESSOR", func(ctx context.Context, processors *processor.Management, name string, most int) ([]connect.ChangeRecord, error) {
+		changes, err := processors.Changes(ctx, name, most)
+		var records []connect.ChangeRecord
+		for _, c := range changes {
+			records = append(records, connect.ChangeRecord{At: console.Timestamp(c.At), By: c.By, Name: c.Processor, Action: c.Action, Detail: c.Detail})
+		}
+		return records, err
 	})
 }

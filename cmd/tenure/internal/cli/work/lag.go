@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -23,27 +23,20 @@ named with its PID, for pg_terminate_backend, or with its name, for ROLLBACK PRE
 WAITING is for how long the oldest event waits.`
 
 func newProcessorLag(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	cmd := &cobra.Command{
+	return subject.Read(&cobra.Command{
 		Use: "lag [PROCESSOR]...", Short: "Show how far processors are behind, and what holds them up", Long: processorLagLong,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-				lags, err := processors.Lag(cmd.Context(), args...)
-				if err != nil {
-					return err
-				}
-				horizon, err := processors.Horizon(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return out.PrintText(newLagsRecord(lags, horizon), func(width int) string { return lagText(lags, horizon, width) })
-			})
-		},
-		ValidArgsFunction: completeProcessor,
-	}
-	database.Register(cmd.Flags())
-	return cmd
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: subject.Complete,
+	}, func(ctx context.Context, processors *processor.Management, args []string) error {
+		lags, err := processors.Lag(ctx, args...)
+		if err != nil {
+			return err
+		}
+		horizon, err := processors.Horizon(ctx)
+		if err != nil {
+			return err
+		}
+		return out.PrintText(newLagsRecord(lags, horizon), func(width int) string { return lagText(lags, horizon, width) })
+	})
 }
 
 // LagsRecord is how far processors are behind, as it is printed.

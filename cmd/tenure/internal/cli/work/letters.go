@@ -1,14 +1,13 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -21,28 +20,16 @@ after events that came later, and not while the processor is paused or has faile
 that fails stays a dead letter.`
 
 func newProcessorDeadLetters(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	most := flagvalue.Number{Value: 20, Most: connect.MostRows}
-	cmd := &cobra.Command{
-		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong, Args: oneProcessor,
+	return subject.ReadMost(&cobra.Command{
+		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong,
 		Example: "  tenure processor dead-letters mails -n 100",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := connect.CheckCount(most.Value); err != nil {
-				return err
-			}
-			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-				letters, err := processors.DeadLetters(cmd.Context(), args[0], most.Value)
-				if err != nil {
-					return err
-				}
-				return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters))
-			})
-		},
-		ValidArgsFunction: completeProcessor,
-	}
-	database.Register(cmd.Flags())
-	cmd.Flags().VarP(&most, "count", "n", "how many")
-	return cmd
+	}, func(ctx context.Context, processors *processor.Management, args []string, most int) error {
+		letters, err := processors.DeadLetters(ctx, args[0], most)
+		if err != nil {
+			return err
+		}
+		return out.PrintTable(newLettersRecord(args[0], letters), letterRows(letters))
+	})
 }
 
 // LettersRecord are the dead letters of a processor as they are printed.
@@ -94,10 +81,8 @@ type ReplayRecord struct {
 }
 
 func newProcessorReplay(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	var by connect.ByFlag
 	var all bool
-	cmd := &cobra.Command{
+	cmd := subject.Change(&cobra.Command{
 		Use: "replay PROCESSOR ID... | PROCESSOR --all", Short: "Hand dead letters to a processor again", Long: processorReplayLong,
 		Example: "  tenure processor replay mails 17 18\n  tenure processor replay mails --all",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -112,27 +97,18 @@ func newProcessorReplay(out *console.Output) *cobra.Command {
 			_, err := letterIDs(args[1:])
 			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			who, err := by.Who(cmd.Flags())
-			if err != nil {
-				return err
-			}
-			ids, err := letterIDs(args[1:])
-			if err != nil {
-				return err
-			}
-			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-				n, err := processors.Replay(cmd.Context(), args[0], ids, who)
-				if err != nil {
-					return err
-				}
-				return out.Print(ReplayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
-			})
-		},
-		ValidArgsFunction: completeProcessor,
-	}
-	database.Register(cmd.Flags())
-	by.Register(cmd.Flags())
+		ValidArgsFunction: subject.Complete,
+	}, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+		ids, err := letterIDs(args[1:])
+		if err != nil {
+			return err
+		}
+		n, err := processors.Replay(ctx, args[0], ids, by)
+		if err != nil {
+			return err
+		}
+		return out.Print(ReplayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
+	})
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters of the processor")
 	return cmd
 }

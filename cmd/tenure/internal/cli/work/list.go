@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -22,45 +22,31 @@ CURSOR is up to where everything is done, as TRANSACTION:POSITION. BEHIND counts
 events that waited when the leader looked last: see tenure processor lag.`
 
 func newProcessorList(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	cmd := &cobra.Command{
+	return subject.Read(&cobra.Command{
 		Use: "list", Short: "List the processors", Long: processorListLong, Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-				statuses, err := processors.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				all := ProcessorsRecord{[]ProcessorRecord{}}
-				for _, s := range statuses {
-					all.Processors = append(all.Processors, newProcessorRecord(s))
-				}
-				return out.PrintTable(all, processorRows(statuses))
-			})
-		},
-	}
-	database.Register(cmd.Flags())
-	return cmd
+	}, func(ctx context.Context, processors *processor.Management, _ []string) error {
+		statuses, err := processors.List(ctx)
+		if err != nil {
+			return err
+		}
+		all := ProcessorsRecord{[]ProcessorRecord{}}
+		for _, s := range statuses {
+			all.Processors = append(all.Processors, newProcessorRecord(s))
+		}
+		return out.PrintTable(all, processorRows(statuses))
+	})
 }
 
 func newProcessorShow(out *console.Output) *cobra.Command {
-	var database connect.DatabaseFlags
-	cmd := &cobra.Command{
-		Use: "show PROCESSOR", Short: "Show all about a processor", Args: oneProcessor,
-		Example: "  tenure processor show balances -o json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-				status, err := processors.Show(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return out.PrintText(newProcessorRecord(status), func(int) string { return processorText(status) })
-			})
-		},
-		ValidArgsFunction: completeProcessor,
-	}
-	database.Register(cmd.Flags())
-	return cmd
+	return subject.Read(&cobra.Command{
+		Use: "show PROCESSOR", Short: "Show all about a processor", Example: "  tenure processor show balances -o json",
+	}, func(ctx context.Context, processors *processor.Management, args []string) error {
+		status, err := processors.Show(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return out.PrintText(newProcessorRecord(status), func(int) string { return processorText(status) })
+	})
 }
 
 // ProcessorsRecord is the list of processors as it is printed.

@@ -24,38 +24,25 @@ func New(out *console.Output) *cobra.Command {
 		newProcessorRewind(out), newProcessorRebuild(out), newProcessorRepair(out))
 }
 
-// withProcessors opens the processors of a database.
-func withProcessors(ctx context.Context, database *connect.DatabaseFlags, fn func(*processor.Management) error) error {
-	opened, err := database.Work(ctx)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	err = fn(processor.NewManagement(opened.Backend, opened.Pool))
-	var unknown *processor.UnknownError
-	if errors.As(err, &unknown) {
-		return connect.UnknownName(err, "processor", unknown.Name, unknown.Known)
-	}
-	return database.Explain(err)
+// subject is what the commands of this package are about.
+var subject = &connect.Subject[*processor.Management]{
+	Name: "processor", List: "tenure processor list",
+	Open: func(database *connect.WorkDatabase) *processor.Management {
+		return processor.NewManagement(database.Backend, database.Pool)
+	},
+	Offer: func(ctx context.Context, processors *processor.Management) ([]cobra.Completion, error) {
+		statuses, err := processors.List(ctx)
+		var names []cobra.Completion
+		for _, s := range statuses {
+			names = append(names, cobra.CompletionWithDesc(s.Name, console.Flatten(s.Kind+", "+s.Status)))
+		}
+		return names, err
+	},
+	Unknown: func(err error) (name string, known []string) {
+		var unknown *processor.UnknownError
+		if errors.As(err, &unknown) {
+			return unknown.Name, unknown.Known
+		}
+		return "", nil
+	},
 }
-
-// oneProcessor demands one argument: a processor.
-func oneProcessor(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return console.Usage("name the processor; see tenure processor list")
-	case len(args) > 1:
-		return console.Usage("%s takes one processor, but got %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}
-
-// completeProcessor offers the processors that there are.
-var completeProcessor = connect.CompleteWork(func(ctx context.Context, database *connect.WorkDatabase) ([]cobra.Completion, error) {
-	statuses, err := processor.NewManagement(database.Backend, database.Pool).List(ctx)
-	var names []cobra.Completion
-	for _, s := range statuses {
-		names = append(names, cobra.CompletionWithDesc(s.Name, console.Flatten(s.Kind+", "+s.Status)))
-	}
-	return names, err
-})

@@ -74,7 +74,7 @@ func newProcessorRewind(out *console.Output) *cobra.Command {
 		if !cmd.Flags().Changed("to") {
 			return console.Usage("--to is missing: %s, or a place in the log like 742:1031", logStart)
 		}
-		return oneProcessor(cmd, args)
+		return subject.One(cmd, args)
 	}
 	dangerous.Guard(cmd, func(args []string) string {
 		place := to.place.String()

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -41,8 +40,8 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 		Example: "  tenure processor skip mails --at 742:1031\n  tenure processor skip mails --yes",
 	}
 	cmd.Flags().Var(&at, "at", "the event to skip, as tenure processor show prints it: TRANSACTION:POSITION; default whichever fails now")
-	return processorOnce(out, cmd, "Pass over the event that %s fails at?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
-		place, err := skip(cmd.Context(), processors, name, at.place, by)
+	return processorOnce(out, cmd, "Pass over the event that %s fails at?", func(ctx context.Context, processors *processor.Management, name, by string) error {
+		place, err := skip(ctx, processors, name, at.place, by)
 		if err != nil {
 			return err
 		}
@@ -78,8 +77,8 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 	return processorOnce(out, &cobra.Command{
 		Use: "repair PROCESSOR", Short: "Repair a log that was restored from another database cluster", Long: processorRepairLong,
 		Example: "  tenure processor repair balances --yes",
-	}, "Renumber the log of %s, with all writers stopped?", func(cmd *cobra.Command, processors *processor.Management, name, by string) error {
-		repaired, err := processors.Repair(cmd.Context(), name, by)
+	}, "Renumber the log of %s, with all writers stopped?", func(ctx context.Context, processors *processor.Management, name, by string) error {
+		repaired, err := processors.Repair(ctx, name, by)
 		if err != nil {
 			return err
 		}
@@ -93,22 +92,11 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 
 // processorOnce completes a command that does something to one processor which
 // cannot be undone. The question has a place for the processor's name.
-func processorOnce(out *console.Output, cmd *cobra.Command, question string, do func(cmd *cobra.Command, processors *processor.Management, name, by string) error) *cobra.Command {
-	var database connect.DatabaseFlags
-	var by connect.ByFlag
+func processorOnce(out *console.Output, cmd *cobra.Command, question string, do func(ctx context.Context, processors *processor.Management, name, by string) error) *cobra.Command {
+	subject.Change(cmd, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+		return do(ctx, processors, args[0], by)
+	})
 	consent := &console.ConsentFlag{Out: out}
-	cmd.Args, cmd.ValidArgsFunction = oneProcessor, completeProcessor
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		who, err := by.Who(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		return withProcessors(cmd.Context(), &database, func(processors *processor.Management) error {
-			return do(cmd, processors, args[0], who)
-		})
-	}
-	database.Register(cmd.Flags())
-	by.Register(cmd.Flags())
 	consent.Guard(cmd, func(args []string) string { return fmt.Sprintf(question, console.Flatten(args[0])) })
 	return cmd
 }

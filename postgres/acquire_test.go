@@ -232,9 +232,10 @@ func TestSettle(t *testing.T) {
 	first.network.Close()
 	var waiting time.Time
 	for {
+		asked := time.Now()
 		attempt := second.try("scheduler")[0]
 		if attempt.Outcome == tenure.Waiting && waiting.IsZero() {
-			waiting = time.Now()
+			waiting = asked
 			if attempt.Fenced || attempt.RetryIn <= 0 || attempt.RetryIn > settle {
 				t.Errorf("%+v; want it to wait for at most %v", attempt, settle)
 			}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func TestHeartbeatWritesLoad(t *testing.T) {
 func TestServerEndsASilentSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	lease := 2 * time.Second // longer than a busy machine takes between two statements
+	lease := 4 * time.Second // longer than a busy machine takes between two statements
 	other := open(t, b)
 	silent := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
 	silent.take("scheduler")
@@ -98,7 +99,7 @@ func TestServerEndsASilentSession(t *testing.T) {
 	other.refused("scheduler")
 	other.drain()
 	other.win("scheduler")
-	if after := time.Since(quiet); after < lease || after > lease+time.Second {
+	if after := time.Since(quiet); after < lease || after > 2*lease {
 		t.Errorf("the role was free after %v; want a little more than the lease of %v", after, lease)
 	}
 	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndExpired) {
@@ -108,8 +109,8 @@ func TestServerEndsASilentSession(t *testing.T) {
 	for changed := true; changed; { // there is news of the others first
 		changed, err = silent.Wait(context.Background())
 	}
-	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrConnection) {
-		t.Errorf("the silent session: %v; want it lost", err)
+	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrConnection) || !strings.Contains(err.Error(), "57P05") {
+		t.Errorf("the silent session: %v; want it lost by the server's timeout of idle sessions", err)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestServerEndsASilentSession(t *testing.T) {
 func TestReaperEndsAStuckSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	lease := 700 * time.Millisecond
+	lease := 3 * time.Second // as above
 	stuck := open(t, b, func(o *peerOptions) { o.timing.Lease = lease })
 	other := open(t, b, func(o *peerOptions) { o.timing.Margin = 100 * time.Millisecond })
 	stuck.take("scheduler")

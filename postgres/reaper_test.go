@@ -10,10 +10,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-const stuckLease = 2 * time.Second
+const stuckLease = 4 * time.Second
 
 func brief(o *peerOptions) {
-	o.timing.Lease, o.timing.RefreshInterval, o.timing.Margin = stuckLease, stuckLease/3, stuckLease/10
+	o.timing.Lease, o.timing.RefreshInterval, o.timing.Margin = stuckLease, stuckLease, stuckLease/10
 }
 
 // stick puts a session into a state that the server does not count as idle, and
@@ -109,7 +109,7 @@ func TestStuckSessionOutsideTheRing(t *testing.T) {
 			}
 			took := time.Since(last)
 			t.Logf("led %v after the last heartbeat", took.Round(time.Millisecond))
-			if took > c.bound+time.Second {
+			if took > c.bound+stuckLease/2 { // what a busy machine may add
 				t.Errorf("the role was led %v after the last heartbeat; the bound is %v", took, c.bound)
 			}
 		})

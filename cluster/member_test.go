@@ -49,8 +49,7 @@ func TestDeathIsSeenInMilliseconds(t *testing.T) {
 	b.seesStatus(c.ID(), cluster.Dead)
 	took := time.Since(begun)
 	t.Logf("seen after %v", took)
-	// The lease would have taken 10 s.
-	if took > 2*time.Second {
+	if took > 5*time.Second { // the lease would have taken 10 s
 		t.Errorf("the death was seen after %v", took)
 	}
 }

@@ -228,7 +228,7 @@ func TestCommandLost(t *testing.T) {
 func TestCommandOnLeases(t *testing.T) {
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "1s", "--", "sh", "-c", `echo term $TENURE_TERM; exec sleep 600`}
+	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "10s", "--", "sh", "-c", `echo term $TENURE_TERM; exec sleep 600`}
 	first := launch(t, args...)
 	led := first.wantTerm(0)
 	second := launch(t, args...)
@@ -238,7 +238,7 @@ func TestCommandOnLeases(t *testing.T) {
 	if line, more := first.line(); more { // the command held it open
 		t.Error(line)
 	}
-	if died := time.Since(killed); died > 500*time.Millisecond {
+	if died := time.Since(killed); died > 5*time.Second { // its guardian would kill it when trust ends
 		t.Errorf("the command lived for %v", died)
 	}
 	second.wantTerm(led)

@@ -99,17 +99,20 @@ func TestBackendHandsOver(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
+		c.config.Lease = time.Minute
 		c.config.CheckInterval = patience // for which a role is reserved that is handed over
 		leader := c.join("leader").stand(backendRole)
 		last := leads(t, leader)
 		var others []*member
-		for i := range 4 {
+		for i := range 3 {
 			m := c.join(fmt.Sprintf("other-%d", i))
 			m.stand(backendRole)
 			others = append(others, m)
 		}
-		for i, target := range []*member{others[2], others[0], others[3]} {
-			e := target.Elections()[0]
+		for i := range 3 {
+			// A node that has met an earlier reservation waits for its end first.
+			target := c.join(fmt.Sprintf("target-%d", i))
+			e := target.stand(backendRole)
 			if i == 0 {
 				if err := leader.HandOver(soon(t), target.ID()); err != nil {
 					t.Fatal(err)

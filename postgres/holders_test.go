@@ -70,6 +70,13 @@ func TestDiagnose(t *testing.T) {
 	if all := severities(); all["schema"] != tenure.Fine || len(all) < 8 {
 		t.Errorf("before the first node: %v", all)
 	}
+	if fsync := row[string](t, b, "SHOW fsync"); fsync == "off" {
+		if all := severities(); all["durability"] != tenure.Warning {
+			t.Errorf("without fsync: %v", all)
+		}
+	} else {
+		t.Error("the servers of tests are expected to run without fsync")
+	}
 	open(t, b)
 	for name, severity := range severities() {
 		if severity == tenure.Failure {

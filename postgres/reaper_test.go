@@ -82,6 +82,13 @@ func TestStuckSessionOutsideTheRing(t *testing.T) {
 			func(t *testing.T, p *peer) { exec(t, p.backend, "DELETE FROM {nodes} WHERE id = $1", p.id) },
 			strangerGrace + stuckLease + watchPeriodOfTest,
 		},
+		"its node came back twice": {
+			func(t *testing.T, p *peer) {
+				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id }).Abort()
+				open(t, p.backend, brief, func(o *peerOptions) { o.id = p.id })
+			},
+			strangerGrace + stuckLease + watchPeriodOfTest,
+		},
 		"its node was marked as dead and came back": {
 			func(t *testing.T, p *peer) {
 				markDeadSoon(t, p.backend, p.id)

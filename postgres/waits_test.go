@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+)
+
+// The wait on another server is the longest of the lease, FailoverWait and, after
+// an unclean end, Settle.
+func TestLongestWaitOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	const lease, longer, longest = time.Second, 20 * time.Second, 40 * time.Second
+	for name, c := range map[string]struct {
+		failoverWait, settle time.Duration
+		clean                bool
+		least, most          time.Duration
+	}{
+		"FailoverWait":                       {longer, 0, true, lease, longer},
+		"FailoverWait below the lease":       {lease / 2, 0, true, lease / 2, lease},
+		"Settle":                             {longer, longest, false, longer, longest},
+		"Settle below FailoverWait":          {longest, longer, false, longer, longest},
+		"Settle does not count, clean ended": {longer, longest, true, lease, longer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			short := func(o *peerOptions) { o.timing.Lease = lease }
+			first := open(t, b, short)
+			first.take("scheduler")
+			if c.clean {
+				first.release("scheduler", tenure.EndResigned)
+			}
+			exec(t, b, "UPDATE {terms} SET server_lineage = 'of another timeline'")
+			second := open(t, b, short, func(o *peerOptions) { o.timing.FailoverWait, o.timing.Settle = c.failoverWait, c.settle })
+			second.server.upAt = clock.Now().Mono // just now, for this session
+			first.Abort()
+			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
+			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.Waiting || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
+				t.Errorf("%+v; want it to wait for more than %v, and at most %v", attempt, c.least, c.most)
+			}
+		})
+	}
+}
+
+// A candidate that freezes while it settles leaves no part of its wait to the next.
+func TestSettleBeginsAnew(t *testing.T) {
+	t.Parallel()
+	const settle = 2 * time.Second
+	b := newBackend(t)
+	careful := func(o *peerOptions) { o.timing.Settle = settle }
+	first, frozen, next := open(t, b), open(t, b, careful), open(t, b, careful)
+	first.take("scheduler")
+	first.Abort()
+	for frozen.try("scheduler")[0].Outcome != tenure.Waiting {
+		frozen.wait(10 * time.Millisecond)
+	}
+	frozen.wait(settle / 2)
+	frozen.Abort()
+	for {
+		attempt := next.try("scheduler")[0]
+		if attempt.Outcome == tenure.Busy {
+			next.wait(10 * time.Millisecond)
+			continue
+		}
+		if attempt.Outcome != tenure.Waiting || attempt.RetryIn <= settle/2 {
+			t.Errorf("%+v; want it to wait for all of %v", attempt, settle)
+		}
+		return
+	}
+}
+
+// A transaction that locks the whole table of terms is an operator's, and is not
+// ended by a node.
+func TestLockedTableWaitsForAnOperator(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b, impatient)
+	first.take("scheduler")
+	holder := pgtest.Conn(t, b.connect.ConnString())
+	if _, err := holder.Exec(t.Context(), b.names.sql("BEGIN; LOCK TABLE {terms} IN EXCLUSIVE MODE")); err != nil {
+		t.Fatal(err)
+	}
+	first.Abort()
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
+	for start := time.Now(); time.Since(start) < 20*second.opening.Timing.FenceTimeout; {
+		attempt := second.try("scheduler")[0]
+		if attempt.Outcome == tenure.Granted {
+			t.Fatal("a term began while the table was locked")
+		}
+		second.wait(max(attempt.RetryIn, time.Millisecond))
+	}
+	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatalf("the operator's transaction was ended: %v", err)
+	}
+	for {
+		attempt := second.try("scheduler")[0]
+		if attempt.Outcome == tenure.Granted {
+			return
+		}
+		second.wait(max(attempt.RetryIn, time.Millisecond))
+	}
+}
+
+// Roles for which the lock table had no room are granted when it has some again.
+func TestLockTableHasRoomAgain(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+		"max_locks_per_transaction": "10", "max_connections": "20",
+	}})
+	p := open(t, backendOn(t, server.DSN(), Config{}))
+	roles := numbered(150)
+	var granted, full []string
+	for i, attempt := range p.try(roles...) {
+		switch {
+		case attempt.Outcome == tenure.Granted:
+			granted = append(granted, roles[i])
+		case errors.Is(attempt.Err, tenure.ErrLockTableFull):
+			full = append(full, roles[i])
+		}
+	}
+	if len(granted) == 0 || len(full) == 0 {
+		t.Fatalf("%d roles were granted, %d found no room", len(granted), len(full))
+	}
+	for _, role := range granted {
+		p.release(role, tenure.EndResigned)
+	}
+	for _, role := range full {
+		p.take(role)
+	}
+}

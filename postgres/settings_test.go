@@ -121,6 +121,13 @@ func TestFencedServer(t *testing.T) {
 	if !errors.Is(err, tenure.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
 		t.Errorf("a session: %v; want ErrReadOnly, which passes, and how to lift it", err)
 	}
+	// A setting of its own hides the fence from a node.
+	blind := backendOn(t, server.DSN()+"&default_transaction_read_only=off", Config{})
+	if p, err := tryOpen(t, blind); err != nil {
+		t.Errorf("a session with the setting in its connection string: %v; want it open", err)
+	} else {
+		p.Abort()
+	}
 	if _, err := b.Leaders(t.Context()); err != nil {
 		t.Errorf("questions must be answered still: %v", err)
 	}

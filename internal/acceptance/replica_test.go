@@ -118,6 +118,11 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 		t.Errorf("the leader trusted itself for %v although no heartbeat reached the standby", took)
 	}
 	t.Logf("the leader gave up after %v, with %d waits cancelled", took.Round(time.Millisecond), cancelled)
+	for until := time.Now().Add(lease); time.Now().Before(until); <-tick.C {
+		if one.election.IsLeader() || two.election.IsLeader() {
+			t.Fatal("a node leads while the standby hangs")
+		}
+	}
 	resume()
 	since := time.Now()
 	_, next := c.someoneElse(term.Number(), one, two)

@@ -137,6 +137,29 @@ func TestModesAtOnce(t *testing.T) {
 	})
 }
 
+// TestModesOfTwoInstallations: sessions and leases that differ in their prefix are
+// two installations, and each has a leader of the same role.
+func TestModesOfTwoInstallations(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		other := newBackend(t, kinds[0].connect(t, w.lease), lease.PostgreSQL, lease.Config{Prefix: "other_lease_"})
+		for name, b := range map[string]tenure.Backend{"by sessions": w.bySessions(), "by leases": other} {
+			node, refused := w.open(b, name)
+			if refused {
+				t.Fatalf("%s: refused", name)
+			}
+			defer node.Close(soon(t))
+			election, err := node.Election(tenure.NamedRole("scheduler"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := election.Campaign(soon(t)); err != nil {
+				t.Errorf("%s: %v; want it to lead", name, err)
+			}
+		}
+	})
+}
+
 // TestModeChanges: an installation elects by what it began with until nobody
 // lives and somebody says otherwise.
 func TestModeChanges(t *testing.T) {

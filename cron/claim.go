@@ -20,9 +20,9 @@ type batch struct {
 func (b batch) empty() bool { return len(b.ended) == 0 && len(b.plans) == 0 && len(b.starts) == 0 }
 
 // prepare decides what is to be settled now.
-func (l *loop) prepare(stopping bool) batch {
+func (l *loop) prepare() batch {
 	b := batch{ended: l.reported(), plans: map[string]plan{}, starts: map[string]int{}}
-	if stopping || !l.known {
+	if l.stopping() || !l.known { // asked last: to read the schedules takes time
 		return b
 	}
 	ended := map[*schedule]int{}

@@ -101,7 +101,7 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 			return err
 		}
 	}
-	b := l.prepare(stopping)
+	b := l.prepare()
 	if b.empty() {
 		return nil
 	}

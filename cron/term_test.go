@@ -129,6 +129,65 @@ func TestPoliteEnd(t *testing.T) {
 	}
 }
 
+// gated is a database whose questions wait while its gate is closed.
+type gated struct {
+	postgres.Database
+
+	closed  atomic.Bool
+	waiting chan struct{} // a question waits
+	gate    chan struct{} // closed to let it through
+}
+
+func (g *gated) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if g.closed.CompareAndSwap(true, false) {
+		close(g.waiting)
+		<-g.gate
+	}
+	return g.Database.Query(ctx, sql, args...)
+}
+
+// A scheduler that reads its schedules while the term is asked to end starts
+// nothing afterwards, though a job has made room.
+func TestPoliteEndWhileReading(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	database := &gated{Database: w.pool, waiting: make(chan struct{}), gate: make(chan struct{})}
+	node := w.node("a", tenure.Config{StopTimeout: 2 * patience})
+	scheduler, err := cron.New(node, database, cron.Config{Role: tenure.NamedRole("scheduler")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, end := make(chan struct{}, 2), make(chan struct{})
+	if err := scheduler.Add(cron.Schedule{
+		Name: "invoices", Expression: never, Overlap: cron.Queue, Job: func(context.Context, cron.Run) error {
+			begun <- struct{}{}
+			<-end
+			return nil
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- scheduler.Run(ctx) }()
+	first := w.trigger("invoices")
+	<-begun
+	database.closed.Store(true)
+	second := w.trigger("invoices")
+	<-database.waiting
+	cancel()
+	w.await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
+	close(end)
+	<-time.After(100 * time.Millisecond) // in which the outcome of the job is reported
+	close(database.gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if one, two := w.state(first), w.state(second); one != cron.Succeeded || two != cron.Waiting {
+		t.Errorf("the runs are %s and %s; want %s and %s", one, two, cron.Succeeded, cron.Waiting)
+	}
+}
+
 func TestChangedExpressionsStartAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@
 // overlay. Tests that are named must pass on the unbroken code first.
 //
 // A mutant is caught if a named test fails. It has survived if all of them pass.
-// It hangs if a test runs into its time limit, which counts as survived unless the
-// entry says that nothing else can happen: a hang names no invariant. It is stale if the line to break is not found exactly once.
+// It hangs if a test runs into its time limit, which counts as survived: a hang
+// names no invariant. It is stale if the line to break is not found exactly once.
 // The exit code is 0 only if every selected mutant is caught.
 package main

@@ -24,7 +24,7 @@ var guardianMutants = []mutant{
 		name: "guardian: a stopped guardian is not killed",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			if now() >= s.killAt() {\n				s.killGuardian()\n", to: "			if now() >= s.killAt() {\n				_ = s.killGuardian\n",
 		promise: "4 Work ends first: the supervisor does the guardian's work if that is stopped",
-		tests:   []tests{inCommand("internal/guardian", "^TestTreeDies$")}, hangs: true,
+		tests:   []tests{inCommand("internal/guardian", "^TestOrders$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: trust is not followed",
@@ -102,9 +102,27 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: the guardian does not keep the lock",
-		file: "cmd/tenure/internal/guardian/supervisor.go", from: "order{Begin: &limits}, anchor)", to: "order{Begin: &limits}, nil)",
+		file: "cmd/tenure/internal/guardian/control.go", from: "	if anchor == nil {\n", to: "	if anchor == nil || anchor != nil {\n",
 		promise: "4 Work ends first: the lock is held until nothing of the command lives, even if the supervisor dies",
 		tests:   []tests{inCommand("internal/guardian", "^TestAnchorIsHeld$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: a command is started when trust is about to end",
+		file: "cmd/tenure/internal/guardian/main.go", from: "	if now() >= g.killAt() {\n", to: "	if now() >= g.killAt() && false {\n",
+		promise: "4 Work ends first: nothing is started that would have to be killed at once",
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianStartsNothingTooLate$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: a command is asked twice",
+		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "		if told {\n", to: "		if told && false {\n",
+		promise: "a command is asked once",
+		tests:   []tests{inCommand("internal/guardian", "^TestGroupIsAskedOnce$")}, says: "2 times",
+	},
+	{
+		name: "guardian: a pause prolongs trust",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	return at.add(s.seat.Remaining())\n", to: "	trust := s.seat.Remaining(); at = now(); return at.add(trust)\n",
+		promise: "4 Work ends first: trust that was measured before a pause does not count from after it",
+		tests:   []tests{inCommand("internal/guardian", "^TestDeadlineIsNeverTooLate$")}, says: "nvariant 4",
 	},
 
 	// What the kernel and the supervisor do without the guardian.

@@ -18,7 +18,6 @@ type mutant struct {
 	promise string // the invariant or the promise that the break violates
 	tests   []tests
 	says    string // if set, the failure must contain this text
-	hangs   bool   // the tests cannot fail but by running into their limit
 }
 
 // tests are the tests of one package that match a pattern.

@@ -86,7 +86,7 @@ func (r *runner) decide(ctx context.Context, m mutant) outcome {
 		_ = os.Remove(binary)
 		switch {
 		case err == nil:
-		case timedOut(output, err) && !m.hangs:
+		case timedOut(output, err):
 			return outcome{verdict: hung, by: t.String(), detail: output}
 		case !strings.Contains(output, m.says):
 			return outcome{verdict: survived, by: t.String(), detail: fmt.Sprintf("the failure does not say %q:\n%s", m.says, output)}

@@ -35,7 +35,7 @@ func supervise(args []string) int {
 	seat := &fakeSeat{until: time.Now().Add(moment(until).sub(now())), stopping: make(chan struct{}), ctx: context.Background()}
 	_, err = Run(seat, Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", args[1]}, Env: os.Environ(),
-		Grace: 2 * time.Second, Lead: time.Second, Refresh: time.Second,
+		Grace: 6 * time.Second, Lead: 5 * time.Second, Refresh: time.Second,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
 		Started:    func(pid int) { fmt.Println(pid) },
 		Logger:     slog.New(slog.DiscardHandler),
@@ -150,9 +150,9 @@ func TestSupervisorKilled(t *testing.T) {
 }
 
 // TestSupervisorStopped: the guardian needs no supervisor to kill everything
-// before trust ends.
+// before trust ends. The lead is what a busy machine has to kill in.
 func TestSupervisorStopped(t *testing.T) {
-	until := now().add(6 * time.Second)
+	until := now().add(10 * time.Second)
 	a := beginApart(t, until, stubborn["daemon in its own session"])
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)
 	a.awaitEnd("the guardian", a.guardian)

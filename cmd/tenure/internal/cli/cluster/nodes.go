@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/postgres"
 )
 
 const nodesLong = `List the nodes of the cluster, take them out of service and back, and forget dead
@@ -37,7 +38,7 @@ func newNodeList(out *console.Output) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the nodes of the cluster", Long: nodeListLong, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRoster(cmd.Context(), &database, func(found *roster.Roster) error {
+			return withRoster(cmd.Context(), &database, func(_ *postgres.Backend, found *roster.Roster) error {
 				return out.PrintTable(NodesRecord{found.Record("").Nodes}, nodeRows(found))
 			})
 		},
@@ -52,7 +53,7 @@ func newNodeShow(out *console.Output) *cobra.Command {
 		Use: "show NODE", Short: "Show all about a node", Args: oneNode,
 		Example: "  tenure node show api-1\n  tenure node show 3f2a -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRoster(cmd.Context(), &database, func(found *roster.Roster) error {
+			return withRoster(cmd.Context(), &database, func(_ *postgres.Backend, found *roster.Roster) error {
 				m, err := findMember(found, args[0], roster.Alive)
 				if err != nil {
 					return err
@@ -67,7 +68,7 @@ func newNodeShow(out *console.Output) *cobra.Command {
 }
 
 // withRoster reads who is in the cluster.
-func withRoster(ctx context.Context, database *connect.DatabaseFlags, fn func(*roster.Roster) error) error {
+func withRoster(ctx context.Context, database *connect.DatabaseFlags, fn func(*postgres.Backend, *roster.Roster) error) error {
 	backend, err := database.Registry(ctx)
 	if err != nil {
 		return err
@@ -77,5 +78,5 @@ func withRoster(ctx context.Context, database *connect.DatabaseFlags, fn func(*r
 	if err != nil {
 		return err
 	}
-	return fn(found)
+	return fn(backend, found)
 }

@@ -46,12 +46,16 @@ type nodeDrainCommand struct {
 func newNodeDrain(out *console.Output) *cobra.Command {
 	c := &nodeDrainCommand{out: out, timeout: flagvalue.Duration{Value: time.Minute}}
 	cmd := &cobra.Command{
-		Use:               "drain NODE",
-		Short:             "Take a node out of service and follow it to the end",
-		Long:              nodeDrainLong,
-		Example:           "  tenure node drain api-1\n  tenure node drain 3f2a --to api-2 --timeout 5m",
-		Args:              oneNode,
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		Use:     "drain NODE",
+		Short:   "Take a node out of service and follow it to the end",
+		Long:    nodeDrainLong,
+		Example: "  tenure node drain api-1\n  tenure node drain 3f2a --to api-2 --timeout 5m",
+		Args:    oneNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRoster(cmd.Context(), &c.database, func(backend *postgres.Backend, found *roster.Roster) error {
+				return c.run(cmd.Context(), backend, found, args[0])
+			})
+		},
 		ValidArgsFunction: completeNode,
 	}
 	c.database.Register(cmd.Flags())
@@ -82,16 +86,7 @@ const (
 	drainUndone   = "undrained"
 )
 
-func (c *nodeDrainCommand) run(ctx context.Context, text string) error {
-	backend, err := c.database.Registry(ctx)
-	if err != nil {
-		return err
-	}
-	defer backend.Close()
-	found, err := roster.Read(ctx, backend)
-	if err != nil {
-		return err
-	}
+func (c *nodeDrainCommand) run(ctx context.Context, backend *postgres.Backend, found *roster.Roster, text string) error {
 	m, err := findAlive(found, text)
 	if err != nil {
 		return err
@@ -114,7 +109,7 @@ func (c *nodeDrainCommand) run(ctx context.Context, text string) error {
 		if err != nil {
 			return c.explain(m, err)
 		}
-		return c.tell(m, drainAsked, cluster.DrainProgress{Status: m.Status, Leads: len(found.Leads(m.ID)), InFlight: m.InFlight})
+		return tellDrain(c.out, m, drainAsked, cluster.DrainProgress{Status: m.Status, Leads: len(found.Leads(m.ID)), InFlight: m.InFlight})
 	}
 	return c.follow(ctx, backend, m, target)
 }
@@ -130,7 +125,7 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 		Progress: func(progress cluster.DrainProgress) {
 			last = progress
 			if !progress.Drained && printing == nil {
-				printing = c.tell(m, DrainProgress, progress)
+				printing = tellDrain(c.out, m, DrainProgress, progress)
 			}
 		},
 	})
@@ -138,9 +133,9 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 	case printing != nil:
 		return printing
 	case err == nil && last.Drained:
-		return c.tell(m, DrainDone, last)
+		return tellDrain(c.out, m, DrainDone, last)
 	case err == nil:
-		return c.tell(m, drainLeft, last)
+		return tellDrain(c.out, m, drainLeft, last)
 	case errors.Is(err, context.DeadlineExceeded):
 		return console.NotAcquired("%s is not drained after %v: %v; it goes on draining", nodeLabel(m.Name, m.ID), c.timeout.Value, last)
 	case ctx.Err() != nil:
@@ -160,10 +155,6 @@ func (c *nodeDrainCommand) explain(m tenure.Member, err error) error {
 		return console.NotAcquired("%s was taken back into service before it was drained", label)
 	}
 	return err
-}
-
-func (c *nodeDrainCommand) tell(m tenure.Member, event string, progress cluster.DrainProgress) error {
-	return tellDrain(c.out, m, event, progress)
 }
 
 func tellDrain(out *console.Output, m tenure.Member, event string, progress cluster.DrainProgress) error {
@@ -196,7 +187,9 @@ func newNodeUndrain(out *console.Output) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout.Value)
 			defer cancel()
-			return undrain(ctx, out, &database, args[0], timeout.Value)
+			return withRoster(ctx, &database, func(backend *postgres.Backend, found *roster.Roster) error {
+				return undrain(ctx, out, backend, found, args[0], timeout.Value)
+			})
 		},
 		ValidArgsFunction: completeNode,
 	}
@@ -205,16 +198,7 @@ func newNodeUndrain(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-func undrain(ctx context.Context, out *console.Output, database *connect.DatabaseFlags, text string, timeout time.Duration) error {
-	backend, err := database.Registry(ctx)
-	if err != nil {
-		return err
-	}
-	defer backend.Close()
-	found, err := roster.Read(ctx, backend)
-	if err != nil {
-		return err
-	}
+func undrain(ctx context.Context, out *console.Output, backend *postgres.Backend, found *roster.Roster, text string, timeout time.Duration) error {
 	m, err := findAlive(found, text)
 	if err != nil {
 		return err

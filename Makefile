@@ -13,7 +13,7 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt build manual bench-failover sim mutants clean prerequisites
+.PHONY: help demo test lint vet fmt build manual bench-failover sim mutants clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -33,8 +33,15 @@ test: prerequisites ## all tests, with the race detector where there is a C comp
 lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
 	@$(call in-modules,$(GO) mod tidy -diff)
-	@$(call in-modules,$(GO) vet ./...)
+	@$(MAKE) --no-print-directory vet
 	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
+
+vet: ## go vet in all modules; the library and the program also for Windows and macOS
+	@$(call in-modules,$(GO) vet ./...)
+	@set -e; for system in windows darwin; do for module in . cmd/tenure; do \
+		echo "[$$module] GOOS=$$system $(GO) vet ./..."; \
+		(cd $$module && GOOS=$$system $(GO) vet ./...); \
+	done; done
 
 fmt: ## format all code
 	gofmt -w .

@@ -6,8 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"testing"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // rowsVariable is how many rows are worked off under faults; one fault for each
@@ -104,7 +105,7 @@ func TestFaults(t *testing.T) {
 			nodes[victim] = w.start(victim)
 			continue
 		}
-		if err := nodes[victim].Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := nodes[victim].Process.Signal(sandbox.PauseSignal); err != nil {
 			t.Fatal(err)
 		}
 		// It wakes up when its rows were taken from it, and others begin them.
@@ -113,7 +114,7 @@ func TestFaults(t *testing.T) {
 				SELECT n.status = 'dead' AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.node_id = n.id)
 				FROM {nodes} n WHERE n.name = $1 ORDER BY n.started_at DESC LIMIT 1`, victim)
 		})
-		if err := nodes[victim].Process.Signal(syscall.SIGCONT); err != nil {
+		if err := nodes[victim].Process.Signal(sandbox.ResumeSignal); err != nil {
 			t.Fatal(err)
 		}
 	}

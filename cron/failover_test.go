@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -182,11 +182,11 @@ func TestTicksUnderFaults(t *testing.T) {
 			killed++
 			continue
 		}
-		if err := victim.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := victim.Process.Signal(sandbox.PauseSignal); err != nil {
 			t.Fatal(err)
 		}
 		w.await("another leader", func() bool { return leader() != name })
-		if err := victim.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := victim.Process.Signal(sandbox.ResumeSignal); err != nil {
 			t.Fatal(err)
 		}
 		stopped++

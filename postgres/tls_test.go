@@ -1,3 +1,5 @@
+//go:build unix
+
 package postgres
 
 import (
@@ -12,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,6 +50,15 @@ func certificate(t *testing.T, server *pgtest.Server) {
 			t.Fatal(err)
 		}
 		chownLike(t, path, owner)
+	}
+}
+
+// chownLike gives a file to the owner of another.
+func chownLike(t *testing.T, path string, like os.FileInfo) {
+	t.Helper()
+	stat := like.Sys().(*syscall.Stat_t)
+	if err := os.Chown(path, int(stat.Uid), int(stat.Gid)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
@@ -61,12 +62,12 @@ func terminate(ctx context.Context, b *bench, _ *child) (outcome, error) {
 // stopLeader stops the leader's process for longer than its lease.
 func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	begun := time.Now()
-	if err := leader.signal(syscall.SIGSTOP); err != nil {
+	if err := leader.signal(sandbox.PauseSignal); err != nil {
 		return outcome{}, err
 	}
 	_, at, err := b.successor(ctx, "child-node", begun)
 	resumed := time.Now()
-	_ = leader.signal(syscall.SIGCONT)
+	_ = leader.signal(sandbox.ResumeSignal)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -118,7 +119,7 @@ func crashServer(ctx context.Context, b *bench, leader *child) (outcome, error) 
 		return outcome{}, err
 	}
 	begun := time.Now()
-	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+	if err := sandbox.Signal(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
 		return outcome{}, err
 	}
 	for conn.Ping(ctx) == nil { // until the server has noticed

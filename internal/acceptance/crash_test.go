@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // recovery is how long after the server answers again somebody leads, beside
@@ -27,7 +28,7 @@ func crash(t *testing.T, server *pgtest.Server) (killed, answered time.Time) {
 	t.Helper()
 	conn := server.Conn(t)
 	killed = time.Now()
-	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+	if err := sandbox.Signal(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	tick := time.NewTicker(time.Millisecond)

@@ -3,13 +3,13 @@ package acceptance_test
 import (
 	"context"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -34,14 +34,14 @@ func TestStoppedInAFencedTransaction(t *testing.T) {
 			next := c.join("next")
 
 			stopped := time.Now()
-			old.signal(syscall.SIGSTOP)
+			old.signal(sandbox.PauseSignal)
 			term, _ := next.leadsWithin(test.bound, stopped)
 			if term.Number() <= writing.Term {
 				t.Errorf("Invariant 2: term %d came after term %d", term.Number(), writing.Term)
 			}
 			old.say("go on")
 			resumed := time.Now()
-			old.signal(syscall.SIGCONT)
+			old.signal(sandbox.ResumeSignal)
 
 			committed := old.await("committed", resumed)
 			if committed.Lead {

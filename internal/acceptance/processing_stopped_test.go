@@ -3,7 +3,6 @@ package acceptance_test
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -39,13 +39,13 @@ func TestStoppedInAHandler(t *testing.T) {
 	next := spawn(t, childProjects, order{DSN: c.dsn, Schema: c.schema, Name: "next", Lease: lease})
 
 	stopped := time.Now()
-	old.signal(syscall.SIGSTOP)
+	old.signal(sandbox.PauseSignal)
 	eventually(t, admin, "SELECT count(*) = 1 FROM "+table)
 	if took := time.Since(stopped); took > lease+margin+slack {
 		t.Errorf("the event was applied after %v", took)
 	}
 	old.say("go on")
-	old.signal(syscall.SIGCONT)
+	old.signal(sandbox.ResumeSignal)
 	written := old.await("written", stopped)
 	if written.Error == fmt.Sprint(error(nil)) {
 		t.Error("the transaction of the stopped handler was still open")

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/view"
 )
 
@@ -149,9 +149,9 @@ func (p *projection) strike() string {
 		p.members[i] = nil
 		p.spawn()
 	case "stopped":
-		victim.signal(syscall.SIGSTOP)
+		victim.signal(sandbox.PauseSignal)
 		next()
-		victim.signal(syscall.SIGCONT)
+		victim.signal(sandbox.ResumeSignal)
 	case "cut off":
 		victim.wire.Stall()
 		next()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // A replica that has missed the last terms is promoted: it knows neither their
@@ -84,7 +85,7 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 	receiver := value[int](t, replica.Conn(t), "SELECT pid FROM pg_stat_wal_receiver")
 	signal := func(s syscall.Signal) {
 		t.Helper()
-		if err := syscall.Kill(receiver, s); err != nil {
+		if err := sandbox.Signal(receiver, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,12 +93,12 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 	resume := func() {
 		if !resumed {
 			resumed = true
-			signal(syscall.SIGCONT)
+			signal(sandbox.ResumeSignal)
 		}
 	}
 	defer resume()
 	hung := time.Now()
-	signal(syscall.SIGSTOP)
+	signal(sandbox.PauseSignal)
 
 	// An administrator cancels every wait for the standby.
 	const cancel = `

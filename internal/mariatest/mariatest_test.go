@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -179,8 +181,8 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 	defer poll.Stop()
 	for {
 		_, statErr := os.Stat(filepath.Dir(place))
-		killErr := syscall.Kill(pid, 0)
-		if errors.Is(statErr, os.ErrNotExist) && errors.Is(killErr, syscall.ESRCH) {
+		killErr := sandbox.Signal(pid, syscall.Signal(0))
+		if errors.Is(statErr, os.ErrNotExist) && errors.Is(killErr, os.ErrProcessDone) {
 			return
 		}
 		select {

@@ -124,7 +124,7 @@ func (s *Server) stop(mode string) error {
 func (s *Server) end(signal os.Signal) error {
 	err := s.process.Signal(signal)
 	if s.paused { // or it could not act on the signal
-		err = errors.Join(err, s.process.Signal(resumeSignal))
+		err = errors.Join(err, s.process.Signal(sandbox.ResumeSignal))
 	}
 	if err != nil {
 		return err
@@ -145,9 +145,9 @@ func (s *Server) pause(pause bool) error {
 	if !s.running() {
 		return errors.New("the server is stopped")
 	}
-	signal := resumeSignal
+	signal := sandbox.ResumeSignal
 	if pause {
-		signal = pauseSignal
+		signal = sandbox.PauseSignal
 	}
 	if err := s.process.Signal(signal); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -192,12 +192,12 @@ func (r *runner) stop(interrupted *int) {
 	r.Helper()
 	leader := r.publishing(r.term)
 	fallen := r.term
-	leader.signal(syscall.SIGSTOP)
+	leader.signal(sandbox.PauseSignal)
 	r.publishing(fallen + 1)
 	if leader.reported() == (report{"publishing", fallen}) {
 		*interrupted++
 	}
-	leader.signal(syscall.SIGCONT)
+	leader.signal(sandbox.ResumeSignal)
 }
 
 // kill kills the leader within a batch, puts another candidate in its place, and

@@ -72,8 +72,9 @@ func childMain(words []string) int {
 	news := call{What: "started", PID: os.Getpid(), Guardian: os.Getppid(), Node: os.Getenv(settings.NodeNameVariable), Term: term}
 	lock, err := os.OpenFile(os.Getenv(lockVariable), os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil && !slices.Contains(words, childUnguarded) {
-		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-			news.What, err = "overlap", nil
+		var locked bool
+		if locked, err = tryLock(lock); err == nil && !locked {
+			news.What = "overlap"
 		}
 	}
 	for _, word := range words {
@@ -103,7 +104,7 @@ func childMain(words []string) int {
 func descend(lock *os.File, word string, session bool) error {
 	command := exec.Command(os.Args[0], asChild, word)
 	command.ExtraFiles = []*os.File{lock}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
+	command.SysProcAttr = sessionAttributes(session)
 	if err := command.Start(); err != nil {
 		return err
 	}

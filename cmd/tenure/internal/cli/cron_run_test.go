@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cron"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // schedules writes a configuration file with the place's database and [[cron]]
@@ -149,7 +150,7 @@ func TestCommandsOnSchedules(t *testing.T) {
 // aliveIn reports whether the process lives whose number is in a file.
 func aliveIn(t *testing.T, path string) bool {
 	t.Helper()
-	return syscall.Kill(numberIn(t, path), 0) == nil
+	return sandbox.Signal(numberIn(t, path), syscall.Signal(0)) == nil
 }
 
 // numberIn waits for a file with a number in it.
@@ -168,7 +169,7 @@ func numberIn(t *testing.T, path string) (number int) {
 // abandons what is to run at most once.
 func TestLeaderKilledWithinACommand(t *testing.T) {
 	t.Parallel()
-	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": sandbox.PauseSignal} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			testLeaderSignalledWithinACommand(t, signal)

@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // drain launches "tenure node drain" that prints JSON.
@@ -158,7 +159,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, _ := place.pair(t)
-	one.signal(syscall.SIGSTOP)
+	one.signal(sandbox.PauseSignal)
 	got := invoke(t, place.with("node", "drain", "one", "--timeout", "0.5")...).want(t, console.ExitNotAcquired)
 	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "is not drained after 500ms") || !strings.Contains(got.stderr, "leads 2") {
 		t.Errorf("%q", got.stderr)
@@ -169,7 +170,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "goes on draining") {
 		t.Errorf("interrupted: exit code %d: %s", code, drain.log())
 	}
-	one.signal(syscall.SIGCONT)
+	one.signal(sandbox.ResumeSignal)
 	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
 }
 
@@ -178,7 +179,7 @@ func TestDeathWhileDraining(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, two := place.pair(t)
-	one.signal(syscall.SIGSTOP)
+	one.signal(sandbox.PauseSignal)
 	drain := place.drain(t, "one")
 	drain.await(cluster.DrainProgress)
 	one.signal(syscall.SIGKILL)

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // place is where a test's elections are.
@@ -292,11 +293,11 @@ func TestSecondSignal(t *testing.T) {
 func (p place) freeze(t *testing.T) {
 	t.Helper()
 	backend := int(p.status(t, "--role", "billing").Roles[0].Sessions[0].PID)
-	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+	if err := sandbox.Signal(backend, sandbox.PauseSignal); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Kill(backend, syscall.SIGCONT); err != nil {
+		if err := sandbox.Signal(backend, sandbox.ResumeSignal); err != nil {
 			t.Error(err)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -132,16 +131,6 @@ func BenchmarkBackendIdle(b *testing.B) {
 			b.ReportMetric(float64(statements.Load()-counted)/seconds/nodes, "statements/s/node")
 		})
 	}
-}
-
-// processTime is how long this process has kept a core busy.
-func processTime(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // counted is a driver's connector whose connections count their statements.

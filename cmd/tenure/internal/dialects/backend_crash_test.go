@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // A leader's process that is killed is replaced when its lease is over: not
@@ -60,7 +61,7 @@ func TestBackendStoppedLeader(t *testing.T) {
 		last := leader.await("writing")
 		standby := c.join("standby").stand(backendRole)
 		c.awaitHeartbeat()
-		leader.signal(syscall.SIGSTOP)
+		leader.signal(sandbox.PauseSignal)
 		stopped := time.Now()
 		next := leads(t, standby)
 		if took := time.Since(stopped); took > c.config.Lease+slack {
@@ -70,7 +71,7 @@ func TestBackendStoppedLeader(t *testing.T) {
 			t.Errorf("Invariant 2: term %d came after term %d", next.Number(), last.Term)
 		}
 		leader.goOn()
-		leader.signal(syscall.SIGCONT)
+		leader.signal(sandbox.ResumeSignal)
 		if r := leader.await("committed"); r.Lead || !strings.Contains(r.Error, tenure.ErrFenced.Error()) {
 			t.Errorf("after waking: leads %t, and the transaction ended with %q; want ErrFenced", r.Lead, r.Error)
 		}
@@ -120,9 +121,9 @@ func TestBackendRandomKills(t *testing.T) {
 				spawn()
 				continue
 			}
-			victim.signal(syscall.SIGSTOP)
+			victim.signal(sandbox.PauseSignal)
 			pause(time.Duration(rand.IntN(2500)) * time.Millisecond)
-			victim.signal(syscall.SIGCONT)
+			victim.signal(sandbox.ResumeSignal)
 		}
 		leader := lastLeader(all)
 		last := leader.highest()

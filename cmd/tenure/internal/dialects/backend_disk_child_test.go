@@ -33,10 +33,11 @@ func fillChild() error {
 		return err
 	}
 	defer os.Remove(directory)
-	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", diskBytes)); err != nil {
+	unmount, err := mountDisk(directory, diskBytes)
+	if err != nil {
 		return fmt.Errorf("mounting a small disk: %w", err)
 	}
-	defer syscall.Unmount(directory, syscall.MNT_DETACH) //nolint:errcheck // it goes with the process's namespace
+	defer unmount() //nolint:errcheck // it goes with the process's namespace
 	r := report{Kind: "full"}
 	if err := leadOnFullDisk(directory, o.Lease); err != nil {
 		r.Error = err.Error()

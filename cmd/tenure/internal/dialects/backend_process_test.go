@@ -54,10 +54,7 @@ func (c *cluster) launch(kind, name string) *process {
 	}
 	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(told), "GORACE=atexit_sleep_ms=0")
 	p.command.Stderr = os.Stderr
-	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if kind == childFills { // it mounts a disk that nobody else sees
-		p.command.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
-	}
+	p.command.SysProcAttr = childAttributes(kind == childFills)
 	stdout, err := p.command.StdoutPipe()
 	if err != nil {
 		c.t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,7 +55,7 @@ max_client_conn = 500
 	command := exec.Command(program, path)
 	command.Stdout, command.Stderr = output, output
 	if os.Getuid() == 0 { // it refuses to run as root
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		command.SysProcAttr = unprivilegedAttributes()
 	}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,41 @@
+package dialects
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childAttributes ends a child with the test. With ownMounts, no other process
+// sees what the child mounts.
+func childAttributes(ownMounts bool) *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if ownMounts {
+		attributes.Unshareflags = syscall.CLONE_NEWNS
+	}
+	return attributes
+}
+
+// unprivilegedAttributes runs a command as the user nobody.
+func unprivilegedAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+}
+
+// mountDisk mounts a disk of a fixed size on a directory.
+func mountDisk(directory string, size int) (unmount func() error, err error) {
+	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		return nil, err
+	}
+	return func() error { return syscall.Unmount(directory, syscall.MNT_DETACH) }, nil
+}
+
+// processTime is how long this process has kept a core busy.
+func processTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package dialects
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func childAttributes(bool) *syscall.SysProcAttr { return nil }
+
+func unprivilegedAttributes() *syscall.SysProcAttr { return nil }
+
+func mountDisk(string, int) (unmount func() error, err error) {
+	return nil, errors.ErrUnsupported
+}
+
+func processTime(b *testing.B) time.Duration {
+	b.Helper()
+	b.Fatal(errors.ErrUnsupported)
+	return 0
+}

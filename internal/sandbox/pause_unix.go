@@ -1,0 +1,11 @@
+//go:build unix
+
+package sandbox
+
+import "syscall"
+
+// PauseSignal stops all threads of a process until ResumeSignal.
+const (
+	PauseSignal  = syscall.SIGSTOP
+	ResumeSignal = syscall.SIGCONT
+)

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure deploy/validate
+MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure deploy/validate internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -13,7 +13,7 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint vet fmt build manual bench-failover sim mutants clean prerequisites
+.PHONY: help demo test lint vet fmt tidy build manual bench-failover sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -32,7 +32,7 @@ test: prerequisites ## all tests, with the race detector where there is a C comp
 
 lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
-	@$(call in-modules,$(GO) mod tidy -diff)
+	@cd internal/release && $(GO) run . tidy
 	@$(MAKE) --no-print-directory vet
 	@$(call in-modules,$(GOLANGCI_LINT) run ./...)
 
@@ -45,6 +45,9 @@ vet: ## go vet in all modules; the library and the program also for Windows and 
 
 fmt: ## format all code
 	gofmt -w .
+
+tidy: ## go.mod and go.sum of all modules, also while they require a version that is not published
+	@cd internal/release && $(GO) run . tidy -write
 
 build: ## the program, as bin/tenure
 	cd cmd/tenure && $(GO) build -o $(BIN)/tenure .
@@ -61,14 +64,20 @@ sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 mutants: prerequisites ## break the code line by line and see that tests fail; by hand or weekly (ARGS='-j 2 postgres:')
 	$(GO) run ./internal/mutants $(ARGS)
 
+release-check: ## install the program and build a user's program from this folder, as if VERSION were published
+	@cd internal/release && $(GO) run . check -version=$(VERSION)
+
+release: ## what a release of VERSION=v0.1.0 would do; ARGS=-commit does it
+	@cd internal/release && $(GO) run . tag -version=$(VERSION) $(ARGS)
+
 clean: ## remove what was built
 	rm -rf $(BIN)
 
-# The packages of MariaDB's programs alone: no service comes with them. One does
+# Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted.
 prerequisites:
-	@.ci/prerequisites pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites git pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

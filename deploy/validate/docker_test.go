@@ -145,20 +145,53 @@ func ignoredPatterns(t *testing.T) []string {
 	return patterns
 }
 
-// isIgnored tells whether a pattern means a path or a folder that it is in. Of what
-// patterns can be, only what this repository uses is understood.
+// isIgnored reports whether the last pattern that means a path, or a folder that
+// it is in, leaves it out. Of what patterns can be, only what this repository uses
+// is understood.
 func isIgnored(patterns []string, path string) bool {
+	ignored := false
+	for _, pattern := range patterns {
+		rest, exception := strings.CutPrefix(pattern, "!")
+		if means(rest, path) {
+			ignored = !exception
+		}
+	}
+	return ignored
+}
+
+// means reports whether a pattern matches a path or a folder that it is in.
+func means(pattern, path string) bool {
+	rest, anywhere := strings.CutPrefix(pattern, "**/")
 	for ; path != "."; path = filepath.Dir(path) {
-		for _, pattern := range patterns {
-			name := path
-			rest, anywhere := strings.CutPrefix(pattern, "**/")
-			if anywhere {
-				name = filepath.Base(path)
-			}
-			if matches, err := filepath.Match(rest, name); err != nil || matches {
-				return true
-			}
+		name := path
+		if anywhere {
+			name = filepath.Base(path)
+		}
+		if matches, err := filepath.Match(rest, name); err != nil || matches {
+			return true
 		}
 	}
 	return false
+}
+
+// TestWorkspaceOfTheRecipe: the builder has the workspace that the recipe names,
+// and so the library of this repository.
+func TestWorkspaceOfTheRecipe(t *testing.T) {
+	ignored := ignoredPatterns(t)
+	recipe, err := os.ReadFile(recipePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`GOWORK=\$PWD/\.\./\.\./(\S+)`).FindSubmatch(recipe)
+	if named == nil {
+		t.Fatal("the recipe names no workspace")
+	}
+	for _, path := range []string{string(named[1]), string(named[1]) + ".sum"} {
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			t.Error(err)
+		}
+		if isIgnored(ignored, path) {
+			t.Errorf(".dockerignore leaves out %s", path)
+		}
+	}
 }

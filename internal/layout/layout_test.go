@@ -40,7 +40,7 @@ var layers = [][]string{
 // forTests are folders that only tests and benchmarks import, and themselves.
 var forTests = []string{
 	"internal/pgtest", "internal/mariatest", "internal/faultwire", "internal/sim", "internal/sessiontest", "internal/outboxtest", "internal/layout",
-	"internal/mutants", "lease/leasetest",
+	"internal/mutants", "internal/release", "lease/leasetest",
 }
 
 // rootMayImport is all that the root package may import besides the standard

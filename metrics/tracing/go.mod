@@ -3,7 +3,7 @@ module github.com/exactly-one/tenure/metrics/tracing
 go 1.26.0
 
 require (
-	github.com/exactly-one/tenure v0.0.0-00010101000000-000000000000
+	github.com/exactly-one/tenure v0.1.0
 	go.opentelemetry.io/otel v1.46.0
 	go.opentelemetry.io/otel/sdk v1.46.0
 	go.opentelemetry.io/otel/trace v1.46.0
@@ -19,5 +19,3 @@ require (
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/exactly-one/tenure => ../..

@@ -3,7 +3,7 @@ module github.com/exactly-one/tenure/outbox/kafka
 go 1.26.0
 
 require (
-	github.com/exactly-one/tenure v0.0.0
+	github.com/exactly-one/tenure v0.1.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
@@ -21,5 +21,3 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )
-
-replace github.com/exactly-one/tenure => ../..

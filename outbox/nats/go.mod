@@ -3,7 +3,7 @@ module github.com/exactly-one/tenure/outbox/nats
 go 1.26.0
 
 require (
-	github.com/exactly-one/tenure v0.0.0
+	github.com/exactly-one/tenure v0.1.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 )
@@ -28,5 +28,3 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 )
-
-replace github.com/exactly-one/tenure => ../..

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const changelog = `# Changelog
+
+## [Unreleased]
+
+## [0.1.0] - 2026-11-22
+
+### Added
+
+- Everything.
+`
+
+// newRepository makes a small repository with the same modules as this one, all
+// of them committed.
+func newRepository(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	files := map[string]string{
+		"go.mod":       "module " + library + "\n\ngo 1.26\n",
+		"go.sum":       "",
+		"tenure.go":    "// Package tenure is a library.\npackage tenure\n\n// Name is exported.\nconst Name = \"tenure\"\n",
+		"LICENSE":      "Free.\n",
+		"CHANGELOG.md": changelog,
+		"go.work": "go 1.26\n\nuse (\n\t.\n\t./cmd/tenure\n\t./metrics/tracing\n\t./outbox/kafka\n)\n\n" +
+			"// The version that is required.\nreplace " + library + " v0.0.9 => .\n",
+		"deploy/validate/go.mod": "module " + library + "/deploy/validate\n\ngo 1.26\n",
+		"deploy/validate/go.sum": "",
+		"cmd/tenure/main.go": `package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/exactly-one/tenure"
+)
+
+func main() {
+	build, _ := debug.ReadBuildInfo()
+	fmt.Println(tenure.Name, build.Main.Version)
+}
+`,
+		"internal/release/testdata/user/main.go": `package main
+
+import (
+	"fmt"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/metrics/tracing"
+	"github.com/exactly-one/tenure/outbox/kafka"
+)
+
+func main() { fmt.Println(tenure.Name, tracing.Name, kafka.Name) }
+`,
+	}
+	for _, folder := range []string{"cmd/tenure", "metrics/tracing", "outbox/kafka"} {
+		files[folder+"/go.mod"] = "module " + library + "/" + folder + "\n\ngo 1.26\n\nrequire " + library + " v0.0.9\n"
+		files[folder+"/go.sum"] = ""
+		if name := filepath.Base(folder); name != "tenure" {
+			files[folder+"/"+name+".go"] = "package " + name + "\n\nimport \"" + library + "\"\n\nconst Name = tenure.Name\n"
+		}
+	}
+	for name, content := range files {
+		put(t, root, name, content)
+	}
+	inGit(t, root, "init", "--quiet", "--initial-branch=main")
+	for _, setting := range []string{
+		"user.name Test", "user.email test@example.com", "commit.gpgSign false", "tag.gpgSign false", "core.autocrlf false",
+	} {
+		inGit(t, root, append([]string{"config"}, strings.Fields(setting)...)...)
+	}
+	commit(t, root)
+	return root
+}
+
+// put writes a file of a repository.
+func put(t *testing.T, root, name, content string) {
+	t.Helper()
+	if err := writeFile(filepath.Join(root, name), []byte(content)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get reads a file of a repository.
+func get(t *testing.T, root, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func commit(t *testing.T, root string) {
+	t.Helper()
+	inGit(t, root, "add", "--all")
+	inGit(t, root, "commit", "--quiet", "--message", "Change")
+}
+
+// inGit runs Git in a repository and returns what it printed.
+func inGit(t *testing.T, root string, words ...string) string {
+	t.Helper()
+	printed, err := git(t.Context(), root, words...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(printed)
+}

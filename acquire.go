@@ -20,7 +20,7 @@ import (
 // heartbeat never waits long behind it.
 const maxBatch = 1000
 
-// attemptAllNowLocked makes every follower try at once: something may have become vacant.
+// attemptAllNowLocked makes every follower due now: a role may have become vacant.
 func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
 	s.vacancyAt = now
@@ -31,7 +31,8 @@ func (s *session) attemptAllNowLocked() {
 	}
 }
 
-// dueLocked returns the elections that now begin to try, and when the next one should.
+// dueLocked returns the elections that begin an attempt now, and when the next one
+// is due.
 func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Duration) {
 	next = math.MaxInt64
 	if !s.node.mayCampaignLocked() {

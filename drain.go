@@ -166,14 +166,14 @@ func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	n.onDrain = fn
 }
 
-// asked is a request for the node that is being done.
+// nodeRequest is a request for the node that is in progress.
 type nodeRequest struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// handleNodeRequestLocked does what others have asked for, when the last request of the
-// kind has been interrupted.
+// handleNodeRequestLocked does what a request asks of the node, after it has
+// interrupted the request before.
 func (n *Node) handleNodeRequestLocked(r Request) {
 	n.log.Info("asked to change its status", "kind", r.Kind, "by", r.By, "target", r.Target)
 	if n.closing {
@@ -218,7 +218,7 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
-// cancelAttemptsLocked ends the attempts of a node that stands no more.
+// cancelAttemptsLocked ends the attempts of a node that is not active any longer.
 func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
 		if e.attempt.waiting && !e.attempt.inFlight {
@@ -228,8 +228,9 @@ func (s *session) cancelAttemptsLocked() {
 	}
 }
 
-// attemptCanceledLocked notes that an attempt ended because the node stands no more; news
-// of its return starts the next one.
+// attemptCanceledLocked records that an attempt ended because the node is not
+// active. When it is active again, the next attempt begins. It returns false: the
+// retry strategy is not asked.
 func (e *Election) attemptCanceledLocked() bool {
 	e.attempt.at, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {

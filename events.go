@@ -111,7 +111,7 @@ func (e *Election) postLocked(event Event) {
 	if !e.delivering {
 		e.delivering, e.deliveringSince = true, now.Mono
 		e.node.group.Add(1)
-		go e.deliver()
+		go e.deliver() // ends when the queue is empty; Close waits for it
 	}
 }
 

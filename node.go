@@ -85,7 +85,7 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
 	n.group.Add(1)
-	go n.run(first)
+	go n.run(first) // ends when the node closes; Close waits for it
 	return n, nil
 }
 
@@ -428,15 +428,15 @@ func (n *Node) pause(ctx context.Context, d time.Duration) {
 	<-pause.Done()
 }
 
-// kickLocked makes the session look for work.
+// kickLocked makes the session, if there is one, choose again what to do.
 func (n *Node) kickLocked() {
 	if n.session != nil {
 		n.session.kickLocked()
 	}
 }
 
-// withdrawLocked gives up a lock that an election which stopped holds without a term.
-// If the session is just trying to take it, the end of that does.
+// withdrawLocked unlocks the role of an election that stopped while its lock was held
+// without a term. If an attempt is in flight, its result does that.
 func (n *Node) withdrawLocked(e *Election) {
 	if e.attempt.waiting && !e.attempt.inFlight && n.session != nil {
 		e.attempt.waiting = false

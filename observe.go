@@ -42,7 +42,7 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 	wake := make(chan struct{}, 1)
 	n.observers[wake] = struct{}{}
 	n.group.Add(1)
-	go func() {
+	go func() { // ends with the context or the node; Close waits for it
 		defer n.group.Done()
 		defer close(changes)
 		ctx, cancel := context.WithCancel(ctx)

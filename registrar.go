@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// question is something that is asked on the session, by its goroutine.
+// call is a function to run on the session, by its goroutine.
 type call struct {
 	run    func(Registrar) error
 	result chan error // has room for it
@@ -103,7 +103,7 @@ func (n *Node) Description() Description {
 	return n.description.clone()
 }
 
-// mayCampaignLocked reports whether the node may stand for roles.
+// mayCampaignLocked reports whether the node may campaign for roles.
 func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }
 
 // describedLocked reports whether the registry has the present description.
@@ -186,8 +186,8 @@ func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error
 	return <-answer, nil
 }
 
-// callOnSession has a question asked by the session's goroutine and waits for the
-// answer. A question that was begun is not interrupted by the context's end.
+// callOnSession has a function run by the session's goroutine and waits for its
+// result. The end of ctx does not interrupt a call that has begun.
 func (n *Node) callOnSession(ctx context.Context, ask func(Registrar) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -217,7 +217,7 @@ func (n *Node) callOnSession(ctx context.Context, ask func(Registrar) error) err
 	}
 }
 
-// runCall asks the first question that waits.
+// runCall runs the first call that waits.
 func (s *session) runCall() error {
 	n := s.node
 	n.mu.Lock()
@@ -257,7 +257,7 @@ func (s *session) describe() error {
 	return lostOnly(err)
 }
 
-// failCallsLocked answers everything that waits with an error.
+// failCallsLocked returns an error to every caller that waits for the session.
 func (s *session) failCallsLocked(err error) {
 	for _, done := range s.refreshers {
 		done <- err

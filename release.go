@@ -5,7 +5,7 @@ import "github.com/exactly-one/tenure/internal/fsm"
 // release is a role to give up: a term, or a lock without one.
 type release struct {
 	election *Election
-	term     *Term // nil for a lock that nobody wants any more
+	term     *Term // nil for a lock whose term has not begun
 	number   int64
 }
 
@@ -22,7 +22,8 @@ func (s *session) queueReleaseLocked(t *Term) {
 	s.kickLocked()
 }
 
-// queueUnlockLocked releases a lock that no election wants any more.
+// queueUnlockLocked queues the release of a lock whose election has stopped, or of
+// one whose term could not begin in time.
 func (s *session) queueUnlockLocked(e *Election, number int64) {
 	e.attempt.unlocking = true
 	s.releases = append(s.releases, release{election: e, number: number})
@@ -46,7 +47,7 @@ func (s *session) dropRoleLocked(r release) {
 	e.wakeLocked()
 }
 
-// release gives up everything that is to be given up, in one batch.
+// release sends all queued releases in one batch.
 func (s *session) release() error {
 	n := s.node
 	n.mu.Lock()

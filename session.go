@@ -10,13 +10,8 @@ import (
 // the wall clock may have jumped. For short leases it is a tenth of the lease.
 const trustTick = time.Second
 
-// session is one incarnation of a node as the engine sees it. One goroutine,
-// serve, talks to the connection, without deadlines; a timer ends trust beside
-// it; a third, closeWhenIdle, closes the connection when trust has ended and the work
-// has returned.
-//
-// The node's mutex guards bookkeeping only. No code of the program, no log
-// handler and no I/O runs under it, and trust ends without it.
+// session is one incarnation of a node as the engine sees it. engine.go describes
+// its goroutines.
 type session struct {
 	node      *Node
 	conn      Session
@@ -67,11 +62,11 @@ func (s *session) startLocked(sent Instant) {
 	s.attemptAllNowLocked() // among it, what the node's last session may be about to free
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
-	go s.serve()
+	go s.serve() // ends with the session; Close waits for it
 	n.announceLocked()
 }
 
-// kickLocked makes serve look again at what there is to do.
+// kickLocked makes serve choose again what to do.
 func (s *session) kickLocked() {
 	s.kicked = true
 	if s.interrupt != nil {

@@ -21,7 +21,7 @@ func (s *session) expire() {
 	}
 }
 
-// lose gives the session up after an error, as expire does.
+// lose gives up the session after an error, as expire does.
 func (s *session) lose(err error) {
 	_ = s.trust.end(s.causeOf(err))
 	s.node.mu.Lock()
@@ -73,8 +73,9 @@ func (s *session) endLocked(err error) {
 	if !s.leaving {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
+	now := len(s.terms) == 0 || errors.Is(cause, ErrConnection) // no work, or no locks any more
 	n.group.Add(1)
-	go s.closeWhenIdle(len(s.terms) == 0 || errors.Is(cause, ErrConnection)) // no work, or no locks any more
+	go s.closeWhenIdle(now) // ends when the work has returned; Close waits for it
 	s.kickLocked()
 	n.announceLocked()
 }
@@ -129,8 +130,8 @@ func (s *session) endAttemptsLocked(cause error) {
 	}
 }
 
-// closeWhenIdle closes the connection, now or when all work has returned, and lets the
-// node open its next session.
+// closeWhenIdle closes the connection, now or when all work has returned, and lets
+// the node open its next session at once.
 func (s *session) closeWhenIdle(now bool) {
 	defer s.node.group.Done()
 	if now {

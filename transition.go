@@ -68,9 +68,9 @@ var quickRetryDelays = [...]time.Duration{
 // quick tries: it may start because a node died.
 const recentVacancy = time.Second
 
-// stepDownPause is how long a node that stepped down lets others go first, at most,
-// and never longer than half of the time for which a hand-over reserves a role:
-// the others may hand it back at once.
+// stepDownPause is how long a node that stepped down waits, at most, before it
+// campaigns for that role again. It waits no longer than half of the time for which
+// a hand-over reserves a role: the new leader may hand it back at once.
 const stepDownPause = time.Second
 
 // stepLocked feeds the state machine and performs its actions. term and err go with

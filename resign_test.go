@@ -341,6 +341,28 @@ func TestCloseWithStuckWork(t *testing.T) {
 	})
 }
 
+// While Close waits for work, no election is added, none starts, and one that was
+// never started does not delay it.
+func TestCloseAdmitsNoElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		idle, err := node.Election(tenure.NamedRole("idle"))
+		wantError(t, "second election", err, nil)
+		guard, _ := lead(t, e).Enter()
+		closed := make(chan error, 1)
+		go func() { closed <- node.Close(t.Context()) }()
+		synctest.Wait()
+		_, err = node.Election(tenure.NamedRole("late"))
+		wantError(t, "Election while closing", err, tenure.ErrClosed)
+		wantError(t, "Start while closing", idle.Start(t.Context()), tenure.ErrClosed)
+		want(t, "elections", len(node.Elections()), 2)
+		guard.Release()
+		wantError(t, "Close", <-closed, nil)
+	})
+}
+
 // Closing does not hang on a database that never answers.
 func TestCloseOnASilentDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,13 +56,11 @@ func TestPagesForContributorsNameWhatExists(t *testing.T) {
 
 // The page that shows the layers has every layer of the plan, from the bottom up.
 func TestArchitectureShowsEveryLayer(t *testing.T) {
-	picture := readPage(t, "ARCHITECTURE.md")
-	begin := strings.Index(picture, "```mermaid")
-	if begin < 0 {
+	_, picture, found := strings.Cut(readPage(t, "ARCHITECTURE.md"), "```mermaid")
+	picture, _, ends := strings.Cut(picture, "```\n")
+	if !found || !ends {
 		t.Fatal("ARCHITECTURE.md has no picture of the packages")
 	}
-	picture = picture[begin:]
-	picture = picture[:strings.Index(picture, "```\n")]
 	for _, layer := range layers {
 		for _, folder := range layer {
 			if strings.HasPrefix(folder, "internal/") || slices.Contains([]string{".", "deploy", "bench", "examples"}, folder) {

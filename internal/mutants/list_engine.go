@@ -178,7 +178,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: the connection is closed under running work",
-		file: "session_end.go", from: "go s.closeWhenIdle(len(s.terms) == 0 || errors.Is(cause, ErrConnection))", to: "go s.closeWhenIdle(true)",
+		file: "session_end.go", from: "go s.closeWhenIdle(now)", to: "go s.closeWhenIdle(now || true)",
 		promise: "4 Work ends first: a closed connection frees the locks",
 		tests:   []tests{in(".", "^TestConnectionOutlivesTheWork$")}, says: "nvariant 4",
 	},
@@ -303,6 +303,12 @@ var engineMutants = []mutant{
 		file: "config.go", from: "if c.RefreshInterval+c.Margin >= c.Lease {", to: "if c.RefreshInterval+c.Margin >= 2*c.Lease {",
 		promise: "settings that cannot work are refused",
 		tests:   []tests{in(".", "^TestConfigValidation$")},
+	},
+	{
+		name: "engine: the panic of work whose term is lost does not come through",
+		file: "run.go", from: "		return e.finishedLocked(r.life)\n	})\n}", to: "		return false\n	})\n}",
+		promise: "a panic of work ends Run",
+		tests:   []tests{in(".", "^TestRunPanics")}, says: "a day of simulated time",
 	},
 	{
 		name: "engine: closing does not wait for the work",

@@ -15,8 +15,9 @@ import (
 // backendRole is what the nodes of most tests stand for.
 const backendRole = "scheduler"
 
-// slack is what a loaded machine may add to a bound of the protocol.
-const slack = 2 * time.Second
+// slack is what a loaded machine may add to a bound of the protocol. It is less
+// than the lease of most tests, so that a second lease does not go unnoticed.
+const slack = 4 * time.Second
 
 // cluster is an installation on one database and the nodes of a test. Each node
 // has a pool of connections of its own, as a process would.
@@ -40,7 +41,7 @@ func clusterOn(t testing.TB, k kind, source string) *cluster {
 	t.Helper()
 	logged := &failures{}
 	return &cluster{t: t, kind: k, source: source, logged: logged, config: tenure.Config{
-		Lease:         3 * time.Second,
+		Lease:         5 * time.Second,
 		CheckInterval: time.Second,
 		LockTimeout:   patience,
 		Retry:         tenure.FixedInterval{Interval: 200 * time.Millisecond},

@@ -40,7 +40,7 @@ func onIsolations(t *testing.T, kinds []kind, test func(t *testing.T, f *fenceTe
 			t.Run(level.name, func(t *testing.T) {
 				t.Parallel()
 				c := newCluster(t, k)
-				c.config.Lease = time.Second
+				c.config.Lease = 2 * time.Second
 				f := &fenceTest{cluster: c, level: level, db: k.connect(t, c.source+level.suffix)}
 				execute(t, f.db, "CREATE TABLE ledger (term bigint)")
 				f.leader = c.join("leader")

@@ -17,7 +17,7 @@ var sqliteKind = kinds[2]
 func TestBackendLockedFile(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
-	c.config.Lease = time.Second
+	c.config.Lease = 3 * time.Second
 	a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
 	oneLeader(t, a, b)
 	eventually(t, "somebody leads", func() bool { return a.IsLeader() || b.IsLeader() })
@@ -38,7 +38,7 @@ func TestBackendLockedFile(t *testing.T) {
 	if cause := ended(t, term); !errors.Is(cause, tenure.ErrTrustExpired) {
 		t.Errorf("the term ended with %v; want ErrTrustExpired", cause)
 	}
-	if took := time.Since(locked); took > c.config.Lease {
+	if took := time.Since(locked); took > c.config.Lease+slack/4 {
 		t.Errorf("trust ended after %v, with a lease of %v", took, c.config.Lease)
 	}
 	c.logged.wants(t, tenure.ErrBusy)
@@ -48,7 +48,7 @@ func TestBackendLockedFile(t *testing.T) {
 	if err := backend.Request(limited(t, 500*time.Millisecond), request); !errors.Is(err, tenure.ErrBusy) {
 		t.Errorf("a request to a locked file: %v; want ErrBusy", err)
 	}
-	if took := time.Since(begun); took > time.Second {
+	if took := time.Since(begun); took > 5*time.Second { // the pool would wait for 10 s
 		t.Errorf("a request with half a second took %v", took)
 	}
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
@@ -62,7 +62,7 @@ func TestBackendLockedFile(t *testing.T) {
 func TestBackendReadOnlyFile(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
-	c.config.Lease = time.Second
+	c.config.Lease = 3 * time.Second
 	db := c.kind.connect(t, c.source)
 	db.SetMaxOpenConns(1) // which keeps what is set below
 	a := c.joinOn("a", db).stand(backendRole)

@@ -51,7 +51,7 @@ func TestBackendReplacedFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, sqliteKind)
-			c.config.Lease = 6 * time.Second
+			c.config.Lease = 12 * time.Second
 			a := c.join("a").stand(backendRole)
 			term := leads(t, a)
 			replace(t, pathOf(c.source))

@@ -124,6 +124,24 @@ var guardianMutants = []mutant{
 		promise: "4 Work ends first: trust that was measured before a pause does not count from after it",
 		tests:   []tests{inCommand("internal/guardian", "^TestDeadlineIsNeverTooLate$")}, says: "nvariant 4",
 	},
+	{
+		name: "guardian: a second request to end gives more time",
+		file: "cmd/tenure/internal/guardian/guardian.go", from: "	if g.graceTo != 0 || g.killing {\n", to: "	if g.killing {\n",
+		promise: "7 Someone leads: a command has its grace to end, then it is killed",
+		tests:   []tests{inCommand("internal/guardian", "^TestSecondRequestGivesNoMoreTime$")}, says: "nvariant 4",
+	},
+	{
+		name: "guardian: a signal ends the guardian",
+		file: "cmd/tenure/internal/guardian/main.go", from: "	ignoreSignals()\n", to: "	_ = ignoreSignals\n",
+		promise: "the supervisor decides what becomes of a signal",
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")},
+	},
+	{
+		name: "guardian: a terminal's signals reach the guardian",
+		file: "cmd/tenure/internal/guardian/supervisor.go", from: "&syscall.SysProcAttr{Setpgid: true}", to: "&syscall.SysProcAttr{}",
+		promise: "the supervisor decides what becomes of a signal",
+		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")}, says: "not in its own",
+	},
 
 	// What the kernel and the supervisor do without the guardian.
 	{

@@ -3,6 +3,7 @@
 package guardian
 
 import (
+	"syscall"
 	"testing"
 	"time"
 )
@@ -52,5 +53,18 @@ func TestDeadlinesOfTheSupervisor(t *testing.T) {
 	}
 	if s.hurry(time.Second); s.limit >= first {
 		t.Error("invariant 4: an earlier limit does not count")
+	}
+}
+
+// TestSecondRequestGivesNoMoreTime: a command that is asked to end again has no
+// more time for it.
+func TestSecondRequestGivesNoMoreTime(t *testing.T) {
+	g := &guardian{limits: limits{Grace: time.Second}, exited: true}
+	g.stop(syscall.SIGTERM)
+	first := g.graceTo
+	for now() == first.add(-time.Second) {
+	}
+	if g.stop(syscall.SIGTERM); g.graceTo != first {
+		t.Errorf("invariant 4: the second request to end gives %v more", g.graceTo.sub(first))
 	}
 }

@@ -5,8 +5,10 @@ package guardian
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -51,4 +53,25 @@ func TestStoppedCommandIsAsked(t *testing.T) {
 	}
 	close(r.seat.stopping)
 	r.want(End{Code: 5, Stopped: true})
+}
+
+// TestGuardianIgnoresSignals: the guardian is in a process group of its own, so
+// that a terminal's signals reach the supervisor alone, and it outlives those that
+// are sent to it.
+func TestGuardianIgnoresSignals(t *testing.T) {
+	r := begin(t, newSeat(t, time.Hour), `while ! [ -e go ]; do sleep 0.01; done; exit 4`)
+	guardian, err := parentOf(r.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if group, err := syscall.Getpgid(guardian); group != guardian || err != nil {
+		t.Errorf("the guardian is in process group %d, not in its own, %d: %v", group, guardian, err)
+	}
+	for _, number := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1} {
+		r.signalGuardian(number)
+	}
+	if err := os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.want(End{Code: 4})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A node that leads again has not become the leader of its earlier terms.
+// A node that leads again can fence with its present term only.
 func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -208,9 +208,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// Where programs may write to a schema that is searched by default, one of them
-// could define an operator that fits the statements of nodes better than
-// PostgreSQL's own.
+// A node uses PostgreSQL's own operators. In a schema that is searched by default
+// another program could define one that fits a node's statements better.
 func TestOperatorsOfOtherSchemasAreNotUsed(t *testing.T) {
 	t.Parallel()
 	b := backendOn(t, pgtest.Shared(t).Database(t), Config{Schema: "tenure"})

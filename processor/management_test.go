@@ -55,8 +55,8 @@ func (w *world) wantChanges(want ...string) {
 	}
 }
 
-// A pause returns when the batch in flight has ended, and nothing is handled
-// until it is over. So it is the second time, too.
+// A pause returns when the batch in flight has ended, and no event is handled
+// until the processor is resumed. The same holds for a second pause.
 func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

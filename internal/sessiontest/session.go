@@ -30,7 +30,7 @@ func abortWakes(s *suite) {
 	b.quiet()
 	a.Abort()
 	b.woken("the end of a session")
-	b.refused(other) // Invariant 1: whoever ended, it was not its leader
+	b.refused(other) // Invariant 1: another session leads it, which lives
 	if _, err := living.Heartbeat(tenure.Load{}); err != nil {
 		s.Errorf("heartbeat after another session has ended: %v", err)
 	}

@@ -121,8 +121,8 @@ func TestBackendKeepsTheWholeLease(t *testing.T) {
 	}
 }
 
-// What a session that has ended does not know yet does not let it take a role:
-// another one could take the role from it immediately.
+// A session that has ended takes no role, even before it has noticed its end:
+// another session could take the role from it immediately.
 func TestBackendEndedSessionTakesNoRole(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, ended, rival *taker, source string){
@@ -177,8 +177,9 @@ func TestBackendOneOfTwoTakesARole(t *testing.T) {
 	})
 }
 
-// A heartbeat that comes before the end of the lease is recorded renews it:
-// nobody may take the role then, though somebody has read that the lease expired.
+// A heartbeat renews a lease that has expired, as long as the end of the session
+// is not recorded. Then no session may take the role, even one that has read the
+// expired lease.
 func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {

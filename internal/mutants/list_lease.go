@@ -79,7 +79,7 @@ var leaseMutants = []mutant{
 		name: "lease: leaving is not announced",
 		file: "lease/session.go", from: "		return exec(ctx, on, s.backend.queries.vacancy)\n	})\n}\n\n// Abort", to: "		return nil\n	})\n}\n\n// Abort",
 		promise: "7 Someone leads: a vacant role is filled within a poll interval",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/close_leaves_the_cluster$")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendLeavingIsAnnounced$/^SQLite$")},
 	},
 	{
 		name: "lease: the store takes a lease that runs",

@@ -6,13 +6,13 @@ var processorMutants = []mutant{
 		name: "processor: a cursor moves from anywhere",
 		file: "processor/queries.go", from: "    AND cursor_position = $9\nRETURNING status, rebuild`", to: "    AND cursor_position >= $9\nRETURNING status, rebuild`",
 		promise: "each event is applied once: a cursor moves by compare and set",
-		tests:   []tests{in("processor", "^TestCommitsInFlight$|^TestProgressInFlight$")},
+		tests:   []tests{in("processor", "^TestBatchBehindWhichTheCursorMoved$")},
 	},
 	{
 		name: "processor: a cursor moves over a rewind",
 		file: "processor/queries.go", from: "    AND generation = $5\n    AND role = $6", to: "    AND $5::bigint >= 0\n    AND role = $6",
 		promise: "a cursor that was moved by hand stays where it was put",
-		tests:   []tests{in("processor", "^TestRewindWhileReadingAhead$|^TestRewindAndRebuild$|^TestSkipDuringAnAttempt$")},
+		tests:   []tests{in("processor", "^TestRewindToWhereABatchBegan$")},
 	},
 	{
 		name: "processor: events above the horizon are read",

@@ -241,3 +241,22 @@ func TestLeasesAgeFromTheQuestion(t *testing.T) {
 		}
 	})
 }
+
+// A session that leaves while it holds a role makes the role vacant, and says so.
+func TestBackendLeavingIsAnnounced(t *testing.T) {
+	t.Parallel()
+	onKinds(t, direct, func(t *testing.T, k kind) {
+		source := k.source(t)
+		holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		holder.want("a free role", "r", tenure.Granted)
+		rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
+		rival.want("a role that is held", "r", tenure.Busy)
+		if err := holder.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := rival.Wait(soon(t)); err != nil || !changed {
+			t.Errorf("Invariant 7: waiting for a session that has left: changed %t, error %v; want a change", changed, err)
+		}
+		rival.want("the role of a session that has left", "r", tenure.Granted)
+	})
+}

@@ -1,0 +1,63 @@
+package processor_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/processor"
+)
+
+// held is a handler that waits, in the first attempt at an event, until the test
+// has done something.
+func (w *world) held(number string, do func()) (
+	handle func(context.Context, pgx.Tx, []processor.Event) error, attempts *atomic.Int64,
+) {
+	attempts = new(atomic.Int64)
+	return func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+		if string(batch[0].Data) == number && attempts.Add(1) == 1 {
+			do()
+		}
+		return w.fill(ctx, tx, batch)
+	}, attempts
+}
+
+// The cursor has come to lie behind an event while the event is handled, as by an
+// earlier attempt that was committed after all: this attempt does not count.
+func TestBatchBehindWhichTheCursorMoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1, 2) // in one transaction, so that only the position tells them apart
+	handle, _ := w.held("2", func() {
+		at := w.place(2)
+		w.exec("UPDATE "+pgx.Identifier{w.schema, "tenure_processors"}.Sanitize()+" SET cursor_position = $1", at.Position)
+	})
+	w.group(w.node("a", tenure.Config{}), processor.Config{
+		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Handle: handle,
+	})
+	w.await("the second event is behind", func() bool { return w.exists("counts") && w.show("counts").Cursor == w.place(2) })
+	w.append(3)
+	w.await("the third event", func() bool { return slices.Contains(w.numbers(), 3) })
+	if got := w.numbers(); !slices.Equal(got, []int{1, 3}) {
+		t.Errorf("handled %v, want 1 and 3: the second event was applied before", got)
+	}
+}
+
+// A rewind to the place where the batch in flight began is a rewind, too: the
+// batch does not count.
+func TestRewindToWhereABatchBegan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	handle, attempts := w.held("1", func() { w.must(w.management().Rewind(w.Context(), "counts", processor.Cursor{}, "ann")) })
+	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", PollInterval: 10 * time.Millisecond, Handle: handle})
+	w.await("the event", func() bool { return len(w.numbers()) > 0 })
+	if got := w.numbers(); !slices.Equal(got, []int{1}) || attempts.Load() != 2 {
+		t.Errorf("handled %v in %d attempts, want the event once, in the second attempt", got, attempts.Load())
+	}
+}

@@ -191,6 +191,7 @@ func TestServeRefused(t *testing.T) {
 		"is not of the form":        {"--password-file", broken},
 		"alert-interval":            {"--alert-interval", "0s"},
 		"the least is an hour":      {"--retention", "1m"},
+		"--listen is empty":         {"--listen", ""},
 		"nobody who can log in":     {"--login-required"},
 		"needs the dashboard":       {"--login-required", "--user-header", "X-User", "--trusted-proxy", "10.0.0.1", "--dashboard=false"},
 		"the token file":            {"--token-file", broken + ".token"},

@@ -98,6 +98,8 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 // would lock everybody out.
 func (c *serveCommand) check() error {
 	switch {
+	case c.Listen.Address == "":
+		return console.Usage("--listen is empty; it must be an address, such as :8080")
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
 		return console.Usage("--retention is %v; the least is an hour", c.keep.Value)
 	case c.login && c.Listen.Token == "" && c.passwords == "" && c.header == "":

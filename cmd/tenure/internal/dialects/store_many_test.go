@@ -33,10 +33,11 @@ func TestStoreElectAll(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			ctx := limited(t, 4*patience) // the store's own bound is 10 s, which is short for so many
 			asked := slices.Concat([]string{"default", names[5], ""}, names)
 			slices.Reverse(asked[3:])
 			for range 2 { // taking, and renewing
-				seats, err := store.ElectAll(t.Context(), a, asked)
+				seats, err := store.ElectAll(ctx, a, asked)
 				if err != nil || len(seats) != len(asked) {
 					t.Fatalf("%d seats, %v", len(seats), err)
 				}
@@ -65,7 +66,7 @@ func TestStoreElectAllAtOnce(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			store := newStore(t, k, k.open(t), 700*time.Millisecond)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
 			defer cancel()
 			var mu sync.Mutex
 			leaders := map[string]uuid.UUID{}

@@ -17,12 +17,12 @@ import (
 // which wait for its end are fast, and long enough that a loaded machine does not
 // end it by accident.
 const (
-	lease         = 2 * time.Second
+	lease         = 3 * time.Second
 	margin        = lease / 10
 	checkInterval = 500 * time.Millisecond
 
 	// slack is what a loaded machine may add to a bound of the protocol.
-	slack = time.Second
+	slack = 2 * time.Second
 	// patience is how long a test waits for what must happen sometime.
 	patience = 30 * time.Second
 )

@@ -12,7 +12,7 @@ import (
 )
 
 // patience bounds every wait for a message.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // manager is a service manager that listens.
 type manager struct {

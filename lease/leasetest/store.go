@@ -16,11 +16,11 @@ import (
 // that does.
 const (
 	long  = 10 * time.Minute
-	short = 600 * time.Millisecond
+	short = 2 * time.Second
 )
 
 // patience is how long the suite waits for something that should happen.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 var storeTests = []struct {
 	name   string

@@ -147,8 +147,8 @@ func TestGuardReleasedTwiceCountsOnce(t *testing.T) {
 		go func() { freed <- e.StepDown(context.Background()) }()
 		time.Sleep(time.Minute)
 		select {
-		case <-freed:
-			t.Fatal("invariant 4: the role was released while guarded work runs")
+		case err := <-freed:
+			t.Fatalf("invariant 4: the role was released while guarded work runs (%v)", err)
 		default:
 		}
 		second.Release()

@@ -148,7 +148,7 @@ func TestModesOfTwoInstallations(t *testing.T) {
 			if refused {
 				t.Fatalf("%s: refused", name)
 			}
-			defer node.Close(soon(t))
+			t.Cleanup(func() { _ = node.Close(soon(t)) })
 			election, err := node.Election(tenure.NamedRole("scheduler"))
 			if err != nil {
 				t.Fatal(err)

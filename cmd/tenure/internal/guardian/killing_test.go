@@ -26,8 +26,11 @@ func TestKillingGoesOn(t *testing.T) {
 	defer alarm.stop()
 	g := &guardian{alarm: alarm, killing: true, exited: true, pause: firstKillPause, trust: now().add(time.Hour)}
 	g.checkTime()
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = child.Wait() // it was killed
+	}()
 	select {
 	case <-ended:
 	case <-time.After(patience):

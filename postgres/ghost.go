@@ -27,7 +27,16 @@ func (w *watch) findGhost(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	w.ghost.due = time.Now().Add(fromMilliseconds(left))
+	s.ghost = w.ghost
 	return err
+}
+
+// dueNow returns the incarnation of a ghost whose time is over.
+func (g ghost) dueNow() []int32 {
+	if g.incarnation == 0 || time.Now().Before(g.due) {
+		return noPairs
+	}
+	return []int32{g.incarnation}
 }
 
 // limit bounds one call of the watch so that the ghost is ended in time.

@@ -58,7 +58,7 @@ func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 }
 
 // reapIfBlind does the same on the session connection while the watch connection
-// is down, once per check interval.
+// is down, once per check interval, and ends an earlier session of this node.
 func (s *session) reapIfBlind() error {
 	if !s.watch.blind.Load() {
 		return nil
@@ -73,7 +73,7 @@ func (s *session) reapIfBlind() error {
 	err := s.query(stmtReap, func(rows pgx.Rows) error {
 		ended++
 		return scan(rows)
-	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, noPairs)
+	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, s.ghost.dueNow())
 	if err != nil {
 		s.log.Warn("looking for silent nodes failed", "error", err)
 		return lostOnly(err)

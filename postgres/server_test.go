@@ -191,6 +191,22 @@ func TestBlindSessionReaps(t *testing.T) {
 	}
 }
 
+// TestBlindSessionReapsItsOwnEarlierSession: the only node that is left has lost its
+// watch connection, and its earlier session is stuck with the lock.
+func TestBlindSessionReapsItsOwnEarlierSession(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	earlier := open(t, b, brief)
+	earlier.take("scheduler")
+	earlier.watch.leave()
+	earlier.stick()
+	later := open(t, b, brief, func(o *peerOptions) { o.id = earlier.id })
+	later.watch.leave()
+	later.watch.blind.Store(true)
+	later.refused("scheduler")
+	later.win("scheduler")
+}
+
 func TestSeveralHosts(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})

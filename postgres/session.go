@@ -36,6 +36,7 @@ type session struct {
 
 	news    *ears
 	watch   *watch
+	ghost   ghost  // as it was when the session joined
 	pulse   *pulse // of the watch connection; made before it
 	table   lockTable
 	fencing fencing

@@ -70,6 +70,9 @@ func (b *backend) reapIfBlind(holder *backend) {
 	}
 	b.reapedAt = max(1, now)
 	b.server.reap(holder)
+	if ghost := b.ghost; ghost == holder && !b.server.defects.NoReaper && ghost.beatAt+ghost.timing.Lease+b.timing.Margin < now {
+		ghost.terminateUnlessEnded("reaped: its node has a new session")
+	}
 }
 
 // reap ends a backend that holds locks although its node has been silent for

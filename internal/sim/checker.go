@@ -35,6 +35,11 @@ type begun struct {
 	backend *backend
 }
 
+// settlesFor reports whether the term began after the lease of the one before it.
+func (next begun) settlesFor(b begun) bool {
+	return next.backend.timing.Settle >= b.backend.timing.Lease && next.backend.installed == b.backend.installed
+}
+
 // Violation is a broken invariant. It is an error.
 type Violation struct {
 	Invariant int // as the package numbers them; 0 for the contract of the seam
@@ -157,14 +162,15 @@ func (c *checker) working(role string) []claim {
 
 // excused reports whether a claim outlives its session for the one reason that
 // the design allows: somebody ended a living leader's session on the server,
-// the news has not reached the leader, and its successor, which may be configured
-// otherwise, did not settle for the leader's lease.
+// the news has not reached the leader, and its successor did not settle for the
+// leader's lease: it is configured otherwise, or the schema was removed as well,
+// and no row is left to settle by.
 func (c *checker) excused(role string, old claim) bool {
 	for i, b := range c.terms[role] {
 		if b.term != old.term || !b.backend.killed {
 			continue
 		}
-		if later := c.terms[role][i+1:]; len(later) > 0 && later[0].backend.timing.Settle >= b.backend.timing.Lease {
+		if later := c.terms[role][i+1:]; len(later) > 0 && later[0].settlesFor(b) {
 			continue
 		}
 		informed := b.backend.client.cause != nil && !old.process.paused()

@@ -66,9 +66,9 @@ func (s *session) acquire() error {
 	n := s.node
 	n.mu.Lock()
 	trying := s.trying
-	candidates := make([]Candidate, len(trying))
+	candidates := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
-		candidates[i] = Candidate{Role: e.role, Recovering: e.State() == Reconnecting}
+		candidates[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
 	}
 	n.mu.Unlock()
 
@@ -89,11 +89,11 @@ func (s *session) acquire() error {
 	var failures failures
 	for i, e := range trying {
 		e.attempt.inFlight = false
-		result, kept := Attempt{Outcome: Failed, Err: err}, e.attempt.waiting
+		result, kept := AcquireResult{Outcome: OutcomeFailed, Err: err}, e.attempt.waiting
 		if err == nil {
 			result, kept = attempts[i], false
 		}
-		if result.Outcome == Failed && e.attempt.newCause(result.Err) {
+		if result.Outcome == OutcomeFailed && e.attempt.newCause(result.Err) {
 			failures.add(e, result.Err)
 		}
 		if s.applyResultLocked(e, result, kept) {
@@ -136,7 +136,7 @@ func (f failures) log(log *slog.Logger) {
 // applyResultLocked applies the result of one attempt and reports whether it
 // failed, so that the retry strategy must be asked. kept says that the attempt
 // failed but the session has kept the lock of the one before.
-func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (failed bool) {
+func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool) (failed bool) {
 	a := &e.attempt
 	continued := a.waiting
 	a.waiting = kept
@@ -149,17 +149,17 @@ func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (fai
 	if !continued {
 		a.fencedAt = 0
 	}
-	if result.Outcome != Failed {
+	if result.Outcome != OutcomeFailed {
 		a.cause, a.known = "", false
 	}
 	switch result.Outcome {
-	case Granted:
+	case OutcomeGranted:
 		s.beginTermLocked(e, result)
-	case Waiting:
+	case OutcomePending:
 		return s.applyWaitingLocked(e, result)
-	case Busy:
+	case OutcomeHeld:
 		return s.applyBusyLocked(e, result)
-	case Failed:
+	case OutcomeFailed:
 		return s.applyFailedLocked(e, result.Err)
 	}
 	return false
@@ -167,8 +167,8 @@ func (s *session) applyResultLocked(e *Election, result Attempt, kept bool) (fai
 
 // declineLocked unlocks the role, if the session holds its lock, for an election
 // that does not want it any more.
-func (s *session) declineLocked(e *Election, result Attempt) {
-	holds := e.attempt.waiting || result.Outcome == Granted || result.Outcome == Waiting
+func (s *session) declineLocked(e *Election, result AcquireResult) {
+	holds := e.attempt.waiting || result.Outcome == OutcomeGranted || result.Outcome == OutcomePending
 	e.attempt.waiting = false
 	if holds {
 		s.queueUnlockLocked(e, result.Term)
@@ -177,7 +177,7 @@ func (s *session) declineLocked(e *Election, result Attempt) {
 
 // applyWaitingLocked continues an attempt that holds the lock while its term cannot
 // begin yet. LockTimeout bounds the wait for fenced transactions.
-func (s *session) applyWaitingLocked(e *Election, result Attempt) (failed bool) {
+func (s *session) applyWaitingLocked(e *Election, result AcquireResult) (failed bool) {
 	a, now := &e.attempt, s.node.clock.Now().Mono
 	// The wait is counted by the server. While a machine is suspended, its own
 	// clock may stand still, so it asks again within a RefreshInterval.
@@ -198,7 +198,7 @@ func (s *session) applyWaitingLocked(e *Election, result Attempt) (failed bool) 
 }
 
 // applyBusyLocked ends an attempt that found the role held or reserved.
-func (s *session) applyBusyLocked(e *Election, result Attempt) (failed bool) {
+func (s *session) applyBusyLocked(e *Election, result AcquireResult) (failed bool) {
 	n, a := s.node, &e.attempt
 	now := n.clock.Now().Mono
 	switch {
@@ -274,7 +274,7 @@ func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
 			continue
 		}
 		a.at = math.MaxInt64 // until the answer is there
-		cycle, attempts := a.cycle, Attempts{Attempt: a.cycle, Elapsed: now - a.first.Mono, LastError: a.err}
+		cycle, attempts := a.cycle, RetryContext{Attempt: a.cycle, Elapsed: now - a.first.Mono, LastError: a.err}
 		asked = true
 		asking.Add(1)
 		n.group.Go(func() { // ends when the strategy answers; Close waits for it
@@ -312,7 +312,7 @@ func (e *Election) tryAfterLocked(cycle int, at time.Duration, again bool) {
 
 // nextDelay asks a retry strategy. One that panics is asked again after a
 // CheckInterval. It is called without the node's mutex.
-func (n *Node) nextDelay(strategy RetryStrategy, attempts Attempts) (delay time.Duration, again bool) {
+func (n *Node) nextDelay(strategy RetryStrategy, attempts RetryContext) (delay time.Duration, again bool) {
 	err := guarded("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
 	if err != nil {
 		n.log.Error("asking the retry strategy failed", "error", err)
@@ -322,10 +322,10 @@ func (n *Node) nextDelay(strategy RetryStrategy, attempts Attempts) (delay time.
 }
 
 // beginTermLocked begins a term.
-func (s *session) beginTermLocked(e *Election, granted Attempt) {
+func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 	n := s.node
 	t := &Term{
-		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.Vacant,
+		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.PrecedingVacancy,
 		begun:    n.clock.Now().Mono,
 		campaign: e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}

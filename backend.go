@@ -19,7 +19,7 @@ type Backend interface {
 	// Open opens a session for a node under a fresh incarnation. The context
 	// bounds the opening only: its end afterwards must not touch the session.
 	// An error that matches ErrRefused is final; any other may pass.
-	Open(ctx context.Context, opening Opening) (Session, error)
+	Open(ctx context.Context, opening SessionOptions) (Session, error)
 
 	// Leaders reads the leaders of the named roles, or of all roles if none is
 	// named, ordered by role. A role that nobody leads is left out.
@@ -39,8 +39,8 @@ type LeaseDefaulter interface {
 	DefaultLease() time.Duration
 }
 
-// Opening is what a Backend is told about the session to open.
-type Opening struct {
+// SessionOptions is what a Backend is told about the session to open.
+type SessionOptions struct {
 	Node        NodeInfo
 	Description Description
 	UniqueName  bool // refuse with ErrNameTaken while another living node has the name
@@ -48,10 +48,10 @@ type Opening struct {
 	Clock       Clock
 	Logger      *slog.Logger
 
-	// Forerunner is when the connection of the node's session before this one
+	// PreviousSessionEnd is when the connection of the node's session before this one
 	// ended, on Clock: from then on its roles were vacant, unless others took them.
 	// It is zero if there was none, or if only the database knows.
-	Forerunner Instant
+	PreviousSessionEnd Instant
 
 	// MaySend reports whether the session may still send anything. It turns
 	// false, for ever, when trust ends: from then on nothing may restart the
@@ -107,16 +107,16 @@ type Session interface {
 	// whose lock the session holds is never locked again. After an error that
 	// does not end the session, the roles that were Waiting still are, and the
 	// others are not held.
-	TryAcquire(candidates []Candidate) ([]Attempt, error)
+	TryAcquire(candidates []AcquireRequest) ([]AcquireResult, error)
 
 	// Heartbeat proves to the database that the node lives and to the node
 	// that the session is still its own.
-	Heartbeat(load Load) (Pulse, error)
+	Heartbeat(load Load) (HeartbeatResult, error)
 
 	// Release ends terms and frees their roles, or gives up roles that are
 	// Waiting: first the record, then the lock, then the news. An error means
 	// that a lock may still be held: the engine gives the session up.
-	Release(releases []Release) error
+	Release(releases []ReleaseRequest) error
 
 	// Requests takes the requests that wait for roles this session leads.
 	Requests() ([]Request, error)
@@ -137,16 +137,16 @@ type Session interface {
 	Abort()
 }
 
-// Anchored is implemented by a [Session] whose locks live as long as its
+// LockConnProvider is implemented by a [Session] whose locks live as long as its
 // connection does.
-type Anchored interface {
-	// Anchor returns the connection that keeps the locks; see [Term.Anchor].
+type LockConnProvider interface {
+	// LockConn returns the connection that keeps the locks; see [Term.LockConn].
 	// Unlike the methods of Session it may be called from any goroutine.
-	Anchor() (syscall.RawConn, error)
+	LockConn() (syscall.RawConn, error)
 }
 
-// Candidate is one role in a call of TryAcquire.
-type Candidate struct {
+// AcquireRequest is one role in a call of TryAcquire.
+type AcquireRequest struct {
 	Role Role
 	// Recovering asks to fill Attempt.Holder if the role is held by another
 	// session.
@@ -158,34 +158,34 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Busy    Outcome = iota // another session holds the role, or it is reserved
-	Granted                // the term has begun
-	Waiting                // the lock is held, the term cannot begin yet
-	Failed                 // see Attempt.Err; the session does not hold the lock
+	OutcomeHeld    Outcome = iota // another session holds the role, or it is reserved
+	OutcomeGranted                // the term has begun
+	OutcomePending                // the lock is held, the term cannot begin yet
+	OutcomeFailed                 // see Attempt.Err; the session does not hold the lock
 )
 
-// Attempt is what became of one Candidate.
-type Attempt struct {
-	Outcome    Outcome
-	Term       int64         // if Granted: larger than every term of the role before
-	Previous   int64         // if Granted: the last term of the role before, of whichever node; 0 if there was none
-	AcquiredAt time.Time     // if Granted: by the database's clock
-	Vacant     time.Duration // if Granted: how long nobody had led before; negative if unknown
-	Holder     uuid.UUID     // if Busy and asked for: the node of the last term, if known
-	RetryIn    time.Duration // if Waiting or reserved: when to try again; a hint
-	Fenced     bool          // if Waiting: for transactions of the old term, which LockTimeout bounds
-	Err        error         // if Failed
+// AcquireResult is what became of one AcquireRequest.
+type AcquireResult struct {
+	Outcome          Outcome
+	Term             int64         // if Granted: larger than every term of the role before
+	Previous         int64         // if Granted: the last term of the role before, of whichever node; 0 if there was none
+	AcquiredAt       time.Time     // if Granted: by the database's clock
+	PrecedingVacancy time.Duration // if Granted: how long nobody had led before; negative if unknown
+	Holder           uuid.UUID     // if Busy and asked for: the node of the last term, if known
+	RetryIn          time.Duration // if Waiting or reserved: when to try again; a hint
+	Fenced           bool          // if Waiting: for transactions of the old term, which LockTimeout bounds
+	Err              error         // if Failed
 }
 
-// Release is one role to give up.
-type Release struct {
+// ReleaseRequest is one role to give up.
+type ReleaseRequest struct {
 	Role   Role
 	Term   int64 // 0 if the term has not begun
 	Reason EndReason
 	By     string // who asked for it, if that is known
-	// For reserves the role for this node until ReserveFor has passed.
-	For        uuid.UUID
-	ReserveFor time.Duration
+	// Target reserves the role for this node until Reservation has passed.
+	Target      uuid.UUID
+	Reservation time.Duration
 }
 
 // EndReason says how a term ended, in the record of the role.
@@ -193,18 +193,18 @@ type EndReason string
 
 // The reasons for the end of a term.
 const (
-	EndResigned    EndReason = "resigned"       // by the leader itself
-	EndSteppedDown EndReason = "stepped_down"   // by the leader, as it was asked to
-	EndHandedOver  EndReason = "handed_over"    // in favour of a named node
-	EndShutdown    EndReason = "shutdown"       // the election or its node stopped
-	EndCrashed     EndReason = "crashed"        // the session ended; found by the successor, or by its node in a new session
-	EndExpired     EndReason = "lease_expired"  // the session fell silent; found by the successor
-	EndServer      EndReason = "server_changed" // the server restarted or is another one
+	EndResigned      EndReason = "resigned"       // by the leader itself
+	EndSteppedDown   EndReason = "stepped_down"   // by the leader, as it was asked to
+	EndHandedOver    EndReason = "handed_over"    // in favour of a named node
+	EndShutdown      EndReason = "shutdown"       // the election or its node stopped
+	EndCrashed       EndReason = "crashed"        // the session ended; found by the successor, or by its node in a new session
+	EndLeaseExpired  EndReason = "lease_expired"  // the session fell silent; found by the successor
+	EndServerChanged EndReason = "server_changed" // the server restarted or is another one
 )
 
-// Pulse is what a heartbeat brings back.
-type Pulse struct {
-	Requests bool // requests may wait for this node
+// HeartbeatResult is what a heartbeat brings back.
+type HeartbeatResult struct {
+	RequestsPending bool // requests may wait for this node
 }
 
 // Load is how busy a node is, as its heartbeats tell the others.

@@ -51,7 +51,7 @@ type Config struct {
 	// after 100 ms, doubling to 2 s, jittered, and roles every CheckInterval.
 	Retry RetryStrategy
 	// Description is what the node tells the others about itself, from the
-	// first moment on; see [Node.Describe].
+	// first moment on; see [Node.UpdateDescription].
 	Description Description
 	// UniqueName refuses to open the node, with ErrNameTaken, while another
 	// living node has the same name.

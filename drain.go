@@ -20,7 +20,7 @@ import (
 //
 // If the context ends first, the error matches ErrShutdown, and ErrWorkRunning
 // if work under a term has not returned; what was begun goes on. The error is
-// ErrUndrained if the node is taken back before the end, and ErrClosed if it
+// ErrDrainCanceled if the node is taken back before the end, and ErrClosed if it
 // closes. Other errors are those of Describe.
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
 	return n.drain(ctx, "", to)
@@ -73,7 +73,7 @@ func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUI
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.description.Status != StatusDraining {
-		return nil, ErrUndrained
+		return nil, ErrDrainCanceled
 	}
 	by := n.description.StatusBy
 	for _, e := range elections {
@@ -92,7 +92,7 @@ func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUI
 // tellDrained returns when the registry says that the node is drained, trying
 // again with every new session.
 func (n *Node) tellDrained(ctx context.Context) error {
-	news, stop := n.News()
+	news, stop := n.Subscribe()
 	defer stop()
 	for {
 		undrained := false
@@ -102,7 +102,7 @@ func (n *Node) tellDrained(ctx context.Context) error {
 		})
 		switch {
 		case undrained:
-			return ErrUndrained
+			return ErrDrainCanceled
 		case err == nil || ctx.Err() == nil && !errors.Is(err, ErrSessionLost):
 			return err
 		}
@@ -118,7 +118,7 @@ func (n *Node) tellDrained(ctx context.Context) error {
 
 // tell is Describe where it does not matter whether there is a registry.
 func (n *Node) tell(ctx context.Context, change func(*Description)) error {
-	if err := n.Describe(ctx, change); !errors.Is(err, ErrUnsupported) {
+	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
 		return err
 	}
 	return nil

@@ -33,11 +33,11 @@ func TestRequestsToDrain(t *testing.T) {
 		want(t, "status", db.status(), "active")
 		time.Sleep(2 * time.Second)
 		term = lead(t, e)
-		guard, _ := term.Enter()
+		guard, _ := term.Guard()
 		ask(tenure.RequestDrain)
 		ask(tenure.RequestUndrain) // interrupts
 		want(t, "status", db.status(), "active")
-		guard.Release()
+		guard.Done()
 		time.Sleep(10 * time.Second) // the reservation for the target ends
 		want(t, "leads again", e.IsLeader(), true)
 	})
@@ -81,7 +81,7 @@ func TestWhoAsked(t *testing.T) {
 		want(t, "by itself", by(), "draining by ")
 		ask(tenure.RequestUndrain, "cem")
 		want(t, "asked to come back", by(), "active by cem")
-		wantError(t, "Describe", node.Describe(t.Context(), func(d *tenure.Description) {
+		wantError(t, "Describe", node.UpdateDescription(t.Context(), func(d *tenure.Description) {
 			want(t, "known to who changes it", d.StatusBy, "")
 			d.Version = "v2"
 		}), nil)
@@ -90,7 +90,7 @@ func TestWhoAsked(t *testing.T) {
 		ask(tenure.RequestDrain, "dan") // taken together
 		want(t, "two at once", by(), "draining by dan")
 		for _, unfit := range []string{"\x00", "\xff"} {
-			err := node.Describe(t.Context(), func(d *tenure.Description) { d.StatusBy = unfit })
+			err := node.UpdateDescription(t.Context(), func(d *tenure.Description) { d.StatusBy = unfit })
 			wantError(t, unfit, err, tenure.ErrInvalidConfig)
 		}
 	})

@@ -97,7 +97,7 @@ func TestDrainWhileAcquiring(t *testing.T) {
 		defer closeNode(t, node)
 		trying, resume := make(chan struct{}), make(chan struct{})
 		db.last().set(func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				c.set(func(c *conn) { c.onAcquire = nil })
 				close(trying)
 				<-resume
@@ -126,7 +126,7 @@ func TestUndrainWhileAcquiring(t *testing.T) {
 		defer closeNode(t, node)
 		trying, resume := make(chan struct{}), make(chan struct{})
 		db.last().set(func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				c.set(func(c *conn) { c.onAcquire = nil })
 				close(trying)
 				<-resume
@@ -142,7 +142,7 @@ func TestUndrainWhileAcquiring(t *testing.T) {
 		synctest.Wait()
 		close(resume)
 		wantError(t, "Undrain", <-back, nil)
-		wantError(t, "Drain", <-drained, tenure.ErrUndrained)
+		wantError(t, "Drain", <-drained, tenure.ErrDrainCanceled)
 		synctest.Wait()
 		want(t, "leads", e.IsLeader(), true)
 		want(t, "status", db.status(), "active")
@@ -150,16 +150,16 @@ func TestUndrainWhileAcquiring(t *testing.T) {
 }
 
 // waits makes the next attempts at the role keep the lock and wait.
-func (c *conn) waits(role string, then func() *tenure.Attempt) {
+func (c *conn) waits(role string, then func() *tenure.AcquireResult) {
 	c.set(func(c *conn) {
 		first := true
-		c.onAcquire = func(tenure.Role) *tenure.Attempt {
+		c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 			if first {
 				first = false
 				c.db.mu.Lock()
 				c.db.holders[role] = c
 				c.db.mu.Unlock()
-				return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second}
+				return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Second}
 			}
 			return then()
 		}
@@ -176,9 +176,9 @@ func TestDrainWhileWaiting(t *testing.T) {
 				node := open(t, db)
 				defer closeNode(t, node)
 				resume := make(chan struct{})
-				db.last().waits("r", func() *tenure.Attempt {
+				db.last().waits("r", func() *tenure.AcquireResult {
 					<-resume
-					return &tenure.Attempt{Outcome: tenure.Granted, Term: 7}
+					return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
 				})
 				e, _ := elect(t, node, tenure.ElectionConfig{})
 				wantError(t, "Start", e.Start(t.Context()), nil)
@@ -205,12 +205,16 @@ func TestDrainWhileWaiting(t *testing.T) {
 // An election that stops in the same place gives the lock up once, too, also if
 // the attempt fails: the session has kept the lock then.
 func TestShutdownWhileWaiting(t *testing.T) {
-	for name, answer := range map[string]func(*conn) *tenure.Attempt{
-		"granted":       func(*conn) *tenure.Attempt { return &tenure.Attempt{Outcome: tenure.Granted, Term: 7} },
-		"still waiting": func(*conn) *tenure.Attempt { return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second} },
-		"failing": func(c *conn) *tenure.Attempt {
+	for name, answer := range map[string]func(*conn) *tenure.AcquireResult{
+		"granted": func(*conn) *tenure.AcquireResult {
+			return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
+		},
+		"still waiting": func(*conn) *tenure.AcquireResult {
+			return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Second}
+		},
+		"failing": func(c *conn) *tenure.AcquireResult {
 			c.set(func(c *conn) { c.failAcquire = errors.New("disk full") })
-			return &tenure.Attempt{}
+			return &tenure.AcquireResult{}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +223,7 @@ func TestShutdownWhileWaiting(t *testing.T) {
 				node := open(t, db)
 				defer closeNode(t, node)
 				resume := make(chan struct{})
-				db.last().waits("r", func() *tenure.Attempt {
+				db.last().waits("r", func() *tenure.AcquireResult {
 					<-resume
 					return answer(db.last())
 				})
@@ -246,9 +250,9 @@ func TestShutdownAfterAFailedWait(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
 		defer closeNode(t, node)
-		db.last().waits("r", func() *tenure.Attempt {
+		db.last().waits("r", func() *tenure.AcquireResult {
 			db.last().set(func(c *conn) { c.failAcquire = errors.New("disk full") })
-			return &tenure.Attempt{}
+			return &tenure.AcquireResult{}
 		})
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		wantError(t, "Start", e.Start(t.Context()), nil)
@@ -269,9 +273,9 @@ func TestShutdownWhileWaitingLosesTheSession(t *testing.T) {
 		node := open(t, db)
 		defer closeNode(t, node)
 		resume := make(chan struct{})
-		db.last().waits("r", func() *tenure.Attempt {
+		db.last().waits("r", func() *tenure.AcquireResult {
 			<-resume
-			return &tenure.Attempt{}
+			return &tenure.AcquireResult{}
 		})
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		wantError(t, "Start", e.Start(t.Context()), nil)
@@ -326,7 +330,7 @@ func TestDrainWithStuckWork(t *testing.T) {
 		other, _ := node.Election(tenure.NamedRole("other"))
 		term := lead(t, e)
 		lead(t, other)
-		guard, _ := term.Enter()
+		guard, _ := term.Guard()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := node.Drain(ctx, nil)
@@ -336,7 +340,7 @@ func TestDrainWithStuckWork(t *testing.T) {
 		want(t, "held", db.holder("r") != nil, true)
 		want(t, "status", db.status(), "draining")
 		drained := drain(t.Context(), node)
-		guard.Release()
+		guard.Done()
 		wantError(t, "Drain again", <-drained, nil)
 		want(t, "status", db.status(), "drained")
 	})
@@ -350,12 +354,12 @@ func TestUndrainDuringADrain(t *testing.T) {
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
-		guard, _ := term.Enter()
+		guard, _ := term.Guard()
 		drained := drain(t.Context(), node)
 		undrain(t, node)
 		want(t, "the others stand", db.status(), "active")
-		guard.Release()
-		wantError(t, "Drain", <-drained, tenure.ErrUndrained)
+		guard.Done()
+		wantError(t, "Drain", <-drained, tenure.ErrDrainCanceled)
 		want(t, "status", db.status(), "active")
 		time.Sleep(2 * time.Second) // longer than stepDownPause
 		want(t, "leads again", e.IsLeader(), true)
@@ -403,7 +407,7 @@ func TestCloseDuringADrain(t *testing.T) {
 		node := open(t, db)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
-		guard, _ := term.Enter()
+		guard, _ := term.Guard()
 		drained := drain(t.Context(), node)
 		closed := make(chan struct{})
 		go func() {
@@ -411,7 +415,7 @@ func TestCloseDuringADrain(t *testing.T) {
 			closeNode(t, node)
 		}()
 		synctest.Wait()
-		guard.Release()
+		guard.Done()
 		<-closed
 		if err := <-drained; err != nil && !errors.Is(err, tenure.ErrClosed) {
 			t.Errorf("Drain: %v; want ErrClosed, or nil if it was first", err)

@@ -2,14 +2,14 @@ package tenure
 
 import "time"
 
-// Durations says how long something took, each time that it happened: a
+// Histogram says how long something took, each time that it happened: a
 // histogram.
-type Durations struct {
+type Histogram struct {
 	Count uint64
-	Total time.Duration
-	// Within counts those that took at most so long, for each of a fixed set of
+	Sum   time.Duration
+	// Buckets counts those that took at most so long, for each of a fixed set of
 	// bounds between a millisecond and five minutes.
-	Within map[time.Duration]uint64
+	Buckets map[time.Duration]uint64
 }
 
 // durationBounds are those of all histograms: from what a change of leader takes
@@ -22,14 +22,14 @@ var durationBounds = [...]time.Duration{
 	10 * time.Second, 30 * time.Second, 1 * time.Minute, 5 * time.Minute,
 }
 
-// durationTally counts durations. It allocates nothing.
-type durationTally struct {
+// histogram counts durations. It allocates nothing.
+type histogram struct {
 	counts [len(durationBounds)]uint64 // of those between the bound before and this one
 	count  uint64
 	total  time.Duration
 }
 
-func (t *durationTally) add(d time.Duration) {
+func (t *histogram) add(d time.Duration) {
 	t.count++
 	t.total += d
 	for i, bound := range durationBounds {
@@ -40,12 +40,12 @@ func (t *durationTally) add(d time.Duration) {
 	}
 }
 
-func (t *durationTally) durations() Durations {
-	all := Durations{Count: t.count, Total: t.total, Within: make(map[time.Duration]uint64, len(durationBounds))}
+func (t *histogram) snapshot() Histogram {
+	all := Histogram{Count: t.count, Sum: t.total, Buckets: make(map[time.Duration]uint64, len(durationBounds))}
 	var within uint64
 	for i, bound := range durationBounds {
 		within += t.counts[i]
-		all.Within[bound] = within
+		all.Buckets[bound] = within
 	}
 	return all
 }

@@ -84,10 +84,10 @@ func (e *Election) Term() *Term {
 	return nil
 }
 
-// Guard registers a piece of work with the present term; see [Term.Enter].
+// Guard registers a piece of work with the present term; see [Term.Guard].
 func (e *Election) Guard() (*Guard, error) {
 	if term := e.current.Load(); term != nil {
-		return term.Enter()
+		return term.Guard()
 	}
 	return nil, ErrNotLeader
 }
@@ -95,7 +95,7 @@ func (e *Election) Guard() (*Guard, error) {
 // Start begins to stand for the role. It is idempotent. When the context ends,
 // the election shuts down as by Shutdown; its values are those of the terms'
 // contexts. If the election is being shut down, Start first waits for the end
-// of that. It returns ErrStarted if Run or Campaign drive the election, and
+// of that. It returns ErrAlreadyStarted if Run or Campaign drive the election, and
 // ErrClosed if the node is closed.
 func (e *Election) Start(ctx context.Context) error {
 	_, err := e.start(ctx, modeStart)
@@ -147,7 +147,7 @@ func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, 
 			return true
 		case e.mode != modeNone && !e.stopping && e.State() != Stopped:
 			if e.mode != modeStart || by != modeStart {
-				refused = ErrStarted
+				refused = ErrAlreadyStarted
 			}
 			return true
 		case e.State() == Stopped && !e.attempt.holds() && (by != modeCampaign || e.term == nil):
@@ -309,7 +309,7 @@ func (e *Election) Refresh(ctx context.Context) error {
 // not lead. If the context ends before the work has returned, the role stays
 // locked, the error matches ErrWorkRunning, and the release follows when the
 // work returns. The record of the term says resigned: it is the leader's own
-// program that calls; see Comply for others.
+// program that calls; see HandleRequest for others.
 func (e *Election) StepDown(ctx context.Context) error {
 	return e.stepDown(ctx, ending{reason: EndResigned, cause: ErrSteppedDown})
 }
@@ -322,11 +322,11 @@ func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, ending{reason: EndHandedOver, cause: ErrHandedOver, target: target})
 }
 
-// Comply is StepDown or HandOver as somebody asks: the record of the term says
+// HandleRequest is StepDown or HandOver as somebody asks: the record of the term says
 // who did, as it does for a request that comes through the database. The role of
 // the request may be left out. A request for something else, or for another
 // role, matches ErrInvalidConfig.
-func (e *Election) Comply(ctx context.Context, request Request) error {
+func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	if request.Role != "" && request.Role != e.role.Name() {
 		return fmt.Errorf("%w: a request for %q cannot be done by the election for %q", ErrInvalidConfig, request.Role, e.role.Name())
 	}

@@ -165,7 +165,7 @@ func TestTrustEndsByItself(t *testing.T) {
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		begun := time.Now()
 		term := lead(t, e)
-		guard, err := term.Enter()
+		guard, err := term.Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestTrustEndsByItself(t *testing.T) {
 		want(t, "valid", term.Valid(), false)
 		want(t, "connection closed under running work", first.wasAborted(), false)
 		want(t, "held", db.holder("r") == first, true)
-		guard.Release()
+		guard.Done()
 		synctest.Wait()
 		want(t, "connection closed after the work", first.wasAborted(), true)
 	})
@@ -318,7 +318,7 @@ func TestForerunner(t *testing.T) {
 				defer closeNode(t, node)
 				e, _ := elect(t, node, tenure.ElectionConfig{})
 				term := lead(t, e)
-				want(t, "before the first session", db.last().opening.Forerunner, tenure.Instant{})
+				want(t, "before the first session", db.last().opening.PreviousSessionEnd, tenure.Instant{})
 				db.mu.Lock()
 				db.refuse = tenure.ErrConnection
 				db.mu.Unlock()
@@ -336,7 +336,7 @@ func TestForerunner(t *testing.T) {
 				if c.known {
 					wanted = ended
 				}
-				if told := db.last().opening.Forerunner.Wall; !told.Equal(wanted) {
+				if told := db.last().opening.PreviousSessionEnd.Wall; !told.Equal(wanted) {
 					t.Errorf("%v; want %v", told, wanted)
 				}
 			})
@@ -367,10 +367,10 @@ func TestRetryStrategyStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.seize("r")
-		var asked []tenure.Attempts
+		var asked []tenure.RetryContext
 		node := open(t, db)
 		defer closeNode(t, node)
-		e, rec := elect(t, node, tenure.ElectionConfig{Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+		e, rec := elect(t, node, tenure.ElectionConfig{Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
 			asked = append(asked, a)
 			return time.Second, a.Attempt < 3
 		})})
@@ -393,7 +393,7 @@ func TestReconnectingStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) {
-			c.Retry = tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) { return time.Second, a.Attempt < 4 })
+			c.Retry = tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) { return time.Second, a.Attempt < 4 })
 		})
 		defer closeNode(t, node)
 		e, rec := elect(t, node, tenure.ElectionConfig{})

@@ -84,8 +84,8 @@ var (
 	ErrNotLeader = derive(ErrTenure, "not the leader")
 	// ErrNoLeader: nobody leads the role.
 	ErrNoLeader = derive(ErrTenure, "nobody leads the role")
-	// ErrLed: the operation needs a role that nobody leads.
-	ErrLed = derive(ErrTenure, "the role is led")
+	// ErrHasLeader: the operation needs a role that nobody leads.
+	ErrHasLeader = derive(ErrTenure, "the role is led")
 	// ErrUnknownRole: nobody has ever stood for the role here.
 	ErrUnknownRole = derive(ErrTenure, "nobody has stood for the role")
 	// ErrHeld: the role is held by somebody else.
@@ -102,16 +102,16 @@ var (
 	// ErrWorkRunning: work done under a term has not returned yet, so the role
 	// was not released.
 	ErrWorkRunning = derive(ErrShutdown, "the work has not returned")
-	// ErrUndrained: the node was taken back into service before it was drained.
-	ErrUndrained = derive(ErrShutdown, "the node was taken back into service")
+	// ErrDrainCanceled: the node was taken back into service before it was drained.
+	ErrDrainCanceled = derive(ErrShutdown, "the node was taken back into service")
 	// ErrInvalidRole: a role's name cannot be used.
 	ErrInvalidRole = derive(ErrTenure, "invalid role")
 	// ErrInvalidConfig: a setting is out of range or contradicts another.
 	ErrInvalidConfig = derive(ErrTenure, "invalid configuration")
 	// ErrDuplicateRole: the node already has an election for the role.
 	ErrDuplicateRole = derive(ErrTenure, "the node already stands for this role")
-	// ErrStarted: the election is already driven by Start, Run or Campaign.
-	ErrStarted = derive(ErrTenure, "the election is already started")
+	// ErrAlreadyStarted: the election is already driven by Start, Run or Campaign.
+	ErrAlreadyStarted = derive(ErrTenure, "the election is already started")
 	// ErrStopped: the election stopped, by itself or because it was asked to.
 	ErrStopped = derive(ErrTenure, "the election has stopped")
 	// ErrClosed: the node is closed.

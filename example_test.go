@@ -178,7 +178,7 @@ func ExampleElection_Guard() {
 		if err != nil {
 			return err // answer that another node leads
 		}
-		defer guard.Release()
+		defer guard.Done()
 		fmt.Println("handling a request; valid:", guard.Valid())
 		return nil
 	}
@@ -230,7 +230,7 @@ func ExampleObserve() {
 func ExampleExponentialBackoff() {
 	backoff := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: time.Second}
 	for attempt := 1; attempt <= 5; attempt++ {
-		delay, _ := backoff.NextDelay(tenure.Attempts{Attempt: attempt})
+		delay, _ := backoff.NextDelay(tenure.RetryContext{Attempt: attempt})
 		fmt.Println(delay)
 	}
 	// Output:

@@ -48,7 +48,7 @@ func newDatabase() *database {
 // may block.
 type conn struct {
 	db      *database
-	opening tenure.Opening
+	opening tenure.SessionOptions
 	number  int64
 	news    chan struct{}
 	dead    chan struct{} // closed when the connection is gone
@@ -59,14 +59,14 @@ type conn struct {
 	onHeartbeat func() error
 	onRelease   func() error
 	onRequests  func() error
-	onWait      func()                            // once
-	onAcquire   func(tenure.Role) *tenure.Attempt // nil to go on as usual
-	failAcquire error                             // what a whole call of TryAcquire returns after its hooks
-	load        tenure.Load                       // of the last heartbeat
+	onWait      func()                                  // once
+	onAcquire   func(tenure.Role) *tenure.AcquireResult // nil to go on as usual
+	failAcquire error                                   // what a whole call of TryAcquire returns after its hooks
+	load        tenure.Load                             // of the last heartbeat
 	aborted     bool
 }
 
-func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opened++
@@ -209,9 +209,9 @@ func (c *conn) sendable() error {
 
 func (c *conn) Incarnation() int64 { return c.number }
 
-func (c *conn) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (c *conn) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	c.say("try")
-	attempts := make([]tenure.Attempt, len(candidates))
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	for i, candidate := range candidates {
 		if err := c.sendable(); err != nil {
 			return nil, err
@@ -235,17 +235,17 @@ func (c *conn) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, erro
 	return attempts, nil
 }
 
-func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
+func (c *conn) take(candidate tenure.AcquireRequest) tenure.AcquireResult {
 	d, role := c.db, candidate.Role.Name()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if holder := d.holders[role]; holder == c {
 		panic("a lock was stacked")
 	} else if holder != nil {
-		return tenure.Attempt{Outcome: tenure.Busy, Holder: holder.opening.Node.ID}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, Holder: holder.opening.Node.ID}
 	}
 	if r := d.reserved[role]; r.node != c.opening.Node.ID && time.Until(r.until) > 0 {
-		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: time.Until(r.until)}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: time.Until(r.until)}
 	}
 	delete(d.reserved, role)
 	d.holders[role] = c
@@ -254,12 +254,12 @@ func (c *conn) take(candidate tenure.Candidate) tenure.Attempt {
 	d.leaders[role] = tenure.Leader{
 		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
 	}
-	return tenure.Attempt{Outcome: tenure.Granted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), Vacant: 3 * time.Second}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), PrecedingVacancy: 3 * time.Second}
 }
 
-func (c *conn) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (c *conn) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	if err := c.sendable(); err != nil {
-		return tenure.Pulse{}, err
+		return tenure.HeartbeatResult{}, err
 	}
 	c.say("heartbeat")
 	c.mu.Lock()
@@ -267,12 +267,12 @@ func (c *conn) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	hook := c.onHeartbeat
 	c.mu.Unlock()
 	if hook != nil {
-		return tenure.Pulse{}, hook()
+		return tenure.HeartbeatResult{}, hook()
 	}
-	return tenure.Pulse{}, nil
+	return tenure.HeartbeatResult{}, nil
 }
 
-func (c *conn) Release(releases []tenure.Release) error {
+func (c *conn) Release(releases []tenure.ReleaseRequest) error {
 	if err := c.sendable(); err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func (c *conn) Release(releases []tenure.Release) error {
 			return errors.New("released what was not held")
 		}
 		delete(d.holders, r.Role.Name())
-		if r.For != uuid.Nil {
-			d.reserved[r.Role.Name()] = reservation{r.For, time.Now().Add(r.ReserveFor)}
+		if r.Target != uuid.Nil {
+			d.reserved[r.Role.Name()] = reservation{r.Target, time.Now().Add(r.Reservation)}
 		}
 	}
 	d.tell()

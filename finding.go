@@ -14,17 +14,17 @@ type Severity uint8
 
 // The severities.
 const (
-	Fine    Severity = iota // as it should be
-	Warning                 // elections work, but something is worth a look
-	Failure                 // no node could open a session
+	SeverityOK      Severity = iota // as it should be
+	SeverityWarning                 // elections work, but something is worth a look
+	SeverityFailure                 // no node could open a session
 )
 
 // String returns "ok", "warning" or "failure".
 func (s Severity) String() string {
 	switch s {
-	case Fine:
+	case SeverityOK:
 		return "ok"
-	case Warning:
+	case SeverityWarning:
 		return "warning"
 	default:
 		return "failure"

@@ -176,7 +176,7 @@ func TestDescribeFunctionThatPanics(t *testing.T) {
 	term := lead(t, e)
 	func() {
 		defer func() { want(t, "recovered", recover(), any("on purpose")) }()
-		_ = node.Describe(t.Context(), func(*tenure.Description) { panic("on purpose") })
+		_ = node.UpdateDescription(t.Context(), func(*tenure.Description) { panic("on purpose") })
 	}()
 	within(t, "Description", func() { want(t, "status", node.Description().Status, tenure.StatusActive) })
 	db.last().set(func(c *conn) { c.onHeartbeat = func() error { return errors.New("canceling statement") } })
@@ -189,11 +189,11 @@ func TestDescribeFunctionThatCallsTheNode(t *testing.T) {
 	defer within(t, "Close", func() { closeNode(t, node) })
 	calls := 0
 	within(t, "Describe", func() {
-		err := node.Describe(t.Context(), func(d *tenure.Description) {
+		err := node.UpdateDescription(t.Context(), func(d *tenure.Description) {
 			calls++
 			node.Stats()
 			if calls == 1 {
-				_ = node.Describe(t.Context(), func(d *tenure.Description) { d.HTTPPort = 80 })
+				_ = node.UpdateDescription(t.Context(), func(d *tenure.Description) { d.HTTPPort = 80 })
 			}
 			d.Version = node.Description().Version + "2"
 		})
@@ -207,12 +207,12 @@ func TestDescribeFunctionThatCallsTheNode(t *testing.T) {
 // A retry strategy that takes longer than the lease delays its own election
 // only.
 func TestSlowRetryStrategy(t *testing.T) {
-	for name, slow := range map[string]func(tenure.Attempts) (time.Duration, bool){
-		"takes 10 s": func(tenure.Attempts) (time.Duration, bool) {
+	for name, slow := range map[string]func(tenure.RetryContext) (time.Duration, bool){
+		"takes 10 s": func(tenure.RetryContext) (time.Duration, bool) {
 			time.Sleep(10 * time.Second)
 			return time.Second, true
 		},
-		"panics": func(tenure.Attempts) (time.Duration, bool) { panic("on purpose") },
+		"panics": func(tenure.RetryContext) (time.Duration, bool) { panic("on purpose") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestSlowRetryStrategy(t *testing.T) {
 				term := lead(t, e)
 				var asked atomic.Int64
 				other, err := node.ElectionWith(tenure.NamedRole("other"), tenure.ElectionConfig{
-					Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+					Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
 						asked.Add(1)
 						return slow(a)
 					}),

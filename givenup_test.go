@@ -20,7 +20,7 @@ func TestTermThatWasGivenUpIsNotValid(t *testing.T) {
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		other, _ := node.Election(tenure.NamedRole("other"))
 		term, otherTerm := lead(t, e), lead(t, other)
-		guard, err := term.Enter()
+		guard, err := term.Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +39,14 @@ func TestTermThatWasGivenUpIsNotValid(t *testing.T) {
 			t.Error("invariant 1: a term that was given up is valid")
 		}
 		want(t, "time that a term that was given up remains valid", term.Remaining(), time.Duration(0))
-		if _, err := term.Enter(); err == nil {
+		if _, err := term.Guard(); err == nil {
 			t.Error("invariant 4: a term that was given up takes new work")
 		}
 		want(t, "the session is lost", otherTerm.Valid(), true)
 		if db.holder("r") == nil {
 			t.Error("invariant 4: the role was released while its work runs")
 		}
-		guard.Release()
+		guard.Done()
 		wantError(t, "StepDown", <-freed, nil)
 		want(t, "valid after the release", term.Valid(), false)
 	})
@@ -107,7 +107,7 @@ func TestConnectionOutlivesTheWork(t *testing.T) {
 		other, _ := node.Election(tenure.NamedRole("other"))
 		term := lead(t, e)
 		lead(t, other) // its work has returned: it does not count
-		guard, err := term.Enter()
+		guard, err := term.Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestConnectionOutlivesTheWork(t *testing.T) {
 		if first.wasAborted() || db.holder("r") != first {
 			t.Error("invariant 4: the connection was closed while work under its session ran")
 		}
-		guard.Release()
+		guard.Done()
 		synctest.Wait()
 		want(t, "the connection is closed after the work", first.wasAborted(), true)
 	})
@@ -133,16 +133,16 @@ func TestGuardReleasedTwiceCountsOnce(t *testing.T) {
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
-		first, err := term.Enter()
+		first, err := term.Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := term.Enter()
+		second, err := term.Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.Release()
-		first.Release()
+		first.Done()
+		first.Done()
 		freed := make(chan error, 1)
 		go func() { freed <- e.StepDown(context.Background()) }()
 		time.Sleep(time.Minute)
@@ -151,7 +151,7 @@ func TestGuardReleasedTwiceCountsOnce(t *testing.T) {
 			t.Fatalf("invariant 4: the role was released while guarded work runs (%v)", err)
 		default:
 		}
-		second.Release()
+		second.Done()
 		wantError(t, "StepDown", <-freed, nil)
 	})
 }

@@ -82,13 +82,13 @@ func TestNoCampaignWhileOldWorkRuns(t *testing.T) {
 		var working, campaigned atomic.Bool
 		db := newDatabase()
 		db.prepare = func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				if working.CompareAndSwap(false, true) {
 					return nil
 				}
 				campaigned.Store(true)
 				time.Sleep(time.Hour) // an engine that does this may do it without a pause
-				return &tenure.Attempt{Outcome: tenure.Busy}
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 			}
 		}
 		node := open(t, db)

@@ -13,12 +13,12 @@ import (
 // clock of the bubble.
 func (c *conn) locks(role string, fenced bool) {
 	c.set(func(c *conn) {
-		c.onAcquire = func(tenure.Role) *tenure.Attempt {
+		c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 			time.Sleep(time.Millisecond)
 			c.db.mu.Lock()
 			defer c.db.mu.Unlock()
 			c.db.holders[role] = c
-			return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Second, Fenced: fenced}
+			return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Second, Fenced: fenced}
 		}
 	})
 }

@@ -76,9 +76,9 @@ func TestLateGrantOfALostSession(t *testing.T) {
 		db := newDatabase()
 		db.prepare = func(c *conn) {
 			if c.number == 1 {
-				c.onAcquire = func(tenure.Role) *tenure.Attempt {
+				c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 					time.Sleep(time.Minute) // trust ends meanwhile
-					return &tenure.Attempt{Outcome: tenure.Granted, Term: 7}
+					return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
 				}
 			}
 		}

@@ -35,7 +35,7 @@ func ParseNodeStatus(text string) NodeStatus {
 func (s NodeStatus) AcceptsWork() bool { return s == StatusActive }
 
 // Description is what a node tells the others about itself. All of it may be
-// changed while the node lives; see [Node.Describe].
+// changed while the node lives; see [Node.UpdateDescription].
 type Description struct {
 	// Status is joining, active or draining; default active. Unless it is
 	// active, the node stands for no role.
@@ -88,8 +88,8 @@ type Member struct {
 	SilentFor     time.Duration // since LastHeartbeat, when this was read, by the database's clock
 }
 
-// Holder is who leads a role.
-type Holder struct {
+// RoleHolder is who leads a role.
+type RoleHolder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
@@ -98,12 +98,12 @@ type Holder struct {
 	Reserved bool
 }
 
-// Registrar is implemented by a [Session] whose database keeps a registry of
+// RegistrySession is implemented by a [Session] whose database keeps a registry of
 // nodes. Its methods are called as those of Session are.
-type Registrar interface {
-	// Describe replaces what the registry tells of this node and tells the
+type RegistrySession interface {
+	// WriteDescription replaces what the registry tells of this node and tells the
 	// others that it did.
-	Describe(description Description) error
+	WriteDescription(description Description) error
 
 	// Members reads the nodes that the registry has, the dead among them,
 	// ordered by incarnation.
@@ -111,5 +111,5 @@ type Registrar interface {
 
 	// Holders reads who leads the named roles, or may take them before all
 	// others, ordered by role. Other roles are left out.
-	Holders(roles []string) ([]Holder, error)
+	Holders(roles []string) ([]RoleHolder, error)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // openTimeout bounds one attempt to open a session, but for what the backend says
-// takes longer; see Opening.Extend.
+// takes longer; see SessionOptions.Extend.
 const openTimeout = 10 * time.Second
 
 var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
@@ -311,7 +311,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 		}
 		n.reportOutage(number, err)
 		elapsed := n.clock.Now().Mono - begun.Mono
-		delay, again := n.nextDelay(strategy, Attempts{Attempt: number, Elapsed: elapsed, LastError: err})
+		delay, again := n.nextDelay(strategy, RetryContext{Attempt: number, Elapsed: elapsed, LastError: err})
 		if !again {
 			return nil, err
 		}
@@ -351,16 +351,16 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	description, gone := n.description.clone(), n.lastSessionEnd
 	s.descriptionVersion = n.descriptionVersion
 	n.mu.Unlock()
-	conn, err := n.backend.Open(ctx, Opening{
-		Node:        NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
-		Description: description,
-		UniqueName:  n.cfg.UniqueName,
-		Timing:      n.cfg.timing(),
-		Clock:       n.clock,
-		Logger:      n.log,
-		Forerunner:  gone,
-		MaySend:     s.trust.maySend,
-		Extend:      func(d time.Duration) { bound.Reset(max(d, openTimeout)) },
+	conn, err := n.backend.Open(ctx, SessionOptions{
+		Node:               NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
+		Description:        description,
+		UniqueName:         n.cfg.UniqueName,
+		Timing:             n.cfg.timing(),
+		Clock:              n.clock,
+		Logger:             n.log,
+		PreviousSessionEnd: gone,
+		MaySend:            s.trust.maySend,
+		Extend:             func(d time.Duration) { bound.Reset(max(d, openTimeout)) },
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -371,7 +371,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		return nil, opening(ctx, err)
 	}
 	s.conn = conn
-	s.registrar, _ = conn.(Registrar)
+	s.registrar, _ = conn.(RegistrySession)
 	// Nothing is held yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
 	sent, err := n.firstHeartbeat(ctx, conn)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Change is a change of leadership.
-type Change struct {
+// LeaderChange is a change of leadership.
+type LeaderChange struct {
 	Role     string
 	Previous *Leader // nil if nobody led, or at the start of the observation
 	Leader   *Leader // nil if nobody leads now
@@ -31,8 +31,8 @@ type Listener interface {
 // is lost, the database is asked every CheckInterval. A slow receiver misses
 // intermediate leaders, never the last one. The channel is closed when the
 // context ends or the node closes.
-func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
-	changes := make(chan Change)
+func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
+	changes := make(chan LeaderChange)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closing {
@@ -58,11 +58,11 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan Change {
 	return changes
 }
 
-// News returns a channel that receives whenever something about the elections
+// Subscribe returns a channel that receives whenever something about the elections
 // or the nodes may have changed, and when the node's session begins or ends;
 // what was not received yet is not repeated. stop ends it; the channel is never
 // closed.
-func (n *Node) News() (news <-chan struct{}, stop func()) {
+func (n *Node) Subscribe() (news <-chan struct{}, stop func()) {
 	wake := make(chan struct{}, 1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,9 +91,9 @@ func poke(wake chan<- struct{}) {
 // Observe is [Node.Observe] for programs that take no part in elections. Of the
 // configuration it uses CheckInterval, Logger and Clock. The channel is closed,
 // and everything that Observe started has ended, when the context ends.
-func Observe(ctx context.Context, backend Backend, cfg Config, roles ...Role) <-chan Change {
+func Observe(ctx context.Context, backend Backend, cfg Config, roles ...Role) <-chan LeaderChange {
 	o := newObservation(backend, cfg.withDefaults(), roles)
-	changes, wake := make(chan Change), make(chan struct{}, 1)
+	changes, wake := make(chan LeaderChange), make(chan struct{}, 1)
 	go func() { // ends with the context; its end closes the channel
 		defer close(changes)
 		var listening sync.WaitGroup
@@ -133,7 +133,7 @@ var aftermath = [...]time.Duration{
 }
 
 // run looks at the leaders until the context ends.
-func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes chan<- Change) {
+func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes chan<- LeaderChange) {
 	for looked := len(aftermath); ; {
 		if !o.look(ctx, changes) {
 			return
@@ -150,7 +150,7 @@ func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes cha
 }
 
 // look reports what has changed, and whether the context still lives.
-func (o *observation) look(ctx context.Context, changes chan<- Change) bool {
+func (o *observation) look(ctx context.Context, changes chan<- LeaderChange) bool {
 	limited, cancel := context.WithTimeout(ctx, max(o.interval, time.Second))
 	leaders, err := o.backend.Leaders(limited, o.roles...)
 	cancel()
@@ -195,17 +195,17 @@ func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Du
 }
 
 // compare brings known up to date and returns what changed, by role.
-func (o *observation) compare(leaders []Leader) []Change {
+func (o *observation) compare(leaders []Leader) []LeaderChange {
 	before := o.known
 	o.known = make(map[string]Leader, len(leaders))
-	var changes []Change
+	var changes []LeaderChange
 	for _, leader := range leaders {
 		o.known[leader.Role] = leader
 		previous, led := before[leader.Role]
 		if led && previous.Term == leader.Term && previous.NodeID == leader.NodeID {
 			continue
 		}
-		change := Change{Role: leader.Role, Leader: &leader}
+		change := LeaderChange{Role: leader.Role, Leader: &leader}
 		if led {
 			change.Previous = &previous
 		}
@@ -214,9 +214,9 @@ func (o *observation) compare(leaders []Leader) []Change {
 	for _, role := range slices.Collect(maps.Keys(before)) {
 		if _, led := o.known[role]; !led {
 			previous := before[role]
-			changes = append(changes, Change{Role: role, Previous: &previous})
+			changes = append(changes, LeaderChange{Role: role, Previous: &previous})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Role, b.Role) })
+	slices.SortFunc(changes, func(a, b LeaderChange) int { return strings.Compare(a.Role, b.Role) })
 	return changes
 }

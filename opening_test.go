@@ -16,10 +16,10 @@ type slowBackend struct {
 	*database
 	takes   time.Duration
 	extends bool
-	opening tenure.Opening // the last one
+	opening tenure.SessionOptions // the last one
 }
 
-func (b *slowBackend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (b *slowBackend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	b.opening = opening
 	if b.extends {
 		opening.Extend(time.Hour)
@@ -46,7 +46,7 @@ func TestBoundOfOpening(t *testing.T) {
 		{61 * time.Minute, true, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			db := &slowBackend{newDatabase(), test.takes, test.extends, tenure.Opening{}}
+			db := &slowBackend{newDatabase(), test.takes, test.extends, tenure.SessionOptions{}}
 			ctx, cancel := context.WithTimeout(t.Context(), max(15*time.Second, test.takes+time.Second))
 			defer cancel()
 			node, err := tenure.Open(ctx, db, tenure.Config{Name: "n", Logger: quiet})
@@ -88,11 +88,11 @@ func TestOneErrorEventForOneCause(t *testing.T) {
 		var fails atomic.Pointer[error]
 		db := newDatabase()
 		db.prepare = func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				if err := fails.Load(); *err != nil {
-					return &tenure.Attempt{Outcome: tenure.Failed, Err: *err}
+					return &tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: *err}
 				}
-				return &tenure.Attempt{Outcome: tenure.Busy}
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 			}
 		}
 		node := open(t, db, func(c *tenure.Config) { c.Retry = tenure.FixedInterval{Interval: time.Second} })

@@ -11,11 +11,11 @@ import (
 
 // call is a function to run on the session, by its goroutine.
 type call struct {
-	run    func(Registrar) error
+	run    func(RegistrySession) error
 	result chan error // has room for it
 }
 
-// Describe changes what the node tells the others about itself: change gets
+// UpdateDescription changes what the node tells the others about itself: change gets
 // the present description and must not keep it. StatusBy it gets empty: who
 // asked for the last status is not who asks for the next one, so a change of
 // the status says anew who asked for it, if somebody did. What follows from the status
@@ -27,7 +27,7 @@ type call struct {
 // matches ErrInvalidConfig and changes nothing. Calls take effect in some
 // order, one after the other: change is called again, with the newer
 // description, if another call takes effect in between.
-func (n *Node) Describe(ctx context.Context, change func(*Description)) error {
+func (n *Node) UpdateDescription(ctx context.Context, change func(*Description)) error {
 	for {
 		n.mu.Lock()
 		present, edition := n.description.clone(), n.descriptionVersion
@@ -158,21 +158,21 @@ func (d Description) validate() error {
 // ErrSessionLost while there is no session, and ErrUnsupported if the backend
 // has no registry.
 func (n *Node) Members(ctx context.Context) ([]Member, error) {
-	return answered(ctx, n, Registrar.Members)
+	return answered(ctx, n, RegistrySession.Members)
 }
 
 // Holders reads on the node's session who leads the named roles, as many as
 // there are, or for whom they are reserved. Other roles are left out. Errors are
 // those of Members.
-func (n *Node) Holders(ctx context.Context, roles []string) ([]Holder, error) {
-	return answered(ctx, n, func(r Registrar) ([]Holder, error) { return r.Holders(roles) })
+func (n *Node) Holders(ctx context.Context, roles []string) ([]RoleHolder, error) {
+	return answered(ctx, n, func(r RegistrySession) ([]RoleHolder, error) { return r.Holders(roles) })
 }
 
 // answered asks a question on the session. An answer that comes when the context
 // has ended goes nowhere.
-func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error)) (T, error) {
+func answered[T any](ctx context.Context, n *Node, ask func(RegistrySession) (T, error)) (T, error) {
 	answer := make(chan T, 1)
-	err := n.callOnSession(ctx, func(r Registrar) error {
+	err := n.callOnSession(ctx, func(r RegistrySession) error {
 		value, err := ask(r)
 		if err == nil {
 			answer <- value
@@ -188,7 +188,7 @@ func answered[T any](ctx context.Context, n *Node, ask func(Registrar) (T, error
 
 // callOnSession has a function run by the session's goroutine and waits for its
 // result. The end of ctx does not interrupt a call that has begun.
-func (n *Node) callOnSession(ctx context.Context, ask func(Registrar) error) error {
+func (n *Node) callOnSession(ctx context.Context, ask func(RegistrySession) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -241,7 +241,7 @@ func (s *session) describe() error {
 	describers := s.describers
 	s.describers = nil
 	n.mu.Unlock()
-	err := s.endTrust(s.registrar.Describe(description))
+	err := s.endTrust(s.registrar.WriteDescription(description))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {

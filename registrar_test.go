@@ -32,7 +32,7 @@ type entry struct {
 	registry *registry
 }
 
-func (r *registry) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (r *registry) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	session, err := r.database.Open(ctx, opening)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (r *registry) Open(ctx context.Context, opening tenure.Opening) (tenure.Ses
 	return entry{session.(*conn), r}, nil
 }
 
-func (e entry) Describe(description tenure.Description) error {
+func (e entry) WriteDescription(description tenure.Description) error {
 	if err := e.sendable(); err != nil {
 		return err
 	}
@@ -88,16 +88,16 @@ func (e entry) Members() ([]tenure.Member, error) {
 	return []tenure.Member{{NodeInfo: e.opening.Node, Description: r.known}}, nil
 }
 
-func (e entry) Holders(roles []string) ([]tenure.Holder, error) {
+func (e entry) Holders(roles []string) ([]tenure.RoleHolder, error) {
 	if err := e.sendable(); err != nil {
 		return nil, err
 	}
 	e.db.mu.Lock()
 	defer e.db.mu.Unlock()
-	var holders []tenure.Holder
+	var holders []tenure.RoleHolder
 	for _, role := range roles {
 		if leader, ok := e.db.leaders[role]; ok && e.db.holders[role] != nil {
-			holders = append(holders, tenure.Holder{Role: role, Term: leader.Term, Node: leader.NodeID})
+			holders = append(holders, tenure.RoleHolder{Role: role, Term: leader.Term, Node: leader.NodeID})
 		}
 	}
 	return holders, nil
@@ -139,7 +139,7 @@ func TestDescribe(t *testing.T) {
 		defer closeNode(t, node)
 		want(t, "at first", db.status(), "active")
 		for range 2 { // what the registry has is not written again
-			if err := node.Describe(t.Context(), version("v1")); err != nil {
+			if err := node.UpdateDescription(t.Context(), version("v1")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -165,7 +165,7 @@ func TestDescriptionThatCannotBeUsed(t *testing.T) {
 			"text":      func(d *tenure.Description) { d.Roles = []string{"a\nb"} },
 			"weight":    func(d *tenure.Description) { d.Spreads = map[string]float64{"s": 0} },
 		} {
-			wantError(t, name, node.Describe(t.Context(), change), tenure.ErrInvalidConfig)
+			wantError(t, name, node.UpdateDescription(t.Context(), change), tenure.ErrInvalidConfig)
 		}
 		want(t, "status", node.Description().Status, tenure.StatusActive)
 		want(t, "written", len(db.written), 0)
@@ -189,9 +189,9 @@ func TestDescribeWhileReconnecting(t *testing.T) {
 		})
 		db.last().kill()
 		synctest.Wait()
-		wantError(t, "without a session", node.Describe(t.Context(), version("v1")), tenure.ErrSessionLost)
+		wantError(t, "without a session", node.UpdateDescription(t.Context(), version("v1")), tenure.ErrSessionLost)
 		<-opening // with v1
-		wantError(t, "while one is opened", node.Describe(t.Context(), version("v2")), tenure.ErrSessionLost)
+		wantError(t, "while one is opened", node.UpdateDescription(t.Context(), version("v2")), tenure.ErrSessionLost)
 		close(resume)
 		synctest.Wait()
 		want(t, "the registry has", db.known.Version, "v2")
@@ -206,7 +206,7 @@ func TestDescribeFails(t *testing.T) {
 		defer closeNode(t, node)
 		full := errors.New("disk full")
 		db.change(func(r *registry) { r.onDescribe = func() error { return full } })
-		wantError(t, "Describe", node.Describe(t.Context(), version("v1")), full)
+		wantError(t, "Describe", node.UpdateDescription(t.Context(), version("v1")), full)
 		db.change(func(r *registry) { r.onDescribe = nil })
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -226,7 +226,7 @@ func TestDescribeLosesTheSession(t *testing.T) {
 				return errGone
 			}
 		})
-		wantError(t, "Describe", node.Describe(t.Context(), version("v1")), tenure.ErrSessionLost)
+		wantError(t, "Describe", node.UpdateDescription(t.Context(), version("v1")), tenure.ErrSessionLost)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		want(t, "the registry has", db.known.Version, "v1")
@@ -242,7 +242,7 @@ func TestDescribeByMany(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				err := node.Describe(t.Context(), func(d *tenure.Description) {
+				err := node.UpdateDescription(t.Context(), func(d *tenure.Description) {
 					if d.Labels == nil {
 						d.Labels = map[string]string{}
 					}
@@ -269,7 +269,7 @@ func TestNoRegistry(t *testing.T) {
 		wantError(t, "Members", err, tenure.ErrUnsupported)
 		_, err = node.Holders(t.Context(), []string{"r"})
 		wantError(t, "Holders", err, tenure.ErrUnsupported)
-		wantError(t, "Describe", node.Describe(t.Context(), version("v1")), tenure.ErrUnsupported)
+		wantError(t, "Describe", node.UpdateDescription(t.Context(), version("v1")), tenure.ErrUnsupported)
 		want(t, "takes effect", node.Description().Version, "v1")
 		if err := node.Drain(t.Context(), nil); err != nil {
 			t.Errorf("Drain: %v", err)
@@ -291,7 +291,7 @@ func TestHolders(t *testing.T) {
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
 		holders, err := node.Holders(t.Context(), []string{"r", "other"})
-		if err != nil || len(holders) != 1 || holders[0] != (tenure.Holder{Role: "r", Term: term.Number(), Node: node.ID()}) {
+		if err != nil || len(holders) != 1 || holders[0] != (tenure.RoleHolder{Role: "r", Term: term.Number(), Node: node.ID()}) {
 			t.Errorf("holders are %v, %v", holders, err)
 		}
 	})
@@ -355,7 +355,7 @@ func TestQuestionWhenTrustEnds(t *testing.T) {
 		<-stalled
 		begun := time.Now()
 		described := make(chan error)
-		go func() { described <- node.Describe(t.Context(), version("v1")) }()
+		go func() { described <- node.UpdateDescription(t.Context(), version("v1")) }()
 		_, err := node.Members(t.Context())
 		wantError(t, "Members", err, tenure.ErrTrustExpired)
 		wantError(t, "Describe", <-described, tenure.ErrTrustExpired)
@@ -387,7 +387,7 @@ func TestQuestionsWhileTheNodeIsCut(t *testing.T) {
 			})
 			all.Go(func() {
 				for i := 0; ; i++ {
-					err := node.Describe(context.Background(), version(fmt.Sprint(i)))
+					err := node.UpdateDescription(context.Background(), version(fmt.Sprint(i)))
 					if errors.Is(err, tenure.ErrSessionLost) {
 						return
 					}
@@ -402,4 +402,4 @@ func TestQuestionsWhileTheNodeIsCut(t *testing.T) {
 	}
 }
 
-var _ tenure.Registrar = entry{}
+var _ tenure.RegistrySession = entry{}

@@ -52,13 +52,13 @@ func (s *session) release() error {
 	n := s.node
 	n.mu.Lock()
 	s.releasing, s.releases = s.releases, nil
-	batch := make([]Release, len(s.releasing))
+	batch := make([]ReleaseRequest, len(s.releasing))
 	for i, r := range s.releasing {
-		batch[i] = Release{Role: r.election.role, Term: r.number, Reason: EndResigned}
+		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: EndResigned}
 		if t := r.term; t != nil {
 			batch[i].Reason, batch[i].By = t.ending.reason, t.ending.by
 			if t.ending.reason == EndHandedOver {
-				batch[i].For, batch[i].ReserveFor = t.ending.target, n.cfg.CheckInterval
+				batch[i].Target, batch[i].Reservation = t.ending.target, n.cfg.CheckInterval
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func TestNoHandOverToOneself(t *testing.T) {
 		wantError(t, "Request", db.Request(t.Context(), request), nil)
 		time.Sleep(time.Minute)
 		wantError(t, "HandOver", e.HandOver(t.Context(), node.ID()), tenure.ErrInvalidConfig)
-		wantError(t, "Comply", e.Comply(t.Context(), request), tenure.ErrInvalidConfig)
+		wantError(t, "HandleRequest", e.HandleRequest(t.Context(), request), tenure.ErrInvalidConfig)
 		time.Sleep(time.Minute)
 		if !term.Valid() || e.Term() != term {
 			t.Error("the leader gave its term up in favor of itself")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Attempts describes a series of failed attempts to a [RetryStrategy].
-type Attempts struct {
+// RetryContext describes a series of failed attempts to a [RetryStrategy].
+type RetryContext struct {
 	Attempt   int           // how many attempts have failed in this cycle, from 1
 	Elapsed   time.Duration // since the first attempt of this cycle began
 	LastError error         // why the last one failed; ErrHeld if another leads
@@ -26,14 +26,14 @@ type RetryStrategy interface {
 	// NextDelay returns how long to wait before the next attempt, and false to
 	// give up: the election, or when reconnecting every election of the node,
 	// stops.
-	NextDelay(attempts Attempts) (delay time.Duration, again bool)
+	NextDelay(attempts RetryContext) (delay time.Duration, again bool)
 }
 
 // RetryFunc is a function as a [RetryStrategy].
-type RetryFunc func(Attempts) (time.Duration, bool)
+type RetryFunc func(RetryContext) (time.Duration, bool)
 
 // NextDelay calls the function.
-func (f RetryFunc) NextDelay(attempts Attempts) (time.Duration, bool) { return f(attempts) }
+func (f RetryFunc) NextDelay(attempts RetryContext) (time.Duration, bool) { return f(attempts) }
 
 // ExponentialBackoff waits min(Base × Multiplier^(attempt−1), Max).
 type ExponentialBackoff struct {
@@ -44,7 +44,7 @@ type ExponentialBackoff struct {
 }
 
 // NextDelay implements [RetryStrategy].
-func (b ExponentialBackoff) NextDelay(attempts Attempts) (time.Duration, bool) {
+func (b ExponentialBackoff) NextDelay(attempts RetryContext) (time.Duration, bool) {
 	base, limit, multiplier := or(b.Base, time.Second), or(b.Max, 30*time.Second), or(b.Multiplier, 2)
 	delay := float64(base) * math.Pow(multiplier, float64(max(attempts.Attempt, 1)-1))
 	delay = min(delay, float64(limit))
@@ -58,7 +58,7 @@ type FixedInterval struct {
 }
 
 // NextDelay implements [RetryStrategy].
-func (f FixedInterval) NextDelay(Attempts) (time.Duration, bool) {
+func (f FixedInterval) NextDelay(RetryContext) (time.Duration, bool) {
 	return or(f.Interval, 5*time.Second), true
 }
 
@@ -79,7 +79,7 @@ type DecorrelatedJitter struct {
 
 // NextDelay implements [RetryStrategy]. The first attempt of a cycle starts
 // from Base again.
-func (d *DecorrelatedJitter) NextDelay(attempts Attempts) (time.Duration, bool) {
+func (d *DecorrelatedJitter) NextDelay(attempts RetryContext) (time.Duration, bool) {
 	base, limit := or(d.Base, time.Second), or(d.Max, 30*time.Second)
 	random := d.Random
 	if random == nil {

@@ -17,7 +17,7 @@ func delays(t *testing.T, strategy tenure.RetryStrategy, attempts int) []time.Du
 	t.Helper()
 	var all []time.Duration
 	for attempt := 1; attempt <= attempts; attempt++ {
-		delay, again := strategy.NextDelay(tenure.Attempts{Attempt: attempt})
+		delay, again := strategy.NextDelay(tenure.RetryContext{Attempt: attempt})
 		if !again {
 			t.Fatalf("gave up at attempt %d", attempt)
 		}
@@ -77,14 +77,14 @@ func TestDecorrelatedJitterStartsAgainWithEachCycle(t *testing.T) {
 
 func TestRetryFuncSeesTheAttempts(t *testing.T) {
 	t.Parallel()
-	seen := tenure.Attempts{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}
-	strategy := tenure.RetryFunc(func(attempts tenure.Attempts) (time.Duration, bool) {
+	seen := tenure.RetryContext{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}
+	strategy := tenure.RetryFunc(func(attempts tenure.RetryContext) (time.Duration, bool) {
 		return attempts.Elapsed, attempts == seen
 	})
 	if delay, again := strategy.NextDelay(seen); delay != time.Minute || !again {
 		t.Errorf("got %v, %v", delay, again)
 	}
-	if _, again := strategy.NextDelay(tenure.Attempts{}); again {
+	if _, again := strategy.NextDelay(tenure.RetryContext{}); again {
 		t.Error("does not stop")
 	}
 }
@@ -103,12 +103,12 @@ func TestExponentialBackoffStaysInBounds(t *testing.T) {
 		jittered.Jitter = rapid.Float64Range(0, 1).Draw(t, "jitter")
 		attempt := rapid.IntRange(1, 1_000_000).Draw(t, "attempt")
 
-		full, again := plain.NextDelay(tenure.Attempts{Attempt: attempt})
+		full, again := plain.NextDelay(tenure.RetryContext{Attempt: attempt})
 		if want := math.Min(float64(plain.Base)*math.Pow(plain.Multiplier, float64(attempt-1)), float64(plain.Max)); !again ||
 			math.Abs(float64(full)-want) > 1 {
 			t.Fatalf("got %v, %v, want %v", full, again, time.Duration(want))
 		}
-		delay, again := jittered.NextDelay(tenure.Attempts{Attempt: attempt})
+		delay, again := jittered.NextDelay(tenure.RetryContext{Attempt: attempt})
 		least := time.Duration(float64(full) * (1 - jittered.Jitter))
 		if !again || delay < least-1 || delay > full {
 			t.Fatalf("got %v, %v, want between %v and %v", delay, again, least, full)
@@ -120,7 +120,7 @@ func TestJitterIsHeldWithinItsRange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		backoff := tenure.ExponentialBackoff{Jitter: rapid.Float64().Draw(t, "jitter")}
-		if delay, again := backoff.NextDelay(tenure.Attempts{Attempt: 1}); !again || delay < 0 || delay > time.Second {
+		if delay, again := backoff.NextDelay(tenure.RetryContext{Attempt: 1}); !again || delay < 0 || delay > time.Second {
 			t.Fatalf("got %v, %v", delay, again)
 		}
 	})
@@ -136,7 +136,7 @@ func TestDecorrelatedJitterStaysInBounds(t *testing.T) {
 		previous := jitter.Base
 		attempts := rapid.IntRange(1, 50).Draw(t, "attempts")
 		for attempt := 1; attempt <= attempts; attempt++ {
-			delay, again := jitter.NextDelay(tenure.Attempts{Attempt: attempt})
+			delay, again := jitter.NextDelay(tenure.RetryContext{Attempt: attempt})
 			if !again || delay < min(jitter.Base, jitter.Max) || delay > min(jitter.Max, max(3*previous, jitter.Base)) {
 				t.Fatalf("attempt %d: %v, %v after %v with base %v and max %v", attempt, delay, again, previous, jitter.Base, jitter.Max)
 			}
@@ -154,11 +154,11 @@ func TestLongWaitIsAskedAboutAgain(t *testing.T) {
 		defer closeNode(t, node)
 		asked := 0
 		db.last().set(func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				if asked++; asked == 1 {
-					return &tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Hour}
+					return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour}
 				}
-				return &tenure.Attempt{Outcome: tenure.Granted, Term: 7}
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
 			}
 		})
 		e, _ := elect(t, node, tenure.ElectionConfig{})

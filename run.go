@@ -21,7 +21,7 @@ type Work func(ctx context.Context, term *Term) error
 // callbacks, and after nil, the node lets the others go first and stands again,
 // later and later if that repeats.
 //
-// Run returns ErrStarted if the election is already driven otherwise, and an
+// Run returns ErrAlreadyStarted if the election is already driven otherwise, and an
 // error that matches ErrStopped if the retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
 	run, err := e.start(ctx, modeRun)
@@ -40,7 +40,7 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 			continue
 		}
 		early++
-		delay, _ := pause.NextDelay(Attempts{Attempt: early})
+		delay, _ := pause.NextDelay(RetryContext{Attempt: early})
 		n := e.node
 		n.mu.Lock()
 		e.attempt.notBefore = n.clock.Now().Mono + delay
@@ -125,7 +125,7 @@ func (e *Election) abandon(r electionRun) {
 // Campaign stands for the role until elected and returns the term. The caller
 // works under its context and calls [Term.Resign] when the work has returned,
 // whether the term still stands or not; the election is stopped after the term.
-// It returns the context's error if that ends before, ErrStarted if the
+// It returns the context's error if that ends before, ErrAlreadyStarted if the
 // election is driven otherwise, and an error that matches ErrStopped if the
 // retry strategy gives up or the election is shut down. After it has returned
 // a term, the context's end has no effect.

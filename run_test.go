@@ -146,9 +146,9 @@ func TestDriversExclude(t *testing.T) {
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		lead(t, e)
-		wantError(t, "Run", e.Run(t.Context(), nil), tenure.ErrStarted)
+		wantError(t, "Run", e.Run(t.Context(), nil), tenure.ErrAlreadyStarted)
 		_, err := e.Campaign(t.Context())
-		wantError(t, "Campaign", err, tenure.ErrStarted)
+		wantError(t, "Campaign", err, tenure.ErrAlreadyStarted)
 	})
 }
 
@@ -216,7 +216,7 @@ func TestTryAcquire(t *testing.T) {
 		want(t, "remaining", term.Remaining(), 9*time.Second)
 		time.Sleep(time.Second)
 		want(t, "remaining", term.Remaining(), 8*time.Second)
-		want(t, "vacant before", term.Vacant(), 3*time.Second)
+		want(t, "vacant before", term.PrecedingVacancy(), 3*time.Second)
 		want(t, "elections", node.Elections()[0], e)
 		leader, err := e.Leader(t.Context())
 		if err != nil || !leader.Valid() || leader.NodeID != node.ID() {

@@ -15,7 +15,7 @@ const trustTick = time.Second
 type session struct {
 	node      *Node
 	conn      Session
-	registrar Registrar // conn, if it is one
+	registrar RegistrySession // conn, if it is one
 	trust     trust
 	lost      chan struct{} // closed when the session is given up
 	idle      chan struct{} // closed when it is given up and all work under it has returned
@@ -226,6 +226,6 @@ func (s *session) heartbeat() error {
 	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
-	s.requested = s.requested || pulse.Requests
+	s.requested = s.requested || pulse.RequestsPending
 	return nil
 }

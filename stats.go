@@ -22,11 +22,11 @@ type Stats struct {
 	SessionFailures uint64
 	// Heartbeats says how long acknowledged ones took, and HeartbeatFailures
 	// counts the others.
-	Heartbeats        Durations
+	Heartbeats        Histogram
 	HeartbeatFailures uint64
 	// Vacancies says for how long nobody had led when terms of this node began,
-	// where that is known; see [Term.Vacant].
-	Vacancies Durations
+	// where that is known; see [Term.PrecedingVacancy].
+	Vacancies Histogram
 
 	// Transitions counts the changes of state of all elections.
 	Transitions map[Transition]uint64
@@ -37,10 +37,10 @@ type Stats struct {
 	// functions yet. Many mean that one of those is slow or hangs.
 	CallbacksWaiting int
 	// CallbackDelays says how long after an event its functions had returned, and
-	// CallbackDelay is how long ago the oldest event was of which that is not so
+	// OldestCallbackAge is how long ago the oldest event was of which that is not so
 	// yet; 0 if there is none.
-	CallbackDelays Durations
-	CallbackDelay  time.Duration
+	CallbackDelays    Histogram
+	OldestCallbackAge time.Duration
 	// CallbackPanics counts the panics of registered functions.
 	CallbackPanics uint64
 
@@ -57,10 +57,10 @@ type Transition struct {
 
 // ElectionStats are figures about one election.
 type ElectionStats struct {
-	Role  string
-	State State
-	Term  int64         // the present term's number; 0 if this node does not lead
-	Held  time.Duration // for how long the present term has lasted, on the node's clock
+	Role       string
+	State      State
+	Term       int64         // the present term's number; 0 if this node does not lead
+	LeadingFor time.Duration // for how long the present term has lasted, on the node's clock
 
 	Attempts uint64 // to take the role, successful or not
 	Terms    uint64 // that began here
@@ -78,7 +78,7 @@ type tally struct {
 	panics      uint64
 
 	sessions, sessionFailures        uint64
-	heartbeats, vacancies, callbacks durationTally
+	heartbeats, vacancies, callbacks histogram
 	heartbeatFailures                uint64
 }
 
@@ -94,7 +94,7 @@ type electionTally struct {
 
 // began counts a term. The first one ever is no failover. Numbers need not be
 // consecutive.
-func (t *electionTally) began(granted Attempt) {
+func (t *electionTally) began(granted AcquireResult) {
 	t.attempts++
 	t.terms++
 	if granted.Previous != 0 && granted.Previous != t.lastTerm {
@@ -118,12 +118,12 @@ func (n *Node) Stats() Stats {
 		Transitions:    maps.Clone(n.tally.transitions),
 		Events:         maps.Clone(n.tally.events),
 		CallbackPanics: n.tally.panics,
-		CallbackDelays: n.tally.callbacks.durations(),
+		CallbackDelays: n.tally.callbacks.snapshot(),
 		Elections:      make([]ElectionStats, 0, len(n.elections)),
 
 		Sessions: n.tally.sessions, SessionFailures: n.tally.sessionFailures,
-		Heartbeats: n.tally.heartbeats.durations(), HeartbeatFailures: n.tally.heartbeatFailures,
-		Vacancies: n.tally.vacancies.durations(),
+		Heartbeats: n.tally.heartbeats.snapshot(), HeartbeatFailures: n.tally.heartbeatFailures,
+		Vacancies: n.tally.vacancies.snapshot(),
 	}
 	if s := n.session; s != nil {
 		stats.TrustRemaining = s.trust.remaining(math.MaxInt64)
@@ -139,12 +139,12 @@ func (n *Node) Stats() Stats {
 		// One look at the clocks, not one for each term: all that are trusted
 		// are of this session.
 		if term := e.current.Load(); stats.Connected && term != nil && term.session == n.session && !term.over.Load() {
-			figures.Term, figures.Held = term.number, now-term.begun
+			figures.Term, figures.LeadingFor = term.number, now-term.begun
 		}
 		stats.Elections = append(stats.Elections, figures)
 		stats.CallbacksWaiting += len(e.queue)
 		if e.delivering {
-			stats.CallbackDelay = max(stats.CallbackDelay, now-e.deliveringSince)
+			stats.OldestCallbackAge = max(stats.OldestCallbackAge, now-e.deliveringSince)
 		}
 	}
 	return stats

@@ -37,7 +37,7 @@ func TestStats(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		stats, first := figures(t, node)
 		want(t, "the first term", first, tenure.ElectionStats{
-			Role: "r", State: tenure.Leading, Term: db.terms["r"], Held: 2 * time.Second, Attempts: 1, Terms: 1,
+			Role: "r", State: tenure.Leading, Term: db.terms["r"], LeadingFor: 2 * time.Second, Attempts: 1, Terms: 1,
 		})
 		want(t, "connected", stats.Connected, true)
 		want(t, "trust", stats.TrustRemaining, 6*time.Second) // lease 10 s, margin 1 s
@@ -54,7 +54,7 @@ func TestStats(t *testing.T) {
 		}
 		_, again := figures(t, node)
 		want(t, "again", again, tenure.ElectionStats{
-			Role: "r", State: tenure.Leading, Term: db.terms["r"], Attempts: 2, Terms: 2, Losses: 1, Held: again.Held,
+			Role: "r", State: tenure.Leading, Term: db.terms["r"], Attempts: 2, Terms: 2, Losses: 1, LeadingFor: again.LeadingFor,
 		})
 
 		// After a term of another node: a failover.
@@ -65,7 +65,7 @@ func TestStats(t *testing.T) {
 		time.Sleep(time.Minute)
 		_, standby := figures(t, node)
 		want(t, "standby", standby.Term, int64(0))
-		want(t, "held by another", standby.Held, time.Duration(0))
+		want(t, "held by another", standby.LeadingFor, time.Duration(0))
 		if standby.Attempts < 5 {
 			t.Errorf("%d attempts in a minute", standby.Attempts)
 		}
@@ -95,7 +95,7 @@ func TestStatsOfReconnecting(t *testing.T) {
 		lead(t, e)
 		db.last().kill()
 		db.mu.Lock()
-		db.holders["r"] = &conn{db: db, opening: tenure.Opening{Node: tenure.NodeInfo{ID: uuid.New()}}}
+		db.holders["r"] = &conn{db: db, opening: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
 		db.mu.Unlock()
 		time.Sleep(time.Second)
 		_, after := figures(t, node)
@@ -114,9 +114,9 @@ func TestStatsOfSessions(t *testing.T) {
 		want(t, "sessions", stats.Sessions, uint64(1))
 		want(t, "the first heartbeat", stats.Heartbeats.Count, uint64(1))
 		want(t, "vacancies", stats.Vacancies.Count, uint64(1))
-		want(t, "of 3 s", stats.Vacancies.Total, 3*time.Second)
-		want(t, "within 5 s", stats.Vacancies.Within[5*time.Second], uint64(1))
-		want(t, "within 2.5 s", stats.Vacancies.Within[2500*time.Millisecond], uint64(0))
+		want(t, "of 3 s", stats.Vacancies.Sum, 3*time.Second)
+		want(t, "within 5 s", stats.Vacancies.Buckets[5*time.Second], uint64(1))
+		want(t, "within 2.5 s", stats.Vacancies.Buckets[2500*time.Millisecond], uint64(0))
 
 		fail := errors.New("out of order")
 		db.last().set(func(c *conn) {
@@ -131,9 +131,9 @@ func TestStatsOfSessions(t *testing.T) {
 		stats, _ = figures(t, node)
 		want(t, "failed heartbeats", stats.HeartbeatFailures, uint64(1))
 		want(t, "heartbeats", stats.Heartbeats.Count, uint64(2))
-		want(t, "took", stats.Heartbeats.Total, 20*time.Millisecond)
-		want(t, "within 10 ms", stats.Heartbeats.Within[10*time.Millisecond], uint64(1))
-		want(t, "within 25 ms", stats.Heartbeats.Within[25*time.Millisecond], uint64(2))
+		want(t, "took", stats.Heartbeats.Sum, 20*time.Millisecond)
+		want(t, "within 10 ms", stats.Heartbeats.Buckets[10*time.Millisecond], uint64(1))
+		want(t, "within 25 ms", stats.Heartbeats.Buckets[25*time.Millisecond], uint64(2))
 
 		db.mu.Lock()
 		db.refuse = errGone
@@ -170,7 +170,7 @@ func TestStatsOfCallbacks(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		stats, _ = figures(t, node)
-		want(t, "the oldest event", stats.CallbackDelay, 500*time.Millisecond)
+		want(t, "the oldest event", stats.OldestCallbackAge, 500*time.Millisecond)
 		want(t, "told", stats.CallbackDelays.Count, uint64(3)) // the way to leader
 		want(t, "released", stats.Events[tenure.EventReleased], uint64(1))
 		// Two changes of state and the release.
@@ -181,9 +181,9 @@ func TestStatsOfCallbacks(t *testing.T) {
 		want(t, "waiting at the end", stats.CallbacksWaiting, 0)
 		want(t, "panics at the end", stats.CallbackPanics, uint64(1))
 		want(t, "errors", stats.Events[tenure.EventError], uint64(1))
-		want(t, "the oldest event at the end", stats.CallbackDelay, time.Duration(0))
-		want(t, "told in", stats.CallbackDelays.Total, 4*500*time.Millisecond)
-		want(t, "told within 250 ms", stats.CallbackDelays.Within[250*time.Millisecond], uint64(4)) // and that of the panic
+		want(t, "the oldest event at the end", stats.OldestCallbackAge, time.Duration(0))
+		want(t, "told in", stats.CallbackDelays.Sum, 4*500*time.Millisecond)
+		want(t, "told within 250 ms", stats.CallbackDelays.Buckets[250*time.Millisecond], uint64(4)) // and that of the panic
 	})
 }
 

@@ -70,9 +70,9 @@ func (t *Term) Backend() Backend { return t.election.node.backend }
 // AcquiredAt returns when the term began, by the database's clock.
 func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
 
-// Vacant returns for how long nobody led the role before this term, or a
+// PrecedingVacancy returns for how long nobody led the role before this term, or a
 // negative duration if that is not known.
-func (t *Term) Vacant() time.Duration { return t.vacant }
+func (t *Term) PrecedingVacancy() time.Duration { return t.vacant }
 
 // Context returns the term's context. It is cancelled when trust in the term
 // ends, before anyone else can lead; context.Cause says why and matches
@@ -104,7 +104,7 @@ func (t *Term) Remaining() time.Duration {
 	return t.session.trust.remaining(math.MaxInt64)
 }
 
-// Anchor returns the network connection that keeps this term's lock, or nil if
+// LockConn returns the network connection that keeps this term's lock, or nil if
 // no connection does, as with leases. While any process has a duplicate of its
 // descriptor open, the server keeps the session and the lock even if this
 // process dies, for at most one lease after its last heartbeat: whoever must
@@ -112,9 +112,9 @@ func (t *Term) Remaining() time.Duration {
 // session's: make the duplicate within Control, read and write nothing, and do
 // not change its blocking mode, as [os.File.Fd] would. It may be called at any
 // time; after the session has ended, Control fails.
-func (t *Term) Anchor() (syscall.RawConn, error) {
-	if anchored, ok := t.session.conn.(Anchored); ok {
-		return anchored.Anchor()
+func (t *Term) LockConn() (syscall.RawConn, error) {
+	if anchored, ok := t.session.conn.(LockConnProvider); ok {
+		return anchored.LockConn()
 	}
 	return nil, nil
 }
@@ -130,16 +130,16 @@ func (t *Term) Anchor() (syscall.RawConn, error) {
 func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }
 
 // Guard keeps one piece of work within a term: while it is held, the role is
-// not released. Obtain it with [Term.Enter] or [Election.Guard] and call
+// not released. Obtain it with [Term.Guard] or [Election.Guard] and call
 // Release when the work has returned.
 type Guard struct {
 	term *Term
 	once sync.Once
 }
 
-// Enter registers a piece of work with the term. It returns an error that
+// Guard registers a piece of work with the term. It returns an error that
 // matches ErrNotLeader if the term is not trusted or was asked to end.
-func (t *Term) Enter() (*Guard, error) {
+func (t *Term) Guard() (*Guard, error) {
 	t.work.Lock()
 	defer t.work.Unlock()
 	if t.work.closed || !t.Valid() {
@@ -158,8 +158,8 @@ func (g *Guard) Context() context.Context { return g.term.ctx }
 // Valid reports whether the guard's term may still be trusted.
 func (g *Guard) Valid() bool { return g.term.Valid() }
 
-// Release says that the work has returned. Only the first call counts.
-func (g *Guard) Release() {
+// Done says that the work has returned. Only the first call counts.
+func (g *Guard) Done() {
 	g.once.Do(func() {
 		g.term.work.Lock()
 		g.term.work.guards--

@@ -46,7 +46,7 @@ func TestNoTermBeginsAfterTrustHasEnded(t *testing.T) {
 			if c.number > 1 {
 				return
 			}
-			c.onAcquire = func(tenure.Role) *tenure.Attempt {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
 				clock.step(time.Hour) // the machine was suspended during the call
 				return nil
 			}

@@ -27,9 +27,9 @@ type Config struct {
 	// node stands for a role once: beside a scheduler of package cron give one of
 	// them a role of its own, or lead both in one election by [Assigner.Lead].
 	Role tenure.Role
-	// Workers is the role that a node must have to be given rows. Default
+	// WorkerRole is the role that a node must have to be given rows. Default
 	// cluster.Worker.
-	Workers cluster.NodeRole
+	WorkerRole cluster.NodeRole
 	// MaxPerNode is the most unfinished rows, assigned or running, that a node
 	// is given. Default 100.
 	MaxPerNode int
@@ -91,7 +91,7 @@ func (c Config) withDefaults() Config {
 	if c.Role == (tenure.Role{}) {
 		c.Role = cluster.SchedulerRole
 	}
-	c.Workers = cmp.Or(c.Workers, cluster.Worker)
+	c.WorkerRole = cmp.Or(c.WorkerRole, cluster.Worker)
 	c.MaxPerNode = cmp.Or(c.MaxPerNode, 100)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 10)
 	c.BatchSize = cmp.Or(c.BatchSize, 1000)

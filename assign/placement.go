@@ -22,7 +22,7 @@ type candidate struct {
 func (c Config) candidates(nodes []cluster.NodeInfo, unfinished map[string]share) []*candidate {
 	var all []*candidate
 	for _, node := range nodes {
-		if node.Status == cluster.Active && node.HasRole(c.Workers) {
+		if node.Status == cluster.Active && node.HasRole(c.WorkerRole) {
 			id := node.ID.String()
 			all = append(all, &candidate{id: id, node: node, unfinished: unfinished[id].total()})
 		}

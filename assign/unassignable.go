@@ -74,7 +74,7 @@ func (c Config) reasons(now situation, nodes []cluster.NodeInfo) map[string]Reas
 		case len(places.able(capability)) > 0:
 			reasons[capability] = Full
 		case slices.ContainsFunc(nodes, func(n cluster.NodeInfo) bool {
-			return n.Status != cluster.Dead && n.HasRole(c.Workers) && (capability == anyNode || n.HasCapability(capability))
+			return n.Status != cluster.Dead && n.HasRole(c.WorkerRole) && (capability == anyNode || n.HasCapability(capability))
 		}):
 			reasons[capability] = NotActive
 		default:

@@ -141,8 +141,8 @@ func TestNodeDiesWhileItDrains(t *testing.T) {
 	drained := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "ann"}) })
 	a.seesStatus(b.ID(), cluster.Draining)
 	b.store.kill()
-	if err := result(t, drained); !errors.Is(err, cluster.ErrDied) {
-		t.Errorf("DrainNode: %v; want ErrDied", err)
+	if err := result(t, drained); !errors.Is(err, cluster.ErrNodeDied) {
+		t.Errorf("DrainNode: %v; want ErrNodeDied", err)
 	}
 	if got, want := site.changesOf(b.ID()), []string{"active", "draining by ann", "dead"}; !slices.Equal(got, want) {
 		t.Errorf("the node went through %q; want %q", got, want)

@@ -58,8 +58,8 @@ type HeartbeatConfig struct {
 	// has told them before. Default 15 s; a longer lease of the silent node
 	// counts instead.
 	DeadThreshold time.Duration
-	// KeepDeadNodes leaves the marking to the other nodes.
-	KeepDeadNodes bool
+	// SkipMarkingDead leaves the marking to the other nodes.
+	SkipMarkingDead bool
 }
 
 // ShutdownConfig configures how a member leaves. The zero value is ready to use.

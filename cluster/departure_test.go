@@ -41,7 +41,7 @@ func TestDrainsAndReturnsAtOnce(t *testing.T) {
 		func(context.Context) error {
 			guard, _ := m.InFlight().Enter()
 			defer guard.Done()
-			return m.Node().Describe(within(t), func(d *tenure.Description) { d.Version += "." })
+			return m.Node().UpdateDescription(within(t), func(d *tenure.Description) { d.Version += "." })
 		},
 	}
 	var all sync.WaitGroup

@@ -79,7 +79,7 @@ func (m *Member) InFlight() *InFlight { return &m.departure.inFlight }
 // [Member.Undrain] takes the node back, also while Drain runs.
 //
 // The error matches tenure.ErrWorkRunning if work was still in flight at the
-// end, tenure.ErrUndrained if the node was taken back, tenure.ErrStopping if it
+// end, tenure.ErrDrainCanceled if the node was taken back, tenure.ErrStopping if it
 // is leaving for good, and tenure.ErrShutdown in all these cases and if the
 // context ended first: then what was begun goes on. Calls of several goroutines
 // wait for the same drain.
@@ -227,7 +227,7 @@ func (m *Member) tellDraining(ctx context.Context, run *drain) error {
 	defer cancel(nil)
 	patience := min(tellPatience, m.node.Timing().RefreshInterval)
 	defer m.node.Clock().AfterFunc(patience, func() { cancel(errNotAnswered) })()
-	return m.node.Describe(ctx, func(d *tenure.Description) {
+	return m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status != Draining {
 			d.Status, d.Drained = Draining, false
 		}
@@ -241,7 +241,7 @@ func (m *Member) tellAsker(ctx context.Context, by string) {
 	if by == "" {
 		return
 	}
-	_ = m.node.Describe(ctx, func(d *tenure.Description) {
+	_ = m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status == Draining {
 			d.StatusBy = by
 		}
@@ -263,7 +263,7 @@ func (m *Member) interrupted(err error) error {
 	case m.departure.leaving():
 		err = errLeaving
 	case errors.Is(err, context.Canceled):
-		err = tenure.ErrUndrained
+		err = tenure.ErrDrainCanceled
 	}
 	return fmt.Errorf("draining: %w", err)
 }
@@ -324,7 +324,7 @@ func (m *Member) evacuate(ctx context.Context) {
 
 // Undrain takes a draining node back into service, also while Drain runs: the
 // roles that it has not given up yet it keeps. It returns when the registry has
-// it; if it returns an error of tenure.Node.Describe, the node is back all the
+// it; if it returns an error of tenure.Node.UpdateDescription, the node is back all the
 // same, and the registry follows. A node that is leaving for good cannot be
 // taken back: the error matches tenure.ErrStopping.
 func (m *Member) Undrain(ctx context.Context) error { return m.undrainFor(ctx, "") }
@@ -361,7 +361,7 @@ func (m *Member) undrain(ctx context.Context, by string) error {
 	if !d.change(func() { d.drain = nil }) {
 		return errLeaving
 	}
-	err := m.node.Describe(ctx, func(d *tenure.Description) {
+	err := m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status == Draining {
 			d.Status, d.Drained, d.StatusBy = m.statusInService(), false, by
 		}

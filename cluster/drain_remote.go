@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ErrDied says that the node died before it had done what it was asked to. It
+// ErrNodeDied says that the node died before it had done what it was asked to. It
 // matches tenure.ErrUnknownNode.
-var ErrDied = fmt.Errorf("%w: it died", tenure.ErrUnknownNode)
+var ErrNodeDied = fmt.Errorf("%w: it died", tenure.ErrUnknownNode)
 
 // followInterval is how often the database is asked how far a node is, in case
 // news is lost.
@@ -50,7 +50,7 @@ func (p DrainProgress) String() string {
 //
 // The error matches tenure.ErrUnknownNode if the node or the target is not a
 // living node, tenure.ErrLastNode if no other node would be in service and Force
-// is not set, [ErrDied] if the node died meanwhile, and tenure.ErrUndrained if it
+// is not set, [ErrNodeDied] if the node died meanwhile, and tenure.ErrDrainCanceled if it
 // was taken back. If the context ends first, the error matches its cause and
 // tenure.ErrShutdown and says what is left; the node goes on draining.
 func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions) error {
@@ -66,7 +66,7 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 	drains := false
 	err = follow(ctx, store, id, options.Progress, func(p DrainProgress) (bool, error) {
 		if drains && p.Status.AcceptsWork() {
-			return false, tenure.ErrUndrained
+			return false, tenure.ErrDrainCanceled
 		}
 		drains = p.Status == Draining
 		return drains && p.Drained, nil
@@ -141,7 +141,7 @@ func readProgress(ctx context.Context, store Store, id NodeID) (DrainProgress, e
 	case err != nil:
 		return DrainProgress{}, err
 	case node.Status == Dead:
-		return DrainProgress{}, ErrDied
+		return DrainProgress{}, ErrNodeDied
 	}
 	leaders, err := store.Leaders(ctx)
 	progress := DrainProgress{Status: node.Status, Drained: node.Drained, InFlight: node.InFlight}

@@ -190,8 +190,8 @@ func TestDrainNodeIsTakenBack(t *testing.T) {
 	if err := cluster.UndrainNode(within(t), site.store(), b.ID(), "somebody"); err != nil {
 		t.Fatal(err)
 	}
-	if err := result(t, drained); !errors.Is(err, tenure.ErrUndrained) {
-		t.Errorf("DrainNode: %v; want ErrUndrained", err)
+	if err := result(t, drained); !errors.Is(err, tenure.ErrDrainCanceled) {
+		t.Errorf("DrainNode: %v; want ErrDrainCanceled", err)
 	}
 }
 

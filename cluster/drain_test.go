@@ -142,8 +142,8 @@ func TestUndrainInterruptsADrain(t *testing.T) {
 	if err := b.Undrain(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := result(t, drained); !errors.Is(err, tenure.ErrUndrained) {
-		t.Errorf("the drain ended with %v; want ErrUndrained", err)
+	if err := result(t, drained); !errors.Is(err, tenure.ErrDrainCanceled) {
+		t.Errorf("the drain ended with %v; want ErrDrainCanceled", err)
 	}
 	a.seesStatus(b.ID(), cluster.Active)
 	if !term.Valid() || !b.AcceptsWork() {
@@ -233,7 +233,7 @@ func TestDrainLosesTheSessionOfATerm(t *testing.T) {
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
 	term := leads(t, b.stand("r"))
-	guard, err := term.Enter()
+	guard, err := term.Guard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestDrainLosesTheSessionOfATerm(t *testing.T) {
 	<-term.Stopping()
 	site.exec("SELECT pg_terminate_backend(pid) FROM "+site.table("nodes")+" WHERE id = $1", b.ID().UUID())
 	<-term.Context().Done()
-	guard.Release()
+	guard.Done()
 	if err := result(t, drained); err != nil {
 		t.Errorf("Drain: %v", err)
 	}

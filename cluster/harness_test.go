@@ -95,7 +95,7 @@ type mortal struct {
 	sessions []tenure.Session
 }
 
-func (m *mortal) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (m *mortal) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {

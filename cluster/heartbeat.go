@@ -39,7 +39,7 @@ type HeartbeatLoop struct {
 func (m *Member) Heartbeat() *HeartbeatLoop { return m.heartbeat }
 
 // Run runs the loop until the context ends or [HeartbeatLoop.Stop] is called,
-// and returns nil then. It returns an error that matches tenure.ErrStarted if
+// and returns nil then. It returns an error that matches tenure.ErrAlreadyStarted if
 // the loop runs already. Without the loop heartbeats go on, with the last
 // figures.
 func (h *HeartbeatLoop) Run(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (h *HeartbeatLoop) begin(ctx context.Context) (run func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stop != nil {
-		return nil, fmt.Errorf("the heartbeat loop: %w", tenure.ErrStarted)
+		return nil, fmt.Errorf("the heartbeat loop: %w", tenure.ErrAlreadyStarted)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -84,7 +84,7 @@ func (h *HeartbeatLoop) loop(ctx context.Context) {
 		if err == nil {
 			h.measure(ctx, meter)
 		}
-		if !h.config.KeepDeadNodes {
+		if !h.config.SkipMarkingDead {
 			h.markDead(ctx)
 		}
 	}

@@ -59,7 +59,7 @@ func TestHeartbeatLoopAsksOnlyIfANodeIsSilent(t *testing.T) {
 				}
 				loop := &HeartbeatLoop{
 					node: node, store: store, view: v, inFlight: new(InFlight),
-					config: HeartbeatConfig{Interval: interval, DeadThreshold: threshold, KeepDeadNodes: c.keep},
+					config: HeartbeatConfig{Interval: interval, DeadThreshold: threshold, SkipMarkingDead: c.keep},
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 3*interval+time.Second)
 				defer cancel()

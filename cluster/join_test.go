@@ -18,7 +18,7 @@ type losing struct {
 	sessions int
 }
 
-func (l *losing) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (l *losing) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	session, err := l.Backend.Open(ctx, opening)
 	if err != nil || l.sessions == 0 {
 		return session, err
@@ -29,7 +29,7 @@ func (l *losing) Open(ctx context.Context, opening tenure.Opening) (tenure.Sessi
 
 type registrySession interface {
 	tenure.Session
-	tenure.Registrar
+	tenure.RegistrySession
 }
 
 type lostSession struct{ registrySession }

@@ -89,7 +89,7 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 // firstReading reads the registry. If the session is lost before that, it waits
 // for the node's next one, as long as the context allows.
 func (m *Member) firstReading(ctx context.Context) error {
-	news, stop := m.node.News()
+	news, stop := m.node.Subscribe()
 	defer stop()
 	for {
 		err := m.view.read(ctx)
@@ -124,7 +124,7 @@ const defaultLease = 10 * time.Second
 
 // begin starts what the member runs.
 func (m *Member) begin() {
-	news, stopNews := m.node.News()
+	news, stopNews := m.node.Subscribe()
 	m.run(func() {
 		defer stopNews()
 		m.view.follow(m.life, news)
@@ -171,7 +171,7 @@ func (m *Member) Nodes() []NodeInfo {
 // not drain out of service for a while: it stands for no role, but keeps those
 // that it leads. A node cannot call itself dead: the error matches
 // tenure.ErrInvalidConfig. Other errors are those of Drain, Undrain and
-// [tenure.Node.Describe].
+// [tenure.Node.UpdateDescription].
 func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 	switch status {
 	case Draining:
@@ -182,7 +182,7 @@ func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 			return m.Undrain(ctx)
 		}
 	}
-	return m.node.Describe(ctx, func(d *tenure.Description) {
+	return m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status != Draining || status != Joining {
 			d.Status = status
 		}

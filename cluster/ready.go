@@ -81,7 +81,7 @@ func (m *Member) Ready() error {
 // that of [Member.Ready] when the context ends, which it matches too, when the
 // startup timeout has passed, or when the member leaves.
 func (m *Member) WaitReady(ctx context.Context) error {
-	news, stop := m.node.News()
+	news, stop := m.node.Subscribe()
 	defer stop()
 	late := m.readiness.late
 	for {
@@ -149,7 +149,7 @@ func (m *Member) awaitNodes(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	err := m.node.Describe(ctx, func(d *tenure.Description) {
+	err := m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status == Joining {
 			d.Status = Active
 		}

@@ -175,7 +175,7 @@ func TestReadySaysThatTheSessionIsLost(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
-	news, stop := a.Node().News()
+	news, stop := a.Node().Subscribe()
 	defer stop()
 	a.store.kill()
 	for deadline := within(t); a.Ready() == nil; {

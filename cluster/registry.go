@@ -34,12 +34,14 @@ type Registry struct {
 // name.
 func NewRegistry(store Store) *Registry { return &Registry{store: store, name: defaultName} }
 
-// Named returns the same registry with another name of the cluster, for
+// WithClusterName returns the same registry with another name of the cluster, for
 // [Registry.Info].
-func (r *Registry) Named(cluster string) *Registry { return &Registry{store: r.store, name: cluster} }
+func (r *Registry) WithClusterName(cluster string) *Registry {
+	return &Registry{store: r.store, name: cluster}
+}
 
 // Registry returns the registry that this member is in.
-func (m *Member) Registry() *Registry { return NewRegistry(m.store).Named(m.config.Name) }
+func (m *Member) Registry() *Registry { return NewRegistry(m.store).WithClusterName(m.config.Name) }
 
 // Nodes returns all nodes, the dead among them, in the order in which their
 // sessions began.
@@ -115,10 +117,10 @@ func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]Nod
 	return nodeIDs(marked), err
 }
 
-// CleanUp removes the dead nodes that were last heard of longer ago than a
+// ForgetDead removes the dead nodes that were last heard of longer ago than a
 // time, and returns their ids. Nodes that join do so by themselves with those
 // that have been dead for a day.
-func (r *Registry) CleanUp(ctx context.Context, olderThan time.Duration) ([]NodeID, error) {
+func (r *Registry) ForgetDead(ctx context.Context, olderThan time.Duration) ([]NodeID, error) {
 	if olderThan < 0 {
 		return nil, fmt.Errorf("%w: dead nodes cannot be older than %v; the least is 0", tenure.ErrInvalidConfig, olderThan)
 	}

@@ -44,9 +44,9 @@ WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'Exc
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
-	a := site.join("a", cluster.Config{Name: "prod", Heartbeat: cluster.HeartbeatConfig{KeepDeadNodes: true}})
-	drained := site.join("drained", cluster.Config{Heartbeat: cluster.HeartbeatConfig{KeepDeadNodes: true}})
-	joining := site.join("joining", cluster.Config{MinNodes: 10, Heartbeat: cluster.HeartbeatConfig{KeepDeadNodes: true}})
+	a := site.join("a", cluster.Config{Name: "prod", Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
+	drained := site.join("drained", cluster.Config{Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
+	joining := site.join("joining", cluster.Config{MinNodes: 10, Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
 	if err := drained.SetStatus(within(t), cluster.Draining); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestRegistryOfAProgramThatIsNoMember(t *testing.T) {
 func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
-	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{KeepDeadNodes: true}})
+	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
 	registry := a.Registry()
 	old := site.plant("old", cluster.Active, time.Hour)
 	recent := site.plant("recent", cluster.Active, time.Minute)
@@ -136,12 +136,12 @@ func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
 		t.Errorf("then marked were %v, %v; want %s", marked, err, recent)
 	}
 	// A node stays as long as the server keeps its session.
-	removed, err := registry.CleanUp(within(t), 10*time.Minute)
+	removed, err := registry.ForgetDead(within(t), 10*time.Minute)
 	if err != nil || len(removed) != 0 {
 		t.Errorf("removed were %v, %v; want none while the session lasts", removed, err)
 	}
 	site.end(old)
-	removed, err = registry.CleanUp(within(t), 10*time.Minute)
+	removed, err = registry.ForgetDead(within(t), 10*time.Minute)
 	if err != nil || len(removed) != 1 || removed[0] != old {
 		t.Errorf("removed were %v, %v; want %s", removed, err, old)
 	}
@@ -157,7 +157,7 @@ func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"mark dead": second(registry.MarkDead(within(t), -1)),
-		"clean up":  second(registry.CleanUp(within(t), -1)),
+		"clean up":  second(registry.ForgetDead(within(t), -1)),
 	} {
 		if !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%s with a negative time: %v", name, err)

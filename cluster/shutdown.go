@@ -123,7 +123,7 @@ func (m *Member) performShutdown(ctx context.Context) error {
 // awaitDrain waits until the node may be closed: without a session that is so
 // when work in flight has ended, since there is nothing to hand over.
 func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
-	news, stop := m.node.News()
+	news, stop := m.node.Subscribe()
 	defer stop()
 	worked := run.worked
 	for {

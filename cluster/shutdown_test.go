@@ -98,11 +98,11 @@ func TestShutdownIsForced(t *testing.T) {
 	config.Shutdown.ForceAfter = 300 * time.Millisecond
 	b := site.join("b", config)
 	term := leads(t, b.stand("r"))
-	guard, err := term.Enter()
+	guard, err := term.Guard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer guard.Release()
+	defer guard.Done()
 	heir := a.stand("r")
 	if err := b.Shutdown(within(t)); !errors.Is(err, tenure.ErrWorkRunning) {
 		t.Errorf("Shutdown: %v; want ErrWorkRunning", err)

@@ -203,7 +203,7 @@ func unplacedRoles(plan placement.Plan) []UnplacedRole {
 // nobody leads for longer than the node's CheckInterval is led by the next
 // member that may.
 //
-// The error matches tenure.ErrStarted if the spread runs already,
+// The error matches tenure.ErrAlreadyStarted if the spread runs already,
 // tenure.ErrClosed if the member leaves meanwhile, tenure.ErrUnsupported if the
 // backend has no registry, and tenure.ErrDuplicateRole if the node stands for one
 // of the roles otherwise.
@@ -211,7 +211,7 @@ func (s *Spread) Run(ctx context.Context, work tenure.Work) error {
 	s.mu.Lock()
 	if s.running {
 		s.mu.Unlock()
-		return fmt.Errorf("spread %q: %w", s.name, tenure.ErrStarted)
+		return fmt.Errorf("spread %q: %w", s.name, tenure.ErrAlreadyStarted)
 	}
 	s.running = true
 	s.mu.Unlock()

@@ -74,7 +74,7 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		s.cooldowns[c.name] = cooldown{done: true}
 	case early:
 		pause := tenure.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
-		delay, _ := pause.NextDelay(tenure.Attempts{Attempt: last.times + 1})
+		delay, _ := pause.NextDelay(tenure.RetryContext{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
 	case asked: // the others go first; a hand-over reserves the role for as long
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
@@ -107,11 +107,11 @@ func (c *candidacy) handOver(ctx context.Context, target uuid.UUID) error {
 	d := c.election.Node().Description()
 	switch asked := d.Status == Draining && d.StatusBy != ""; {
 	case target != uuid.Nil && asked:
-		err = c.election.Comply(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target, By: d.StatusBy})
+		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestHandOver, Target: target, By: d.StatusBy})
 	case target != uuid.Nil:
 		err = c.election.HandOver(ctx, target)
 	case asked:
-		err = c.election.Comply(ctx, tenure.Request{Kind: tenure.RequestStepDown, By: d.StatusBy})
+		err = c.election.HandleRequest(ctx, tenure.Request{Kind: tenure.RequestStepDown, By: d.StatusBy})
 	default:
 		err = c.election.StepDown(ctx)
 	}

@@ -74,7 +74,7 @@ func (s *spreadRun) run(ctx context.Context) error {
 func (s *spreadRun) takePart(ctx context.Context, joins bool) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
-	err := s.member.node.Describe(ctx, func(d *tenure.Description) {
+	err := s.member.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if !joins {
 			delete(d.Spreads, s.name)
 			return
@@ -110,7 +110,7 @@ func (s *spreadRun) leave(ctx context.Context, handOver bool) {
 // loop follows the cluster until the context ends, which is no error.
 func (s *spreadRun) loop(ctx context.Context) error {
 	node := s.member.node
-	news, stopNews := node.News()
+	news, stopNews := node.Subscribe()
 	defer stopNews()
 	clock, b := node.Clock(), &s.assumption
 	heard := false

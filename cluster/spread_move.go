@@ -222,7 +222,7 @@ func (s *spreadRun) awaitTaken(ctx context.Context, batch []transfer) {
 		if err != nil {
 			return // the pause is over, or the session lost
 		}
-		if !slices.ContainsFunc(holders, func(h tenure.Holder) bool { return h.Reserved }) {
+		if !slices.ContainsFunc(holders, func(h tenure.RoleHolder) bool { return h.Reserved }) {
 			return
 		}
 	}

@@ -188,7 +188,7 @@ func TestSpreadLeavesRolesThatNobodyMayLead(t *testing.T) {
 	}
 
 	// Without its label the node may not go on.
-	err := b.Node().Describe(within(t), func(d *tenure.Description) { d.Labels = nil })
+	err := b.Node().UpdateDescription(within(t), func(d *tenure.Description) { d.Labels = nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestSpreadRunsOnce(t *testing.T) {
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)}
 	a := newSite(t).join("a", cluster.Config{}, brief).share(config, idle)
 	until(t, "led", []*sharer{a}, all(1, 1))
-	if err := a.Run(within(t), idle); !errors.Is(err, tenure.ErrStarted) {
+	if err := a.Run(within(t), idle); !errors.Is(err, tenure.ErrAlreadyStarted) {
 		t.Errorf("a second run: %v", err)
 	}
 	if err := a.Close(within(t)); err != nil {

@@ -34,7 +34,7 @@ func TestWatchOfAProgramThatIsNoMember(t *testing.T) {
 			if change := receive(t, changes); change.Kind != cluster.Joined || change.Node.ID != worker.ID() || len(change.Nodes) != 1 {
 				t.Errorf("then came %+v", change)
 			}
-			err := worker.Node().Describe(within(t), func(d *tenure.Description) { d.Address = "10.0.0.2" })
+			err := worker.Node().UpdateDescription(within(t), func(d *tenure.Description) { d.Address = "10.0.0.2" })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 // BenchmarkTicks measures how many ticks a second are claimed, run and recorded,
 // of schedules that run one tick at a time and of such that allow overlaps.
 func BenchmarkTicks(b *testing.B) {
-	for _, overlap := range []cron.Overlap{cron.Queue, cron.Allow} {
+	for _, overlap := range []cron.Overlap{cron.OverlapQueue, cron.OverlapAllow} {
 		for _, schedules := range []int{1, 50} {
 			b.Run(fmt.Sprintf("%s/%d schedules", overlap, schedules), func(b *testing.B) { benchmarkTicks(b, overlap, schedules) })
 		}

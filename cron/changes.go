@@ -19,7 +19,7 @@ type Change struct {
 
 // Changes returns what was done by hand, the latest first, up to a limit: to one
 // schedule, which may have been removed since, or to all if the name is empty.
-func (m *Management) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
+func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if limit < 1 {
@@ -43,7 +43,7 @@ func (m *Management) Changes(ctx context.Context, name string, limit int) ([]Cha
 // refused with an error that matches tenure.ErrInvalidConfig: that would add it
 // again. A program that still has the schedule adds it as a new one when it leads
 // next.
-func (m *Management) Remove(ctx context.Context, name, by string) error {
+func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if err := checkBy(by); err != nil {

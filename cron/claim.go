@@ -40,7 +40,7 @@ func (l *loop) prepare() batch {
 		}
 		switch {
 		case !s.loaded || s.waiting == 0:
-		case s.Overlap == Allow:
+		case s.Overlap == OverlapAllow:
 			b.starts[s.Name] = min(s.waiting, mostStarts)
 		case !busy:
 			b.starts[s.Name] = 1
@@ -83,7 +83,7 @@ func (l *loop) settle(ctx context.Context, b batch) error {
 		delete(l.active, o.run.ID)
 	}
 	l.recorded(len(b.ended))
-	l.tookTicks(ctx, b, ticks)
+	l.ticksClaimed(ctx, b, ticks)
 	l.tookStarts(ctx, b.starts, starts)
 	return nil
 }
@@ -119,8 +119,8 @@ func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
 		})
 }
 
-// tookTicks takes note of the ticks that were claimed and begins their jobs.
-func (l *loop) tookTicks(ctx context.Context, b batch, found []claimed) {
+// ticksClaimed takes note of the ticks that were claimed and begins their jobs.
+func (l *loop) ticksClaimed(ctx context.Context, b batch, found []claimed) {
 	moved := map[string]bool{}
 	for _, c := range found {
 		s := l.byName[c.name]

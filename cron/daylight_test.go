@@ -72,7 +72,7 @@ func TestNewYork2026(t *testing.T) {
 			var schedules []cron.Schedule
 			for name, expression := range expressions {
 				schedules = append(schedules, cron.Schedule{
-					Name: name, Expression: expression, Zone: "America/New_York", Overlap: cron.Queue, CatchUp: cron.All,
+					Name: name, Expression: expression, Zone: "America/New_York", Overlap: cron.OverlapQueue, CatchUp: cron.CatchUpAll,
 					Job: func(context.Context, cron.Run) error { return nil },
 				})
 			}

@@ -3,7 +3,7 @@
 //
 // A [Scheduler] stands for the role and, in each term, runs the schedules that
 // were added to it. Every tick becomes a row in the database, inserted in a
-// fenced transaction before its job begins. [Management] looks at schedules and
+// fenced transaction before its job begins. [Admin] looks at schedules and
 // changes them, from any process.
 //
 // What a job does through [Run.InTx] is fenced: nothing of it lands once the

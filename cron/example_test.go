@@ -41,7 +41,7 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 		Name:       "invoices",
 		Expression: "30 2 * * *",
 		Zone:       "Europe/Berlin",
-		CatchUp:    cron.Latest,
+		CatchUp:    cron.CatchUpLatest,
 		Policy:     cron.AtLeastOnce,
 		Timeout:    time.Hour,
 		Job: func(ctx context.Context, run cron.Run) error {
@@ -83,7 +83,7 @@ func ExampleExpression_Next() {
 }
 
 // Schedules are managed from any process that reaches the database.
-func ExampleManagement() { //nolint:testableexamples // it needs a server
+func ExampleAdmin() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
 	backend, err := postgres.New(dsn, postgres.Config{})

@@ -44,10 +44,10 @@ func faultySchedules(job cron.Job) []cron.Schedule {
 	var all []cron.Schedule
 	for i := range liveSchedules + lateSchedules {
 		s := cron.Schedule{
-			Name: fmt.Sprintf("live %d", i), Expression: "@every 1s", Job: job, Overlap: cron.Allow, Policy: cron.AtMostOnce,
+			Name: fmt.Sprintf("live %d", i), Expression: "@every 1s", Job: job, Overlap: cron.OverlapAllow, Policy: cron.AtMostOnce,
 		}
 		if i >= liveSchedules {
-			s.Name, s.Overlap, s.CatchUp, s.CatchUpLimit = fmt.Sprintf("late %d", i), cron.Queue, cron.All, 1000
+			s.Name, s.Overlap, s.CatchUp, s.CatchUpLimit = fmt.Sprintf("late %d", i), cron.OverlapQueue, cron.CatchUpAll, 1000
 		}
 		if i%2 == 1 {
 			s.Policy = cron.AtLeastOnce

@@ -62,7 +62,7 @@ END $$`)
 		t.Fatal(err)
 	}
 	if err := scheduler.Add(cron.Schedule{
-		Name: "reports", Expression: "@every 1s", Overlap: cron.Queue, Job: func(_ context.Context, run cron.Run) error {
+		Name: "reports", Expression: "@every 1s", Overlap: cron.OverlapQueue, Job: func(_ context.Context, run cron.Run) error {
 			mu.Lock()
 			running++
 			most = max(most, running)

@@ -15,20 +15,20 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Management looks at the schedules of an installation and changes them, from
+// Admin looks at the schedules of an installation and changes them, from
 // any process that reaches the database. Errors are those of the database, and
 // an [UnknownError] for a name that no schedule has. It is safe for concurrent
 // use if its database is. Every call is bounded by 30 s, or sooner by its
 // context.
-type Management struct {
+type Admin struct {
 	backend  *postgres.Backend
 	database postgres.Database
 }
 
 // NewManagement manages the schedules of a backend's installation, in the
 // database that the backend is on.
-func NewManagement(backend *postgres.Backend, database postgres.Database) *Management {
-	return &Management{backend, database}
+func NewManagement(backend *postgres.Backend, database postgres.Database) *Admin {
+	return &Admin{backend, database}
 }
 
 // Status is a schedule as its row has it.
@@ -74,7 +74,7 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
 
 // List returns the schedules, sorted by name.
-func (m *Management) List(ctx context.Context) ([]Status, error) {
+func (m *Admin) List(ctx context.Context) ([]Status, error) {
 	statuses, now, err := m.statuses(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func first(ticks []time.Time, err error) (time.Time, error) {
 
 // Next returns the next n ticks of a schedule, by the database's clock and
 // without jitter, in the schedule's zone. A paused schedule has none.
-func (m *Management) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
+func (m *Admin) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
 	statuses, now, err := m.statuses(ctx, &name)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s Status) ticks(now time.Time, n int) ([]time.Time, error) {
 }
 
 // History returns the runs of a schedule, the latest tick first, up to a limit.
-func (m *Management) History(ctx context.Context, name string, limit int) ([]Record, error) {
+func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if limit < 1 {
@@ -140,7 +140,7 @@ func (m *Management) History(ctx context.Context, name string, limit int) ([]Rec
 // knows the schedule starts it at once, also while the schedule is paused; if
 // an earlier run has not ended, it waits for that unless overlaps are allowed.
 // by says who asks, for the record.
-func (m *Management) Trigger(ctx context.Context, name, by string) (int64, error) {
+func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if err := checkBy(by); err != nil {
@@ -164,17 +164,17 @@ func (m *Management) Trigger(ctx context.Context, name, by string) (int64, error
 // Pause keeps a schedule from ticking: when it has returned, no tick is claimed
 // and no waiting one started any more. What runs goes on. The ticks that pass
 // are not recorded. by says who asks, for the record.
-func (m *Management) Pause(ctx context.Context, name, by string) error {
+func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, true)
 }
 
 // Resume undoes Pause: the schedule ticks from now on, and runs that waited are
 // started. It changes nothing if the schedule is not paused.
-func (m *Management) Resume(ctx context.Context, name, by string) error {
+func (m *Admin) Resume(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, false)
 }
 
-func (m *Management) setPaused(ctx context.Context, name, by string, paused bool) error {
+func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if err := checkBy(by); err != nil {
@@ -202,7 +202,7 @@ func checkBy(by string) error {
 }
 
 // statuses reads all schedules, or one, and the database's clock.
-func (m *Management) statuses(ctx context.Context, name *string) ([]Status, time.Time, error) {
+func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var now time.Time
@@ -270,7 +270,7 @@ func scanRecord(row pgx.CollectableRow) (Record, error) {
 }
 
 // mustExist returns an error if no schedule has a name.
-func (m *Management) mustExist(ctx context.Context, name string) error {
+func (m *Admin) mustExist(ctx context.Context, name string) error {
 	var unknown *UnknownError
 	err := m.unknown(ctx, name)
 	if errors.As(err, &unknown) && slices.Contains(unknown.Known, name) {
@@ -280,7 +280,7 @@ func (m *Management) mustExist(ctx context.Context, name string) error {
 }
 
 // unknown returns the error for a name that no schedule has.
-func (m *Management) unknown(ctx context.Context, name string) error {
+func (m *Admin) unknown(ctx context.Context, name string) error {
 	rows, _ := m.database.Query(ctx, m.backend.SQL(readNames)) // its error is that of the rows
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -290,7 +290,7 @@ func (m *Management) unknown(ctx context.Context, name string) error {
 }
 
 // one reads one row.
-func (m *Management) one(ctx context.Context, sql string, args []any, into ...any) error {
+func (m *Admin) one(ctx context.Context, sql string, args []any, into ...any) error {
 	rows, err := m.database.Query(ctx, m.backend.SQL(sql), args...)
 	if err != nil {
 		return err

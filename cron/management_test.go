@@ -60,7 +60,7 @@ func TestChangesByHand(t *testing.T) {
 		t.Errorf("the paused schedule is %+v", often)
 	}
 	if rare.Paused || rare.Next.Day() != 29 || rare.Role != "scheduler" || !rare.Loaded || rare.Zone != "Europe/Berlin" ||
-		rare.Timeout != time.Minute || rare.Jitter != 1500*time.Millisecond || rare.Overlap != cron.Skip || rare.Policy != cron.AtMostOnce {
+		rare.Timeout != time.Minute || rare.Jitter != 1500*time.Millisecond || rare.Overlap != cron.OverlapSkip || rare.Policy != cron.AtMostOnce {
 		t.Errorf("the other schedule is %+v", rare)
 	}
 

@@ -71,12 +71,12 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 		}
 	}
 	late := missed.count > 0
-	if late && t.CatchUp != None {
+	if late && t.CatchUp != CatchUpNone {
 		for _, tick := range fresh {
 			missed.add(tick)
 		}
 		run := 1
-		if t.CatchUp == All {
+		if t.CatchUp == CatchUpAll {
 			run = t.CatchUpLimit
 		}
 		fresh = missed.takeLast(run)
@@ -85,10 +85,10 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 	for _, tick := range fresh {
 		e := entry{at: tick, ticks: 1}
 		switch {
-		case t.Overlap == Allow, !busy && waiting == 0:
+		case t.Overlap == OverlapAllow, !busy && waiting == 0:
 			e.state = Running
 			busy = true
-		case late && t.CatchUp == All, t.Overlap == Queue && waiting < t.CatchUpLimit:
+		case late && t.CatchUp == CatchUpAll, t.Overlap == OverlapQueue && waiting < t.CatchUpLimit:
 			e.state = Waiting
 			waiting++
 		default:

@@ -16,9 +16,9 @@ func TestPlans(t *testing.T) {
 		schedule := Schedule{
 			Name:         "some",
 			Expression:   rapid.SampledFrom([]string{"@every 1s", "@every 7s", "* * * * *", "*/20 * * * * *", "0 0 29 2 *"}).Draw(t, "expression"),
-			CatchUp:      rapid.SampledFrom([]CatchUp{None, Latest, All}).Draw(t, "catch-up"),
+			CatchUp:      rapid.SampledFrom([]CatchUp{CatchUpNone, CatchUpLatest, CatchUpAll}).Draw(t, "catch-up"),
 			CatchUpLimit: rapid.IntRange(1, 20).Draw(t, "limit"),
-			Overlap:      rapid.SampledFrom([]Overlap{Skip, Queue, Allow}).Draw(t, "overlap"),
+			Overlap:      rapid.SampledFrom([]Overlap{OverlapSkip, OverlapQueue, OverlapAllow}).Draw(t, "overlap"),
 			Jitter:       time.Duration(rapid.IntRange(0, 20).Draw(t, "jitter")) * time.Second,
 			Job:          func(context.Context, Run) error { return nil },
 		}
@@ -69,18 +69,18 @@ func TestPlans(t *testing.T) {
 
 		missed := late
 		switch {
-		case late > 0 && schedule.CatchUp == Latest:
+		case late > 0 && schedule.CatchUp == CatchUpLatest:
 			missed = len(due) - 1
-		case late > 0 && schedule.CatchUp == All:
+		case late > 0 && schedule.CatchUp == CatchUpAll:
 			missed = max(0, len(due)-schedule.CatchUpLimit)
 		}
 		if counts[Missed] != missed {
 			t.Fatalf("%d ticks are missed; want %d", counts[Missed], missed)
 		}
 		rest := len(due) - missed
-		inOrder := late > 0 && schedule.CatchUp == All
+		inOrder := late > 0 && schedule.CatchUp == CatchUpAll
 		switch {
-		case schedule.Overlap == Allow:
+		case schedule.Overlap == OverlapAllow:
 			if counts[Running] != rest {
 				t.Fatalf("%d run; want all %d", counts[Running], rest)
 			}
@@ -88,9 +88,9 @@ func TestPlans(t *testing.T) {
 			t.Fatalf("%d run, though busy is %v and %d wait", counts[Running], busy, waiting)
 		case rest > 0 && !busy && waiting == 0 && counts[Running] == 0:
 			t.Fatal("none runs, though none is in the way")
-		case inOrder && counts[Skipped] > 0, schedule.Overlap == Skip && !inOrder && counts[Waiting] > 0:
+		case inOrder && counts[Skipped] > 0, schedule.Overlap == OverlapSkip && !inOrder && counts[Waiting] > 0:
 			t.Fatalf("%d skipped, %d waiting", counts[Skipped], counts[Waiting])
-		case schedule.Overlap == Queue && !inOrder && counts[Waiting] > schedule.CatchUpLimit:
+		case schedule.Overlap == OverlapQueue && !inOrder && counts[Waiting] > schedule.CatchUpLimit:
 			t.Fatalf("%d wait; at most %d", counts[Waiting], schedule.CatchUpLimit)
 		}
 	})

@@ -19,14 +19,14 @@ type CatchUp string
 
 // The ways to catch up.
 const (
-	// None records them as missed.
-	None CatchUp = "none"
-	// Latest runs the last of all ticks that are due, and records the others as
+	// CatchUpNone records them as missed.
+	CatchUpNone CatchUp = "none"
+	// CatchUpLatest runs the last of all ticks that are due, and records the others as
 	// missed.
-	Latest CatchUp = "latest"
-	// All runs them one after the other, in order, up to the schedule's
+	CatchUpLatest CatchUp = "latest"
+	// CatchUpAll runs them one after the other, in order, up to the schedule's
 	// CatchUpLimit; older ones are recorded as missed.
-	All CatchUp = "all"
+	CatchUpAll CatchUp = "all"
 )
 
 // Overlap says what becomes of a tick while an earlier run of the schedule has
@@ -35,13 +35,13 @@ type Overlap string
 
 // The ways to treat overlaps.
 const (
-	// Skip records the tick as skipped.
-	Skip Overlap = "skip"
-	// Queue lets it wait, also across failovers; one runs at a time. When
+	// OverlapSkip records the tick as skipped.
+	OverlapSkip Overlap = "skip"
+	// OverlapQueue lets it wait, also across failovers; one runs at a time. When
 	// CatchUpLimit runs wait, further ticks are skipped.
-	Queue Overlap = "queue"
-	// Allow runs it at once, beside the others.
-	Allow Overlap = "allow"
+	OverlapQueue Overlap = "queue"
+	// OverlapAllow runs it at once, beside the others.
+	OverlapAllow Overlap = "allow"
 )
 
 // Policy says what becomes of a run whose leader died, or lost its term, before
@@ -91,13 +91,13 @@ func (s Schedule) withDefaults() Schedule {
 		s.Zone = "UTC"
 	}
 	if s.CatchUp == "" {
-		s.CatchUp = None
+		s.CatchUp = CatchUpNone
 	}
 	if s.CatchUpLimit == 0 {
 		s.CatchUpLimit = defaultCatchUp
 	}
 	if s.Overlap == "" {
-		s.Overlap = Skip
+		s.Overlap = OverlapSkip
 	}
 	if s.Policy == "" {
 		s.Policy = AtMostOnce
@@ -112,10 +112,10 @@ func (s Schedule) parse() (timetable, error) {
 		return timetable{}, invalid("the schedule's name %q cannot be used: 1 to %d bytes of UTF-8 without control characters", s.Name, tenure.MaxRoleName)
 	case s.Job == nil:
 		return timetable{}, invalid("the schedule %s has no job", s.Name)
-	case s.CatchUp != None && s.CatchUp != Latest && s.CatchUp != All:
-		return timetable{}, invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, None, Latest, All)
-	case s.Overlap != Skip && s.Overlap != Queue && s.Overlap != Allow:
-		return timetable{}, invalid("the overlap of %s is %q; it must be %q, %q or %q", s.Name, s.Overlap, Skip, Queue, Allow)
+	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:
+		return timetable{}, invalid("the catch-up of %s is %q; it must be %q, %q or %q", s.Name, s.CatchUp, CatchUpNone, CatchUpLatest, CatchUpAll)
+	case s.Overlap != OverlapSkip && s.Overlap != OverlapQueue && s.Overlap != OverlapAllow:
+		return timetable{}, invalid("the overlap of %s is %q; it must be %q, %q or %q", s.Name, s.Overlap, OverlapSkip, OverlapQueue, OverlapAllow)
 	case s.Policy != AtMostOnce && s.Policy != AtLeastOnce:
 		return timetable{}, invalid("the policy of %s is %q; it must be %q or %q", s.Name, s.Policy, AtMostOnce, AtLeastOnce)
 	case s.CatchUpLimit < 1 || s.CatchUpLimit > mostCatchUp:

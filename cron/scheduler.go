@@ -157,7 +157,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // lead runs the schedules under one term.
 func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
-	news, stop := s.node.News()
+	news, stop := s.node.Subscribe()
 	defer stop()
 	l := &loop{
 		work:     work{node: s.node, backend: s.backend, database: s.database, term: term},

@@ -47,9 +47,9 @@ func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	const missed = 10
 	for catchUp, want := range map[cron.CatchUp]map[cron.State]int{
-		cron.None:   {cron.Missed: missed},
-		cron.Latest: {cron.Missed: missed - 1, cron.Succeeded: 1},
-		cron.All:    {cron.Missed: missed - 4, cron.Succeeded: 4},
+		cron.CatchUpNone:   {cron.Missed: missed},
+		cron.CatchUpLatest: {cron.Missed: missed - 1, cron.Succeeded: 1},
+		cron.CatchUpAll:    {cron.Missed: missed - 4, cron.Succeeded: 4},
 	} {
 		t.Run(string(catchUp), func(t *testing.T) {
 			t.Parallel()
@@ -101,9 +101,9 @@ func TestManyMissedTicksAreCounted(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[cron.Overlap]map[cron.State]int{
-		cron.Skip:  {cron.Running: 1, cron.Skipped: 2},
-		cron.Queue: {cron.Running: 1, cron.Waiting: 2},
-		cron.Allow: {cron.Running: 3},
+		cron.OverlapSkip:  {cron.Running: 1, cron.Skipped: 2},
+		cron.OverlapQueue: {cron.Running: 1, cron.Waiting: 2},
+		cron.OverlapAllow: {cron.Running: 3},
 	} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestOverlap(t *testing.T) {
 			}
 			got := w.states("long")
 			for state, n := range want {
-				if got[state] < n || state == cron.Running && overlap != cron.Allow && got[state] != n {
+				if got[state] < n || state == cron.Running && overlap != cron.OverlapAllow && got[state] != n {
 					t.Errorf("%d ticks %s; want %d", got[state], state, n)
 				}
 			}

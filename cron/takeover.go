@@ -33,7 +33,7 @@ func (l *loop) load(ctx context.Context) error {
 	var open []Record
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if !l.begun {
-			if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
+			if err := postgres.EndStaleTransactions(ctx, tx, l.key()); err != nil {
 				return err
 			}
 		}

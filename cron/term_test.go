@@ -103,7 +103,7 @@ func TestPoliteEnd(t *testing.T) {
 	begun, end := make(chan struct{}, 1), make(chan struct{})
 	node := w.node("a", tenure.Config{StopTimeout: 2 * patience})
 	stop := w.run(node, cron.Config{}, cron.Schedule{
-		Name: "invoices", Expression: never, Overlap: cron.Queue, Job: func(ctx context.Context, _ cron.Run) error {
+		Name: "invoices", Expression: never, Overlap: cron.OverlapQueue, Job: func(ctx context.Context, _ cron.Run) error {
 			begun <- struct{}{}
 			<-end
 			return ctx.Err()
@@ -159,7 +159,7 @@ func TestPoliteEndWhileReading(t *testing.T) {
 	}
 	begun, end := make(chan struct{}, 2), make(chan struct{})
 	if err := scheduler.Add(cron.Schedule{
-		Name: "invoices", Expression: never, Overlap: cron.Queue, Job: func(context.Context, cron.Run) error {
+		Name: "invoices", Expression: never, Overlap: cron.OverlapQueue, Job: func(context.Context, cron.Run) error {
 			begun <- struct{}{}
 			<-end
 			return nil
@@ -191,8 +191,8 @@ func TestPoliteEndWhileReading(t *testing.T) {
 func TestChangedExpressionsStartAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	old := cron.Schedule{Name: "changed", Expression: "@hourly", CatchUp: cron.All, Job: nothing}
-	same := cron.Schedule{Name: "same", Expression: "@hourly", CatchUp: cron.All, Job: nothing}
+	old := cron.Schedule{Name: "changed", Expression: "@hourly", CatchUp: cron.CatchUpAll, Job: nothing}
+	same := cron.Schedule{Name: "same", Expression: "@hourly", CatchUp: cron.CatchUpAll, Job: nothing}
 	w.known(10*time.Hour, old, same)
 	changed := old
 	changed.Zone = "Asia/Kathmandu"
@@ -277,7 +277,7 @@ func TestUnknownCommits(t *testing.T) {
 	}
 	var mu sync.Mutex
 	began := map[int64]int{}
-	for _, overlap := range []cron.Overlap{cron.Queue, cron.Allow} {
+	for _, overlap := range []cron.Overlap{cron.OverlapQueue, cron.OverlapAllow} {
 		if err := scheduler.Add(cron.Schedule{
 			Name: string(overlap), Expression: "@every 1s", Overlap: overlap, Job: func(_ context.Context, run cron.Run) error {
 				mu.Lock()
@@ -296,7 +296,7 @@ func TestUnknownCommits(t *testing.T) {
 		return database.failed.Load() >= 5 && one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded'`) >= 10
 	})
 	database.active.Store(false)
-	for _, overlap := range []cron.Overlap{cron.Queue, cron.Allow} {
+	for _, overlap := range []cron.Overlap{cron.OverlapQueue, cron.OverlapAllow} {
 		if err := w.management.Pause(t.Context(), string(overlap), "test"); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ type world struct {
 	schema     string
 	pool       *pgxpool.Pool
 	backend    *postgres.Backend
-	management *cron.Management
+	management *cron.Admin
 }
 
 func newWorld(t *testing.T) *world {

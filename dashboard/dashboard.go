@@ -71,8 +71,8 @@ type Alert struct {
 type Dashboard struct {
 	config     Config
 	log        *slog.Logger
-	processors *processor.Management // nil without a database
-	schedules  *cron.Management
+	processors *processor.Admin // nil without a database
+	schedules  *cron.Admin
 	picture    *picture
 	feed       *feed
 	timelines  *timelines

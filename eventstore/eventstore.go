@@ -1,6 +1,6 @@
 // Package eventstore is a minimal append-only log of events in PostgreSQL, for
 // package processor to read. It is for those who have none: a table of yours
-// serves as well, see [processor.Query].
+// serves as well, see [processor.LogFromQuery].
 package eventstore
 
 import (
@@ -28,10 +28,10 @@ type Store struct {
 
 // Config configures a store. The zero value is ready to use.
 type Config struct {
-	// Quiet appends without telling: processors find the events when they poll.
+	// NoNotify appends without telling: processors find the events when they poll.
 	// Commits that tell wait for each other in the server, which shows above
 	// some thousand commits a second.
-	Quiet bool
+	NoNotify bool
 }
 
 // New returns the log in the schema of a backend, which it does not create: a
@@ -109,7 +109,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	}
 	sql := s.backend.SQL(appendEvents)
 	args := []any{types, tags, data, occurred, correlation, causation}
-	if !s.config.Quiet {
+	if !s.config.NoNotify {
 		sql = "WITH appended AS (" + sql + " RETURNING 1) SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted"
 		args = append(args, s.backend.Channel(processor.Topic))
 	}
@@ -137,7 +137,7 @@ SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, 
 
 // Log returns the log for a processor to read.
 func (s *Store) Log() processor.Log {
-	log := processor.Query("events", s.backend.SQL(readEvents))
+	log := processor.LogFromQuery("events", s.backend.SQL(readEvents))
 	log.Table = s.backend.SQL("{events}")
 	return log
 }

@@ -180,7 +180,7 @@ func TestTelling(t *testing.T) {
 		told   bool
 	}{
 		"told":  {eventstore.Config{}, true},
-		"quiet": {eventstore.Config{Quiet: true}, false},
+		"quiet": {eventstore.Config{NoNotify: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

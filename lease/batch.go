@@ -25,9 +25,9 @@ const (
 // passed. It returns an error if the session is lost, or if the first part fails;
 // a later part fails for its own candidates only.
 func (b *batches) run(
-	candidates []tenure.Candidate, limit time.Duration, do func([]tenure.Candidate) ([]tenure.Attempt, error),
-) ([]tenure.Attempt, error) {
-	attempts := make([]tenure.Attempt, 0, len(candidates))
+	candidates []tenure.AcquireRequest, limit time.Duration, do func([]tenure.AcquireRequest) ([]tenure.AcquireResult, error),
+) ([]tenure.AcquireResult, error) {
+	attempts := make([]tenure.AcquireResult, 0, len(candidates))
 	begun := b.now()
 	for len(attempts) < len(candidates) && (len(attempts) == 0 || b.now()-begun < limit/4) {
 		rest := candidates[len(attempts):]
@@ -47,7 +47,7 @@ func (b *batches) run(
 		attempts = append(attempts, found...)
 	}
 	for len(attempts) < len(candidates) {
-		attempts = append(attempts, tenure.Attempt{Outcome: tenure.Waiting, RetryIn: time.Millisecond})
+		attempts = append(attempts, tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Millisecond})
 	}
 	return attempts, nil
 }

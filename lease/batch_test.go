@@ -15,15 +15,15 @@ type slowSeats struct {
 	fails     map[int]error
 }
 
-func (d *slowSeats) take(part []tenure.Candidate) ([]tenure.Attempt, error) {
+func (d *slowSeats) take(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	d.now += time.Duration(len(part)) * d.each
 	d.calls = append(d.calls, len(part))
 	if err := d.fails[len(d.calls)]; err != nil {
 		return nil, err
 	}
-	attempts := make([]tenure.Attempt, len(part))
+	attempts := make([]tenure.AcquireResult, len(part))
 	for i := range attempts {
-		attempts[i].Outcome = tenure.Granted
+		attempts[i].Outcome = tenure.OutcomeGranted
 	}
 	return attempts, nil
 }
@@ -31,7 +31,7 @@ func (d *slowSeats) take(part []tenure.Candidate) ([]tenure.Attempt, error) {
 // outcomes counts the outcomes of one call for a thousand roles.
 func outcomes(b *batches, d *slowSeats) (map[tenure.Outcome]int, time.Duration, error) {
 	begun := d.now
-	attempts, err := b.run(make([]tenure.Candidate, 1000), time.Second, d.take)
+	attempts, err := b.run(make([]tenure.AcquireRequest, 1000), time.Second, d.take)
 	found := map[tenure.Outcome]int{}
 	for _, a := range attempts {
 		found[a.Outcome]++
@@ -51,16 +51,16 @@ func TestBatchesLeaveTimeForTheHeartbeat(t *testing.T) {
 	granted := 0
 	for call := 0; granted < 1000; call++ {
 		found, took, err := outcomes(b, d)
-		if err != nil || found[tenure.Granted] == 0 || found[tenure.Granted]+found[tenure.Waiting] != 1000 {
+		if err != nil || found[tenure.OutcomeGranted] == 0 || found[tenure.OutcomeGranted]+found[tenure.OutcomePending] != 1000 {
 			t.Fatalf("call %d: %v, %v; want some granted and the rest waiting", call, found, err)
 		}
 		if call > 1 && took > limit/2 {
 			t.Errorf("call %d took %v; want a fraction of %v", call, took, limit)
 		}
-		granted += found[tenure.Granted]
+		granted += found[tenure.OutcomeGranted]
 	}
 	fast := &slowSeats{each: time.Microsecond}
-	if found, _, err := outcomes(newBatches(fast), fast); err != nil || found[tenure.Granted] != 1000 || len(fast.calls) > 5 {
+	if found, _, err := outcomes(newBatches(fast), fast); err != nil || found[tenure.OutcomeGranted] != 1000 || len(fast.calls) > 5 {
 		t.Errorf("on a fast disk: %v in calls %v, %v; want all granted in few", found, fast.calls, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestBatchesThatFail(t *testing.T) {
 	d := &slowSeats{fails: map[int]error{2: cause, 3: cause, 5: tenure.ErrSessionLost}}
 	b := newBatches(d)
 	found, _, err := outcomes(b, d)
-	if err != nil || found[tenure.Granted] != 50 || found[tenure.Failed] != 100 || found[tenure.Waiting] != 850 {
+	if err != nil || found[tenure.OutcomeGranted] != 50 || found[tenure.OutcomeFailed] != 100 || found[tenure.OutcomePending] != 850 {
 		t.Errorf("%v, %v; want 50 granted, 100 failed, 850 waiting", found, err)
 	}
 	if _, _, err := outcomes(b, d); !errors.Is(err, cause) || d.calls[2] != 50 {

@@ -37,14 +37,14 @@ func (d *diagnosis) run(ctx context.Context) {
 	version, err := d.backend.identify(ctx)
 	took := time.Since(asked)
 	if err != nil {
-		d.add("database", tenure.Failure, err.Error(), "")
+		d.add("database", tenure.SeverityFailure, err.Error(), "")
 		return
 	}
-	d.add("database", tenure.Fine, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
-	d.add("failover", tenure.Fine, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
+	d.add("database", tenure.SeverityOK, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
+	d.add("failover", tenure.SeverityOK, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
 	// A pooler in statement mode answers questions, but takes no transaction.
 	if err := d.backend.atomically(ctx, "begin a transaction", func(context.Context, querier) error { return nil }); err != nil {
-		d.add("transactions", tenure.Failure, err.Error(), "")
+		d.add("transactions", tenure.SeverityFailure, err.Error(), "")
 		return
 	}
 	d.tables(ctx)
@@ -64,9 +64,9 @@ func (d *diagnosis) writers(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.add("writers", tenure.Warning, err.Error(), "")
+		d.add("writers", tenure.SeverityWarning, err.Error(), "")
 	case setting != "":
-		d.add("writers", tenure.Warning, fmt.Sprintf("%s is one of several servers that take writes (%s)", server, setting),
+		d.add("writers", tenure.SeverityWarning, fmt.Sprintf("%s is one of several servers that take writes (%s)", server, setting),
 			"connect all nodes to one server at a time: a node that reaches another one is refused")
 	}
 }
@@ -74,20 +74,20 @@ func (d *diagnosis) writers(ctx context.Context) {
 func (d *diagnosis) tables(ctx context.Context) {
 	if d.backend.dialect == PostgreSQL {
 		if _, err := d.backend.checkMode(ctx); err != nil {
-			d.add("mode", tenure.Failure, err.Error(), "")
+			d.add("mode", tenure.SeverityFailure, err.Error(), "")
 		} else {
-			d.add("mode", tenure.Fine, installation.Leases, "")
+			d.add("mode", tenure.SeverityOK, installation.Leases, "")
 		}
 	}
 	switch version, err := d.backend.SchemaVersion(ctx); {
 	case err != nil:
-		d.add("tables", tenure.Failure, err.Error(), "")
+		d.add("tables", tenure.SeverityFailure, err.Error(), "")
 	case version > schemaVersion:
-		d.add("tables", tenure.Failure, newerSchema(version).Error(), "")
+		d.add("tables", tenure.SeverityFailure, newerSchema(version).Error(), "")
 	case version == 0:
-		d.add("tables", tenure.Fine, "none yet: the first node creates them, or tenure migrate", "")
+		d.add("tables", tenure.SeverityOK, "none yet: the first node creates them, or tenure migrate", "")
 	default:
-		d.add("tables", tenure.Fine, fmt.Sprintf("version %d", version), "")
+		d.add("tables", tenure.SeverityOK, fmt.Sprintf("version %d", version), "")
 	}
 }
 
@@ -101,17 +101,17 @@ func (d *diagnosis) clock(ctx context.Context) {
 	})
 	after := time.Now()
 	if err != nil {
-		d.add("clock", tenure.Failure, err.Error(), "")
+		d.add("clock", tenure.SeverityFailure, err.Error(), "")
 		return
 	}
 	const notable = time.Second
 	at := time.UnixMicro(there)
 	ahead := max(at.Sub(after), 0) + min(at.Sub(before), 0)
 	if ahead.Abs() < notable {
-		d.add("clock", tenure.Fine, "within a second of this machine's", "")
+		d.add("clock", tenure.SeverityOK, "within a second of this machine's", "")
 		return
 	}
-	d.add("clock", tenure.Warning, fmt.Sprintf("the database's clock is %v from this machine's", ahead.Round(time.Millisecond)),
+	d.add("clock", tenure.SeverityWarning, fmt.Sprintf("the database's clock is %v from this machine's", ahead.Round(time.Millisecond)),
 		"elections go by the database's clock alone, but people read both: set them right")
 }
 
@@ -125,11 +125,11 @@ func (d *diagnosis) durability(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.add("durability", tenure.Warning, err.Error(), "")
+		d.add("durability", tenure.SeverityWarning, err.Error(), "")
 	case strings.EqualFold(found, query.wanted):
-		d.add("durability", tenure.Fine, query.setting+" is "+found, "")
+		d.add("durability", tenure.SeverityOK, query.setting+" is "+found, "")
 	default:
-		d.add("durability", tenure.Warning, fmt.Sprintf("%s is %s: a crash can forget terms that have begun", query.setting, found),
+		d.add("durability", tenure.SeverityWarning, fmt.Sprintf("%s is %s: a crash can forget terms that have begun", query.setting, found),
 			fmt.Sprintf("set it to %s", query.wanted))
 	}
 }

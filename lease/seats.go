@@ -42,7 +42,7 @@ func (t *seat) stands() bool { return t.holder.Valid && t.node.Valid && !t.goneA
 func (t *seat) unclean() bool { return t.holder.Valid && !t.endedAt.Valid && !t.stands() }
 
 // TryAcquire implements [tenure.Session].
-func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	if err := s.sendable(); err != nil {
 		return nil, err
 	}
@@ -52,13 +52,13 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	limit := s.opening.Timing.RefreshInterval
 	ctx, cancel := s.limited(limit)
 	defer cancel()
-	attempts, err := s.batches.run(candidates, max(limit, leastLimit), func(part []tenure.Candidate) ([]tenure.Attempt, error) {
+	attempts, err := s.batches.run(candidates, max(limit, leastLimit), func(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 		return s.tryAcquire(ctx, part)
 	})
 	return attempts, s.failed(err)
 }
 
-func (s *session) tryAcquire(ctx context.Context, candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (s *session) tryAcquire(ctx context.Context, candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	if err := s.addSeats(ctx, candidates); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *session) tryAcquire(ctx context.Context, candidates []tenure.Candidate)
 		return nil, err
 	}
 
-	attempts := make([]tenure.Attempt, len(candidates))
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	var free []*seat
 	for i, c := range candidates {
 		found := seats[c.Role.Name()]
@@ -103,14 +103,16 @@ func (s *session) tryAcquire(ctx context.Context, candidates []tenure.Candidate)
 	return attempts, nil
 }
 
-func failed(err error) tenure.Attempt { return tenure.Attempt{Outcome: tenure.Failed, Err: err} }
+func failed(err error) tenure.AcquireResult {
+	return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
+}
 
 // keyOf is the lock key of a role in its row: two names with one key would be
 // one role on PostgreSQL, so they are no two here.
 func keyOf(role tenure.Role) string { return role.LockKey(uuid.Nil).String() }
 
 // examine says what stands against taking a seat, if anything does.
-func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, mayTake bool) {
+func (s *session) examine(c tenure.AcquireRequest, t *seat) (attempt tenure.AcquireResult, mayTake bool) {
 	switch {
 	case t.key != keyOf(c.Role):
 		return failed(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, c.Role, t.key, keyOf(c.Role))), false
@@ -125,23 +127,23 @@ func (s *session) examine(c tenure.Candidate, t *seat) (attempt tenure.Attempt, 
 		return granted(t.term, before, t.beganAt.Int64, t.vacant), false
 	case t.holder.Valid && t.holder.Int64 == s.incarnation:
 		left := microseconds(t.readyAt.Int64 - t.now)
-		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: max(left, 0)}, left <= 0
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, left <= 0
 	case t.stands():
-		attempt := tenure.Attempt{Outcome: tenure.Busy}
+		attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 		if c.Recovering {
 			attempt.Holder, _ = uuid.Parse(t.node.String) // unknown if it is none
 		}
 		return attempt, false
 	case t.reservedFor.Valid && t.reservedFor.String != s.opening.Node.ID.String() && t.reservedUntil.Int64 > t.now:
-		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: microseconds(t.reservedUntil.Int64 - t.now)}, false
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: microseconds(t.reservedUntil.Int64 - t.now)}, false
 	}
-	return tenure.Attempt{}, true
+	return tenure.AcquireResult{}, true
 }
 
-func granted(term, previous, beganAt int64, vacant sql.NullInt64) tenure.Attempt {
-	attempt := tenure.Attempt{Outcome: tenure.Granted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), Vacant: -1}
+func granted(term, previous, beganAt int64, vacant sql.NullInt64) tenure.AcquireResult {
+	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), PrecedingVacancy: -1}
 	if vacant.Valid && vacant.Int64 >= 0 {
-		attempt.Vacant = microseconds(vacant.Int64)
+		attempt.PrecedingVacancy = microseconds(vacant.Int64)
 	}
 	return attempt
 }
@@ -149,7 +151,7 @@ func granted(term, previous, beganAt int64, vacant sql.NullInt64) tenure.Attempt
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // addSeats makes rows for roles that this session has not tried before.
-func (s *session) addSeats(ctx context.Context, candidates []tenure.Candidate) error {
+func (s *session) addSeats(ctx context.Context, candidates []tenure.AcquireRequest) error {
 	var missing []tenure.Role
 	for _, c := range candidates {
 		if _, known := s.known[c.Role.Name()]; !known {

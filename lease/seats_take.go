@@ -22,18 +22,18 @@ type server struct {
 // seats are kept until they may. A seat that somebody else locks just now, with
 // a fenced transaction of the last term or by taking it too, is Waiting without
 // being kept.
-func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Attempt, error) {
+func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.AcquireResult, error) {
 	slices.SortFunc(free, func(a, b *seat) int { return compareRoles(a.role, b.role) })
 	roles := make([]string, len(free))
 	for i, t := range free {
 		roles[i] = t.role
 	}
 	var (
-		attempts map[string]tenure.Attempt
+		attempts map[string]tenure.AcquireResult
 		locked   map[string]*seat
 	)
 	err := s.backend.atomicallyThen(ctx, "take seats", func(ctx context.Context, on querier) error {
-		attempts = make(map[string]tenure.Attempt, len(free))
+		attempts = make(map[string]tenure.AcquireResult, len(free))
 		if err := s.checkOwn(ctx, on); err != nil {
 			return err
 		}
@@ -52,15 +52,15 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Att
 			now, ok := locked[t.role]
 			switch {
 			case !ok:
-				attempts[t.role] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: 5 * time.Millisecond, Fenced: true}
+				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
 				continue
 			case now.term != t.term || now.holder != t.holder:
-				attempts[t.role] = tenure.Attempt{Outcome: tenure.Busy} // another was faster
+				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another was faster
 				continue
 			}
 			if ready := s.readyAt(t, at); ready > at.now {
 				later[ready] = append(later[ready], t.role)
-				attempts[t.role] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: microseconds(ready - at.now)}
+				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: microseconds(ready - at.now)}
 			} else {
 				begin = append(begin, t.role)
 			}
@@ -179,7 +179,7 @@ func (s *session) closeTerms(ctx context.Context, on querier, free []*seat, lock
 		}
 	}
 	for e, roles := range ends {
-		err := s.inLists(ctx, on, s.backend.queries.closeSeats, roles, e.at, string(tenure.EndExpired), e.holder)
+		err := s.inLists(ctx, on, s.backend.queries.closeSeats, roles, e.at, string(tenure.EndLeaseExpired), e.holder)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func endOf(t *seat) int64 {
 
 // begin begins the terms of roles whose rows are locked.
 func (s *session) begin(
-	ctx context.Context, on querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.Attempt,
+	ctx context.Context, on querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.AcquireResult,
 ) error {
 	q, node := s.backend.queries, s.opening.Node
 	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
@@ -248,7 +248,7 @@ func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
 			ctx, cancel := s.limited(s.opening.Timing.FenceTimeout)
 			defer cancel()
 			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on querier) error {
-				return exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndExpired), t.holder.Int64, t.role)
+				return exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
 			})
 			if err != nil && s.life.Err() == nil {
 				s.log.Warn("transactions of the last term keep the next one from beginning", "role", t.role, "error", err)

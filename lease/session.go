@@ -17,7 +17,7 @@ import (
 // that was under way. Its methods belong to one goroutine, except Abort.
 type session struct {
 	backend     *Backend
-	opening     tenure.Opening
+	opening     tenure.SessionOptions
 	log         *slog.Logger
 	incarnation int64
 
@@ -46,7 +46,7 @@ var _ tenure.Session = (*session)(nil)
 const keepSessions = 24 * time.Hour
 
 // Open implements [tenure.Backend].
-func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -150,21 +150,21 @@ func (s *session) failed(err error) error {
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	if err := s.sendable(); err != nil {
-		return tenure.Pulse{}, err
+		return tenure.HeartbeatResult{}, err
 	}
 	own, err := s.renew(load)
 	if err != nil {
-		return tenure.Pulse{}, s.failed(err)
+		return tenure.HeartbeatResult{}, s.failed(err)
 	}
 	if own == 0 {
-		return tenure.Pulse{}, errEnded()
+		return tenure.HeartbeatResult{}, errEnded()
 	}
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
 	if err := s.checkServer(ctx); err != nil {
-		return tenure.Pulse{}, s.failed(err)
+		return tenure.HeartbeatResult{}, s.failed(err)
 	}
 	if err := s.disownDoubtful(ctx); err != nil {
 		s.log.Warn("roles may be held that nobody leads", "error", err)
@@ -176,7 +176,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	if err != nil { // the heartbeat itself was acknowledged; the next one looks again
 		s.log.Warn("looking for requests failed", "error", err)
 	}
-	return tenure.Pulse{Requests: waiting > 0}, nil
+	return tenure.HeartbeatResult{RequestsPending: waiting > 0}, nil
 }
 
 func errEnded() error {

@@ -15,7 +15,7 @@ func compareRoles(a, b string) int { return strings.Compare(a, b) }
 
 // Release implements [tenure.Session]. Record, seat and news are one
 // transaction.
-func (s *session) Release(releases []tenure.Release) error {
+func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *session) Release(releases []tenure.Release) error {
 			unused = append(unused, r.Role.Name())
 			continue
 		}
-		e := end{r.Reason, r.For, r.ReserveFor}
+		e := end{r.Reason, r.Target, r.Reservation}
 		ends[e] = append(ends[e], r.Role.Name())
 	}
 	slices.Sort(unused)

@@ -73,7 +73,7 @@ func (c *Elections) Collect(to chan<- prometheus.Metric) {
 	own, others := c.config.divide(stats.Elections)
 	for _, election := range own {
 		c.collectRole(to, election.Role, sumOf(election))
-		c.held.send(to, election.Held.Seconds(), election.Role)
+		c.held.send(to, election.LeadingFor.Seconds(), election.Role)
 		c.term.send(to, float64(election.Term), election.Role)
 		c.state.send(to, 1, election.Role, election.State.String())
 	}
@@ -119,7 +119,7 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 		c.events.send(to, float64(stats.Events[kind]), string(kind))
 	}
 	c.waiting.send(to, float64(stats.CallbacksWaiting))
-	c.oldest.send(to, stats.CallbackDelay.Seconds())
+	c.oldest.send(to, stats.OldestCallbackAge.Seconds())
 	c.delays.sendDurations(to, stats.CallbackDelays)
 	c.panics.send(to, float64(stats.CallbackPanics))
 }

@@ -22,12 +22,12 @@ func (f family) send(to chan<- prometheus.Metric, value float64, labels ...strin
 }
 
 // sendDurations sends one histogram, in seconds.
-func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Durations, labels ...string) {
-	buckets := make(map[float64]uint64, len(value.Within))
-	for bound, count := range value.Within {
+func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Histogram, labels ...string) {
+	buckets := make(map[float64]uint64, len(value.Buckets))
+	for bound, count := range value.Buckets {
 		buckets[bound.Seconds()] = count
 	}
-	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Total.Seconds(), buckets, printableLabels(labels)...)
+	metric, err := prometheus.NewConstHistogram(f.desc, value.Count, value.Sum.Seconds(), buckets, printableLabels(labels)...)
 	f.emit(to, metric, err)
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// The bounds on one call of FoldSamples.
+// The bounds on one call of RollUpSamples.
 const (
 	maxFolded      = 50
 	maxFoldedBytes = 512 << 10
 )
 
-// FoldSamples adds samples that are a day old to the sums of their days and
+// RollUpSamples adds samples that are a day old to the sums of their days and
 // deletes them, in a transaction of the caller's: a few of one node. It returns
 // how many; 0 if there are no more. Give it a transaction that is fenced. If another
 // transaction adds up the same samples, also one whose commit was not answered and
@@ -32,7 +32,7 @@ const (
 // last minutes of a process is not known, nor what grew while the server had lost
 // its samples in a crash. Metrics whose names end in _info measure nothing, and
 // have no sums. A sample that this release cannot read counts for nothing.
-func FoldSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (int, error) {
+func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (int, error) {
 	samples, err := readFoldables(ctx, tx, backend)
 	if err != nil {
 		return 0, fmt.Errorf("read old samples: %w", err)

@@ -62,7 +62,7 @@ func (w *world) fold() (batches int) {
 	for {
 		var folded int
 		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) (err error) {
-			folded, err = metrics.FoldSamples(w.Context(), tx, w.backend)
+			folded, err = metrics.RollUpSamples(w.Context(), tx, w.backend)
 			return err
 		})
 		if err != nil {
@@ -197,13 +197,13 @@ func TestSamplesInFlightAreSummedUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Rollback(context.Background())
-	if n, err := metrics.FoldSamples(t.Context(), first, w.backend); err != nil || n != 2 {
+	if n, err := metrics.RollUpSamples(t.Context(), first, w.backend); err != nil || n != 2 {
 		t.Fatalf("summed up %d, %v", n, err)
 	}
 	second := make(chan error, 1)
 	go func() {
 		second <- pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-			_, err := metrics.FoldSamples(t.Context(), tx, w.backend)
+			_, err := metrics.RollUpSamples(t.Context(), tx, w.backend)
 			return err
 		})
 	}()

@@ -4,7 +4,7 @@ import "time"
 
 // Samples are kept at falling resolution: each for a while, one in each step for
 // longer. The first one of a step is kept. Those of the last step are summed up by
-// days when they are older than any reader asks for, see [FoldSamples].
+// days when they are older than any reader asks for, see [RollUpSamples].
 const (
 	keepEach = 10 * time.Minute
 

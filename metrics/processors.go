@@ -59,11 +59,11 @@ func (f *processorFigures) add(s processor.Status, lag processor.Lag) {
 	}
 	f.processed += s.Processed
 	f.behind += lag.Behind
-	f.held += lag.Held
+	f.held += lag.BlockedByHorizon
 	f.panics += s.Panics
 	f.deadLetters += int64(s.DeadLetters)
 	f.consecutiveErrors = max(f.consecutiveErrors, s.Errors)
-	f.lag = max(f.lag, lag.Waiting)
+	f.lag = max(f.lag, lag.OldestWait)
 }
 
 func (c *processorFamilies) collect(to chan<- prometheus.Metric, last *reading) {

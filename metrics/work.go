@@ -36,8 +36,8 @@ const (
 // Every process that collects it tells the same, up to how old its reading is:
 // take the maximum over processes, not the sum, and collect it in few of them.
 type Work struct {
-	processors *processor.Management
-	schedules  *cron.Management
+	processors *processor.Admin
+	schedules  *cron.Admin
 	interval   time.Duration
 	log        *slog.Logger
 	last       atomic.Pointer[reading]

@@ -54,7 +54,7 @@ func TestNoData(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	r := &recorder{name: "queue", mode: outbox.Batch}
-	log := processor.Query("without data", w.backend.SQL(`
+	log := processor.LogFromQuery("without data", w.backend.SQL(`
 		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
 		FROM {events}`))
 	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})

@@ -25,12 +25,12 @@ type seat struct {
 	skipped  int           // how often a transaction was in the way
 	previous int64         // the number of the last term, once it is known
 	term     int64         // 0 while Waiting
-	attempt  tenure.Attempt
+	attempt  tenure.AcquireResult
 }
 
 // TryAcquire implements [tenure.Session].
-func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
-	attempts := make([]tenure.Attempt, len(candidates))
+func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	if err := s.reapIfBlind(); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
 		if err := s.holdsName(c.Role); err != nil {
-			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
 			continue
 		}
 		key := c.Role.LockKey(s.installation)
@@ -49,7 +49,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 			continue
 		}
 		if other, twice := asked[key]; twice {
-			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(c.Role, key.String(), other)}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(c.Role, key.String(), other)}
 			continue
 		}
 		if _, held := s.keys[key]; held {
@@ -73,13 +73,13 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 
 // keyInUse is the attempt for a role whose key this session holds for something
 // else.
-func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.Attempt {
+func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
 	for name, held := range s.seats {
 		if held.key == key {
-			return tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(role, key.String(), name)}
+			return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(role, key.String(), name)}
 		}
 	}
-	return tenure.Attempt{} // busy
+	return tenure.AcquireResult{} // busy
 }
 
 // holdsName refuses a name that the database could not keep, or keep apart from
@@ -105,16 +105,16 @@ type wanted struct {
 }
 
 // failAll sets the attempts of candidates that failed for one reason.
-func failAll(some []wanted, attempts []tenure.Attempt, err error) {
+func failAll(some []wanted, attempts []tenure.AcquireResult, err error) {
 	for _, w := range some {
-		attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: err}
+		attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
 	}
 }
 
 // lockAll tries to lock roles and begins the terms of those for which nothing
 // speaks against it. An error of the database fails the attempts; one that is
 // returned ends the session.
-func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
+func (s *session) lockAll(all []wanted, attempts []tenure.AcquireResult) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *session) lockAll(all []wanted, attempts []tenure.Attempt) error {
 // lockInBatches takes locks in as few statements as the server has room for. A
 // statement for which it has none gives all its locks back, and half as many are
 // tried. Then some room is left to others: the rest has failed.
-func (s *session) lockInBatches(rest []wanted, attempts []tenure.Attempt) error {
+func (s *session) lockInBatches(rest []wanted, attempts []tenure.AcquireResult) error {
 	var full error
 	for len(rest) > 0 {
 		n := s.table.batch(len(rest))
@@ -195,7 +195,7 @@ func lostOnly(err error) error {
 
 // addRoles makes rows for roles that this session has not tried before, and
 // returns those whose key is that of their row. The others have failed.
-func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, error) {
+func (s *session) addRoles(all []wanted, attempts []tenure.AcquireResult) ([]wanted, error) {
 	var unknown []wanted
 	for _, w := range all {
 		if _, known := s.known[w.role.Name()]; !known {
@@ -214,12 +214,12 @@ func (s *session) addRoles(all []wanted, attempts []tenure.Attempt) ([]wanted, e
 	fitting := make([]wanted, 0, len(all))
 	for _, w := range all {
 		if owner, taken := owners[w.key.String()]; taken {
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errKeyTaken(w.role, w.key.String(), owner)}
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(w.role, w.key.String(), owner)}
 			continue
 		}
 		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
 			delete(s.known, w.role.Name()) // look again the next time
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: s.errKeyMismatch(w, recorded)}
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: s.errKeyMismatch(w, recorded)}
 			continue
 		}
 		fitting = append(fitting, w)
@@ -286,7 +286,7 @@ func (s *session) readKeys(some []wanted) (map[string]string, error) {
 
 // beginAll begins the terms of the candidates whose locks are held and whose
 // waits are over, and fills in their attempts.
-func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	now := s.opening.Clock.Now().Mono
 	var ready []*seat
 	for _, c := range candidates {
@@ -309,24 +309,24 @@ func (s *session) beginAll(candidates []tenure.Candidate, attempts []tenure.Atte
 		held := s.seats[c.Role.Name()]
 		switch {
 		case slices.ContainsFunc(ready, func(r *seat) bool { return r.role == c.Role && failure != nil }):
-			attempts[i] = tenure.Attempt{Outcome: tenure.Failed, Err: failure}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: failure}
 		case held == nil: // set before, or busy
 		case held.term > 0:
 			attempts[i] = held.attempt
 		case held.beginAt > now:
-			attempts[i] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: held.beginAt - now}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: held.beginAt - now}
 		default:
-			attempts[i] = tenure.Attempt{Outcome: tenure.Waiting, RetryIn: s.fenced(held), Fenced: true}
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: s.fenced(held), Fenced: true}
 		}
 	}
 	return nil
 }
 
 // findHolders looks up who led the busy roles last, where that was asked for.
-func (s *session) findHolders(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var roles []string
 	for i, c := range candidates {
-		if c.Recovering && attempts[i].Outcome == tenure.Busy {
+		if c.Recovering && attempts[i].Outcome == tenure.OutcomeHeld {
 			roles = append(roles, c.Role.Name())
 		}
 	}
@@ -348,7 +348,7 @@ func (s *session) findHolders(candidates []tenure.Candidate, attempts []tenure.A
 		return lostOnly(err)
 	}
 	for i, c := range candidates {
-		if c.Recovering && attempts[i].Outcome == tenure.Busy {
+		if c.Recovering && attempts[i].Outcome == tenure.OutcomeHeld {
 			attempts[i].Holder = holders[c.Role.Name()]
 		}
 	}

@@ -31,13 +31,13 @@ func TestThousandRolesAtOnce(t *testing.T) {
 	roles := numbered(1000)
 	terms := make(map[string]int64, len(roles))
 	for i, attempt := range first.try(roles...) {
-		if attempt.Outcome != tenure.Granted || attempt.Previous != 0 {
+		if attempt.Outcome != tenure.OutcomeGranted || attempt.Previous != 0 {
 			t.Fatalf("%s: %+v; want its first term", roles[i], attempt)
 		}
 		terms[roles[i]] = attempt.Term
 	}
 	for i, attempt := range second.try(roles...) {
-		if attempt.Outcome != tenure.Busy {
+		if attempt.Outcome != tenure.OutcomeHeld {
 			t.Fatalf("%s: %+v; want it busy", roles[i], attempt)
 		}
 	}
@@ -52,9 +52,9 @@ func TestThousandRolesAtOnce(t *testing.T) {
 		var left []string
 		for i, attempt := range second.try(missing...) {
 			switch {
-			case attempt.Outcome == tenure.Busy:
+			case attempt.Outcome == tenure.OutcomeHeld:
 				left = append(left, missing[i])
-			case attempt.Outcome != tenure.Granted || attempt.Previous != terms[missing[i]]:
+			case attempt.Outcome != tenure.OutcomeGranted || attempt.Previous != terms[missing[i]]:
 				t.Fatalf("%s: %+v; want its second term", missing[i], attempt)
 			}
 		}
@@ -74,18 +74,18 @@ func TestThousandRolesAtOnce(t *testing.T) {
 	}
 }
 
-func releasesOf(p *peer) []tenure.Release {
-	var all []tenure.Release
+func releasesOf(p *peer) []tenure.ReleaseRequest {
+	var all []tenure.ReleaseRequest
 	for _, seat := range p.seats {
-		all = append(all, tenure.Release{Role: seat.role, Term: seat.term, Reason: tenure.EndResigned})
+		all = append(all, tenure.ReleaseRequest{Role: seat.role, Term: seat.term, Reason: tenure.EndResigned})
 	}
 	return all
 }
 
 // attempt makes one attempt for one role.
-func (p *peer) attempt(c tenure.Candidate) tenure.Attempt {
+func (p *peer) attempt(c tenure.AcquireRequest) tenure.AcquireResult {
 	p.t.Helper()
-	attempts, err := p.TryAcquire([]tenure.Candidate{c})
+	attempts, err := p.TryAcquire([]tenure.AcquireRequest{c})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -97,20 +97,20 @@ func TestKeys(t *testing.T) {
 	b := backendOn(t, pgtest.Shared(t).Database(t), Config{}) // the keys are the database's
 	first, second := open(t, b), open(t, b)
 	single, pair := tenure.KeyRole(-9), tenure.KeyPairRole(-4, 2)
-	attempts, err := first.TryAcquire([]tenure.Candidate{
+	attempts, err := first.TryAcquire([]tenure.AcquireRequest{
 		{Role: single}, {Role: pair}, {Role: tenure.NamedRole("same").WithKey(-9)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Granted, tenure.Failed} {
+	for i, want := range []tenure.Outcome{tenure.OutcomeGranted, tenure.OutcomeGranted, tenure.OutcomeFailed} {
 		if attempts[i].Outcome != want {
 			t.Errorf("candidate %d: %+v; want outcome %d", i, attempts[i], want)
 		}
 	}
 	for who, p := range map[string]*peer{"the leader": first, "another node": second} {
-		again := p.attempt(tenure.Candidate{Role: tenure.NamedRole("same").WithKey(-9)})
-		if again.Outcome != tenure.Failed || !errors.Is(again.Err, tenure.ErrKeyMismatch) || !strings.Contains(again.Err.Error(), single.Name()) {
+		again := p.attempt(tenure.AcquireRequest{Role: tenure.NamedRole("same").WithKey(-9)})
+		if again.Outcome != tenure.OutcomeFailed || !errors.Is(again.Err, tenure.ErrKeyMismatch) || !strings.Contains(again.Err.Error(), single.Name()) {
 			t.Errorf("a second role with the key of another, on %s: %+v; want ErrKeyMismatch that names the other", who, again)
 		}
 	}
@@ -123,13 +123,13 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	for _, role := range []tenure.Role{single, pair} {
-		if attempt := second.attempt(tenure.Candidate{Role: role}); attempt.Outcome != tenure.Busy {
+		if attempt := second.attempt(tenure.AcquireRequest{Role: role}); attempt.Outcome != tenure.OutcomeHeld {
 			t.Errorf("%s: %+v; want it busy", role, attempt)
 		}
 	}
 
-	mismatch := second.attempt(tenure.Candidate{Role: tenure.NamedRole(single.Name()).WithKey(10)})
-	if mismatch.Outcome != tenure.Failed || !errors.Is(mismatch.Err, tenure.ErrKeyMismatch) {
+	mismatch := second.attempt(tenure.AcquireRequest{Role: tenure.NamedRole(single.Name()).WithKey(10)})
+	if mismatch.Outcome != tenure.OutcomeFailed || !errors.Is(mismatch.Err, tenure.ErrKeyMismatch) {
 		t.Errorf("another key for the same name: %+v; want ErrKeyMismatch", mismatch)
 	}
 	if !row[bool](t, b, "SELECT pg_try_advisory_lock(10)") {
@@ -141,7 +141,7 @@ func TestKeys(t *testing.T) {
 	first.release(single.Name(), tenure.EndResigned)
 	first.release(pair.Name(), tenure.EndResigned)
 	for _, role := range []tenure.Role{single, pair} {
-		if attempt := second.attempt(tenure.Candidate{Role: role}); attempt.Outcome != tenure.Granted {
+		if attempt := second.attempt(tenure.AcquireRequest{Role: role}); attempt.Outcome != tenure.OutcomeGranted {
 			t.Errorf("%s after its release: %+v; want it granted", role, attempt)
 		}
 	}
@@ -177,8 +177,8 @@ func TestReservation(t *testing.T) {
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b), open(t, b)
 	first.take("scheduler")
-	err := first.Release([]tenure.Release{{
-		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: tenure.EndHandedOver, For: second.id, ReserveFor: time.Hour,
+	err := first.Release([]tenure.ReleaseRequest{{
+		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: tenure.EndHandedOver, Target: second.id, Reservation: time.Hour,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -192,8 +192,8 @@ func TestReservation(t *testing.T) {
 	second.release("scheduler", tenure.EndResigned)
 	third.take("scheduler") // the reservation was for once
 
-	err = third.Release([]tenure.Release{{
-		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: tenure.EndHandedOver, For: uuid.New(), ReserveFor: 200 * time.Millisecond,
+	err = third.Release([]tenure.ReleaseRequest{{
+		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: tenure.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestHolderIsReportedToTheRecovering(t *testing.T) {
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
 	first.take("scheduler")
-	candidate := tenure.Candidate{Role: tenure.NamedRole("scheduler"), Recovering: true}
-	if attempt := second.attempt(candidate); attempt.Outcome != tenure.Busy || attempt.Holder != first.id {
+	candidate := tenure.AcquireRequest{Role: tenure.NamedRole("scheduler"), Recovering: true}
+	if attempt := second.attempt(candidate); attempt.Outcome != tenure.OutcomeHeld || attempt.Holder != first.id {
 		t.Errorf("%+v; want it busy, held by %v", attempt, first.id)
 	}
 	if attempt := second.refused("scheduler"); attempt.Holder != uuid.Nil {
@@ -234,13 +234,13 @@ func TestSettle(t *testing.T) {
 	for {
 		asked := time.Now()
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome == tenure.Waiting && waiting.IsZero() {
+		if attempt.Outcome == tenure.OutcomePending && waiting.IsZero() {
 			waiting = asked
 			if attempt.Fenced || attempt.RetryIn <= 0 || attempt.RetryIn > settle {
 				t.Errorf("%+v; want it to wait for at most %v", attempt, settle)
 			}
 		}
-		if attempt.Outcome == tenure.Granted {
+		if attempt.Outcome == tenure.OutcomeGranted {
 			break
 		}
 		second.wait(max(attempt.RetryIn, time.Millisecond))
@@ -257,12 +257,12 @@ func TestReleaseOfAWaitingRole(t *testing.T) {
 	first, second, third := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = time.Hour }), open(t, b)
 	first.take("scheduler")
 	first.Abort()
-	for second.try("scheduler")[0].Outcome != tenure.Waiting {
+	for second.try("scheduler")[0].Outcome != tenure.OutcomePending {
 		second.wait(10 * time.Millisecond)
 	}
 	second.beat()
 	third.refused("scheduler")
-	if err := second.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler")}}); err != nil {
+	if err := second.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler")}}); err != nil {
 		t.Fatal(err)
 	}
 	third.take("scheduler")
@@ -293,7 +293,7 @@ func TestARowInUseDelaysOnlyItsRole(t *testing.T) {
 	}
 	start := time.Now()
 	attempt := second.try("b")[0]
-	if attempt.Outcome != tenure.Waiting || !attempt.Fenced || time.Since(start) > second.opening.Timing.RefreshInterval/2 {
+	if attempt.Outcome != tenure.OutcomePending || !attempt.Fenced || time.Since(start) > second.opening.Timing.RefreshInterval/2 {
 		t.Errorf("%+v after %v; want it waiting, at once", attempt, time.Since(start))
 	}
 	if err := tx.Rollback(ctx); err != nil {
@@ -305,7 +305,7 @@ func TestARowInUseDelaysOnlyItsRole(t *testing.T) {
 // busy tries and reports whether another session holds the role.
 func (p *peer) busy(role string) bool {
 	p.t.Helper()
-	return p.try(role)[0].Outcome == tenure.Busy
+	return p.try(role)[0].Outcome == tenure.OutcomeHeld
 }
 
 func TestADeletedRowIsReported(t *testing.T) {
@@ -316,7 +316,7 @@ func TestADeletedRowIsReported(t *testing.T) {
 	p.release("scheduler", tenure.EndResigned)
 	exec(t, b, "ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}")
 	attempt := p.try("scheduler")[0]
-	if attempt.Outcome != tenure.Failed || !errors.Is(attempt.Err, tenure.ErrLock) {
+	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrLock) {
 		t.Errorf("%+v; want a failure", attempt)
 	}
 	if len(p.seats) > 0 {
@@ -347,7 +347,7 @@ func TestAnotherServer(t *testing.T) {
 			}
 
 			attempt := second.try("scheduler")[0]
-			if attempt.Outcome != tenure.Waiting || attempt.RetryIn < 500*time.Millisecond || attempt.RetryIn > 600*time.Millisecond {
+			if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn < 500*time.Millisecond || attempt.RetryIn > 600*time.Millisecond {
 				t.Fatalf("%+v; want it to wait for the longer lease, 600ms", attempt)
 			}
 			if attempt = second.win("scheduler"); attempt.Previous != took.Term {
@@ -365,7 +365,7 @@ func TestAnotherServer(t *testing.T) {
 		first.take("scheduler") // at once
 		first.release("scheduler", tenure.EndResigned)
 		exec(t, b, changed["another lineage"])
-		if attempt := first.try("scheduler")[0]; attempt.Outcome != tenure.Waiting {
+		if attempt := first.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending {
 			t.Errorf("on another timeline: %+v; want it to wait", attempt)
 		}
 	})
@@ -378,7 +378,7 @@ func TestAnotherServer(t *testing.T) {
 		exec(t, b, "TRUNCATE {server}")
 		p := open(t, b, short)
 		attempt := p.try("scheduler")[0]
-		if attempt.Outcome != tenure.Waiting || attempt.RetryIn <= 0 || attempt.RetryIn > lease {
+		if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= 0 || attempt.RetryIn > lease {
 			t.Errorf("%+v; want it to wait for the rest of the lease", attempt)
 		}
 		if attempt = p.win("scheduler"); attempt.Previous != 0 {
@@ -398,9 +398,9 @@ func TestLockTableAtItsEnd(t *testing.T) {
 	granted, full := 0, 0
 	for i, attempt := range p.try(numbered(600)...) {
 		switch {
-		case attempt.Outcome == tenure.Granted:
+		case attempt.Outcome == tenure.OutcomeGranted:
 			granted++
-		case attempt.Outcome == tenure.Failed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
 			full++
 		default:
 			t.Fatalf("role %d: %+v", i, attempt)
@@ -416,7 +416,7 @@ func TestLockTableAtItsEnd(t *testing.T) {
 	failed := 0
 	for chunk := range slices.Chunk(numbered(20_000), 1000) {
 		for i, attempt := range p.try(chunk...) {
-			if attempt.Outcome == tenure.Failed {
+			if attempt.Outcome == tenure.OutcomeFailed {
 				failed++
 				if !errors.Is(attempt.Err, tenure.ErrLockTableFull) || !strings.Contains(attempt.Err.Error(), "set max_locks_per_transaction") {
 					t.Fatalf("%s: %v", chunk[i], attempt.Err)
@@ -448,7 +448,7 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	role := tenure.NamedRole("scheduler")
 	first.take("scheduler")
 	stop := make(chan struct{})
-	snatched := make(chan tenure.Attempt, 1)
+	snatched := make(chan tenure.AcquireResult, 1)
 	go func() {
 		defer close(snatched)
 		for {
@@ -457,13 +457,13 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 				return
 			default:
 			}
-			attempts, err := greedy.TryAcquire([]tenure.Candidate{{Role: role}})
+			attempts, err := greedy.TryAcquire([]tenure.AcquireRequest{{Role: role}})
 			if err != nil {
-				snatched <- tenure.Attempt{Err: err}
+				snatched <- tenure.AcquireResult{Err: err}
 				return
 			}
 			// It may wait for the row, and finds the reservation then.
-			if outcome := attempts[0].Outcome; outcome == tenure.Granted || outcome == tenure.Failed {
+			if outcome := attempts[0].Outcome; outcome == tenure.OutcomeGranted || outcome == tenure.OutcomeFailed {
 				snatched <- attempts[0]
 				return
 			}
@@ -471,14 +471,14 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	}()
 	leader, next := first, second
 	for range 100 {
-		err := leader.Release([]tenure.Release{{
-			Role: role, Term: leader.seats["scheduler"].term, Reason: tenure.EndHandedOver, For: next.id, ReserveFor: time.Minute,
+		err := leader.Release([]tenure.ReleaseRequest{{
+			Role: role, Term: leader.seats["scheduler"].term, Reason: tenure.EndHandedOver, Target: next.id, Reservation: time.Minute,
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for attempt := next.try("scheduler")[0]; attempt.Outcome != tenure.Granted; attempt = next.try("scheduler")[0] {
-			if attempt.Outcome == tenure.Failed || len(snatched) > 0 {
+		for attempt := next.try("scheduler")[0]; attempt.Outcome != tenure.OutcomeGranted; attempt = next.try("scheduler")[0] {
+			if attempt.Outcome == tenure.OutcomeFailed || len(snatched) > 0 {
 				t.Fatalf("the target: %+v; the other node: %+v", attempt, <-snatched)
 			}
 		}
@@ -504,7 +504,7 @@ func TestRolesThatManyAddAtOnce(t *testing.T) {
 	}
 	for round := range 30 {
 		role := fmt.Sprintf("role-%d", round)
-		outcomes := make([]tenure.Attempt, len(peers))
+		outcomes := make([]tenure.AcquireResult, len(peers))
 		start := make(chan struct{})
 		var group sync.WaitGroup
 		for i, p := range peers {
@@ -518,9 +518,9 @@ func TestRolesThatManyAddAtOnce(t *testing.T) {
 		granted := 0
 		for _, attempt := range outcomes {
 			switch attempt.Outcome {
-			case tenure.Granted:
+			case tenure.OutcomeGranted:
 				granted++
-			case tenure.Failed:
+			case tenure.OutcomeFailed:
 				t.Fatalf("%s: %v", role, attempt.Err)
 			}
 		}

@@ -53,7 +53,7 @@ func TestAnchor(t *testing.T) {
 // duplicate returns a duplicate of the descriptor of a session's connection.
 func duplicate(t *testing.T, s *session) int {
 	t.Helper()
-	anchor, err := s.Anchor()
+	anchor, err := s.LockConn()
 	if err != nil {
 		t.Fatal(err)
 	}

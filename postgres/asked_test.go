@@ -48,7 +48,7 @@ func TestWhoAskedForAStatus(t *testing.T) {
 	}
 	describe := func(status tenure.NodeStatus, by string) {
 		t.Helper()
-		if err := p.Describe(tenure.Description{Status: status, StatusBy: by}); err != nil {
+		if err := p.WriteDescription(tenure.Description{Status: status, StatusBy: by}); err != nil {
 			t.Fatal(err)
 		}
 	}

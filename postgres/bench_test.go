@@ -63,7 +63,7 @@ func BenchmarkFailover(b *testing.B) {
 					standby.wait(patience)
 					var left []string
 					for i, attempt := range standby.try(missing...) {
-						if attempt.Outcome != tenure.Granted {
+						if attempt.Outcome != tenure.OutcomeGranted {
 							left = append(left, missing[i])
 						}
 					}

@@ -38,7 +38,7 @@ func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice st
 
 // fail adds an error as a finding, split into what it is and what to do.
 func (d *diagnosis) fail(name string, err error) {
-	d.add(name, tenure.Failure, err.Error(), "")
+	d.add(name, tenure.SeverityFailure, err.Error(), "")
 }
 
 func (d *diagnosis) run(ctx context.Context) {
@@ -57,7 +57,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	}
 	defer discard(watch)
 	config := s.conn.Config()
-	d.add("connection", tenure.Fine, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
+	d.add("connection", tenure.SeverityOK, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
 
 	if !d.server(ctx, s, watch) {
 		return
@@ -112,7 +112,7 @@ func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) boo
 			return false
 		}
 		if err == nil {
-			d.add(check.name, tenure.Fine, check.detail, "")
+			d.add(check.name, tenure.SeverityOK, check.detail, "")
 		}
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.fail("schema", err)
 		return false
 	case version < b.newest() && b.config.ManualMigrations:
-		d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, b.newest()), "run the migrations")
+		d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d and version %d is needed", version, b.newest()), "run the migrations")
 		return false
 	case version < b.newest():
 		d.mayMigrate(ctx, conn, version)
@@ -144,21 +144,21 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.fail("settings", err)
 		return false
 	}
-	d.add("schema", tenure.Fine, fmt.Sprintf("version %d", version), "")
+	d.add("schema", tenure.SeverityOK, fmt.Sprintf("version %d", version), "")
 	missing, err := b.missingPrivileges(ctx, conn)
 	switch {
 	case err != nil:
 		d.fail("privileges", err)
 	case len(missing) > 0:
-		d.add("privileges", tenure.Failure, "the database user lacks some", strings.Join(missing, " "))
+		d.add("privileges", tenure.SeverityFailure, "the database user lacks some", strings.Join(missing, " "))
 	default:
-		d.add("privileges", tenure.Fine, "complete, ending the sessions of other nodes included", "")
+		d.add("privileges", tenure.SeverityOK, "complete, ending the sessions of other nodes included", "")
 	}
 	if err := b.checkIndex(ctx, conn); err != nil {
 		d.fail("fencing index", err)
 		return false
 	}
-	d.add("fencing index", tenure.Fine, "in place", "")
+	d.add("fencing index", tenure.SeverityOK, "in place", "")
 	return len(missing) == 0
 }
 
@@ -168,7 +168,7 @@ func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
 		d.fail("mode", err)
 		return
 	}
-	d.add("mode", tenure.Fine, installation.Sessions, "")
+	d.add("mode", tenure.SeverityOK, installation.Sessions, "")
 }
 
 const mayCreate = `
@@ -186,10 +186,10 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 	}
 	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.newest())
 	if may {
-		d.add("schema", tenure.Fine, detail, "")
+		d.add("schema", tenure.SeverityOK, detail, "")
 		return
 	}
-	d.add("schema", tenure.Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
+	d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
 		"run the migrations as another user")
 }
 
@@ -208,10 +208,10 @@ func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	}
 	detail := fmt.Sprintf("%d of %d in use", used, most)
 	if most-used < few {
-		d.add("connections", tenure.Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
+		d.add("connections", tenure.SeverityWarning, detail, "raise max_connections: a node needs two connections, and at times a third")
 		return nil
 	}
-	d.add("connections", tenure.Fine, detail, "")
+	d.add("connections", tenure.SeverityOK, detail, "")
 	return nil
 }
 
@@ -228,10 +228,10 @@ func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
 	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
 	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
 	if ahead.Abs() > much {
-		d.add("clock", tenure.Warning, detail, "let both follow a time server: elections do not compare them, but people do")
+		d.add("clock", tenure.SeverityWarning, detail, "let both follow a time server: elections do not compare them, but people do")
 		return nil
 	}
-	d.add("clock", tenure.Fine, detail, "")
+	d.add("clock", tenure.SeverityOK, detail, "")
 	return nil
 }
 
@@ -254,14 +254,14 @@ func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch {
 	case !fsync || !fullPages:
-		d.add("durability", tenure.Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
+		d.add("durability", tenure.SeverityWarning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
 	case standbys == "" && replicas:
-		d.add("durability", tenure.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
+		d.add("durability", tenure.SeverityWarning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
 			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
 	case standbys != "":
-		d.add("durability", tenure.Fine, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
+		d.add("durability", tenure.SeverityOK, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
 	default:
-		d.add("durability", tenure.Fine, "commits are flushed", "")
+		d.add("durability", tenure.SeverityOK, "commits are flushed", "")
 	}
 	return nil
 }

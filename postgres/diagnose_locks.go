@@ -37,13 +37,13 @@ type lockNeeds struct {
 // lock and shares the installation's.
 func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + 2*n.nodes }
 
-// LockTableFor says whether the server's lock table has room for a number of
+// CheckLockTable says whether the server's lock table has room for a number of
 // roles on the nodes that there are, and if not, what max_locks_per_transaction
 // must be: half of the table, which has max_locks_per_transaction *
 // (max_connections + max_prepared_transactions) locks, must hold a lock for each
 // role, two for each node, and those that others have now. It changes nothing.
 // The context bounds it; without a deadline it ends after 30 s.
-func (b *Backend) LockTableFor(ctx context.Context, roles int) tenure.Finding {
+func (b *Backend) CheckLockTable(ctx context.Context, roles int) tenure.Finding {
 	var needs lockNeeds
 	err := b.reader.ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
@@ -51,7 +51,7 @@ func (b *Backend) LockTableFor(ctx context.Context, roles int) tenure.Finding {
 		return err
 	})
 	if err != nil {
-		return tenure.Finding{Name: "lock table", Severity: tenure.Failure, Detail: err.Error()}
+		return tenure.Finding{Name: "lock table", Severity: tenure.SeverityFailure, Detail: err.Error()}
 	}
 	return needs.finding(roles)
 }
@@ -87,10 +87,10 @@ func (n lockNeeds) finding(roles int) tenure.Finding {
 		n.used, n.capacity.size(), room, counted(roles, "role"), counted(n.nodes, "node"), needed, n.capacity.perTransaction)}
 	switch {
 	case needed > n.capacity.perTransaction:
-		f.Severity = tenure.Warning
+		f.Severity = tenure.SeverityWarning
 		f.Advice = fmt.Sprintf("set max_locks_per_transaction to %d or more and restart the server", needed)
 	case room < few:
-		f.Severity = tenure.Warning
+		f.Severity = tenure.SeverityWarning
 		f.Advice = "raise max_locks_per_transaction before there are more roles, and restart the server"
 	}
 	return f

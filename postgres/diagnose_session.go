@@ -15,10 +15,10 @@ import (
 )
 
 // doctorOpening is that of a node with the usual timing, which has told nobody.
-func doctorOpening() tenure.Opening {
+func doctorOpening() tenure.SessionOptions {
 	const lease = 10 * time.Second
 	host, _ := os.Hostname() // empty will do
-	return tenure.Opening{
+	return tenure.SessionOptions{
 		Node:        tenure.NodeInfo{ID: uuid.New(), Name: "doctor", Host: host},
 		Description: tenure.Description{Status: tenure.StatusActive},
 		Timing:      tenure.Timing{Lease: lease, RefreshInterval: lease / 3, Margin: lease / 10},
@@ -43,7 +43,7 @@ func (d *diagnosis) session(ctx context.Context, s *session, watch *pgx.Conn) {
 		d.fail("session", d.backend.explain(err))
 		return
 	}
-	d.add("session", tenure.Fine, "opens like a node's, and its heartbeat is acknowledged", "")
+	d.add("session", tenure.SeverityOK, "opens like a node's, and its heartbeat is acknowledged", "")
 }
 
 func (s *session) rehearse(ctx context.Context) error {
@@ -80,10 +80,10 @@ func (d *diagnosis) encoding(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if encoding == unicodeEncoding {
-		d.add("encoding", tenure.Fine, encoding, "")
+		d.add("encoding", tenure.SeverityOK, encoding, "")
 		return nil
 	}
-	d.add("encoding", tenure.Warning, fmt.Sprintf("the database's is %s: names of roles must be of ASCII characters", encoding),
+	d.add("encoding", tenure.SeverityWarning, fmt.Sprintf("the database's is %s: names of roles must be of ASCII characters", encoding),
 		"use a database with the encoding UTF8 for other names")
 	return nil
 }

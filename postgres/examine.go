@@ -10,7 +10,7 @@ import (
 
 // examineAll looks at the rows of roles whose locks are held and whose terms did
 // not begin at once, and unlocks those that cannot be had.
-func (s *session) examineAll(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
+func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var all []wanted
 	for i, c := range candidates {
 		if held := s.seats[c.Role.Name()]; held != nil && held.term == 0 && !held.examined {
@@ -39,7 +39,7 @@ func (s *session) examineAll(candidates []tenure.Candidate, attempts []tenure.At
 // from their rows when the new terms may begin. Rows that somebody is writing
 // are left for the next attempt. It returns the roles that must be unlocked
 // again, with their attempts set.
-func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []wanted, err error) {
+func (s *session) examine(all []wanted, attempts []tenure.AcquireResult) (unfit []wanted, err error) {
 	rows, err := s.closeTerms(all)
 	if err != nil {
 		return nil, err
@@ -52,9 +52,9 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 			skipped = append(skipped, w)
 			continue
 		case row.key != w.key.String():
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: s.errKeyMismatch(w, row.key)}
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: s.errKeyMismatch(w, row.key)}
 		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
-			attempts[w.index] = tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservation}
+			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservation}
 		default:
 			held := s.seats[w.role.Name()]
 			held.examined = true
@@ -66,7 +66,7 @@ func (s *session) examine(all []wanted, attempts []tenure.Attempt) (unfit []want
 	}
 	missing, err := s.missingRows(skipped)
 	for _, w := range missing {
-		attempts[w.index] = tenure.Attempt{Outcome: tenure.Failed, Err: errRowMissing(w.role)}
+		attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errRowMissing(w.role)}
 	}
 	return append(unfit, missing...), err
 }

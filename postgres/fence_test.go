@@ -99,7 +99,7 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	}
 	for range 3 {
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome != tenure.Waiting || !attempt.Fenced || attempt.RetryIn <= 0 {
+		if attempt.Outcome != tenure.OutcomePending || !attempt.Fenced || attempt.RetryIn <= 0 {
 			t.Fatalf("outcome %d, %+v; want it waiting for the transaction", attempt.Outcome, attempt)
 		}
 	}
@@ -170,10 +170,10 @@ func TestOverlappingFencedTransactions(t *testing.T) {
 	var locked time.Time
 	for deadline := time.Now().Add(patience); ; {
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome != tenure.Busy && locked.IsZero() {
+		if attempt.Outcome != tenure.OutcomeHeld && locked.IsZero() {
 			locked = time.Now()
 		}
-		if attempt.Outcome == tenure.Granted {
+		if attempt.Outcome == tenure.OutcomeGranted {
 			break
 		}
 		if time.Now().After(deadline) {

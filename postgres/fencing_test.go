@@ -149,7 +149,7 @@ func testPreparedTransactionIsNamed(t *testing.T, before string) {
 	rolledBack := false
 	for deadline := time.Now().Add(patience); ; {
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome == tenure.Granted {
+		if attempt.Outcome == tenure.OutcomeGranted {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -247,7 +247,7 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 			start := time.Now()
 			for {
 				attempt := second.try("scheduler")[0]
-				if attempt.Outcome == tenure.Granted {
+				if attempt.Outcome == tenure.OutcomeGranted {
 					break
 				}
 				second.wait(100 * time.Millisecond)

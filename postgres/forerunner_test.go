@@ -32,9 +32,9 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 			},
 			known: true, ended: away, reason: tenure.EndCrashed, vacancy: true,
 		},
-		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndExpired, vacancy: true},
+		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndLeaseExpired, vacancy: true},
 		"nobody knows when, long ago": {
-			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: tenure.EndExpired, vacancy: true,
+			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: tenure.EndLeaseExpired, vacancy: true,
 		},
 		"nobody knows when, just now": {meanwhile: func(*testing.T, *Backend) {}, reason: tenure.EndCrashed, vacancy: true},
 		"it was found dead": {
@@ -49,7 +49,7 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 				hourAgo(t, b)
 				exec(t, b, "UPDATE {terms} SET server_epoch = 'earlier'")
 			},
-			known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndServer,
+			known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndServerChanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 				t.Errorf("it ended %v ago; want %v", ago, c.ended)
 			}
 			next := back.win("scheduler")
-			if c.vacancy && (next.Vacant < ago || next.Vacant > ago+patience) || !c.vacancy && next.Vacant >= 0 {
-				t.Errorf("nobody led for %v; want %v, known: %v", next.Vacant, ago, c.vacancy)
+			if c.vacancy && (next.PrecedingVacancy < ago || next.PrecedingVacancy > ago+patience) || !c.vacancy && next.PrecedingVacancy >= 0 {
+				t.Errorf("nobody led for %v; want %v, known: %v", next.PrecedingVacancy, ago, c.vacancy)
 			}
 		})
 	}

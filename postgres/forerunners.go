@@ -16,12 +16,12 @@ WHERE locktype = 'advisory'
     AND objsubid = 1
     AND pid <> pg_backend_pid()`
 
-// EndForerunners ends the other sessions of the database that hold the advisory
+// EndStaleTransactions ends the other sessions of the database that hold the advisory
 // lock of a key. It is for work whose transactions all take that lock, shared, as
 // a mark: those that an earlier term has left open cannot commit any more, but
 // hold locks that the next one needs. The user must be allowed to end them, as it
 // is for sessions of its own.
-func EndForerunners(ctx context.Context, tx pgx.Tx, key int64) error {
+func EndStaleTransactions(ctx context.Context, tx pgx.Tx, key int64) error {
 	if _, err := tx.Exec(ctx, endForerunners, key); err != nil {
 		return fmt.Errorf("ending transactions of earlier terms: %w", err)
 	}

@@ -95,15 +95,15 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	trusted.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, err := b.Open(ctx, tenure.Opening{
-		Node:        tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
-		Description: options.description,
-		UniqueName:  options.unique,
-		Timing:      options.timing,
-		Clock:       clock,
-		Logger:      options.logger,
-		Forerunner:  options.forerunner,
-		MaySend:     trusted.Load,
+	s, err := b.Open(ctx, tenure.SessionOptions{
+		Node:               tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
+		Description:        options.description,
+		UniqueName:         options.unique,
+		Timing:             options.timing,
+		Clock:              clock,
+		Logger:             options.logger,
+		PreviousSessionEnd: options.forerunner,
+		MaySend:            trusted.Load,
 	})
 	if err != nil {
 		return nil, err
@@ -133,9 +133,9 @@ func (w logWriter) Write(line []byte) (int, error) {
 }
 
 // try makes one attempt for each role.
-func (p *peer) try(roles ...string) []tenure.Attempt {
+func (p *peer) try(roles ...string) []tenure.AcquireResult {
 	p.t.Helper()
-	candidates := make([]tenure.Candidate, len(roles))
+	candidates := make([]tenure.AcquireRequest, len(roles))
 	for i, role := range roles {
 		candidates[i].Role = tenure.NamedRole(role)
 	}
@@ -147,20 +147,20 @@ func (p *peer) try(roles ...string) []tenure.Attempt {
 }
 
 // take makes one attempt, which must succeed.
-func (p *peer) take(role string) tenure.Attempt {
+func (p *peer) take(role string) tenure.AcquireResult {
 	p.t.Helper()
 	attempt := p.try(role)[0]
-	if attempt.Outcome != tenure.Granted {
+	if attempt.Outcome != tenure.OutcomeGranted {
 		p.t.Fatalf("%s: outcome %d, error %v; want it granted", role, attempt.Outcome, attempt.Err)
 	}
 	return attempt
 }
 
 // refused makes one attempt, which must find the role busy.
-func (p *peer) refused(role string) tenure.Attempt {
+func (p *peer) refused(role string) tenure.AcquireResult {
 	p.t.Helper()
 	attempt := p.try(role)[0]
-	if attempt.Outcome != tenure.Busy {
+	if attempt.Outcome != tenure.OutcomeHeld {
 		p.t.Fatalf("%s: outcome %d, term %d, error %v; want it busy", role, attempt.Outcome, attempt.Term, attempt.Err)
 	}
 	return attempt
@@ -168,15 +168,15 @@ func (p *peer) refused(role string) tenure.Attempt {
 
 // win tries whenever there is news, as the engine does, until the role is its
 // own, and returns the attempt.
-func (p *peer) win(role string) tenure.Attempt {
+func (p *peer) win(role string) tenure.AcquireResult {
 	p.t.Helper()
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		attempt := p.try(role)[0]
 		switch attempt.Outcome {
-		case tenure.Granted:
+		case tenure.OutcomeGranted:
 			return attempt
-		case tenure.Failed:
+		case tenure.OutcomeFailed:
 			p.t.Fatalf("%s: %v", role, attempt.Err)
 		}
 		pause := attempt.RetryIn
@@ -211,7 +211,7 @@ func (p *peer) beat() {
 
 func (p *peer) release(role string, reason tenure.EndReason) {
 	p.t.Helper()
-	if err := p.Release([]tenure.Release{{Role: tenure.NamedRole(role), Term: p.seats[role].term, Reason: reason}}); err != nil {
+	if err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole(role), Term: p.seats[role].term, Reason: reason}}); err != nil {
 		p.t.Fatalf("release %s: %v", role, err)
 	}
 }

@@ -102,8 +102,8 @@ func TestServerEndsASilentSession(t *testing.T) {
 	if after := time.Since(quiet); after < lease || after > 2*lease {
 		t.Errorf("the role was free after %v; want a little more than the lease of %v", after, lease)
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndExpired) {
-		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndExpired)
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndLeaseExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndLeaseExpired)
 	}
 	var err error
 	for changed := true; changed; { // there is news of the others first
@@ -138,8 +138,8 @@ func TestReaperEndsAStuckSession(t *testing.T) {
 	if after := time.Since(quiet); after < lease {
 		t.Errorf("the role was free after %v, before the lease of %v was over", after, lease)
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndExpired) {
-		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndExpired)
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndLeaseExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndLeaseExpired)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type HistoryQuery struct {
 	Role         string    // of terms only; default all
 	Node         uuid.UUID // default all
-	NodeNamed    string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
+	NodeMatching    string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
 	Since, Until time.Time // what was going on in between; default without bound
 	Latest       bool      // the last term of each role alone
 	Limit        int       // default 1,000
@@ -125,7 +125,7 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 			r.Vacant = fromMilliseconds(*vacant)
 		}
 		return r, err
-	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest, query.NodeNamed)
+	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest, query.NodeMatching)
 }
 
 // NodeHistory returns what became of nodes, the last change first.
@@ -134,7 +134,7 @@ func (b *Backend) NodeHistory(ctx context.Context, query HistoryQuery) ([]NodeRe
 		var r NodeRecord
 		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By)
 		return r, err
-	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.NodeNamed)
+	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.NodeMatching)
 }
 
 func (q HistoryQuery) limit() int { return cmp.Or(q.Limit, 1000) }

@@ -20,7 +20,7 @@ func TestHistory(t *testing.T) {
 	ctx := context.Background()
 	p, other := open(t, b), open(t, b)
 	first := p.take("scheduler")
-	err := p.Release([]tenure.Release{{
+	err := p.Release([]tenure.ReleaseRequest{{
 		Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndSteppedDown, By: "alice",
 	}})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestHistory(t *testing.T) {
 	if err != nil || len(after) != 3 || after[1] != records[0] || after[2] != records[1] {
 		t.Fatalf("%+v, %v; want the two terms as they were, and another", after, err)
 	}
-	if r := after[0]; r.Term != third.Term || !r.Ended.IsZero() || r.Reason != "" || r.Vacant != third.Vacant ||
+	if r := after[0]; r.Term != third.Term || !r.Ended.IsZero() || r.Reason != "" || r.Vacant != third.PrecedingVacancy ||
 		r.Vacant != r.Began.Sub(records[0].Ended).Round(0) && r.Vacant-r.Began.Sub(records[0].Ended) > time.Millisecond {
 		t.Errorf("the term that goes on: %+v", r)
 	}
@@ -59,9 +59,9 @@ func TestHistory(t *testing.T) {
 		want  []int64
 	}{
 		"of a node":        {HistoryQuery{Node: p.id}, []int64{third.Term, first.Term}},
-		"of a dead node":   {HistoryQuery{NodeNamed: "node-" + other.id.String()[:4]}, []int64{second.Term}},
-		"of an id's begin": {HistoryQuery{NodeNamed: strings.ToUpper(p.id.String()[:13])}, []int64{third.Term, first.Term}},
-		"of too short one": {HistoryQuery{NodeNamed: p.id.String()[:3]}, nil},
+		"of a dead node":   {HistoryQuery{NodeMatching: "node-" + other.id.String()[:4]}, []int64{second.Term}},
+		"of an id's begin": {HistoryQuery{NodeMatching: strings.ToUpper(p.id.String()[:13])}, []int64{third.Term, first.Term}},
+		"of too short one": {HistoryQuery{NodeMatching: p.id.String()[:3]}, nil},
 		"of another role":  {HistoryQuery{Role: "other"}, nil},
 		"the newest":       {HistoryQuery{Limit: 1}, []int64{third.Term}},
 		"the last of each": {HistoryQuery{Latest: true}, []int64{third.Term}},
@@ -109,7 +109,7 @@ func TestHistoryOfAnUnseenEnd(t *testing.T) {
 				return records[0]
 			}
 			before := told()
-			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != tenure.EndExpired {
+			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != tenure.EndLeaseExpired {
 				t.Errorf("nobody has come: %+v; want it to have ended at %v", before, over)
 			}
 
@@ -124,8 +124,8 @@ func TestHistoryOfAnUnseenEnd(t *testing.T) {
 			if now := told(); now != before {
 				t.Errorf("the next term began: %+v; want %+v", now, before)
 			}
-			if least, most := time.Hour-2*timing().Lease, time.Hour-2*timing().Lease+patience; next.Vacant < least || next.Vacant > most {
-				t.Errorf("the role was vacant for %v; want %v", next.Vacant, least)
+			if least, most := time.Hour-2*timing().Lease, time.Hour-2*timing().Lease+patience; next.PrecedingVacancy < least || next.PrecedingVacancy > most {
+				t.Errorf("the role was vacant for %v; want %v", next.PrecedingVacancy, least)
 			}
 		})
 	}
@@ -189,10 +189,10 @@ func TestNodeHistory(t *testing.T) {
 	}
 	p.beat()
 	watcher.drain() // it was alone, and hears of the other one on its session
-	if err := p.Describe(tenure.Description{Status: tenure.StatusDraining}); err != nil {
+	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusDraining}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Describe(tenure.Description{Status: tenure.StatusDraining, Version: "2"}); err != nil {
+	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusDraining, Version: "2"}); err != nil {
 		t.Fatal(err)
 	}
 	p.Abort()
@@ -208,7 +208,7 @@ func TestNodeHistory(t *testing.T) {
 	if got := statuses(watcher.id); !slices.Equal(got, []string{">active"}) {
 		t.Errorf("the other one went through %q", got)
 	}
-	records, err := b.NodeHistory(ctx, HistoryQuery{NodeNamed: "node-" + p.id.String()[:4]})
+	records, err := b.NodeHistory(ctx, HistoryQuery{NodeMatching: "node-" + p.id.String()[:4]})
 	if err != nil || len(records) != len(want) || records[0].Node != p.id {
 		t.Errorf("by the name of a node that left: %+v, %v", records, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Holder is who holds a role: by the records, and by the server's lock table.
-type Holder struct {
+// RoleStatus is who holds a role: by the records, and by the server's lock table.
+type RoleStatus struct {
 	Role string
 	Key  tenure.LockKey
 
@@ -71,13 +71,13 @@ ORDER BY l.pid`
 // and are not retired if none is given, in order. It reads the whole lock table,
 // which stops it for a moment: ask seldom. Without a schema only roles with keys of
 // their own can be looked up.
-func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]Holder, error) {
+func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]RoleStatus, error) {
 	for _, role := range roles {
 		if err := role.Validate(); err != nil {
 			return nil, err
 		}
 	}
-	var holders []Holder
+	var holders []RoleStatus
 	err := b.reader.ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
@@ -117,8 +117,8 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]Holder, 
 }
 
 // rolesToLookUp returns the roles with their keys.
-func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []tenure.Role, schema bool) ([]Holder, error) {
-	var holders []Holder
+func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []tenure.Role, schema bool) ([]RoleStatus, error) {
+	var holders []RoleStatus
 	if len(roles) == 0 {
 		if !schema {
 			return nil, nil
@@ -130,7 +130,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		var role, key string
 		_, err = pgx.ForEachRow(rows, []any{&role, &key}, func() error {
 			parsed, err := parseKey(key)
-			holders = append(holders, Holder{Role: role, Key: parsed})
+			holders = append(holders, RoleStatus{Role: role, Key: parsed})
 			return err
 		})
 		return holders, err
@@ -145,7 +145,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		if !schema && role == tenure.NamedRole(role.Name()) {
 			return nil, fmt.Errorf("%w: there is none, so the key of %s is not known", tenure.ErrSchema, role)
 		}
-		holders = append(holders, Holder{Role: role.Name(), Key: role.LockKey(installation)})
+		holders = append(holders, RoleStatus{Role: role.Name(), Key: role.LockKey(installation)})
 	}
 	if !schema {
 		return holders, nil
@@ -155,7 +155,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 
 // readStoredKeys replaces the keys of roles that have a row by the keys there:
 // those are what nodes lock.
-func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []Holder) error {
+func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []RoleStatus) error {
 	names := make([]string, len(holders))
 	for i, h := range holders {
 		names[i] = h.Role
@@ -204,7 +204,7 @@ func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes ma
 
 // lookUp finds the sessions that hold the locks. That a session is a node's is
 // proven by its node lock: process ids are used again.
-func lookUp(ctx context.Context, conn *pgx.Conn, holders []Holder, nodes map[nodeSession]LockSession, space int32) error {
+func lookUp(ctx context.Context, conn *pgx.Conn, holders []RoleStatus, nodes map[nodeSession]LockSession, space int32) error {
 	rows, err := conn.Query(ctx, readLockSessions)
 	if err != nil {
 		return err

@@ -67,11 +67,11 @@ func TestDiagnose(t *testing.T) {
 		}
 		return all
 	}
-	if all := severities(); all["schema"] != tenure.Fine || len(all) < 8 {
+	if all := severities(); all["schema"] != tenure.SeverityOK || len(all) < 8 {
 		t.Errorf("before the first node: %v", all)
 	}
 	if fsync := row[string](t, b, "SHOW fsync"); fsync == "off" {
-		if all := severities(); all["durability"] != tenure.Warning {
+		if all := severities(); all["durability"] != tenure.SeverityWarning {
 			t.Errorf("without fsync: %v", all)
 		}
 	} else {
@@ -79,19 +79,19 @@ func TestDiagnose(t *testing.T) {
 	}
 	open(t, b)
 	for name, severity := range severities() {
-		if severity == tenure.Failure {
+		if severity == tenure.SeverityFailure {
 			t.Errorf("%s: failure", name)
 		}
 	}
 	exec(t, b, `ALTER TABLE {terms} DROP CONSTRAINT "{prefix}terms_role_term_key"`)
-	if all := severities(); all["fencing index"] != tenure.Failure {
+	if all := severities(); all["fencing index"] != tenure.SeverityFailure {
 		t.Errorf("without the index: %v", all)
 	}
 	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
 	exec(t, b, `INSERT INTO {migrations} (version) VALUES (99)`)
-	if all := severities(); all["schema"] != tenure.Failure {
+	if all := severities(); all["schema"] != tenure.SeverityFailure {
 		t.Errorf("a newer schema: %v", all)
 	}
 	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "99") {
@@ -122,7 +122,7 @@ func TestRequests(t *testing.T) {
 	if !first.wait(patience) {
 		t.Error("the request did not wake the leader")
 	}
-	if pulse, err := first.Heartbeat(tenure.Load{}); err != nil || !pulse.Requests {
+	if pulse, err := first.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
 		t.Errorf("the leader's heartbeat: %+v, %v; want a request", pulse, err)
 	}
 	if requests, err := second.Requests(); err != nil || len(requests) > 0 {

@@ -29,7 +29,7 @@ func TestHungHostBeforeThePrimary(t *testing.T) {
 		t.Errorf("leaders: %v, %v; want one", leaders, err)
 	}
 	for _, f := range backendOn(t, dsn, config).Diagnose(t.Context()) {
-		if f.Severity == tenure.Failure {
+		if f.Severity == tenure.SeverityFailure {
 			t.Errorf("the diagnosis: %+v", f)
 		}
 	}

@@ -170,7 +170,7 @@ func TestServerRowRemoved(t *testing.T) {
 	other.refused("scheduler")
 	p.beat()
 	p.release("scheduler", tenure.EndResigned)
-	if attempt := other.try("scheduler")[0]; attempt.Outcome != tenure.Waiting {
+	if attempt := other.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending {
 		t.Errorf("%+v; want it to wait, as on another server", attempt)
 	}
 }
@@ -224,8 +224,8 @@ func TestInstallationLock(t *testing.T) {
 	}
 	p := open(t, b)
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
-	attempts, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.KeyPairRole(first, second)}})
-	if err != nil || attempts[0].Outcome != tenure.Busy {
+	attempts, err := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.KeyPairRole(first, second)}})
+	if err != nil || attempts[0].Outcome != tenure.OutcomeHeld {
 		t.Errorf("a role with the key of the lock: %v, %v; want it busy", attempts, err)
 	}
 	if err := p.reconcile(); err != nil {

@@ -171,7 +171,7 @@ type executor interface {
 func (s *session) insertRow(ctx context.Context, on executor) error {
 	node := s.opening.Node
 	var gone any // for how long the session before has been, in milliseconds, if that is known
-	if before := s.opening.Forerunner; !before.Wall.IsZero() {
+	if before := s.opening.PreviousSessionEnd; !before.Wall.IsZero() {
 		gone = float64(s.opening.Clock.Now().Mono-before.Mono) / float64(time.Millisecond)
 	}
 	for _, step := range []struct {

@@ -37,23 +37,23 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 		"max_locks_per_transaction": "10", "max_connections": "20",
 	}})
 	b := backendOn(t, server.DSN(), Config{})
-	if f := b.LockTableFor(t.Context(), 10); f.Severity == tenure.Failure {
+	if f := b.CheckLockTable(t.Context(), 10); f.Severity == tenure.SeverityFailure {
 		t.Fatalf("without a schema: %+v", f)
 	}
 	p := open(t, b)
-	if f := b.LockTableFor(t.Context(), 10); strings.HasPrefix(f.Advice, "set ") {
+	if f := b.CheckLockTable(t.Context(), 10); strings.HasPrefix(f.Advice, "set ") {
 		t.Errorf("ten roles: %+v; want no other setting", f)
 	}
 	p.take(numbered(roles)[0])
-	f := b.LockTableFor(t.Context(), roles)
+	f := b.CheckLockTable(t.Context(), roles)
 	t.Logf("%s; %s", f.Detail, f.Advice)
 	var needed int
-	if _, err := fmt.Sscanf(f.Advice, "set max_locks_per_transaction to %d", &needed); err != nil || f.Severity != tenure.Warning {
+	if _, err := fmt.Sscanf(f.Advice, "set max_locks_per_transaction to %d", &needed); err != nil || f.Severity != tenure.SeverityWarning {
 		t.Fatalf("%+v; want a warning with the setting that is needed", f)
 	}
 	var last error
 	for _, attempt := range p.try(numbered(roles)[1:]...) {
-		if attempt.Outcome == tenure.Failed {
+		if attempt.Outcome == tenure.OutcomeFailed {
 			last = attempt.Err
 		}
 	}
@@ -69,7 +69,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	for range 8 { // the roles that are held stay held
 		p.beat()
 	}
-	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != tenure.Warning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
+	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != tenure.SeverityWarning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
 		t.Errorf("the roles that were tried do not fit, but: %+v", d)
 	}
 
@@ -78,7 +78,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	server.Restart(t, "fast")
 	p = open(t, b)
 	for i, attempt := range p.try(numbered(roles)...) {
-		if attempt.Outcome != tenure.Granted && attempt.Outcome != tenure.Waiting { // the server is another one
+		if attempt.Outcome != tenure.OutcomeGranted && attempt.Outcome != tenure.OutcomePending { // the server is another one
 			t.Fatalf("role %d with the setting that was named: %+v", i, attempt)
 		}
 	}
@@ -110,7 +110,7 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, attempt := range p.try(numbered(5)...) {
-		if attempt.Outcome != tenure.Granted {
+		if attempt.Outcome != tenure.OutcomeGranted {
 			t.Errorf("role %d: %+v; want it granted: there is room", i, attempt)
 		}
 	}
@@ -130,9 +130,9 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 	granted, full := 0, 0
 	for i, attempt := range p.try(more[:90]...) {
 		switch {
-		case attempt.Outcome == tenure.Granted:
+		case attempt.Outcome == tenure.OutcomeGranted:
 			granted++
-		case attempt.Outcome == tenure.Failed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
 			full++
 		default:
 			t.Fatalf("role %d: %+v", i, attempt)
@@ -149,7 +149,7 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, attempt := range p.try(more[:90]...) {
-		if attempt.Outcome != tenure.Granted && attempt.Outcome != tenure.Busy { // busy: it holds it
+		if attempt.Outcome != tenure.OutcomeGranted && attempt.Outcome != tenure.OutcomeHeld { // busy: it holds it
 			t.Errorf("role %d after the bystander's end: %+v", i, attempt)
 		}
 	}

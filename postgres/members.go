@@ -132,8 +132,8 @@ func (c registryCache) scan(row pgx.CollectableRow, next registryCache) (tenure.
 	return m, err
 }
 
-// Describe implements [tenure.Registrar].
-func (s *session) Describe(description tenure.Description) error {
+// WriteDescription implements [tenure.RegistrySession].
+func (s *session) WriteDescription(description tenure.Description) error {
 	found := false
 	err := s.query(stmtDescribe, func(pgx.Rows) error {
 		found = true
@@ -148,7 +148,7 @@ func (s *session) Describe(description tenure.Description) error {
 	return s.query(stmtNotify, nil, s.backend.names.nodesChannel()) // the ring is the same
 }
 
-// Members implements [tenure.Registrar].
+// Members implements [tenure.RegistrySession].
 func (s *session) Members() ([]tenure.Member, error) {
 	members := make([]tenure.Member, 0, len(s.registry))
 	next := make(registryCache, len(s.registry))
@@ -163,11 +163,11 @@ func (s *session) Members() ([]tenure.Member, error) {
 	return members, err
 }
 
-// Holders implements [tenure.Registrar].
-func (s *session) Holders(roles []string) ([]tenure.Holder, error) {
-	holders := make([]tenure.Holder, 0, len(roles))
+// Holders implements [tenure.RegistrySession].
+func (s *session) Holders(roles []string) ([]tenure.RoleHolder, error) {
+	holders := make([]tenure.RoleHolder, 0, len(roles))
 	err := s.query(stmtLeading, func(rows pgx.Rows) error {
-		var h tenure.Holder
+		var h tenure.RoleHolder
 		err := rows.Scan(&h.Role, &h.Term, &h.Node, &h.Reserved)
 		holders = append(holders, h)
 		return err

@@ -53,7 +53,7 @@ func TestMarkDead(t *testing.T) {
 		t.Error("requests to a dead node are left")
 	}
 	for name, err := range map[string]error{
-		"Describe":  p.Describe(tenure.Description{Status: tenure.StatusActive}),
+		"Describe":  p.WriteDescription(tenure.Description{Status: tenure.StatusActive}),
 		"Heartbeat": func() error { _, err := p.Heartbeat(tenure.Load{}); return err }(),
 	} {
 		if !errors.Is(err, tenure.ErrSuperseded) {
@@ -86,12 +86,12 @@ func TestForget(t *testing.T) {
 	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {requests})") {
 		t.Error("requests to a forgotten node are left")
 	}
-	if err := p.Describe(tenure.Description{Status: tenure.StatusActive}); !errors.Is(err, tenure.ErrSuperseded) {
+	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusActive}); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("Describe of a forgotten node: %v; want it superseded", err)
 	}
 	p.Abort()
 	again := open(t, b, func(o *peerOptions) { o.id = p.id })
-	if err := again.Describe(tenure.Description{Status: tenure.StatusActive, Version: "2"}); err != nil {
+	if err := again.WriteDescription(tenure.Description{Status: tenure.StatusActive, Version: "2"}); err != nil {
 		t.Error(err)
 	}
 
@@ -169,7 +169,7 @@ func TestAutoscalingView(t *testing.T) {
 		}
 	}
 	for p, status := range map[*peer]tenure.NodeStatus{draining: tenure.StatusDraining, joining: tenure.StatusJoining} {
-		if err := p.Describe(tenure.Description{Status: status}); err != nil {
+		if err := p.WriteDescription(tenure.Description{Status: status}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestRestrictedMember(t *testing.T) {
 	if err := owner.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, owner, owner.Grants("node"))
+	exec(t, owner, owner.NodeGrants("node"))
 	p, other := open(t, b, named("a")), open(t, b, named("b"))
 	description := tenure.Description{Status: tenure.StatusActive, Labels: map[string]string{"zone": "x"}}
 	p.watch.noteBlind(true)
@@ -211,7 +211,7 @@ func TestRestrictedMember(t *testing.T) {
 	all, allErr := b.Members(ctx)
 	_, deadErr := b.MarkDead(ctx, time.Minute)
 	_, goneErr := b.ForgetDead(ctx, time.Hour)
-	if err := errors.Join(p.Describe(description), readErr, holdersErr, allErr, deadErr, goneErr,
+	if err := errors.Join(p.WriteDescription(description), readErr, holdersErr, allErr, deadErr, goneErr,
 		ask(b, tenure.RequestDrain, p.id), ask(b, tenure.RequestUndrain, other.id)); err != nil {
 		t.Error(err)
 	}
@@ -221,7 +221,7 @@ func TestRestrictedMember(t *testing.T) {
 	if len(members) != 2 || len(all) != 2 {
 		t.Errorf("members: %d and %d, want 2", len(members), len(all))
 	}
-	if f := b.LockTableFor(ctx, 100); f.Severity != tenure.Fine {
+	if f := b.CheckLockTable(ctx, 100); f.Severity != tenure.SeverityOK {
 		t.Errorf("the lock table: %+v", f)
 	}
 	if row[bool](t, b, "SELECT watching FROM {nodes} WHERE id = $1", p.id) {

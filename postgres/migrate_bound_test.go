@@ -21,7 +21,7 @@ func TestMigrationHasItsOwnBound(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		s, err := b.Open(ctx, tenure.Opening{
+		s, err := b.Open(ctx, tenure.SessionOptions{
 			Node:        tenure.NodeInfo{ID: uuid.New(), Name: "slow", Host: "localhost"},
 			Description: tenure.Description{Status: tenure.StatusActive},
 			Timing:      timing(), Clock: clock, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)),

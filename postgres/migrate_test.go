@@ -154,7 +154,7 @@ func TestRestrictedUser(t *testing.T) {
 	if !errors.Is(err, tenure.ErrPrivilege) {
 		t.Fatalf("open: %v; want ErrPrivilege", err)
 	}
-	grants := strings.Split(strings.TrimSpace(node.Grants("node")), "\n")
+	grants := strings.Split(strings.TrimSpace(node.NodeGrants("node")), "\n")
 	for _, grant := range grants[:len(grants)-1] { // the last is PUBLIC's
 		exec(t, owner, grant)
 	}
@@ -191,7 +191,7 @@ func TestStrangeSibling(t *testing.T) {
 	if err := owner.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, owner, owner.Grants("one")+owner.Grants("two"))
+	exec(t, owner, owner.NodeGrants("one")+owner.NodeGrants("two"))
 	open(t, one)
 	_, err := tryOpen(t, two)
 	if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), `GRANT "one" TO "two"`) {

@@ -14,7 +14,7 @@ func TestTermNumbersGrowOnOldPrimary(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	short := func(o *peerOptions) { o.timing.Lease = 400 * time.Millisecond }
-	lead := func(server *pgtest.Server) tenure.Attempt {
+	lead := func(server *pgtest.Server) tenure.AcquireResult {
 		t.Helper()
 		p := open(t, backendOn(t, server.DSN(), Config{}), short)
 		defer p.Abort()

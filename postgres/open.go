@@ -17,7 +17,7 @@ import (
 // Open implements [tenure.Backend]. Unless the configuration says otherwise it
 // creates the schema, or brings it up to date. The context bounds the opening
 // only.
-func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	s := b.newSession(opening)
 	var err error
 	if s.conn, err = b.dial(ctx, pgdial.Migration, opening.Node.Name+" session", s.news); err != nil {
@@ -39,7 +39,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 	return s, nil
 }
 
-func (b *Backend) newSession(opening tenure.Opening) *session {
+func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 	return &session{
 		backend:  b,
 		opening:  opening,

@@ -37,7 +37,7 @@ func TestPgpoolIsRefused(t *testing.T) {
 			checkPooled(t, "notifications", b.Listen(t.Context(), func() {}))
 			refused := false
 			for _, f := range b.Diagnose(t.Context()) {
-				refused = refused || f.Severity == tenure.Failure && f.Name == "pooler"
+				refused = refused || f.Severity == tenure.SeverityFailure && f.Name == "pooler"
 			}
 			if !refused {
 				t.Errorf("the diagnosis names no pooler: %+v", b.Diagnose(t.Context()))
@@ -67,7 +67,7 @@ func TestSessionInTransactionIsLost(t *testing.T) {
 	}
 	other := open(t, b)
 	other.meddle("BEGIN")
-	if _, err := other.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("other")}}); !errors.Is(err, tenure.ErrSuperseded) {
+	if _, err := other.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}}); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("an attempt within a transaction: %v; want ErrSuperseded", err)
 	}
 }

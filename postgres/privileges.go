@@ -91,9 +91,9 @@ var compactionPrivileges = []privilege{
 	{"SELECT, INSERT, UPDATE", "TABLE", "{sample_days}"},
 }
 
-// Grants returns the GRANT statements for a database user under which nodes run
+// NodeGrants returns the GRANT statements for a database user under which nodes run
 // and which does not own the schema.
-func (b *Backend) Grants(user string) string { return b.grants(nodePrivileges, user) }
+func (b *Backend) NodeGrants(user string) string { return b.grants(nodePrivileges, user) }
 
 // ApplicationGrants returns the GRANT statements for a database user of an
 // application that fences its transactions with [InTx] or [Fence] and runs no

@@ -18,7 +18,7 @@ type resignation struct {
 	targets        []*uuid.UUID
 }
 
-func (s *session) resignation(releases []tenure.Release) resignation {
+func (s *session) resignation(releases []tenure.ReleaseRequest) resignation {
 	var all resignation
 	for _, r := range releases {
 		seat := s.seats[r.Role.Name()]
@@ -30,12 +30,12 @@ func (s *session) resignation(releases []tenure.Release) resignation {
 			continue
 		}
 		var target *uuid.UUID
-		if r.For != uuid.Nil {
-			target = &r.For
+		if r.Target != uuid.Nil {
+			target = &r.Target
 		}
 		all.roles, all.terms = append(all.roles, seat.role.Name()), append(all.terms, seat.term)
 		all.reasons = append(all.reasons, string(r.Reason))
-		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.ReserveFor.Milliseconds())
+		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.Reservation.Milliseconds())
 		all.askers = append(all.askers, r.By)
 	}
 	return all
@@ -44,7 +44,7 @@ func (s *session) resignation(releases []tenure.Release) resignation {
 // Release implements [tenure.Session]. Usually it is one statement; if that
 // fails, each step is tried on its own, since neither a row that cannot be
 // written nor a full queue of notifications may keep a role locked.
-func (s *session) Release(releases []tenure.Release) error {
+func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	all := s.resignation(releases)
 	if len(all.seats) == 0 {
 		return nil

@@ -40,7 +40,7 @@ func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
 		t.Errorf("the session still keeps %d seats", len(first.seats))
 	}
 	first.beat()
-	if attempt := second.try("scheduler")[0]; attempt.Outcome == tenure.Busy {
+	if attempt := second.try("scheduler")[0]; attempt.Outcome == tenure.OutcomeHeld {
 		t.Error("the role is still locked")
 	}
 	if err := tx.Rollback(ctx); err != nil {

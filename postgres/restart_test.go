@@ -36,12 +36,12 @@ func TestWaitAfterARestartCountsOnce(t *testing.T) {
 				frozen := open(t, b, of)
 				wait := frozen.try("scheduler")[0]
 				if name == "fast" && !led { // nothing was lost
-					if wait.Outcome != tenure.Granted {
+					if wait.Outcome != tenure.OutcomeGranted {
 						t.Errorf("%+v; want it granted at once", wait)
 					}
 					return
 				}
-				if wait.Outcome != tenure.Waiting || wait.RetryIn <= 0 || wait.RetryIn > lease {
+				if wait.Outcome != tenure.OutcomePending || wait.RetryIn <= 0 || wait.RetryIn > lease {
 					t.Fatalf("%+v; want it to wait for at most the lease", wait)
 				}
 				time.Sleep(wait.RetryIn / 2) // it freezes in the middle of its wait

@@ -31,7 +31,7 @@ SELECT seen.leader, EXISTS (SELECT FROM retired) FROM seen`
 // as vacant, and no alert misses its leader. Its terms and their numbers stay,
 // and if somebody leads it again it is a role like any other. by says who asked.
 //
-// It returns an error that matches tenure.ErrLed if somebody leads the role, and
+// It returns an error that matches tenure.ErrHasLeader if somebody leads the role, and
 // tenure.ErrUnknownRole if nobody has ever stood for it here.
 func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	if err := tenure.NamedRole(role).Validate(); err != nil {
@@ -54,9 +54,9 @@ func (b *Backend) Retire(ctx context.Context, role, by string) error {
 		case !known:
 			return fmt.Errorf("%w: %s", tenure.ErrUnknownRole, role)
 		case leader == "":
-			return fmt.Errorf("%w: a term of %s has just begun", tenure.ErrLed, role)
+			return fmt.Errorf("%w: a term of %s has just begun", tenure.ErrHasLeader, role)
 		default:
-			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", tenure.ErrLed, leader, role)
+			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", tenure.ErrHasLeader, leader, role)
 		}
 	})
 }

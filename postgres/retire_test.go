@@ -20,12 +20,12 @@ func TestRetire(t *testing.T) {
 	p := open(t, b)
 	first := p.take("scheduler")
 	p.take("other")
-	for role, want := range map[string]error{"scheduler": tenure.ErrLed, "unheard-of": tenure.ErrUnknownRole, "": tenure.ErrInvalidRole} {
+	for role, want := range map[string]error{"scheduler": tenure.ErrHasLeader, "unheard-of": tenure.ErrUnknownRole, "": tenure.ErrInvalidRole} {
 		if err := b.Retire(ctx, role, "anna"); !errors.Is(err, want) {
 			t.Errorf("%q: %v; want %v", role, err, want)
 		}
 	}
-	err := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestRetireWhileATermBegins(t *testing.T) {
 	ctx := context.Background()
 	p := open(t, b)
 	first := p.take("scheduler")
-	err := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestRetireWhileATermBegins(t *testing.T) {
 	if _, err := conn.Exec(ctx, `COMMIT`); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, tenure.ErrLed) {
+	if err := <-done; !errors.Is(err, tenure.ErrHasLeader) {
 		t.Errorf("got %v", err)
 	}
 }

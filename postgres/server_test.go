@@ -25,7 +25,7 @@ func TestSettingsAreNotInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	dsn := user(t, server, "node")
-	exec(t, owner, owner.Grants("node"))
+	exec(t, owner, owner.NodeGrants("node"))
 	for name, value := range map[string]string{
 		"synchronous_commit":                  "off",
 		"default_transaction_read_only":       "on",
@@ -147,7 +147,7 @@ func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
 		t.Errorf("heartbeat: %v; want an error that the session survives", err)
 	}
 	err = cancelled(func() error {
-		_, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("other")}})
+		_, err := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}})
 		return err
 	})
 	if !errors.Is(err, tenure.ErrSessionLost) {

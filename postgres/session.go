@@ -24,7 +24,7 @@ import (
 // the watch. Its methods belong to one goroutine, except Abort.
 type session struct {
 	backend      *Backend
-	opening      tenure.Opening
+	opening      tenure.SessionOptions
 	log          *slog.Logger
 	conn         *pgx.Conn
 	network      net.Conn // under conn; closed by Abort
@@ -55,9 +55,9 @@ type session struct {
 }
 
 var (
-	_ tenure.Session   = (*session)(nil)
-	_ tenure.Anchored  = (*session)(nil)
-	_ tenure.Registrar = (*session)(nil)
+	_ tenure.Session          = (*session)(nil)
+	_ tenure.LockConnProvider = (*session)(nil)
+	_ tenure.RegistrySession  = (*session)(nil)
 )
 
 // ears are what the session connection hears beside answers. They are made
@@ -144,7 +144,7 @@ func (s *session) warned(name statement) error {
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	// Somebody may run pg_advisory_unlock_all on this session: seen by counting,
 	// now and then, since pg_locks stops the whole lock table.
 	const audit = 8
@@ -152,33 +152,33 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 	counting := s.beats%audit == 0
 
 	var (
-		pulse           tenure.Pulse
+		pulse           tenure.HeartbeatResult
 		found, same     bool
 		incarnation     string
 		held, elections int
 	)
 	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&incarnation, &same, &pulse.Requests, &held, &elections)
+		return rows.Scan(&incarnation, &same, &pulse.RequestsPending, &held, &elections)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation)
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
-		return tenure.Pulse{}, superseded("the schema was removed: %v", err)
+		return tenure.HeartbeatResult{}, superseded("the schema was removed: %v", err)
 	}
 	if err != nil {
-		return tenure.Pulse{}, err
+		return tenure.HeartbeatResult{}, err
 	}
 	if err := s.warned(stmtHeartbeat); err != nil {
-		return tenure.Pulse{}, err
+		return tenure.HeartbeatResult{}, err
 	}
 	switch {
 	case !found:
-		return tenure.Pulse{}, superseded("the node has a newer session or was found dead")
+		return tenure.HeartbeatResult{}, superseded("the node has a newer session or was found dead")
 	case !same:
-		return tenure.Pulse{}, superseded("the installation has another id than when the session opened")
+		return tenure.HeartbeatResult{}, superseded("the installation has another id than when the session opened")
 	case incarnation != fmt.Sprint(s.incarnation):
-		return tenure.Pulse{}, superseded("somebody has reset the session")
+		return tenure.HeartbeatResult{}, superseded("somebody has reset the session")
 	case counting && held != len(s.keys):
-		return tenure.Pulse{}, superseded("the session holds %d locks instead of %d", held, len(s.keys))
+		return tenure.HeartbeatResult{}, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
 	if counting {
 		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
@@ -268,8 +268,8 @@ func (s *session) Close() error {
 	return nil
 }
 
-// Anchor implements [tenure.Anchored]. Under TLS it is the connection below.
-func (s *session) Anchor() (syscall.RawConn, error) {
+// LockConn implements [tenure.LockConnProvider]. Under TLS it is the connection below.
+func (s *session) LockConn() (syscall.RawConn, error) {
 	network, ok := s.network.(syscall.Conn)
 	if !ok {
 		return nil, fmt.Errorf("a connection of type %T cannot be shared with another process", s.network)

@@ -18,8 +18,8 @@ func TestOneLeader(t *testing.T) {
 	if attempt.Term != attempt.AcquiredAt.UnixMilli() || attempt.Previous != 0 {
 		t.Errorf("the first term has number %d after %d, want the time, %v, after none", attempt.Term, attempt.Previous, attempt.AcquiredAt)
 	}
-	if attempt.Vacant >= 0 {
-		t.Errorf("the role was vacant for %v before its first term, want it unknown", attempt.Vacant)
+	if attempt.PrecedingVacancy >= 0 {
+		t.Errorf("the role was vacant for %v before its first term, want it unknown", attempt.PrecedingVacancy)
 	}
 	second.refused("scheduler")
 
@@ -48,8 +48,8 @@ func TestResignation(t *testing.T) {
 	if attempt.Term <= led.Term || attempt.Previous != led.Term {
 		t.Errorf("the second term has number %d after %d, want a larger one after %d", attempt.Term, attempt.Previous, led.Term)
 	}
-	if attempt.Vacant < 0 || attempt.Vacant > patience {
-		t.Errorf("the role was vacant for %v, want a short time", attempt.Vacant)
+	if attempt.PrecedingVacancy < 0 || attempt.PrecedingVacancy > patience {
+		t.Errorf("the role was vacant for %v, want a short time", attempt.PrecedingVacancy)
 	}
 	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler' AND term = $1", led.Term); reason != "resigned" {
 		t.Errorf("the first term ended with reason %q, want resigned", reason)
@@ -126,8 +126,8 @@ func TestNothingIsSentWithoutTrust(t *testing.T) {
 	p.take("scheduler")
 	p.trusted.Store(false)
 	_, beat := p.Heartbeat(tenure.Load{})
-	_, try := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("other")}})
-	release := p.Release([]tenure.Release{{Role: tenure.NamedRole("scheduler"), Term: 1}})
+	_, try := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}})
+	release := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: 1}})
 	for _, err := range []error{beat, try, release} {
 		if !errors.Is(err, tenure.ErrSessionLost) || errors.Is(err, tenure.ErrConnection) {
 			t.Errorf("%v; want the session lost, and not its connection", err)

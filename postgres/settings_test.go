@@ -85,7 +85,7 @@ func TestAnotherCurrentRole(t *testing.T) {
 	exec(t, admin, "ALTER ROLE app SET role = 'owner'")
 	b := backendOn(t, server.DSNFor("app", "postgres"), Config{Schema: "work"})
 	for _, f := range b.Diagnose(t.Context()) {
-		if f.Severity == tenure.Failure {
+		if f.Severity == tenure.SeverityFailure {
 			t.Errorf("before the first node: %+v", f)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAnotherCurrentRole(t *testing.T) {
 		t.Errorf("the tables belong to %s, want owner", owner)
 	}
 	for _, f := range b.Diagnose(t.Context()) {
-		if f.Severity == tenure.Failure {
+		if f.Severity == tenure.SeverityFailure {
 			t.Errorf("with nodes: %+v", f)
 		}
 	}
@@ -136,7 +136,7 @@ func TestFencedServer(t *testing.T) {
 		t.Errorf("a change on the fenced server: %v; want ErrReadOnly", err)
 	}
 	findings := b.Diagnose(t.Context())
-	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != tenure.Failure {
+	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != tenure.SeverityFailure {
 		t.Errorf("the diagnosis: %+v", findings)
 	}
 
@@ -188,19 +188,19 @@ func TestEncodings(t *testing.T) {
 		exec(t, admin, fmt.Sprintf("CREATE DATABASE %s ENCODING '%s' LOCALE 'C' TEMPLATE template0", name, encoding))
 		b := backendOn(t, server.DSNFor("postgres", name), Config{})
 		p := open(t, b)
-		attempts, err := p.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("zähler")}, {Role: tenure.NamedRole("counter")}})
+		attempts, err := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("zähler")}, {Role: tenure.NamedRole("counter")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempts[0].Outcome != tenure.Failed || !errors.Is(attempts[0].Err, tenure.ErrInvalidRole) || !strings.Contains(attempts[0].Err.Error(), encoding) {
+		if attempts[0].Outcome != tenure.OutcomeFailed || !errors.Is(attempts[0].Err, tenure.ErrInvalidRole) || !strings.Contains(attempts[0].Err.Error(), encoding) {
 			t.Errorf("%s: %+v; want it failed for its name", encoding, attempts[0])
 		}
-		if attempts[1].Outcome != tenure.Granted {
+		if attempts[1].Outcome != tenure.OutcomeGranted {
 			t.Errorf("%s: %+v; want it granted", encoding, attempts[1])
 		}
 		warned := false
 		for _, f := range b.Diagnose(t.Context()) {
-			warned = warned || f.Name == "encoding" && f.Severity == tenure.Warning && strings.Contains(f.Detail, encoding)
+			warned = warned || f.Name == "encoding" && f.Severity == tenure.SeverityWarning && strings.Contains(f.Detail, encoding)
 		}
 		if !warned {
 			t.Errorf("%s: the diagnosis does not warn", encoding)

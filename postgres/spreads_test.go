@@ -68,11 +68,11 @@ func TestHoldersKnowWhatIsReserved(t *testing.T) {
 	b := newBackend(t)
 	from, to := open(t, b), open(t, b)
 	role := tenure.NamedRole("orders/0")
-	attempts, err := from.TryAcquire([]tenure.Candidate{{Role: role}})
-	if err != nil || attempts[0].Outcome != tenure.Granted {
+	attempts, err := from.TryAcquire([]tenure.AcquireRequest{{Role: role}})
+	if err != nil || attempts[0].Outcome != tenure.OutcomeGranted {
 		t.Fatal(attempts, err)
 	}
-	holders := func() []tenure.Holder {
+	holders := func() []tenure.RoleHolder {
 		t.Helper()
 		holders, err := to.Holders([]string{role.Name(), "orders/1"})
 		if err != nil {
@@ -80,27 +80,27 @@ func TestHoldersKnowWhatIsReserved(t *testing.T) {
 		}
 		return holders
 	}
-	want := tenure.Holder{Role: role.Name(), Term: attempts[0].Term, Node: from.id}
+	want := tenure.RoleHolder{Role: role.Name(), Term: attempts[0].Term, Node: from.id}
 	if got := holders(); len(got) != 1 || got[0] != want {
 		t.Errorf("led: %+v, want %+v", got, want)
 	}
-	release := tenure.Release{Role: role, Term: want.Term, Reason: tenure.EndHandedOver, For: to.id, ReserveFor: time.Minute}
-	if err := from.Release([]tenure.Release{release}); err != nil {
+	release := tenure.ReleaseRequest{Role: role, Term: want.Term, Reason: tenure.EndHandedOver, Target: to.id, Reservation: time.Minute}
+	if err := from.Release([]tenure.ReleaseRequest{release}); err != nil {
 		t.Fatal(err)
 	}
 	want.Node, want.Reserved = to.id, true
 	if got := holders(); len(got) != 1 || got[0] != want {
 		t.Errorf("handed over: %+v, want %+v", got, want)
 	}
-	attempts, err = to.TryAcquire([]tenure.Candidate{{Role: role}})
-	if err != nil || attempts[0].Outcome != tenure.Granted {
+	attempts, err = to.TryAcquire([]tenure.AcquireRequest{{Role: role}})
+	if err != nil || attempts[0].Outcome != tenure.OutcomeGranted {
 		t.Fatal(attempts, err)
 	}
-	want = tenure.Holder{Role: role.Name(), Term: attempts[0].Term, Node: to.id}
+	want = tenure.RoleHolder{Role: role.Name(), Term: attempts[0].Term, Node: to.id}
 	if got := holders(); len(got) != 1 || got[0] != want {
 		t.Errorf("taken: %+v, want %+v", got, want)
 	}
-	if err := to.Release([]tenure.Release{{Role: role, Term: want.Term, Reason: tenure.EndResigned}}); err != nil {
+	if err := to.Release([]tenure.ReleaseRequest{{Role: role, Term: want.Term, Reason: tenure.EndResigned}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := holders(); len(got) != 0 {

@@ -27,7 +27,7 @@ type termRow struct {
 // clean reports whether the holder of the term closed it itself.
 func (r termRow) clean() bool {
 	switch tenure.EndReason(r.endReason) {
-	case tenure.EndCrashed, tenure.EndExpired, tenure.EndServer:
+	case tenure.EndCrashed, tenure.EndLeaseExpired, tenure.EndServerChanged:
 		return false
 	}
 	return true
@@ -113,13 +113,13 @@ func (s *session) begin(ready []*seat, examined bool) error {
 	err := s.query(stmtBegin, func(rows pgx.Rows) error {
 		var (
 			role    string
-			attempt = tenure.Attempt{Outcome: tenure.Granted}
+			attempt = tenure.AcquireResult{Outcome: tenure.OutcomeGranted}
 			vacant  float64
 		)
 		if err := rows.Scan(&role, &attempt.Term, &attempt.Previous, &attempt.AcquiredAt, &vacant); err != nil {
 			return err
 		}
-		attempt.Vacant = fromMilliseconds(vacant)
+		attempt.PrecedingVacancy = fromMilliseconds(vacant)
 		seat := s.seats[role]
 		seat.term, seat.attempt = attempt.Term, attempt
 		delete(s.blocked, role)

@@ -39,7 +39,7 @@ func TestLongestWaitOnAnotherServer(t *testing.T) {
 			second.server.upAt = clock.Now().Mono // just now, for this session
 			first.Abort()
 			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
-			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.Waiting || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
+			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
 				t.Errorf("%+v; want it to wait for more than %v, and at most %v", attempt, c.least, c.most)
 			}
 		})
@@ -55,18 +55,18 @@ func TestSettleBeginsAnew(t *testing.T) {
 	first, frozen, next := open(t, b), open(t, b, careful), open(t, b, careful)
 	first.take("scheduler")
 	first.Abort()
-	for frozen.try("scheduler")[0].Outcome != tenure.Waiting {
+	for frozen.try("scheduler")[0].Outcome != tenure.OutcomePending {
 		frozen.wait(10 * time.Millisecond)
 	}
 	frozen.wait(settle / 2)
 	frozen.Abort()
 	for {
 		attempt := next.try("scheduler")[0]
-		if attempt.Outcome == tenure.Busy {
+		if attempt.Outcome == tenure.OutcomeHeld {
 			next.wait(10 * time.Millisecond)
 			continue
 		}
-		if attempt.Outcome != tenure.Waiting || attempt.RetryIn <= settle/2 {
+		if attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= settle/2 {
 			t.Errorf("%+v; want it to wait for all of %v", attempt, settle)
 		}
 		return
@@ -88,7 +88,7 @@ func TestLockedTableWaitsForAnOperator(t *testing.T) {
 	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
 	for start := time.Now(); time.Since(start) < 20*second.opening.Timing.FenceTimeout; {
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome == tenure.Granted {
+		if attempt.Outcome == tenure.OutcomeGranted {
 			t.Fatal("a term began while the table was locked")
 		}
 		second.wait(max(attempt.RetryIn, time.Millisecond))
@@ -98,7 +98,7 @@ func TestLockedTableWaitsForAnOperator(t *testing.T) {
 	}
 	for {
 		attempt := second.try("scheduler")[0]
-		if attempt.Outcome == tenure.Granted {
+		if attempt.Outcome == tenure.OutcomeGranted {
 			return
 		}
 		second.wait(max(attempt.RetryIn, time.Millisecond))
@@ -116,7 +116,7 @@ func TestLockTableHasRoomAgain(t *testing.T) {
 	var granted, full []string
 	for i, attempt := range p.try(roles...) {
 		switch {
-		case attempt.Outcome == tenure.Granted:
+		case attempt.Outcome == tenure.OutcomeGranted:
 			granted = append(granted, roles[i])
 		case errors.Is(attempt.Err, tenure.ErrLockTableFull):
 			full = append(full, roles[i])

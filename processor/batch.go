@@ -165,10 +165,10 @@ func (l *loop) failed(ctx context.Context, events []Event, failure error) error 
 	attempts := l.state.errors + 1
 	exhausted := l.blame(len(events), failure)
 	l.log.Warn("a batch failed", "events", len(events), "first", events[0].Cursor, "attempt", attempts, "error", failure)
-	if exhausted && l.config.Poison == DeadLetter && len(events) == 1 {
+	if exhausted && l.config.Poison == PoisonDeadLetter && len(events) == 1 {
 		return l.bury(ctx, events[0], attempts, failure)
 	}
-	return l.record(ctx, events, failure, exhausted && l.config.Poison == Stop)
+	return l.record(ctx, events, failure, exhausted && l.config.Poison == PoisonStop)
 }
 
 // record has the next attempt wait, or the processor stop. The events are those
@@ -198,7 +198,7 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 
 // delay is how long to wait after a failure, and whether to try again at all.
 func (l *loop) delay(failure error) (delay time.Duration, again bool) {
-	attempts := tenure.Attempts{Attempt: l.state.errors + 1, LastError: failure}
+	attempts := tenure.RetryContext{Attempt: l.state.errors + 1, LastError: failure}
 	var fault *databaseError
 	if errors.As(failure, &fault) {
 		delay, _ = faultBackoff.NextDelay(attempts)

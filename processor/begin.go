@@ -49,7 +49,7 @@ func (l *loop) claim(ctx context.Context) error {
 	var lineage string
 	err = postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
 		// First of all: what follows could wait for their locks.
-		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {
+		if err := postgres.EndStaleTransactions(ctx, tx, l.key()); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {

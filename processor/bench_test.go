@@ -154,7 +154,7 @@ func benchmarkView(b *testing.B, placesOnly bool, handler func(context.Context, 
 	for b.Loop() {
 		w.run("TRUNCATE filled")
 		watch := newStopwatch(events)
-		w.process(processor.Config{BatchSize: benchBatch, PlacesOnly: placesOnly, Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
+		w.process(processor.Config{BatchSize: benchBatch, CursorsOnly: placesOnly, Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			watch.start()
 			err := handler(ctx, tx, batch)
 			watch.handled(len(batch)) // but for one commit

@@ -95,7 +95,7 @@ func TestHandlerThatPanics(t *testing.T) {
 	var calls atomic.Int64
 	w.group(w.nodeLogging(&log), processor.Config{
 		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
-		MaxAttempts: 3, Poison: processor.DeadLetter,
+		MaxAttempts: 3, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if err := w.fill(ctx, tx, batch); err != nil {
 				return err

@@ -18,7 +18,7 @@ type Change struct {
 
 // Changes returns what was done by hand, the latest first, up to a limit: to one
 // processor, or to all if the name is empty.
-func (m *Management) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
+func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}

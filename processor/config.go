@@ -9,18 +9,18 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Poison says what becomes of an event that its handler cannot cope with.
-type Poison string
+// PoisonPolicy says what becomes of an event that its handler cannot cope with.
+type PoisonPolicy string
 
 // The policies for poison.
 const (
-	// Stop fails the processor when MaxAttempts attempts in a row have failed:
+	// PoisonStop fails the processor when MaxAttempts attempts in a row have failed:
 	// it waits until somebody retries, skips or rewinds it. Nothing is lost and
 	// nothing overtakes.
-	Stop Poison = "stop"
-	// DeadLetter puts the event into the table of dead letters then, from where
+	PoisonStop PoisonPolicy = "stop"
+	// PoisonDeadLetter puts the event into the table of dead letters then, from where
 	// it can be replayed, and goes on behind it.
-	DeadLetter Poison = "dead_letter"
+	PoisonDeadLetter PoisonPolicy = "dead_letter"
 )
 
 // Config configures a processor. Name, Log, and one of Handle and Publish must be
@@ -46,11 +46,11 @@ type Config struct {
 	// event is handled at least once, in order. An error can come with any
 	// number.
 	Publish func(ctx context.Context, term *tenure.Term, batch []Event) (taken int, err error)
-	// PlacesOnly has Handle given the events' places and types alone, which is
+	// CursorsOnly has Handle given the events' places and types alone, which is
 	// faster where Handle has the server read the rest: from the place of the
 	// first event to that of the last. What lies between them and is not
 	// selected, it must leave out by itself.
-	PlacesOnly bool
+	CursorsOnly bool
 	// Reset empties what Handle fills, when the processor is rebuilt, in the
 	// transaction that moves the cursor to the start. Without it a rebuild is
 	// refused.
@@ -80,7 +80,7 @@ type Config struct {
 	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
 	MaxAttempts int
 	// Poison is Stop by default.
-	Poison Poison
+	Poison PoisonPolicy
 }
 
 func (c Config) withDefaults() Config {
@@ -88,7 +88,7 @@ func (c Config) withDefaults() Config {
 		c.Kind = "processor"
 	}
 	if c.Poison == "" {
-		c.Poison = Stop
+		c.Poison = PoisonStop
 	}
 	if c.Retry == nil {
 		c.Retry = tenure.ExponentialBackoff{Base: time.Second, Max: time.Minute, Jitter: 0.5}
@@ -119,7 +119,7 @@ func (c Config) withDefaults() Config {
 
 // columns are what is read of events besides their places and types.
 func (c Config) columns() string {
-	if c.PlacesOnly {
+	if c.CursorsOnly {
 		return noContents
 	}
 	return contents
@@ -135,14 +135,14 @@ func (c Config) validate() error {
 		return invalid("the processor %s has no log: give one of package eventstore, or of Query", c.Name)
 	case (c.Handle == nil) == (c.Publish == nil):
 		return invalid("the processor %s needs one of Handle and Publish", c.Name)
-	case c.PlacesOnly && c.Handle == nil:
+	case c.CursorsOnly && c.Handle == nil:
 		return invalid("the processor %s publishes events: it needs all of them, not only their places", c.Name)
 	case c.BatchSize < 1 || c.BatchSize > mostEvents:
 		return invalid("the batch size of %s is %d; it must be between 1 and %d", c.Name, c.BatchSize, mostEvents)
 	case c.MaxAttempts < 1:
 		return invalid("the most attempts of %s are %d; the least is 1", c.Name, c.MaxAttempts)
-	case c.Poison != Stop && c.Poison != DeadLetter:
-		return invalid("the poison policy of %s is %q; it must be %q or %q", c.Name, c.Poison, Stop, DeadLetter)
+	case c.Poison != PoisonStop && c.Poison != PoisonDeadLetter:
+		return invalid("the poison policy of %s is %q; it must be %q or %q", c.Name, c.Poison, PoisonStop, PoisonDeadLetter)
 	case c.PollInterval < time.Millisecond || c.MaxPollInterval < c.PollInterval:
 		return invalid("the poll interval of %s is %v, up to %v; the least is 1ms, and the second must not be shorter", c.Name, c.PollInterval, c.MaxPollInterval)
 	case c.HandleTimeout < time.Millisecond || c.ProgressInterval < 0:

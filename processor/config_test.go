@@ -49,7 +49,7 @@ func TestConfigurationsRefused(t *testing.T) {
 		"shorter than polls": func(c *processor.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
 		"no time":            func(c *processor.Config) { c.HandleTimeout = -1 },
 		"publishing places": func(c *processor.Config) {
-			c.Handle, c.PlacesOnly = nil, true
+			c.Handle, c.CursorsOnly = nil, true
 			c.Publish = func(context.Context, *tenure.Term, []processor.Event) (int, error) { return 0, nil }
 		},
 		"tags without =": func(c *processor.Config) { c.Selection.ExactTags = []string{"customer"} },

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Letter is an event among the dead letters: given up by its processor, or
+// DeadLetter is an event among the dead letters: given up by its processor, or
 // skipped by somebody.
-type Letter struct {
+type DeadLetter struct {
 	ID        int64
 	Event     Cursor // its place in the log, where it stays
 	Error     string // of the last attempt
@@ -25,7 +25,7 @@ type Letter struct {
 
 // DeadLetters returns the dead letters of a processor that were not replayed, in
 // the order of the log, up to a limit.
-func (m *Management) DeadLetters(ctx context.Context, name string, limit int) ([]Letter, error) {
+func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]DeadLetter, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (m *Management) DeadLetters(ctx context.Context, name string, limit int) ([
 	return letters, err
 }
 
-func scanLetter(row pgx.CollectableRow) (l Letter, err error) {
+func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 	return l, row.Scan(&l.ID, &l.Event.Transaction, &l.Event.Position, &l.Error, &l.Attempts, &l.Term, &l.FailedAt, &l.SkippedBy, &l.Replay)
 }
 
@@ -50,7 +50,7 @@ func scanLetter(row pgx.CollectableRow) (l Letter, err error) {
 //
 // Ids that are not those of dead letters of the processor are refused with an
 // error that matches tenure.ErrInvalidConfig, and nothing is replayed.
-func (m *Management) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
+func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	var found []int64
 	err := m.change(ctx, name, by, "replay", func(ctx context.Context, tx pgx.Tx) (string, error) {
 		rows, err := tx.Query(ctx, m.backend.SQL(replayDeadLetters), name, ids)

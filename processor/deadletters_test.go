@@ -30,7 +30,7 @@ func (w *world) flawed(mended *atomic.Bool) func(context.Context, pgx.Tx, []proc
 	}
 }
 
-func (w *world) letters(name string) []processor.Letter {
+func (w *world) letters(name string) []processor.DeadLetter {
 	w.Helper()
 	letters, err := w.management().DeadLetters(w.Context(), name, 100)
 	w.must(err)
@@ -197,7 +197,7 @@ func TestReplayDeadLetters(t *testing.T) {
 				return nil
 			}
 			config := processor.Config{
-				Name: "counts", BatchSize: 1, MaxAttempts: 2, Poison: processor.DeadLetter,
+				Name: "counts", BatchSize: 1, MaxAttempts: 2, Poison: processor.PoisonDeadLetter,
 				Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: time.Minute, MaxPollInterval: time.Minute,
 			}
 			if mode == "handle" {
@@ -253,7 +253,7 @@ func TestRewindForgetsDeadLetters(t *testing.T) {
 	w.append(1, 2, 3)
 	var mended atomic.Bool
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", Handle: w.flawed(&mended), Poison: processor.DeadLetter, MaxAttempts: 2,
+		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 2,
 		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
 	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
@@ -272,7 +272,7 @@ func TestReplayOfAnEventThatIsGone(t *testing.T) {
 	w.append(1, 2, 3)
 	var mended atomic.Bool
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", Handle: w.flawed(&mended), Poison: processor.DeadLetter, MaxAttempts: 1,
+		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 1,
 		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
 	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })

@@ -68,14 +68,14 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 }
 
 // A table of one's own as a log, and the statements that prepare it.
-func ExampleQuery() {
+func ExampleLogFromQuery() {
 	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer backend.Close()
-	orders := processor.Query("orders", `
+	orders := processor.LogFromQuery("orders", `
 		SELECT
 			xid AS transaction_id,
 			id AS position,
@@ -111,7 +111,7 @@ func ExampleQuery() {
 }
 
 // What somebody does about an event that its handler cannot cope with.
-func ExampleManagement_Skip() { //nolint:testableexamples // it needs a server
+func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
 	if err != nil {

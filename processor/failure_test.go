@@ -21,7 +21,7 @@ func TestUnavailableIsNoEventsFault(t *testing.T) {
 	w.append(1, 2)
 	var calls, taken atomic.Int64
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", MaxAttempts: 2, Poison: processor.DeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if calls.Add(1) <= 10 {
 				return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
@@ -43,7 +43,7 @@ func TestPoisonIsGivenUpAtOnce(t *testing.T) {
 	var taken atomic.Value
 	taken.Store("")
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", MaxAttempts: 100, Poison: processor.DeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", MaxAttempts: 100, Poison: processor.PoisonDeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
 				attempts.Add(1)

@@ -70,9 +70,9 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 			var calls atomic.Int64
 			const faults = 5 // more than MaxAttempts
 			w.group(w.node("a", tenure.Config{}), processor.Config{
-				Name: "counts", MaxAttempts: 2, Poison: processor.DeadLetter, PollInterval: time.Millisecond,
+				Name: "counts", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, PollInterval: time.Millisecond,
 				// It has its say about handlers only.
-				Retry: tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false }),
+				Retry: tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false }),
 				Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 					if calls.Add(1) <= faults {
 						if err := spoil(ctx, tx); err != nil {
@@ -134,7 +134,7 @@ func TestConflictsAtTheCommit(t *testing.T) {
 	w.exec("CREATE CONSTRAINT TRIGGER conflict AFTER INSERT ON " + w.filled + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + function + "()")
 	w.append(1)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", MaxAttempts: 2, Poison: processor.DeadLetter, PollInterval: time.Millisecond, Handle: w.fill,
+		Name: "counts", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, PollInterval: time.Millisecond, Handle: w.fill,
 	})
 	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 	if s := w.show("counts"); s.DeadLetters != 0 || !strings.Contains(s.LastError, "a conflict") {
@@ -159,7 +159,7 @@ func TestReplayThatTheDatabaseSpoils(t *testing.T) {
 			var replaying atomic.Bool
 			var calls atomic.Int64
 			w.group(w.node("a", tenure.Config{}), processor.Config{
-				Name: "counts", PollInterval: time.Millisecond, MaxPollInterval: 5 * time.Millisecond, Poison: processor.DeadLetter,
+				Name: "counts", PollInterval: time.Millisecond, MaxPollInterval: 5 * time.Millisecond, Poison: processor.PoisonDeadLetter,
 				Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 					switch {
 					case string(batch[0].Data) != "1":

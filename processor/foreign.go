@@ -12,7 +12,7 @@ import (
 
 // ErrForeignLog says that the log, or the processor's cursor, comes from
 // another database cluster, whose transactions cannot be compared with this
-// one's: the processor does nothing until [Management.Repair] has made them ones
+// one's: the processor does nothing until [Admin.Repair] has made them ones
 // of this cluster. Its status is failed then, with this as the last error.
 var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
 

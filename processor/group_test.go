@@ -195,7 +195,7 @@ func TestPlacesOnly(t *testing.T) {
 		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)
 			AND tags @> ARRAY['stream=a']`)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "copies", BatchSize: 2, PlacesOnly: true, Selection: processor.Selection{Types: []string{"counted"}},
+		Name: "copies", BatchSize: 2, CursorsOnly: true, Selection: processor.Selection{Types: []string{"counted"}},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			for _, e := range batch {
 				if e.Type != "counted" || e.Tags != nil || e.Data != nil || !e.OccurredAt.IsZero() {

@@ -19,7 +19,7 @@ type Horizon struct {
 	// Holders are the transactions that were open when it was looked at, in any
 	// database of the cluster, the oldest first, at most 10. Only the first one
 	// holds the horizon; the next one will when it has ended.
-	Holders []Holder
+	Holders []OpenTransaction
 }
 
 // Age is for how long the oldest transaction has been open; 0 if there is none.
@@ -30,9 +30,9 @@ func (h Horizon) Age() time.Duration {
 	return h.Holders[0].Age
 }
 
-// Holder is an open transaction that has an id. State, Age and Query of other
+// OpenTransaction is an open transaction that has an id. State, Age and Query of other
 // users' sessions are shown only to members of the role pg_read_all_stats.
-type Holder struct {
+type OpenTransaction struct {
 	Transaction uint64
 	PID         int    // of its session, to give to pg_terminate_backend; 0 if it is a prepared one
 	Database    string // in which it is open
@@ -45,7 +45,7 @@ type Holder struct {
 }
 
 // String says in one line who holds the horizon, and for how long.
-func (h Holder) String() string {
+func (h OpenTransaction) String() string {
 	if h.Prepared != "" {
 		return fmt.Sprintf("the prepared transaction %q of %s in the database %s, for %v", h.Prepared, h.User, h.Database, h.Age.Round(time.Second))
 	}
@@ -100,10 +100,10 @@ LEFT JOIN LATERAL (
 ) oldest ON true`
 
 // Horizon returns what holds the horizon of the database cluster.
-func (m *Management) Horizon(ctx context.Context) (Horizon, error) {
+func (m *Admin) Horizon(ctx context.Context) (Horizon, error) {
 	type row struct {
 		horizon uint64
-		holder  *Holder
+		holder  *OpenTransaction
 	}
 	rows, err := collect(ctx, m, "read the horizon", func(r pgx.CollectableRow) (row row, err error) {
 		var (
@@ -114,7 +114,7 @@ func (m *Management) Horizon(ctx context.Context) (Horizon, error) {
 		)
 		err = r.Scan(&row.horizon, &transaction, &pid, &database, &prepared, &role, &application, &state, &age, &query)
 		if transaction != nil {
-			row.holder = &Holder{
+			row.holder = &OpenTransaction{
 				*transaction, value(pid), value(database), value(prepared), value(role), value(application), value(state),
 				time.Duration(age * float64(time.Millisecond)), value(query),
 			}

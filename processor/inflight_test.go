@@ -269,7 +269,7 @@ func TestReplayInFlight(t *testing.T) {
 	f.holdByTrigger(f.filled)
 	var mended atomic.Bool
 	f.groupIn(f.pool, f.node("a", tenure.Config{Lease: time.Minute}), processor.Config{
-		Name: "counts", PollInterval: 10 * time.Millisecond, Poison: processor.DeadLetter,
+		Name: "counts", PollInterval: 10 * time.Millisecond, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if !mended.Load() {
 				return errors.Join(processor.ErrPoison, errors.New("not yet"))

@@ -18,19 +18,19 @@ type Lag struct {
 	Led  bool // its node leads now
 	// Behind is how many selected events wait. The leader counts them among the
 	// next 10,000 rows of the log; More says that there are further ones.
-	Behind int64
-	More   bool
-	// Held is how many of them wait for the end of older transactions, anywhere
-	// in the database cluster; see [Management.Horizon].
-	Held int64
-	// Waiting is for how long the oldest of them waits, by the time at which it
+	Behind    int64
+	Truncated bool
+	// BlockedByHorizon is how many of them wait for the end of older transactions, anywhere
+	// in the database cluster; see [Admin.Horizon].
+	BlockedByHorizon int64
+	// OldestWait is for how long the oldest of them waits, by the time at which it
 	// occurred; 0 if none does.
-	Waiting time.Duration
+	OldestWait time.Duration
 }
 
 // Lag returns how far the named processors, or all if none is named, are behind,
 // ordered by name.
-func (m *Management) Lag(ctx context.Context, names ...string) ([]Lag, error) {
+func (m *Admin) Lag(ctx context.Context, names ...string) ([]Lag, error) {
 	all, err := collect(ctx, m, "read the lag", scanLag, readLag, append([]string{}, names...))
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func (m *Management) Lag(ctx context.Context, names ...string) ([]Lag, error) {
 
 func scanLag(row pgx.CollectableRow) (l Lag, err error) {
 	var waiting float64
-	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.More, &l.Held, &waiting)
-	l.Waiting = max(0, time.Duration(waiting*float64(time.Millisecond)))
+	err = row.Scan(&l.Name, &l.Led, &l.Behind, &l.Truncated, &l.BlockedByHorizon, &waiting)
+	l.OldestWait = max(0, time.Duration(waiting*float64(time.Millisecond)))
 	return l, err
 }
 

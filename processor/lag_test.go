@@ -50,11 +50,11 @@ func TestLag(t *testing.T) {
 	})
 	w.await("the lag", func() bool { return w.lag("counts").Behind == 4 })
 	lag := w.lag("counts")
-	if lag.Waiting < time.Hour || lag.Waiting > time.Hour+time.Minute || lag.More || !lag.Led || lag.Name != "counts" {
+	if lag.OldestWait < time.Hour || lag.OldestWait > time.Hour+time.Minute || lag.Truncated || !lag.Led || lag.Name != "counts" {
 		t.Errorf("the lag is %+v", lag)
 	}
 	mended.Store(true)
-	w.await("the end of the lag", func() bool { l := w.lag("counts"); return l.Behind == 0 && l.Waiting == 0 })
+	w.await("the end of the lag", func() bool { l := w.lag("counts"); return l.Behind == 0 && l.OldestWait == 0 })
 	if got := w.numbers(); !slices.Equal(got, []int{1, 2, 3, 4}) {
 		t.Errorf("handled %v", got)
 	}
@@ -72,7 +72,7 @@ func TestLagOfALongLog(t *testing.T) {
 	w.exec(w.backend.SQL("INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
 	w.group(w.node("b", tenure.Config{}), config)
 	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
-	if lag := w.lag("counts"); lag.Behind != 10_000 || !lag.More || lag.Waiting <= 0 {
+	if lag := w.lag("counts"); lag.Behind != 10_000 || !lag.Truncated || lag.OldestWait <= 0 {
 		t.Errorf("the lag is %+v", lag)
 	}
 	if got := w.numbers(); len(got) != 0 {
@@ -145,7 +145,7 @@ func TestHorizonIsHeldInAnotherDatabase(t *testing.T) {
 	run("BEGIN")
 	run("INSERT INTO made VALUES (1)")
 	w.append(2, 3)
-	w.await("the lag", func() bool { return w.lag("counts").Held == 2 })
+	w.await("the lag", func() bool { return w.lag("counts").BlockedByHorizon == 2 })
 	if lag := w.lag("counts"); lag.Behind != 2 {
 		t.Errorf("the lag is %+v", lag)
 	}

@@ -17,13 +17,13 @@ import (
 type Database = postgres.Database
 
 // Log is an append-only table of events, as a query. Package eventstore has
-// one; [Query] makes one of a table of yours.
+// one; [LogFromQuery] makes one of a table of yours.
 type Log struct {
 	// Name is what people call the log.
 	Name string
 	// Table is the table behind the query, as it stands in SQL, and the columns
 	// are those for transaction_id and position, by default of these names. Only
-	// [Management.Repair] needs to know, after a restore from another database
+	// [Admin.Repair] needs to know, after a restore from another database
 	// cluster, and can be told then.
 	Table, TransactionColumn, PositionColumn string
 
@@ -36,7 +36,7 @@ func (l Log) columns() []string {
 	return []string{cmp.Or(l.TransactionColumn, "transaction_id"), cmp.Or(l.PositionColumn, "position")}
 }
 
-// Query makes a log of a query over a table of yours. It must return the columns
+// LogFromQuery makes a log of a query over a table of yours. It must return the columns
 //
 //	transaction_id xid8, position bigint, type text, tags text[], data jsonb,
 //	occurred_at timestamptz, correlation_id uuid, causation_id uuid
@@ -49,7 +49,7 @@ func (l Log) columns() []string {
 //	CREATE UNIQUE INDEX ON orders_log (xid, id);
 //
 // Parameters of the query are $1 and so on, with args as their values.
-func Query(name, query string, args ...any) Log {
+func LogFromQuery(name, query string, args ...any) Log {
 	return Log{Name: name, query: strings.TrimRight(strings.TrimSpace(query), "; \n\t"), args: args}
 }
 

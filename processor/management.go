@@ -15,11 +15,11 @@ import (
 // statementTimeout bounds a question, and a change.
 const statementTimeout = 30 * time.Second
 
-// Management is what people, and programs for them, may do to the processors of
+// Admin is what people, and programs for them, may do to the processors of
 // an installation, from any process, whether it leads or not. Every change is
 // recorded with who made it. It is safe for concurrent use if its database is.
 // Each question and each change is bounded by 30 s, or sooner by its context.
-type Management struct {
+type Admin struct {
 	backend  *postgres.Backend
 	database Database
 }
@@ -27,14 +27,14 @@ type Management struct {
 // NewManagement manages the processors in the schema of a backend, in the
 // database that the backend is on. The database's user needs the privileges of
 // [postgres.Backend.WorkGrants].
-func NewManagement(backend *postgres.Backend, database Database) *Management {
-	return &Management{backend: backend, database: database}
+func NewManagement(backend *postgres.Backend, database Database) *Admin {
+	return &Admin{backend: backend, database: database}
 }
 
 // Pause keeps a processor from taking another batch, and returns when the batch
 // in flight has ended, or nobody leads. If the context ends before, the pause
 // stands all the same.
-func (m *Management) Pause(ctx context.Context, name, by string) error {
+func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	if _, err := m.changeRow(ctx, name, by, "pause", pauseProcessor, name); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (m *Management) Pause(ctx context.Context, name, by string) error {
 const pausePoll = 20 * time.Millisecond
 
 // Resume ends a pause.
-func (m *Management) Resume(ctx context.Context, name, by string) error {
+func (m *Admin) Resume(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "resume", resumeProcessor, name)
 	if errors.Is(err, errUnchanged) {
 		return nil // it was not paused
@@ -66,7 +66,7 @@ func (m *Management) Resume(ctx context.Context, name, by string) error {
 
 // Retry forgets the failed attempts of a processor, so that the next one is made
 // at once; one that has failed works again. A pause stays.
-func (m *Management) Retry(ctx context.Context, name, by string) error {
+func (m *Admin) Retry(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "retry", retryProcessor, name)
 	return err
 }
@@ -76,7 +76,7 @@ func (m *Management) Retry(ctx context.Context, name, by string) error {
 // again, and dead letters behind the place are forgotten, since they are handled
 // again. A place that no event can have yet is refused with an error that
 // matches tenure.ErrInvalidConfig: the processor would pass over events.
-func (m *Management) Rewind(ctx context.Context, name string, to Cursor, by string) error {
+func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) error {
 	err := m.change(ctx, name, by, "rewind", func(ctx context.Context, tx pgx.Tx) (string, error) {
 		transaction := fmt.Sprint(to.Transaction)
 		detail, err := m.one(ctx, tx, rewindProcessor, name, transaction, to.Position)
@@ -96,7 +96,7 @@ func (m *Management) Rewind(ctx context.Context, name string, to Cursor, by stri
 // in one transaction; if nobody leads, as soon as somebody does. A processor
 // that cannot be emptied is refused with an error that matches
 // tenure.ErrInvalidConfig.
-func (m *Management) Rebuild(ctx context.Context, name, by string) error {
+func (m *Admin) Rebuild(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "rebuild", rebuildProcessor, name)
 	if !errors.Is(err, errUnchanged) {
 		return err
@@ -109,7 +109,7 @@ var errUnchanged = errors.New("nothing to change")
 
 // changeRow runs a statement that returns one row, with what is worth recording
 // of the change, if it changed something, and records it.
-func (m *Management) changeRow(ctx context.Context, name, by, action, sql string, args ...any) (detail string, err error) {
+func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, args ...any) (detail string, err error) {
 	err = m.change(ctx, name, by, action, func(ctx context.Context, tx pgx.Tx) (string, error) {
 		var err error
 		detail, err = m.one(ctx, tx, sql, args...)
@@ -119,7 +119,7 @@ func (m *Management) changeRow(ctx context.Context, name, by, action, sql string
 }
 
 // one runs a statement that returns one text, or errUnchanged if it returns none.
-func (m *Management) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (text string, err error) {
+func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (text string, err error) {
 	err = tx.QueryRow(ctx, m.backend.SQL(sql), args...).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errUnchanged
@@ -129,7 +129,7 @@ func (m *Management) one(ctx context.Context, tx pgx.Tx, sql string, args ...any
 
 // change changes something of a processor, and in the same transaction records
 // it and tells the leader. The function returns what is worth recording.
-func (m *Management) change(ctx context.Context, name, by, action string, fn func(context.Context, pgx.Tx) (detail string, err error)) error {
+func (m *Admin) change(ctx context.Context, name, by, action string, fn func(context.Context, pgx.Tx) (detail string, err error)) error {
 	if strings.TrimSpace(by) == "" {
 		return invalid("a change must say who makes it")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-func (w *world) management() *processor.Management {
+func (w *world) management() *processor.Admin {
 	return processor.NewManagement(w.backend, w.pool)
 }
 

@@ -49,7 +49,7 @@ func TestPromotionWithoutNotifications(t *testing.T) {
 	}
 	t.Cleanup(backend.Close)
 	w.backend = backend
-	w.store = eventstore.New(backend, eventstore.Config{Quiet: true})
+	w.store = eventstore.New(backend, eventstore.Config{NoNotify: true})
 	config := tenure.Config{Lease: 2 * time.Second, CheckInterval: 100 * time.Millisecond}
 	work := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond}
 	first := w.group(w.node("first", config), work)

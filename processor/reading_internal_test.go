@@ -42,7 +42,7 @@ func TestReading(t *testing.T) {
 }
 
 func tableLog(table string) Log {
-	return Query("orders", `
+	return LogFromQuery("orders", `
 		SELECT
 			xid AS transaction_id, id AS position, kind AS type, labels AS tags, jsonb_build_object('is', $1::text) AS data,
 			NULL::timestamptz AS occurred_at, NULL::uuid AS correlation_id, NULL::uuid AS causation_id

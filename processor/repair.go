@@ -16,8 +16,8 @@ import (
 // repairTimeout bounds a repair whose context has no deadline, or a later one.
 const repairTimeout = time.Hour
 
-// Repaired is what a repair has done.
-type Repaired struct {
+// RepairResult is what a repair has done.
+type RepairResult struct {
 	Table      string   // the table behind the log
 	Events     int64    // that have other transaction ids now
 	Processors []string // that have cursors of this database cluster now; none if nothing was wrong
@@ -37,12 +37,12 @@ type Repaired struct {
 //
 // An error matches tenure.ErrInvalidConfig if the table of the log is not known,
 // and says what to run; see [Log].
-func (m *Management) Repair(ctx context.Context, name, by string) (Repaired, error) {
+func (m *Admin) Repair(ctx context.Context, name, by string) (RepairResult, error) {
 	if strings.TrimSpace(by) == "" {
-		return Repaired{}, invalid("a change must say who makes it")
+		return RepairResult{}, invalid("a change must say who makes it")
 	}
 	if _, err := m.Show(ctx, name); err != nil {
-		return Repaired{}, err
+		return RepairResult{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
@@ -54,21 +54,21 @@ func (m *Management) Repair(ctx context.Context, name, by string) (Repaired, err
 		case err == nil:
 			return r.done, nil
 		case !errors.As(err, &scarce):
-			return Repaired{}, r.explain(err)
+			return RepairResult{}, r.explain(err)
 		}
 		// Ids that nobody has had cannot be given to events.
 		if _, err := m.database.Exec(ctx, fmt.Sprintf(consumeIDs, scarce.missing)); err != nil {
-			return Repaired{}, fmt.Errorf("repair %s: using up transaction ids: %w", name, err)
+			return RepairResult{}, fmt.Errorf("repair %s: using up transaction ids: %w", name, err)
 		}
 	}
 	horizon, err := m.Horizon(ctx)
 	if err != nil {
-		return Repaired{}, err
+		return RepairResult{}, err
 	}
 	for _, holder := range horizon.Holders {
-		return Repaired{}, fmt.Errorf("%w: repair %s: an old transaction is in the way, end it and repair again: %v", tenure.ErrRefused, name, holder)
+		return RepairResult{}, fmt.Errorf("%w: repair %s: an old transaction is in the way, end it and repair again: %v", tenure.ErrRefused, name, holder)
 	}
-	return Repaired{}, fmt.Errorf("%w: repair %s: old transactions were in the way: repair again", tenure.ErrRefused, name)
+	return RepairResult{}, fmt.Errorf("%w: repair %s: old transactions were in the way: repair again", tenure.ErrRefused, name)
 }
 
 // scarceError says that the log needs more transaction ids than this cluster has
@@ -81,17 +81,17 @@ func (e *scarceError) Error() string {
 
 // repair is a repair of the log of one processor.
 type repair struct {
-	management *Management
+	management *Admin
 	name, by   string
 
 	table, transaction, position string // quoted
 	on                           []string
-	done                         Repaired
+	done                         RepairResult
 }
 
 // run does the repair in a transaction.
 func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
-	r.done = Repaired{}
+	r.done = RepairResult{}
 	if err := r.lock(ctx, tx); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 }
 
 // unknownTable says how to name the table behind a log.
-func (m *Management) unknownTable(name, log string) error {
+func (m *Admin) unknownTable(name, log string) error {
 	return invalid("the processor %s reads the log %q, whose table is not known: set Log.Table in its program, or run, with the names of the table, "+
 		"of its column with the transaction id, and of that with the position: %s; and repair again",
 		name, log, m.backend.SQL("UPDATE {processors} SET log_table = '{SCHEMA,TABLE}', log_columns = '{XID,ID}' WHERE name = ")+quoteLiteral(name))

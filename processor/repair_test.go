@@ -75,7 +75,7 @@ func (w *world) newTable(name string) (quoted string) {
 	return quoted
 }
 
-func (w *world) repair(name string) processor.Repaired {
+func (w *world) repair(name string) processor.RepairResult {
 	w.Helper()
 	repaired, err := w.management().Repair(w.Context(), name, "ann")
 	w.must(err)

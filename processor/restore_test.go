@@ -119,7 +119,7 @@ func TestRestoreIntoAnotherCluster(t *testing.T) {
 	var mended atomic.Bool
 	config := processor.Config{
 		Name: "counts", Handle: old.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 100 * time.Millisecond,
-		Poison: processor.DeadLetter, MaxAttempts: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Poison: processor.PoisonDeadLetter, MaxAttempts: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
 	}
 	stop := old.group(old.node("a", tenure.Config{Lease: time.Second}), config)
 	old.await("the first", func() bool { return slices.Equal(old.numbers(), []int{1, 3, 4}) })

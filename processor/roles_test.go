@@ -118,7 +118,7 @@ func TestGivenUpBehindEventsThatWereNotSelected(t *testing.T) {
 	w := newWorld(t)
 	var calls atomic.Int64
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", Selection: processor.Selection{ExactTags: []string{"number=2"}}, Poison: processor.DeadLetter,
+		Name: "counts", Selection: processor.Selection{ExactTags: []string{"number=2"}}, Poison: processor.PoisonDeadLetter,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
 			calls.Add(1)

@@ -22,7 +22,7 @@ import (
 // fails, or another event than the named one, if it is not known yet which event
 // of a batch does, since the leader then tries them one at a time, or if no event
 // is to blame; see [ErrUnavailable].
-func (m *Management) Skip(ctx context.Context, name string, event Cursor, by string) (Cursor, error) {
+func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) (Cursor, error) {
 	transaction := strconv.FormatUint(event.Transaction, 10)
 	place, err := m.changeRow(ctx, name, by, "skip", skipEvent, name, by, transaction, event.Position)
 	if err == nil {

@@ -59,13 +59,13 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
 
 // List returns the named processors, or all if none is named, ordered by name.
-func (m *Management) List(ctx context.Context, names ...string) ([]Status, error) {
+func (m *Admin) List(ctx context.Context, names ...string) ([]Status, error) {
 	return collect(ctx, m, "list processors", scanStatus, listProcessors, append([]string{}, names...))
 }
 
 // Show returns one processor. The error for an unknown one is an *UnknownError,
 // as that of the other methods.
-func (m *Management) Show(ctx context.Context, name string) (Status, error) {
+func (m *Admin) Show(ctx context.Context, name string) (Status, error) {
 	found, err := m.List(ctx, name)
 	if err != nil {
 		return Status{}, err
@@ -77,7 +77,7 @@ func (m *Management) Show(ctx context.Context, name string) (Status, error) {
 }
 
 // unknown returns the error for a name that no processor has.
-func (m *Management) unknown(ctx context.Context, name string) error {
+func (m *Admin) unknown(ctx context.Context, name string) error {
 	all, err := m.List(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (m *Management) unknown(ctx context.Context, name string) error {
 }
 
 // collect asks the database and collects the answer.
-func collect[T any](ctx context.Context, m *Management, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, m *Admin, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, _ := m.database.Query(ctx, m.backend.SQL(sql), args...) // its error is that of the rows

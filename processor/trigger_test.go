@@ -24,7 +24,7 @@ func TestTriggerWakes(t *testing.T) {
 	for range 2 { // it can be run again
 		w.exec(processor.TriggerSQL(w.backend, table))
 	}
-	log := processor.Query("its log", `
+	log := processor.LogFromQuery("its log", `
 		SELECT xid AS transaction_id, id AS position, 'counted' AS type, '{}'::text[] AS tags, to_jsonb(number) AS data,
 			clock_timestamp() AS occurred_at, NULL::uuid AS correlation_id, NULL::uuid AS causation_id
 		FROM `+table.Sanitize())

@@ -170,7 +170,7 @@ func TestAttemptsOfSeveralTerms(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	config := processor.Config{
-		Name: "counts", MaxAttempts: 3, Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+		Name: "counts", MaxAttempts: 3, Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
 			if a.Attempt == 2 {
 				return time.Hour, true
 			}

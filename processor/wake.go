@@ -69,7 +69,7 @@ func signal(channel chan struct{}) {
 // listen wakes the loops at news of the node, among them of changes by hand, and
 // at inserts, until the context ends.
 func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenure.Node, log *slog.Logger) {
-	news, stop := node.News()
+	news, stop := node.Subscribe()
 	defer stop()
 	inserts := make(chan struct{}, 1)
 	debounce := min(max(leastDebounce, time.Duration(len(w.loops))*debounceEach), mostDebounce)

@@ -77,7 +77,7 @@ type folding struct {
 
 // foldings are all that are done, one after the other.
 func (c *Compactor) foldings() []folding {
-	all := []folding{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.FoldSamples(ctx, tx, c.backend) }, 1}}
+	all := []folding{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
 	for _, s := range statements {
 		all = append(all, folding{s.what, func(ctx context.Context, tx pgx.Tx) (folded int, err error) {
 			err = tx.QueryRow(ctx, c.backend.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&folded)

@@ -60,7 +60,7 @@ func newDatabase(clock tenure.Clock, stepped *Clock) *Database {
 		locks:   map[tenure.LockKey]*session{}, roles: map[string]*role{},
 		listeners: map[chan struct{}]struct{}{},
 	}
-	d.stranger = newSession(d, tenure.Opening{
+	d.stranger = newSession(d, tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "stranger", Host: "elsewhere"},
 		Timing: tenure.Timing{Lease: 10 * time.Second},
 	})
@@ -68,7 +68,7 @@ func newDatabase(clock tenure.Clock, stepped *Clock) *Database {
 }
 
 // Open implements [tenure.Backend].
-func (d *Database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (d *Database) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("open: %w: %w", tenure.ErrConnection, context.Cause(ctx))
 	}

@@ -69,8 +69,8 @@ func TestSettle(t *testing.T) {
 		time.Sleep(3*time.Second - atOnce)
 		b.standsBy()
 		next := b.leadsWithin(10 * atOnce)
-		if next.Number() <= term.Number() || next.Vacant() < 3*time.Second {
-			t.Errorf("term %d after term %d, vacant for %v", next.Number(), term.Number(), next.Vacant())
+		if next.Number() <= term.Number() || next.PrecedingVacancy() < 3*time.Second {
+			t.Errorf("term %d after term %d, vacant for %v", next.Number(), term.Number(), next.PrecedingVacancy())
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestNamesThatShareAKey(t *testing.T) {
 // connect opens a session without a node.
 func connect(t *testing.T, db *tenuretest.Database) tenure.Session {
 	t.Helper()
-	s, err := db.Open(t.Context(), tenure.Opening{
+	s, err := db.Open(t.Context(), tenure.SessionOptions{
 		Node: tenure.NodeInfo{ID: uuid.New()}, Timing: tenure.Timing{Lease: lease},
 		Clock: tenure.SystemClock(), MaySend: func() bool { return true },
 	})
@@ -138,7 +138,7 @@ func TestSilenceKeepsNewsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		s := connect(t, db)
-		if _, err := s.TryAcquire([]tenure.Candidate{{Role: role}}); err != nil {
+		if _, err := s.TryAcquire([]tenure.AcquireRequest{{Role: role}}); err != nil {
 			t.Fatal(err)
 		}
 		resume := db.Silence(role)
@@ -159,11 +159,11 @@ func TestSilenceKeepsNewsBack(t *testing.T) {
 func TestSessionOfAStrangeClient(t *testing.T) {
 	db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 	s := connect(t, db)
-	if err := s.Release([]tenure.Release{{Role: role, Term: 1}}); err == nil {
+	if err := s.Release([]tenure.ReleaseRequest{{Role: role, Term: 1}}); err == nil {
 		t.Error("a role was released that the session does not hold")
 	}
-	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Failed} {
-		attempts, err := s.TryAcquire([]tenure.Candidate{{Role: role}})
+	for i, want := range []tenure.Outcome{tenure.OutcomeGranted, tenure.OutcomeFailed} {
+		attempts, err := s.TryAcquire([]tenure.AcquireRequest{{Role: role}})
 		if err != nil || attempts[0].Outcome != want {
 			t.Errorf("attempt %d: got %+v, error %v; want outcome %d", i, attempts, err, want)
 		}

@@ -205,7 +205,7 @@ func TestSilenceThatEndsLate(t *testing.T) {
 		resume()
 		endsWithin(t, guard.Term(), atOnce, tenure.ErrTrustExpired)
 		a.standsBy()
-		guard.Release()
+		guard.Done()
 		if term := a.leadsWithin(lease); term.Number() <= guard.Term().Number() {
 			t.Errorf("term %d follows term %d", term.Number(), guard.Term().Number())
 		}
@@ -224,7 +224,7 @@ func TestFail(t *testing.T) {
 			"Fence":   db.Fence(term),
 			"Listen":  db.Listen(t.Context(), func() { t.Error("Listen woke its caller") }),
 			"Refresh": a.Refresh(t.Context()),
-			"Open":    func() error { _, err := db.Open(t.Context(), tenure.Opening{}); return err }(),
+			"Open":    func() error { _, err := db.Open(t.Context(), tenure.SessionOptions{}); return err }(),
 		} {
 			if !errors.Is(err, broken) {
 				t.Errorf("%s: got error %v, want %v", doing, err, broken)

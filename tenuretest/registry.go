@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-var _ tenure.Registrar = (*session)(nil)
+var _ tenure.RegistrySession = (*session)(nil)
 
 // record is what the registry has of a node. It outlives the node's sessions
 // unless the node leaves.
@@ -82,8 +82,8 @@ func (r *record) follow(requests []tenure.Request) {
 	}
 }
 
-// Describe implements [tenure.Registrar].
-func (s *session) Describe(description tenure.Description) error {
+// WriteDescription implements [tenure.RegistrySession].
+func (s *session) WriteDescription(description tenure.Description) error {
 	return s.call("describe", func() error {
 		s.record().member.Description = copied(description)
 		s.db.tell()
@@ -91,7 +91,7 @@ func (s *session) Describe(description tenure.Description) error {
 	})
 }
 
-// Members implements [tenure.Registrar].
+// Members implements [tenure.RegistrySession].
 func (s *session) Members() (members []tenure.Member, err error) {
 	err = s.call("members", func() error {
 		members = s.db.members()
@@ -100,17 +100,17 @@ func (s *session) Members() (members []tenure.Member, err error) {
 	return members, err
 }
 
-// Holders implements [tenure.Registrar].
-func (s *session) Holders(roles []string) (holders []tenure.Holder, err error) {
+// Holders implements [tenure.RegistrySession].
+func (s *session) Holders(roles []string) (holders []tenure.RoleHolder, err error) {
 	err = s.call("holders", func() error {
 		now := s.db.clock.Now().Mono
 		for _, name := range slices.Sorted(slices.Values(roles)) {
 			switch r := s.db.roles[name]; {
 			case r == nil:
 			case r.leader != nil:
-				holders = append(holders, tenure.Holder{Role: name, Term: r.last.Term, Node: r.last.NodeID})
+				holders = append(holders, tenure.RoleHolder{Role: name, Term: r.last.Term, Node: r.last.NodeID})
 			case r.reservedUntil > now:
-				holders = append(holders, tenure.Holder{Role: name, Term: r.last.Term, Node: r.reservedFor, Reserved: true})
+				holders = append(holders, tenure.RoleHolder{Role: name, Term: r.last.Term, Node: r.reservedFor, Reserved: true})
 			}
 		}
 		return nil

@@ -38,7 +38,7 @@ func TestRegistry(t *testing.T) {
 			}
 		}
 
-		err := a.Describe(t.Context(), func(d *tenure.Description) { d.Labels = map[string]string{"zone": "x"} })
+		err := a.UpdateDescription(t.Context(), func(d *tenure.Description) { d.Labels = map[string]string{"zone": "x"} })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestMarkDead(t *testing.T) {
 		for range 3 { // every statement renews the lease, but only a heartbeat is heard of
 			time.Sleep(lease / 2)
 			mark(2*lease, 0)
-			if _, err := s.TryAcquire([]tenure.Candidate{{Role: role}}); err != nil {
+			if _, err := s.TryAcquire([]tenure.AcquireRequest{{Role: role}}); err != nil {
 				t.Fatal(err)
 			}
 		}

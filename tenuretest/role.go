@@ -43,34 +43,34 @@ func (d *Database) role(of tenure.Role) *role {
 }
 
 // try makes one attempt of a session to take a role. Under the mutex.
-func (d *Database) try(s *session, c tenure.Candidate) tenure.Attempt {
+func (d *Database) try(s *session, c tenure.AcquireRequest) tenure.AcquireResult {
 	instant, r := d.clock.Now(), d.role(c.Role)
 	now := instant.Mono
 	if key := c.Role.LockKey(uuid.Nil); key != r.key {
-		return tenure.Attempt{Outcome: tenure.Failed,
+		return tenure.AcquireResult{Outcome: tenure.OutcomeFailed,
 			Err: fmt.Errorf("%w: %s has %s, not %s", tenure.ErrKeyMismatch, c.Role, r.key, key)}
 	}
 	switch id := s.opening.Node.ID; {
 	case s.held[c.Role.Name()] == r:
 		if r.leader == s {
-			return tenure.Attempt{Outcome: tenure.Failed, Err: errors.New("the session already leads the role")}
+			return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errors.New("the session already leads the role")}
 		}
 	case r.reservedUntil > now && r.reservedFor != id:
-		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: r.reservedUntil - now}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: r.reservedUntil - now}
 	case d.locks[r.key] != nil:
-		busy := tenure.Attempt{Outcome: tenure.Busy}
+		busy := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 		if c.Recovering {
 			busy.Holder = r.last.NodeID
 		}
 		return busy
 	case r.patientUntil > now && r.patient == id:
-		return tenure.Attempt{Outcome: tenure.Busy}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 	default:
 		d.lock(s, c.Role.Name(), r, instant)
 	}
 	if r.unclean {
 		if wait := r.locked + s.opening.Timing.Settle - now; wait > 0 {
-			return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: wait}
+			return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: wait}
 		}
 	}
 	return d.begin(s, c.Role.Name(), r, instant)
@@ -82,7 +82,7 @@ func (d *Database) lock(s *session, name string, r *role, now tenure.Instant) {
 }
 
 // begin begins a term of a role whose lock s holds. Under the mutex.
-func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) tenure.Attempt {
+func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) tenure.AcquireResult {
 	vacant := time.Duration(-1)
 	if r.last.Term > 0 {
 		vacant = now.Mono - r.ended
@@ -95,7 +95,7 @@ func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) t
 	}
 	r.reservedUntil = 0
 	d.tellListeners()
-	return tenure.Attempt{Outcome: tenure.Granted, Term: r.last.Term, Previous: previous, AcquiredAt: now.Wall, Vacant: vacant}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: r.last.Term, Previous: previous, AcquiredAt: now.Wall, PrecedingVacancy: vacant}
 }
 
 // end records the end of the present term, if there is one, and drops the

@@ -29,7 +29,7 @@ func gone(why string) error {
 // its client knows.
 type session struct {
 	db      *Database
-	opening tenure.Opening
+	opening tenure.SessionOptions
 	number  int64
 	news    chan struct{}
 	lost    chan struct{} // closed when the client knows that the connection is gone
@@ -49,7 +49,7 @@ type session struct {
 
 var _ tenure.Session = (*session)(nil)
 
-func newSession(d *Database, opening tenure.Opening) *session {
+func newSession(d *Database, opening tenure.SessionOptions) *session {
 	return &session{
 		db: d, opening: opening, news: make(chan struct{}, 1), lost: make(chan struct{}), held: map[string]*role{},
 	}
@@ -103,8 +103,8 @@ func (s *session) awaitAnswer() {
 }
 
 // TryAcquire implements [tenure.Session].
-func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
-	attempts := make([]tenure.Attempt, len(candidates))
+func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	err := s.call("acquire", func() error {
 		for i, c := range candidates {
 			attempts[i] = s.db.try(s, c)
@@ -118,14 +118,14 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
-	var pulse tenure.Pulse
+func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+	var pulse tenure.HeartbeatResult
 	err := s.call("heartbeat", func() error {
 		r := s.record()
 		r.beat(load, s.db.clock.Now())
-		pulse.Requests = len(r.requests) > 0
+		pulse.RequestsPending = len(r.requests) > 0
 		for _, r := range s.held {
-			pulse.Requests = pulse.Requests || len(r.requests) > 0
+			pulse.RequestsPending = pulse.RequestsPending || len(r.requests) > 0
 		}
 		return nil
 	})
@@ -133,7 +133,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 }
 
 // Release implements [tenure.Session].
-func (s *session) Release(releases []tenure.Release) error {
+func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	return s.call("release", func() error {
 		d := s.db
 		for _, release := range releases {
@@ -142,8 +142,8 @@ func (s *session) Release(releases []tenure.Release) error {
 			if r == nil {
 				return errors.New("the session does not hold the role " + name)
 			}
-			if r.leader == s && release.For != uuid.Nil {
-				r.reservedFor, r.reservedUntil = release.For, d.clock.Now().Mono+release.ReserveFor
+			if r.leader == s && release.Target != uuid.Nil {
+				r.reservedFor, r.reservedUntil = release.Target, d.clock.Now().Mono+release.Reservation
 			}
 			d.end(r, false)
 			d.unlock(s, name)

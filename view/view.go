@@ -35,7 +35,7 @@ type Config struct {
 	Tables []pgx.Identifier
 	Reset  func(ctx context.Context, tx pgx.Tx) error
 
-	// Processing sets times, sizes, policies and PlacesOnly; its other fields are
+	// Processing sets times, sizes, policies and CursorsOnly; its other fields are
 	// ignored.
 	Processing processor.Config
 }

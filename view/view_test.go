@@ -34,7 +34,7 @@ type world struct {
 	pool       *pgxpool.Pool
 	backend    *postgres.Backend
 	store      *eventstore.Store
-	management *processor.Management
+	management *processor.Admin
 	totals     pgx.Identifier
 }
 

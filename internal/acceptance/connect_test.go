@@ -83,7 +83,7 @@ func TestOpenFails(t *testing.T) {
 			tries := 0
 			_, err = tenure.Open(t.Context(), db, tenure.Config{
 				Logger: logTo(t),
-				Retry: tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+				Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
 					tries = a.Attempt
 					return time.Millisecond, a.Attempt < 3
 				}),

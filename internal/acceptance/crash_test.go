@@ -208,8 +208,8 @@ func TestAloneAndCutOff(t *testing.T) {
 	away := time.Since(since)
 	alone.wire.Resume()
 	next := alone.leads()
-	if next.Number() <= first.Number() || next.Vacant() < away-slack || next.Vacant() > time.Since(since) {
-		t.Errorf("term %d began after nobody had led for %v; want one after term %d, after %v", next.Number(), next.Vacant(), first.Number(), away)
+	if next.Number() <= first.Number() || next.PrecedingVacancy() < away-slack || next.PrecedingVacancy() > time.Since(since) {
+		t.Errorf("term %d began after nobody had led for %v; want one after term %d, after %v", next.Number(), next.PrecedingVacancy(), first.Number(), away)
 	}
 	c.agree(seen)
 }

@@ -148,7 +148,7 @@ func (c *cluster) agree(o *observer) {
 			continue
 		}
 		early, late := max(h.to.Sub(last.Ended), 0), max(last.Ended.Sub(h.gone), 0)
-		unclean := last.Reason == tenure.EndCrashed || last.Reason == tenure.EndExpired
+		unclean := last.Reason == tenure.EndCrashed || last.Reason == tenure.EndLeaseExpired
 		if unclean {
 			found = append(found, max(early, late))
 		} else {

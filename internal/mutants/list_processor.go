@@ -58,7 +58,7 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "processor: transactions of the last term are left open",
-		file: "processor/begin.go", from: "		if err := postgres.EndForerunners(ctx, tx, l.key()); err != nil {\n", to: "		if err := postgres.EndForerunners(ctx, tx, 1+l.key()); err != nil {\n",
+		file: "processor/begin.go", from: "		if err := postgres.EndStaleTransactions(ctx, tx, l.key()); err != nil {\n", to: "		if err := postgres.EndStaleTransactions(ctx, tx, 1+l.key()); err != nil {\n",
 		promise: "a new leader ends the transactions that the last one left open",
 		tests:   []tests{in("processor", "^TestTransactionsOfForerunnersAreEnded$")},
 	},
@@ -118,7 +118,7 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "processor: a batch is given up for one event",
-		file: "processor/batch.go", from: "l.config.Poison == DeadLetter && len(events) == 1 {", to: "l.config.Poison == DeadLetter && len(events) > 0 {",
+		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == DeadLetter && len(events) > 0 {",
 		promise: "an event is given up only after an attempt with it alone",
 		tests:   []tests{in("processor", "^TestPoison|^TestReplay|^TestRewindForgets")},
 	},

@@ -27,7 +27,7 @@ func order(s *suite) {
 	free1, held, free2 := tenure.NamedRole("z"), tenure.NamedRole("m"), tenure.NamedRole("a")
 	a.lead(held)
 	attempts := b.tryAll(free1, held, free2)
-	for i, want := range []tenure.Outcome{tenure.Granted, tenure.Busy, tenure.Granted} {
+	for i, want := range []tenure.Outcome{tenure.OutcomeGranted, tenure.OutcomeHeld, tenure.OutcomeGranted} {
 		if attempts[i].Outcome != want {
 			s.Errorf("attempt %d: got %+v, want outcome %d", i, attempts[i], want)
 		}
@@ -43,21 +43,21 @@ func batch(s *suite) {
 	for i := range roles {
 		roles[i] = tenure.NamedRole(fmt.Sprintf("role-%03d", i))
 	}
-	releases := make([]tenure.Release, len(roles))
+	releases := make([]tenure.ReleaseRequest, len(roles))
 	for i, attempt := range a.finish(roles...) {
-		if attempt.Outcome != tenure.Granted {
+		if attempt.Outcome != tenure.OutcomeGranted {
 			s.Fatalf("%s: got %+v, want it Granted", roles[i], attempt)
 		}
-		releases[i] = tenure.Release{Role: roles[i], Term: attempt.Term, Reason: tenure.EndResigned}
+		releases[i] = tenure.ReleaseRequest{Role: roles[i], Term: attempt.Term, Reason: tenure.EndResigned}
 	}
 	for i, attempt := range b.finish(roles...) {
-		if attempt.Outcome != tenure.Busy {
+		if attempt.Outcome != tenure.OutcomeHeld {
 			s.Fatalf("%s: got %+v, want it Busy", roles[i], attempt)
 		}
 	}
 	a.release(releases...)
 	for i, attempt := range b.finish(roles...) {
-		if attempt.Outcome != tenure.Granted || attempt.Term <= releases[i].Term {
+		if attempt.Outcome != tenure.OutcomeGranted || attempt.Term <= releases[i].Term {
 			s.Fatalf("%s after term %d: got %+v, want a larger term Granted", roles[i], releases[i].Term, attempt)
 		}
 	}
@@ -78,12 +78,12 @@ func keyMismatch(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	term := a.lead(tenure.NamedRole("r")).Term
 	attempt := b.try(tenure.NamedRole("r").WithKey(4711))
-	if attempt.Outcome != tenure.Failed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
+	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
 		s.Errorf("got %+v, want it Failed with ErrKeyMismatch", attempt)
 	}
 	a.resign(tenure.NamedRole("r"), term)
 	attempt = b.try(tenure.NamedRole("r").WithKey(4711))
-	if attempt.Outcome != tenure.Failed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
+	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
 		s.Errorf("when vacant: got %+v, want it Failed with ErrKeyMismatch", attempt)
 	}
 }
@@ -91,7 +91,7 @@ func keyMismatch(s *suite) {
 // termsGrow checks invariant 2 over resignations, lost sessions and new nodes.
 func termsGrow(s *suite) {
 	role, last := tenure.NamedRole("r"), int64(0)
-	grown := func(after string, attempt tenure.Attempt) {
+	grown := func(after string, attempt tenure.AcquireResult) {
 		s.Helper()
 		if attempt.Term <= last {
 			s.Errorf("after %s: term %d follows term %d", after, attempt.Term, last)
@@ -129,11 +129,11 @@ func incarnationsGrow(s *suite) {
 func recovering(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	a.lead(role)
-	attempts, err := b.TryAcquire([]tenure.Candidate{{Role: role, Recovering: true}})
+	attempts, err := b.TryAcquire([]tenure.AcquireRequest{{Role: role, Recovering: true}})
 	if err != nil || len(attempts) != 1 {
 		s.Fatalf("TryAcquire: %d attempts, error %v", len(attempts), err)
 	}
-	if attempts[0].Outcome != tenure.Busy || attempts[0].Holder != a.id {
+	if attempts[0].Outcome != tenure.OutcomeHeld || attempts[0].Holder != a.id {
 		s.Errorf("got %+v, want it Busy with holder %s", attempts[0], a.id)
 	}
 }
@@ -141,8 +141,8 @@ func recovering(s *suite) {
 func vacancy(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	first := a.lead(role)
-	if first.Vacant >= 0 || first.Previous != 0 {
-		s.Errorf("nobody has ever led: vacant for %v after term %d, want neither", first.Vacant, first.Previous)
+	if first.PrecedingVacancy >= 0 || first.Previous != 0 {
+		s.Errorf("nobody has ever led: vacant for %v after term %d, want neither", first.PrecedingVacancy, first.Previous)
 	}
 	// A millisecond for what is rounded.
 	if least := first.AcquiredAt.UnixMilli() - 1; first.Term < least {
@@ -151,15 +151,15 @@ func vacancy(s *suite) {
 	a.resign(role, first.Term)
 	// What the database calls a vacancy began before Release returned and ended
 	// before the next attempt did.
-	if second := b.lead(role); second.Vacant < 0 || second.Vacant > patience || second.Previous != first.Term {
-		s.Errorf("after the resignation of term %d: vacant for %v after term %d", first.Term, second.Vacant, second.Previous)
+	if second := b.lead(role); second.PrecedingVacancy < 0 || second.PrecedingVacancy > patience || second.Previous != first.Term {
+		s.Errorf("after the resignation of term %d: vacant for %v after term %d", first.Term, second.PrecedingVacancy, second.Previous)
 	}
 }
 
 func openContext(s *suite) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	session, err := s.backend.Open(ctx, tenure.Opening{
+	session, err := s.backend.Open(ctx, tenure.SessionOptions{
 		Node: tenure.NodeInfo{Name: "late"}, Timing: timing(), Clock: tenure.SystemClock(),
 		MaySend: func() bool { return true },
 	})
@@ -184,12 +184,12 @@ func (s *suite) settling(role tenure.Role, settle time.Duration) *node {
 	a := s.open("a", mortal())
 	a.lead(role)
 	a.Abort()
-	var attempt tenure.Attempt
+	var attempt tenure.AcquireResult
 	s.eventually("the role is locked", func() bool {
 		attempt = b.tryAgain(role)
-		return attempt.Outcome != tenure.Busy
+		return attempt.Outcome != tenure.OutcomeHeld
 	})
-	if attempt.Outcome != tenure.Waiting {
+	if attempt.Outcome != tenure.OutcomePending {
 		s.Fatalf("after an unclean end, with a time to settle: got %+v, want it Waiting", attempt)
 	}
 	if attempt.RetryIn < 0 || attempt.RetryIn > settle {
@@ -228,8 +228,8 @@ func waitingReleased(s *suite) {
 
 func reservation(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
-	a.release(tenure.Release{
-		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: patience,
+	a.release(tenure.ReleaseRequest{
+		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: patience,
 	})
 	if attempt := c.refused(role); attempt.RetryIn <= 0 || attempt.RetryIn > patience {
 		s.Errorf("a reserved role: RetryIn is %v, want at most %v", attempt.RetryIn, patience)
@@ -244,8 +244,8 @@ func reservation(s *suite) {
 
 func reservationLapses(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
-	a.release(tenure.Release{
-		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: 5 * time.Second,
+	a.release(tenure.ReleaseRequest{
+		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: 5 * time.Second,
 	})
 	c.refused(role)
 	c.leadSoon(role)

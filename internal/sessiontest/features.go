@@ -8,17 +8,17 @@ type Feature uint8
 
 // The features.
 const (
-	// Registry: the sessions implement tenure.Registrar, and requests to drain
+	// Registry: the sessions implement tenure.RegistrySession, and requests to drain
 	// reach nodes.
 	Registry Feature = 1 << iota
-	// UniqueNames: Opening.UniqueName is kept.
+	// UniqueNames: SessionOptions.UniqueName is kept.
 	UniqueNames
 )
 
 // featured checks that the backend has a registry exactly if its caller says so.
 func featured(s *suite) {
 	a := s.open("a", timing())
-	if _, has := a.Session.(tenure.Registrar); has != s.has(Registry) {
-		s.Errorf("the session implements tenure.Registrar: %t; the caller says %t", has, s.has(Registry))
+	if _, has := a.Session.(tenure.RegistrySession); has != s.has(Registry) {
+		s.Errorf("the session implements tenure.RegistrySession: %t; the caller says %t", has, s.has(Registry))
 	}
 }

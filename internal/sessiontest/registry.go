@@ -32,7 +32,7 @@ var registryTests = []test{
 	{"a name is free when its node is gone", uniqueNameFreed, UniqueNames},
 }
 
-func (n *node) registrar() tenure.Registrar { return n.Session.(tenure.Registrar) }
+func (n *node) registrar() tenure.RegistrySession { return n.Session.(tenure.RegistrySession) }
 
 // members reads the registry through a session.
 func (n *node) members() []tenure.Member {
@@ -87,7 +87,7 @@ func describe(s *suite) {
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive})
 	b.quiet()
 	b.heard.Store(false)
-	if err := a.registrar().Describe(whole()); err != nil {
+	if err := a.registrar().WriteDescription(whole()); err != nil {
 		s.Fatalf("Describe: %v", err)
 	}
 	b.told("a description")
@@ -95,7 +95,7 @@ func describe(s *suite) {
 		s.described(reader.member(a.id), whole())
 		s.described(reader.member(b.id), tenure.Description{Status: tenure.StatusActive})
 	}
-	if err := a.registrar().Describe(tenure.Description{Status: tenure.StatusActive}); err != nil {
+	if err := a.registrar().WriteDescription(tenure.Description{Status: tenure.StatusActive}); err != nil {
 		s.Fatalf("Describe: %v", err)
 	}
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive}) // nothing is left of the last one
@@ -132,7 +132,7 @@ func membersOrdered(s *suite) {
 
 func membersDead(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	if err := a.registrar().Describe(whole()); err != nil {
+	if err := a.registrar().WriteDescription(whole()); err != nil {
 		s.Fatalf("Describe: %v", err)
 	}
 	a.Abort()
@@ -169,7 +169,7 @@ func describedAgain(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	started := b.member(a.id).StartedAt
 	a.Abort()
-	again := s.reopen(a.id, "a", timing(), func(o *tenure.Opening) { o.Description = whole() })
+	again := s.reopen(a.id, "a", timing(), func(o *tenure.SessionOptions) { o.Description = whole() })
 	m := b.member(a.id)
 	s.described(m, whole())
 	if m.Incarnation != again.Incarnation() {
@@ -183,14 +183,14 @@ func describedAgain(s *suite) {
 func describeSuperseded(s *suite) {
 	a := s.open("a", timing())
 	b := s.reopen(a.id, "a", timing())
-	s.lost("Describe of a superseded session", a.registrar().Describe(whole()))
+	s.lost("Describe of a superseded session", a.registrar().WriteDescription(whole()))
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive})
 }
 
 func registrarMute(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	a.mute.Store(true)
-	s.lost("Describe", a.registrar().Describe(whole()))
+	s.lost("Describe", a.registrar().WriteDescription(whole()))
 	_, err := a.registrar().Members()
 	s.lost("Members", err)
 	_, err = a.registrar().Holders([]string{"r"})
@@ -200,7 +200,7 @@ func registrarMute(s *suite) {
 
 func holders(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	want := []tenure.Holder{
+	want := []tenure.RoleHolder{
 		{Role: "green", Term: b.lead(tenure.NamedRole("green")).Term, Node: b.id},
 		{Role: "red", Term: a.lead(tenure.NamedRole("red")).Term, Node: a.id},
 	}
@@ -222,18 +222,18 @@ func holders(s *suite) {
 func reservedHolder(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	term := a.lead(role).Term
-	a.release(tenure.Release{Role: role, Term: term, Reason: tenure.EndHandedOver, For: b.id, ReserveFor: patience})
-	is := func(want ...tenure.Holder) {
+	a.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: patience})
+	is := func(want ...tenure.RoleHolder) {
 		s.Helper()
 		if got, err := a.registrar().Holders([]string{"r"}); err != nil || !slices.Equal(got, want) {
 			s.Errorf("holders %+v, error %v, want %+v", got, err, want)
 		}
 	}
-	is(tenure.Holder{Role: "r", Term: term, Node: b.id, Reserved: true})
+	is(tenure.RoleHolder{Role: "r", Term: term, Node: b.id, Reserved: true})
 	granted := b.lead(role).Term
-	is(tenure.Holder{Role: "r", Term: granted, Node: b.id})
-	b.release(tenure.Release{
-		Role: role, Term: granted, Reason: tenure.EndHandedOver, For: a.id, ReserveFor: 50 * time.Millisecond,
+	is(tenure.RoleHolder{Role: "r", Term: granted, Node: b.id})
+	b.release(tenure.ReleaseRequest{
+		Role: role, Term: granted, Reason: tenure.EndHandedOver, Target: a.id, Reservation: 50 * time.Millisecond,
 	})
 	s.eventually("the reservation lapses", func() bool {
 		got, err := b.registrar().Holders([]string{"r"})
@@ -253,7 +253,7 @@ func nodeRequests(s *suite) {
 			s.Fatalf("%s: %v", request.Kind, err)
 		}
 		a.woken("a request")
-		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.Requests {
+		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
 			s.Errorf("a request waits: %+v, error %v", pulse, err)
 		}
 		if others, err := b.Requests(); err != nil || len(others) != 0 {
@@ -301,7 +301,7 @@ func lastNode(s *suite) {
 	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
 		s.Errorf("the other one, when the first one knows: %v, want ErrLastNode", err)
 	}
-	if err := a.registrar().Describe(tenure.Description{Status: tenure.StatusDraining}); err != nil {
+	if err := a.registrar().WriteDescription(tenure.Description{Status: tenure.StatusDraining}); err != nil {
 		s.Fatalf("Describe: %v", err)
 	}
 	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
@@ -336,7 +336,7 @@ func requestsOfThePast(s *suite) {
 	}
 }
 
-func unique(o *tenure.Opening) { o.UniqueName = true }
+func unique(o *tenure.SessionOptions) { o.UniqueName = true }
 
 func uniqueName(s *suite) {
 	a := s.reopen(uuid.New(), "a", timing(), unique)

@@ -141,12 +141,12 @@ func maySend(s *suite) {
 	s.eventually("the role is granted", func() bool {
 		_, err := a.Heartbeat(tenure.Load{})
 		s.lost("Heartbeat", err)
-		_, err = a.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("another")}})
+		_, err = a.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("another")}})
 		s.lost("TryAcquire", err)
 		_, err = a.Requests()
 		s.lost("Requests", err)
-		s.lost("Release", a.Release([]tenure.Release{{Role: role, Term: term}}))
-		return b.try(role).Outcome == tenure.Granted
+		s.lost("Release", a.Release([]tenure.ReleaseRequest{{Role: role, Term: term}}))
+		return b.try(role).Outcome == tenure.OutcomeGranted
 	})
 	if took := time.Since(began); took > 2*mortal().Lease {
 		s.Errorf("a session that may not send kept its role for %v; the lease is %v", took, mortal().Lease)
@@ -224,7 +224,7 @@ func requests(s *suite) {
 	a.lead(tenure.NamedRole("r"))
 	b.lead(tenure.NamedRole("another"))
 	a.quiet()
-	if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || pulse.Requests {
+	if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || pulse.RequestsPending {
 		s.Errorf("nobody asked for anything: %+v, error %v", pulse, err)
 	}
 	for _, request := range []tenure.Request{
@@ -235,7 +235,7 @@ func requests(s *suite) {
 			s.Fatalf("%s: %v", request.Kind, err)
 		}
 		a.woken("a request")
-		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.Requests {
+		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
 			s.Errorf("a request waits: %+v, error %v", pulse, err)
 		}
 		if others, err := b.Requests(); err != nil || len(others) != 0 {

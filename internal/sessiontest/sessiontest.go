@@ -127,7 +127,7 @@ func (s *suite) open(name string, timing tenure.Timing) *node {
 	return s.reopen(uuid.New(), name, timing)
 }
 
-func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.Opening)) *node {
+func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.SessionOptions)) *node {
 	s.Helper()
 	n, err := s.tryOpen(id, name, timing, changes...)
 	if err != nil {
@@ -139,11 +139,11 @@ func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing, changes 
 	return n
 }
 
-func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.Opening)) (*node, error) {
+func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes ...func(*tenure.SessionOptions)) (*node, error) {
 	n := &node{suite: s, id: id}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opening := tenure.Opening{
+	opening := tenure.SessionOptions{
 		Node:        tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
 		Description: tenure.Description{Status: tenure.StatusActive},
 		Timing:      timing,
@@ -170,14 +170,14 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 }
 
 // try makes one attempt for one role.
-func (n *node) try(role tenure.Role) tenure.Attempt {
+func (n *node) try(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	return n.tryAll(role)[0]
 }
 
-func (n *node) tryAll(roles ...tenure.Role) []tenure.Attempt {
+func (n *node) tryAll(roles ...tenure.Role) []tenure.AcquireResult {
 	n.suite.Helper()
-	candidates := make([]tenure.Candidate, len(roles))
+	candidates := make([]tenure.AcquireRequest, len(roles))
 	for i, role := range roles {
 		candidates[i].Role = role
 	}
@@ -193,14 +193,14 @@ func (n *node) tryAll(roles ...tenure.Role) []tenure.Attempt {
 
 // finish makes attempts for roles until none of them is Waiting: a backend may
 // leave what one call has no time for to the next.
-func (n *node) finish(roles ...tenure.Role) []tenure.Attempt {
+func (n *node) finish(roles ...tenure.Role) []tenure.AcquireResult {
 	n.suite.Helper()
 	attempts := n.tryAll(roles...)
 	n.suite.eventually("no attempt waits", func() bool {
 		var waiting []int
 		var again []tenure.Role
 		for i, attempt := range attempts {
-			if attempt.Outcome == tenure.Waiting {
+			if attempt.Outcome == tenure.OutcomePending {
 				waiting, again = append(waiting, i), append(again, roles[i])
 			}
 		}
@@ -216,29 +216,29 @@ func (n *node) finish(roles ...tenure.Role) []tenure.Attempt {
 }
 
 // lead takes a vacant role, at once.
-func (n *node) lead(role tenure.Role) tenure.Attempt {
+func (n *node) lead(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	attempt := n.try(role)
-	if attempt.Outcome != tenure.Granted {
+	if attempt.Outcome != tenure.OutcomeGranted {
 		n.suite.Fatalf("a vacant role: got %+v, want it Granted", attempt)
 	}
 	return attempt
 }
 
 // leadSoon takes a role that becomes vacant soon.
-func (n *node) leadSoon(role tenure.Role) tenure.Attempt {
+func (n *node) leadSoon(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
-	var attempt tenure.Attempt
+	var attempt tenure.AcquireResult
 	n.suite.eventually("the role is granted", func() bool {
 		attempt = n.tryAgain(role)
-		return attempt.Outcome == tenure.Granted
+		return attempt.Outcome == tenure.OutcomeGranted
 	})
 	return attempt
 }
 
 // tryAgain is try for a node that may have been silent meanwhile: not every
 // database takes an attempt for a sign of life.
-func (n *node) tryAgain(role tenure.Role) tenure.Attempt {
+func (n *node) tryAgain(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	if _, err := n.Heartbeat(tenure.Load{}); err != nil {
 		n.suite.Fatalf("heartbeat: %v", err)
@@ -247,10 +247,10 @@ func (n *node) tryAgain(role tenure.Role) tenure.Attempt {
 }
 
 // refused checks that a role is held by another.
-func (n *node) refused(role tenure.Role) tenure.Attempt {
+func (n *node) refused(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	attempt := n.try(role)
-	if attempt.Outcome != tenure.Busy {
+	if attempt.Outcome != tenure.OutcomeHeld {
 		n.suite.Fatalf("a role that another holds: got %+v, want it Busy", attempt)
 	}
 	return attempt
@@ -259,10 +259,10 @@ func (n *node) refused(role tenure.Role) tenure.Attempt {
 // resign releases a role.
 func (n *node) resign(role tenure.Role, term int64) {
 	n.suite.Helper()
-	n.release(tenure.Release{Role: role, Term: term, Reason: tenure.EndResigned})
+	n.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: tenure.EndResigned})
 }
 
-func (n *node) release(releases ...tenure.Release) {
+func (n *node) release(releases ...tenure.ReleaseRequest) {
 	n.suite.Helper()
 	if err := n.Release(releases); err != nil {
 		n.suite.Fatalf("Release: %v", err)

@@ -15,8 +15,8 @@ type holding struct {
 
 // TryAcquire implements tenure.Session: lock what is not held yet, close the
 // terms of those who held it, begin new ones. Each is a statement of its own.
-func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
-	attempts := make([]tenure.Attempt, len(candidates))
+func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	if err := s.lock(candidates, attempts); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	var roles []tenure.Role
 	var since []time.Duration
 	for i, attempt := range attempts {
-		if attempt.Outcome == tenure.Waiting {
+		if attempt.Outcome == tenure.OutcomePending {
 			places = append(places, i)
 			roles = append(roles, candidates[i].Role)
 			since = append(since, s.roles[candidates[i].Role.Name()].since)
@@ -33,7 +33,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	if len(roles) == 0 {
 		return attempts, nil
 	}
-	var begun []tenure.Attempt
+	var begun []tenure.AcquireResult
 	err := s.call("close terms", func(b *backend) error {
 		b.closeTerms(roles)
 		return nil
@@ -57,7 +57,7 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 	defer s.world.mu.Unlock()
 	for k, i := range places {
 		attempts[i] = begun[k]
-		if begun[k].Outcome == tenure.Granted {
+		if begun[k].Outcome == tenure.OutcomeGranted {
 			s.roles[roles[k].Name()].term = begun[k].Term
 		}
 	}
@@ -66,8 +66,8 @@ func (s *session) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, e
 
 // lock takes the locks of the candidates that this session does not hold, and
 // fills in the attempts: Waiting for what is now held.
-func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt) error {
-	var fresh []tenure.Candidate
+func (s *session) lock(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
+	var fresh []tenure.AcquireRequest
 	var places []int
 	s.world.mu.Lock()
 	for i, c := range candidates {
@@ -75,7 +75,7 @@ func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt)
 		case held == nil:
 			fresh, places = append(fresh, c), append(places, i)
 		case held.term == 0:
-			attempts[i].Outcome = tenure.Waiting
+			attempts[i].Outcome = tenure.OutcomePending
 		default:
 			s.world.checker.askedAgain(s, c.Role.Name())
 		}
@@ -84,7 +84,7 @@ func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt)
 	if len(fresh) == 0 {
 		return nil
 	}
-	var tried []tenure.Attempt
+	var tried []tenure.AcquireResult
 	var now time.Duration
 	err := s.call("lock", func(b *backend) error {
 		tried, now = b.tryRoles(fresh), s.world.now()
@@ -97,7 +97,7 @@ func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt)
 	defer s.world.mu.Unlock()
 	for k, i := range places {
 		attempts[i] = tried[k]
-		if tried[k].Outcome == tenure.Waiting {
+		if tried[k].Outcome == tenure.OutcomePending {
 			s.roles[fresh[k].Role.Name()] = &holding{since: now}
 		}
 	}
@@ -105,7 +105,7 @@ func (s *session) lock(candidates []tenure.Candidate, attempts []tenure.Attempt)
 }
 
 // Release implements tenure.Session: the record, the lock, the news.
-func (s *session) Release(releases []tenure.Release) error {
+func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	s.world.mu.Lock()
 	s.world.checker.releasing(s, releases)
 	s.world.mu.Unlock()

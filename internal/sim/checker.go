@@ -240,7 +240,7 @@ func (c *checker) askedAgain(s *session, role string) {
 
 // releasing checks invariant 4: the work has returned before its lock is
 // released.
-func (c *checker) releasing(s *session, releases []tenure.Release) {
+func (c *checker) releasing(s *session, releases []tenure.ReleaseRequest) {
 	for _, r := range releases {
 		work := s.process.work[r.Role.Name()]
 		if s.process.crashed || r.Term == 0 || work == nil || work.term != r.Term {

@@ -45,7 +45,7 @@ func (f *fleet) arrive() *database {
 	return m.newProcess().database()
 }
 
-func (f *fleet) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (f *fleet) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	f.mu.Lock()
 	d := f.nodes[opening.Node.ID]
 	if d == nil {

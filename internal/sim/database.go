@@ -24,7 +24,7 @@ func (p *Process) database() *database {
 }
 
 // Open implements tenure.Backend.
-func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	p, w := d.process, d.process.machine.world
 	p.gate.wait(p.rnd)
 	answer := make(chan error, 1)

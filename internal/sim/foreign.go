@@ -87,7 +87,7 @@ func (p *Process) describe(version string) {
 				p.log("describing itself: panic: %v", reason)
 			}
 		}()
-		err := p.node.Describe(p.ctx, func(d *tenure.Description) {
+		err := p.node.UpdateDescription(p.ctx, func(d *tenure.Description) {
 			p.enter(ofDescription)
 			d.Version = version
 		})

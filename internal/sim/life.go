@@ -57,7 +57,7 @@ func (b *backend) earliestFrom(row *roleRow, locked, born, up time.Duration) tim
 	}
 	settle := time.Duration(0)
 	switch row.reason {
-	case tenure.EndCrashed, tenure.EndExpired, tenure.EndServer:
+	case tenure.EndCrashed, tenure.EndLeaseExpired, tenure.EndServerChanged:
 		settle = b.timing.Settle
 	}
 	switch {

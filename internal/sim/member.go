@@ -138,7 +138,7 @@ func (p *Process) stand(ctx context.Context, election *tenure.Election, work Wor
 // time after an error, without jitter, so that runs can be repeated.
 func (p *Process) retry(check time.Duration) tenure.RetryStrategy {
 	again := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
-	return tenure.RetryFunc(func(a tenure.Attempts) (time.Duration, bool) {
+	return tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
 		p.enter(ofRetry)
 		if errors.Is(a.LastError, tenure.ErrLock) {
 			return check, true

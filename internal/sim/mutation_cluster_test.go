@@ -6,28 +6,28 @@ import (
 
 // takeWhileDraining tries once more for the roles that it did not get, after it
 // has told that it drains.
-func takeWhileDraining(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func takeWhileDraining(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &greedySession{registering: s}
 }
 
 type greedySession struct {
 	registering
-	missed []tenure.Candidate
+	missed []tenure.AcquireRequest
 }
 
-func (s *greedySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (s *greedySession) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	attempts, err := s.registering.TryAcquire(candidates)
 	s.missed = nil
 	for i, attempt := range attempts {
-		if attempt.Outcome == tenure.Busy {
+		if attempt.Outcome == tenure.OutcomeHeld {
 			s.missed = append(s.missed, candidates[i])
 		}
 	}
 	return attempts, err
 }
 
-func (s *greedySession) Describe(description tenure.Description) error {
-	err := s.registering.Describe(description)
+func (s *greedySession) WriteDescription(description tenure.Description) error {
+	err := s.registering.WriteDescription(description)
 	if err == nil && !description.Status.AcceptsWork() {
 		_, err = s.TryAcquire(s.missed)
 	}
@@ -35,19 +35,19 @@ func (s *greedySession) Describe(description tenure.Description) error {
 }
 
 // drainedEarly tells that a node is drained as soon as it begins to drain.
-func drainedEarly(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func drainedEarly(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &boastfulSession{s}
 }
 
 type boastfulSession struct{ registering }
 
-func (s *boastfulSession) Describe(description tenure.Description) error {
+func (s *boastfulSession) WriteDescription(description tenure.Description) error {
 	description.Drained = description.Status == tenure.StatusDraining
-	return s.registering.Describe(description)
+	return s.registering.WriteDescription(description)
 }
 
 // readOnce never looks again at the registry.
-func readOnce(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func readOnce(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &forgetfulSession{registering: s}
 }
 
@@ -65,10 +65,10 @@ func (s *forgetfulSession) Members() (_ []tenure.Member, err error) {
 
 // knowNoHolders tells those who share roles that nobody leads any, so that they
 // deal them out anew whenever somebody comes.
-func knowNoHolders(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func knowNoHolders(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &obliviousSession{s}
 }
 
 type obliviousSession struct{ registering }
 
-func (s *obliviousSession) Holders([]string) ([]tenure.Holder, error) { return nil, nil }
+func (s *obliviousSession) Holders([]string) ([]tenure.RoleHolder, error) { return nil, nil }

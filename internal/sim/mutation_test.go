@@ -69,17 +69,17 @@ func TestMutations(t *testing.T) {
 }
 
 // wrapping makes a Schedule.Wrap of a function that wraps one session.
-func wrapping(wrap func(registering, tenure.Opening, *Clock) tenure.Session) func(cluster.Store, *Clock) cluster.Store {
+func wrapping(wrap func(registering, tenure.SessionOptions, *Clock) tenure.Session) func(cluster.Store, *Clock) cluster.Store {
 	return func(b cluster.Store, clock *Clock) cluster.Store { return &wrapped{b, clock, wrap} }
 }
 
 type wrapped struct {
 	cluster.Store
 	clock *Clock
-	wrap  func(registering, tenure.Opening, *Clock) tenure.Session
+	wrap  func(registering, tenure.SessionOptions, *Clock) tenure.Session
 }
 
-func (w *wrapped) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (w *wrapped) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	session, err := w.Store.Open(ctx, opening)
 	if err != nil {
 		return nil, err
@@ -90,12 +90,12 @@ func (w *wrapped) Open(ctx context.Context, opening tenure.Opening) (tenure.Sess
 // registering is what every session of the simulated database is.
 type registering interface {
 	tenure.Session
-	tenure.Registrar
+	tenure.RegistrySession
 }
 
 // trustFromReply sets the node's clocks back by the time that each heartbeat
 // took: what was sent at t now seems to have been sent when the answer came.
-func trustFromReply(s registering, _ tenure.Opening, clock *Clock) tenure.Session {
+func trustFromReply(s registering, _ tenure.SessionOptions, clock *Clock) tenure.Session {
 	return &repliedSession{s, clock}
 }
 
@@ -104,7 +104,7 @@ type repliedSession struct {
 	clock *Clock
 }
 
-func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	sent := s.clock.Now()
 	pulse, err := s.registering.Heartbeat(load)
 	if err == nil {
@@ -115,7 +115,7 @@ func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 }
 
 // trustBeforeReply takes every heartbeat for acknowledged when it is sent.
-func trustBeforeReply(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func trustBeforeReply(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &hopefulSession{registering: s}
 }
 
@@ -130,7 +130,7 @@ func (s *hopefulSession) await() {
 	}
 }
 
-func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	s.await()
 	pending := make(chan struct{})
 	s.pending = pending
@@ -138,15 +138,15 @@ func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		defer close(pending)
 		_, _ = s.registering.Heartbeat(load)
 	}()
-	return tenure.Pulse{}, nil
+	return tenure.HeartbeatResult{}, nil
 }
 
-func (s *hopefulSession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (s *hopefulSession) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	s.await()
 	return s.registering.TryAcquire(candidates)
 }
 
-func (s *hopefulSession) Release(releases []tenure.Release) error {
+func (s *hopefulSession) Release(releases []tenure.ReleaseRequest) error {
 	s.await()
 	return s.registering.Release(releases)
 }
@@ -156,9 +156,9 @@ func (s *hopefulSession) Requests() ([]tenure.Request, error) {
 	return s.registering.Requests()
 }
 
-func (s *hopefulSession) Describe(description tenure.Description) error {
+func (s *hopefulSession) WriteDescription(description tenure.Description) error {
 	s.await()
-	return s.registering.Describe(description)
+	return s.registering.WriteDescription(description)
 }
 
 func (s *hopefulSession) Wait(ctx context.Context) (bool, error) {
@@ -172,13 +172,13 @@ func (s *hopefulSession) Close() error {
 }
 
 // trustFailure takes a heartbeat that failed for one that was acknowledged.
-func trustFailure(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func trustFailure(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &carelessSession{s}
 }
 
 type carelessSession struct{ registering }
 
-func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	pulse, err := s.registering.Heartbeat(load)
 	if err != nil && !errors.Is(err, tenure.ErrSessionLost) {
 		err = nil
@@ -197,7 +197,7 @@ func lateTimers(b cluster.Store, clock *Clock) cluster.Store {
 
 // releaseEarly releases a role as soon as it is asked to, before the engine has
 // ended the work.
-func releaseEarly(s registering, _ tenure.Opening, _ *Clock) tenure.Session {
+func releaseEarly(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &hastySession{registering: s, terms: map[string]int64{}}
 }
 
@@ -206,10 +206,10 @@ type hastySession struct {
 	terms map[string]int64
 }
 
-func (s *hastySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attempt, error) {
+func (s *hastySession) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	attempts, err := s.registering.TryAcquire(candidates)
 	for i, a := range attempts {
-		if a.Outcome == tenure.Granted {
+		if a.Outcome == tenure.OutcomeGranted {
 			s.terms[candidates[i].Role.Name()] = a.Term
 		}
 	}
@@ -219,8 +219,8 @@ func (s *hastySession) TryAcquire(candidates []tenure.Candidate) ([]tenure.Attem
 func (s *hastySession) Requests() ([]tenure.Request, error) {
 	requests, err := s.registering.Requests()
 	for _, r := range requests {
-		release := tenure.Release{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: tenure.EndSteppedDown}
-		if err := s.registering.Release([]tenure.Release{release}); err != nil {
+		release := tenure.ReleaseRequest{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: tenure.EndSteppedDown}
+		if err := s.registering.Release([]tenure.ReleaseRequest{release}); err != nil {
 			return nil, err
 		}
 	}
@@ -229,7 +229,7 @@ func (s *hastySession) Requests() ([]tenure.Request, error) {
 
 // deadlineCloses gives every heartbeat a deadline that closes the connection, as
 // a context does in common drivers.
-func deadlineCloses(s registering, opening tenure.Opening, clock *Clock) tenure.Session {
+func deadlineCloses(s registering, opening tenure.SessionOptions, clock *Clock) tenure.Session {
 	return &impatientSession{s, opening.Timing.RefreshInterval / 4, clock}
 }
 
@@ -239,13 +239,15 @@ type impatientSession struct {
 	clock    *Clock
 }
 
-func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	defer s.clock.AfterFunc(s.patience, s.Abort)()
 	return s.registering.Heartbeat(load)
 }
 
 // sleepThrough never tells the engine that something may have changed.
-func sleepThrough(s registering, _ tenure.Opening, _ *Clock) tenure.Session { return &deafSession{s} }
+func sleepThrough(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
+	return &deafSession{s}
+}
 
 type deafSession struct{ registering }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-var _ tenure.Registrar = (*session)(nil)
+var _ tenure.RegistrySession = (*session)(nil)
 
-// Describe implements tenure.Registrar: the record, then the news.
-func (s *session) Describe(description tenure.Description) error {
+// WriteDescription implements tenure.RegistrySession: the record, then the news.
+func (s *session) WriteDescription(description tenure.Description) error {
 	err := s.call("describe", func(b *backend) error { return b.describe(description) })
 	s.world.mu.Lock()
 	s.undescribed = err != nil
@@ -28,14 +28,14 @@ func (s *session) Describe(description tenure.Description) error {
 	})
 }
 
-// Members implements tenure.Registrar.
+// Members implements tenure.RegistrySession.
 func (s *session) Members() ([]tenure.Member, error) {
 	return read(s, "members", (*server).members)
 }
 
-// Holders implements tenure.Registrar.
-func (s *session) Holders(roles []string) ([]tenure.Holder, error) {
-	return read(s, "holders", func(server *server) []tenure.Holder { return server.holders(roles) })
+// Holders implements tenure.RegistrySession.
+func (s *session) Holders(roles []string) ([]tenure.RoleHolder, error) {
+	return read(s, "holders", func(server *server) []tenure.RoleHolder { return server.holders(roles) })
 }
 
 // read runs a statement that changes nothing.

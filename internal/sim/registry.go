@@ -137,19 +137,19 @@ func (s *server) members() []tenure.Member {
 }
 
 // holders reads who leads roles, or for whom they are reserved.
-func (s *server) holders(names []string) []tenure.Holder {
-	holders := []tenure.Holder{}
+func (s *server) holders(names []string) []tenure.RoleHolder {
+	holders := []tenure.RoleHolder{}
 	for _, name := range names {
 		row := s.roles[name]
 		switch {
 		case row == nil || row.term == 0:
 		case row.ended && row.reservedUntil > s.world.now():
-			holders = append(holders, tenure.Holder{Role: name, Term: row.term, Node: row.reservedFor, Reserved: true})
+			holders = append(holders, tenure.RoleHolder{Role: name, Term: row.term, Node: row.reservedFor, Reserved: true})
 		case !row.ended && row.holder.row() != nil:
-			holders = append(holders, tenure.Holder{Role: name, Term: row.term, Node: row.node})
+			holders = append(holders, tenure.RoleHolder{Role: name, Term: row.term, Node: row.node})
 		}
 	}
-	slices.SortFunc(holders, func(a, b tenure.Holder) int { return cmp.Compare(a.Role, b.Role) })
+	slices.SortFunc(holders, func(a, b tenure.RoleHolder) int { return cmp.Compare(a.Role, b.Role) })
 	return holders
 }
 

@@ -27,15 +27,15 @@ type roleRow struct {
 }
 
 // tryRoles tries to lock roles: the first statement of taking them.
-func (b *backend) tryRoles(candidates []tenure.Candidate) []tenure.Attempt {
-	attempts := make([]tenure.Attempt, len(candidates))
+func (b *backend) tryRoles(candidates []tenure.AcquireRequest) []tenure.AcquireResult {
+	attempts := make([]tenure.AcquireResult, len(candidates))
 	for i, c := range candidates {
 		attempts[i] = b.tryRole(c)
 	}
 	return attempts
 }
 
-func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
+func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	s, now := b.server, b.server.world.now()
 	key := c.Role.LockKey(b.installed)
 	row := s.roles[c.Role.Name()]
@@ -44,17 +44,17 @@ func (b *backend) tryRole(c tenure.Candidate) tenure.Attempt {
 		s.roles[c.Role.Name()] = row
 	}
 	if row.key != key {
-		return tenure.Attempt{Outcome: tenure.Failed,
+		return tenure.AcquireResult{Outcome: tenure.OutcomeFailed,
 			Err: fmt.Errorf("%w: %s is recorded, not %s", tenure.ErrKeyMismatch, row.key, key)}
 	}
 	if row.reservedUntil > now && row.reservedFor != b.node.ID {
-		return tenure.Attempt{Outcome: tenure.Busy, RetryIn: row.reservedUntil - now}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservedUntil - now}
 	}
 	if s.tryLock(b, b.roleLock(c.Role)) {
-		return tenure.Attempt{Outcome: tenure.Waiting}
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending}
 	}
 	b.reapIfBlind(s.locks[b.roleLock(c.Role)].holder)
-	attempt := tenure.Attempt{Outcome: tenure.Busy}
+	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 	if c.Recovering {
 		attempt.Holder = row.node
 	}
@@ -98,9 +98,9 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 		row.ended, row.endedAt = true, b.server.world.now()
 		switch {
 		case row.server != b.server.started:
-			row.reason = tenure.EndServer
+			row.reason = tenure.EndServerChanged
 		case b.server.silent(row):
-			row.reason = tenure.EndExpired
+			row.reason = tenure.EndLeaseExpired
 		default:
 			row.reason = tenure.EndCrashed
 		}
@@ -114,22 +114,22 @@ func (s *server) silent(row *roleRow) bool {
 }
 
 // beginTerms begins terms of roles that b has locked since the given times.
-func (b *backend) beginTerms(roles []tenure.Role, since []time.Duration) []tenure.Attempt {
-	attempts := make([]tenure.Attempt, len(roles))
+func (b *backend) beginTerms(roles []tenure.Role, since []time.Duration) []tenure.AcquireResult {
+	attempts := make([]tenure.AcquireResult, len(roles))
 	for i, role := range roles {
 		attempts[i] = b.beginTerm(role, since[i])
 	}
 	return attempts
 }
 
-func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attempt {
+func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.AcquireResult {
 	s, now, name := b.server, b.server.world.now(), role.Name()
 	row := s.roles[name]
 	if !s.defects.NoFence && b.isFenced(name) {
-		return tenure.Attempt{Outcome: tenure.Waiting, Fenced: true, RetryIn: b.timing.RefreshInterval / 4}
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, Fenced: true, RetryIn: b.timing.RefreshInterval / 4}
 	}
 	if wait := b.decides(row, since) - now; wait > 0 {
-		return tenure.Attempt{Outcome: tenure.Waiting, RetryIn: wait}
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: wait}
 	}
 
 	previous, term, vacant := row.term, row.term+1, now-row.endedAt
@@ -145,7 +145,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Attemp
 	}
 	s.world.log("server", "%s begins term %d of %s", b.client.process, term, name)
 	s.world.checker.termBegan(name, term, b)
-	return tenure.Attempt{Outcome: tenure.Granted, Term: term, Previous: previous, AcquiredAt: s.wall(now), Vacant: vacant}
+	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: s.wall(now), PrecedingVacancy: vacant}
 }
 
 // isFenced reports whether fenced transactions hold off a new term, and ends
@@ -171,7 +171,7 @@ func (b *backend) isFenced(role string) bool {
 }
 
 // endTerms records the end of terms: the first statement of a release.
-func (b *backend) endTerms(releases []tenure.Release) {
+func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 	now := b.server.world.now()
 	for _, r := range releases {
 		row := b.server.roles[r.Role.Name()]
@@ -179,27 +179,27 @@ func (b *backend) endTerms(releases []tenure.Release) {
 			continue
 		}
 		row.ended, row.endedAt, row.reason = true, now, r.Reason
-		if r.For != uuid.Nil {
-			row.reservedFor, row.reservedUntil = r.For, now+r.ReserveFor
+		if r.Target != uuid.Nil {
+			row.reservedFor, row.reservedUntil = r.Target, now+r.Reservation
 			b.server.world.checker.reserved[r.Role.Name()] = row.reservedUntil
 		}
 	}
 }
 
 // heartbeat proves that the session is still the node's own.
-func (b *backend) heartbeat(load tenure.Load) (tenure.Pulse, error) {
+func (b *backend) heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	row := b.row()
 	if row == nil {
-		return tenure.Pulse{}, tenure.ErrSuperseded
+		return tenure.HeartbeatResult{}, tenure.ErrSuperseded
 	}
 	row.lastHeartbeat, row.load = b.server.world.now(), load
 	b.beatAt = row.lastHeartbeat
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {
-			return tenure.Pulse{Requests: true}, nil
+			return tenure.HeartbeatResult{RequestsPending: true}, nil
 		}
 	}
-	return tenure.Pulse{}, nil
+	return tenure.HeartbeatResult{}, nil
 }
 
 // takeRequests removes and returns the requests for the node of b and for the

@@ -149,8 +149,8 @@ func (s Schedule) drawCluster(p *plan) {
 		Address:  "127.0.0.1",
 		MinNodes: pick(rnd, 0, 0, 2),
 		Heartbeat: cluster.HeartbeatConfig{
-			DeadThreshold: pick(rnd, lease/2, 2*lease),
-			KeepDeadNodes: rnd.chance(0.2),
+			DeadThreshold:   pick(rnd, lease/2, 2*lease),
+			SkipMarkingDead: rnd.chance(0.2),
 		},
 		Shutdown: cluster.ShutdownConfig{HandOver: rnd.chance(0.5)},
 	}

@@ -19,7 +19,7 @@ var (
 type session struct {
 	process *Process
 	world   *World
-	opening tenure.Opening
+	opening tenure.SessionOptions
 	rnd     *stream
 	backend *backend // nil until the server has accepted the connection
 	up      *link
@@ -155,8 +155,8 @@ func (s *session) gone() error {
 }
 
 // Heartbeat implements tenure.Session.
-func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
-	var pulse tenure.Pulse
+func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+	var pulse tenure.HeartbeatResult
 	err := s.call("heartbeat", func(b *backend) (err error) {
 		pulse, err = b.heartbeat(load)
 		if b.server.defects.Relock {
@@ -165,7 +165,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.Pulse, error) {
 		return err
 	})
 	if err != nil {
-		return tenure.Pulse{}, err // the effect may yet come
+		return tenure.HeartbeatResult{}, err // the effect may yet come
 	}
 	return pulse, nil
 }

@@ -59,7 +59,7 @@ func (t *tracer) begin(event tenure.Event) {
 	attributes := attributesOf(term)
 	ctx := context.Background()
 	acquiring, acquire := t.tracer.Start(ctx, "tenure.acquire", attributes, trace.WithTimestamp(t.attempted), trace.WithNewRoot())
-	if vacant := term.Vacant(); vacant >= 0 {
+	if vacant := term.PrecedingVacancy(); vacant >= 0 {
 		acquire.SetAttributes(attribute.Float64("tenure.vacant_seconds", vacant.Seconds()))
 	}
 	acquire.End(trace.WithTimestamp(event.At))

@@ -47,7 +47,7 @@ func newTraced(t *testing.T, config tenure.ElectionConfig) *traced {
 
 func (w *traced) lead() {
 	w.Helper()
-	if err := w.election.Start(w.Context()); err != nil && !errors.Is(err, tenure.ErrStarted) {
+	if err := w.election.Start(w.Context()); err != nil && !errors.Is(err, tenure.ErrAlreadyStarted) {
 		w.Fatal(err)
 	}
 	if _, err := w.election.WaitForLeadership(w.Context()); err != nil {
@@ -94,14 +94,14 @@ func TestTermThatIsGivenUp(t *testing.T) {
 		w.lead()
 		acquire := w.ended("tenure.acquire")[0]
 		number := w.election.Term().Number()
-		guard, err := w.election.Term().Enter()
+		guard, err := w.election.Term().Guard()
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		go func() {
 			time.Sleep(3 * time.Second)
-			guard.Release()
+			guard.Done()
 		}()
 		if err := w.election.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 		before := place.schemaVersion(t)
 		found := examine(t, console.ExitDone, place.with()...)
 		for name, severity := range found {
-			if severity == tenure.Failure.String() {
+			if severity == tenure.SeverityFailure.String() {
 				t.Errorf("%s: %s", name, severity)
 			}
 		}
@@ -57,7 +57,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 func TestDoctorOnABadDatabase(t *testing.T) {
 	t.Parallel()
 	found := examine(t, console.ExitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
-	if found["connection"] != tenure.Failure.String() {
+	if found["connection"] != tenure.SeverityFailure.String() {
 		t.Errorf("unreachable: %v", found)
 	}
 

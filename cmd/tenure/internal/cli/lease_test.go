@@ -59,7 +59,7 @@ func TestLeases(t *testing.T) {
 	var history roles.TermHistoryRecord
 	invoke(t, on("history", "--role", "r=0x2A", "-o", "json")...).want(t, console.ExitDone).decode(t, &history)
 	if terms := history.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
-		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
+		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndLeaseExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
 		t.Errorf("history: %+v", history.Terms)
 	}
 	invoke(t, on("history", "--nodes")...).want(t, console.ExitUsage)

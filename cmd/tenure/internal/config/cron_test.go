@@ -30,8 +30,8 @@ command = "rm -rf /tmp/${WHAT}"
 `, variables("WHAT", "it"))
 	want := []CommandSchedule{
 		{cron.Schedule{
-			Name: "backup", Expression: "30 2 * * *", Zone: "Europe/Berlin", CatchUp: cron.All, CatchUpLimit: 7,
-			Overlap: cron.Queue, Policy: cron.AtLeastOnce, Jitter: 30 * time.Second, Timeout: time.Hour,
+			Name: "backup", Expression: "30 2 * * *", Zone: "Europe/Berlin", CatchUp: cron.CatchUpAll, CatchUpLimit: 7,
+			Overlap: cron.OverlapQueue, Policy: cron.AtLeastOnce, Jitter: 30 * time.Second, Timeout: time.Hour,
 		}, []string{"backup", "--full"}},
 		{cron.Schedule{Name: "clean up", Expression: "@every 15m"}, []string{"/bin/sh", "-c", "rm -rf /tmp/it"}},
 	}

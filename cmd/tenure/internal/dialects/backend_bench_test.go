@@ -20,7 +20,7 @@ import (
 func openSession(b *testing.B, k kind) tenure.Session {
 	b.Helper()
 	backend := newBackend(b, k.open(b), k.dialect, lease.Config{})
-	session, err := backend.Open(soon(b), tenure.Opening{
+	session, err := backend.Open(soon(b), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "bench", Host: "localhost"},
 		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
 		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
@@ -33,27 +33,27 @@ func openSession(b *testing.B, k kind) tenure.Session {
 }
 
 // manyCandidates are candidates for roles of their own.
-func manyCandidates(n int) []tenure.Candidate {
-	candidates := make([]tenure.Candidate, n)
+func manyCandidates(n int) []tenure.AcquireRequest {
+	candidates := make([]tenure.AcquireRequest, n)
 	for i := range candidates {
-		candidates[i] = tenure.Candidate{Role: tenure.NamedRole(fmt.Sprintf("role-%06d", i))}
+		candidates[i] = tenure.AcquireRequest{Role: tenure.NamedRole(fmt.Sprintf("role-%06d", i))}
 	}
 	return candidates
 }
 
 // takeAll takes roles that are free.
-func takeAll(b *testing.B, session tenure.Session, candidates []tenure.Candidate) []tenure.Release {
+func takeAll(b *testing.B, session tenure.Session, candidates []tenure.AcquireRequest) []tenure.ReleaseRequest {
 	b.Helper()
 	attempts, err := session.TryAcquire(candidates)
 	if err != nil {
 		b.Fatal(err)
 	}
-	releases := make([]tenure.Release, len(attempts))
+	releases := make([]tenure.ReleaseRequest, len(attempts))
 	for i, a := range attempts {
-		if a.Outcome != tenure.Granted {
+		if a.Outcome != tenure.OutcomeGranted {
 			b.Fatalf("%s: %+v", candidates[i].Role, a)
 		}
-		releases[i] = tenure.Release{Role: candidates[i].Role, Term: a.Term, Reason: tenure.EndResigned}
+		releases[i] = tenure.ReleaseRequest{Role: candidates[i].Role, Term: a.Term, Reason: tenure.EndResigned}
 	}
 	return releases
 }

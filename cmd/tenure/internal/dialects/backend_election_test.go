@@ -211,14 +211,14 @@ func TestBackendObserve(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes := tenure.Observe(ctx, outside, c.config, tenure.NamedRole(backendRole))
-		next := func() tenure.Change {
+		next := func() tenure.LeaderChange {
 			t.Helper()
 			select {
 			case change := <-changes:
 				return change
 			case <-time.After(patience):
 				t.Fatal("nothing was observed")
-				return tenure.Change{}
+				return tenure.LeaderChange{}
 			}
 		}
 		a := c.join("a")

@@ -76,7 +76,7 @@ func TestBackendReadOnlyFile(t *testing.T) {
 	}
 
 	readOnly := newBackend(t, c.kind.connect(t, c.source+"&mode=ro"), lease.SQLite, lease.Config{})
-	c.config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
+	c.config.Retry = tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false })
 	node, err := tenure.Open(soon(t), readOnly, c.config)
 	if !errors.Is(err, tenure.ErrReadOnly) {
 		t.Errorf("opening a node on a read-only file: %v; want ErrReadOnly", err)

@@ -72,7 +72,7 @@ func TestBackendHistory(t *testing.T) {
 			term := all[0].Term
 			execute(t, first.db, "UPDATE "+lease.DefaultPrefix+"sessions SET expires_at = last_heartbeat")
 			for _, r := range read(lease.HistoryQuery{}) {
-				if r.Term == term && (r.Reason != tenure.EndExpired || r.Ended.IsZero()) {
+				if r.Term == term && (r.Reason != tenure.EndLeaseExpired || r.Ended.IsZero()) {
 					t.Errorf("silent: %+v", r)
 				}
 			}

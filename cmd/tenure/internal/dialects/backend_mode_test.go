@@ -247,10 +247,10 @@ func TestModeIsDiagnosed(t *testing.T) {
 			if err := sessions.SetMode(soon(t), mode); err != nil {
 				t.Fatal(err)
 			}
-			if got := severity(sessions.Diagnose(soon(t))); (got == tenure.Fine) != (mode == "sessions") {
+			if got := severity(sessions.Diagnose(soon(t))); (got == tenure.SeverityOK) != (mode == "sessions") {
 				t.Errorf("mode %s: for sessions %v", mode, got)
 			}
-			if got := severity(leases.Diagnose(soon(t))); (got == tenure.Fine) != (mode == "leases") {
+			if got := severity(leases.Diagnose(soon(t))); (got == tenure.SeverityOK) != (mode == "leases") {
 				t.Errorf("mode %s: for leases %v", mode, got)
 			}
 		}

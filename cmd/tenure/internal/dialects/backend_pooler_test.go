@@ -29,7 +29,7 @@ func TestBackendStatementPooling(t *testing.T) {
 	}
 	findings := backend.Diagnose(soon(t))
 	if !slices.ContainsFunc(findings, func(f tenure.Finding) bool {
-		return f.Severity == tenure.Failure && strings.Contains(f.Detail, "pool_mode")
+		return f.Severity == tenure.SeverityFailure && strings.Contains(f.Detail, "pool_mode")
 	}) {
 		t.Errorf("%+v; want a failure that names the pool_mode to use", findings)
 	}
@@ -50,7 +50,7 @@ func TestBackendRawPgpool(t *testing.T) {
 		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
 			t.Errorf("a node, mode %s: %v; want ErrPooled: %t", mode, err, refused)
 		}
-		failed := slices.ContainsFunc(backend.Diagnose(t.Context()), func(f tenure.Finding) bool { return f.Severity == tenure.Failure })
+		failed := slices.ContainsFunc(backend.Diagnose(t.Context()), func(f tenure.Finding) bool { return f.Severity == tenure.SeverityFailure })
 		if failed != refused {
 			t.Errorf("the diagnosis, mode %s: failed %t", mode, failed)
 		}

@@ -36,7 +36,7 @@ func (h hasty) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // prunes opens a session that looks at the history at once.
 func prunes(t *testing.T, backend *lease.Backend, log slog.Handler) {
 	t.Helper()
-	session, err := backend.Open(soon(t), tenure.Opening{
+	session, err := backend.Open(soon(t), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "node", Host: "localhost"},
 		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
 		Clock:  hasty{tenure.SystemClock(), &atomic.Bool{}}, Logger: slog.New(log), MaySend: func() bool { return true },

@@ -32,7 +32,7 @@ type taker struct {
 // takerOn opens a session of a node on a pool.
 func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *taker {
 	t.Helper()
-	session, err := newBackend(t, pool, k.dialect, lease.Config{}).Open(soon(t), tenure.Opening{
+	session, err := newBackend(t, pool, k.dialect, lease.Config{}).Open(soon(t), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: id, Name: "node", Host: "localhost"},
 		Timing: tenure.Timing{Lease: takersLease, RefreshInterval: takersLease / 3},
 		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
@@ -45,13 +45,13 @@ func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *t
 }
 
 // try makes an attempt for a role.
-func (s *taker) try(role string) tenure.Attempt {
+func (s *taker) try(role string) tenure.AcquireResult {
 	s.t.Helper()
-	return mustTry(s.t, s, tenure.Candidate{Role: tenure.NamedRole(role)})[0]
+	return mustTry(s.t, s, tenure.AcquireRequest{Role: tenure.NamedRole(role)})[0]
 }
 
 // want makes an attempt for a role and checks its outcome.
-func (s *taker) want(what, role string, want tenure.Outcome) tenure.Attempt {
+func (s *taker) want(what, role string, want tenure.Outcome) tenure.AcquireResult {
 	s.t.Helper()
 	attempt := s.try(role)
 	if attempt.Outcome != want {
@@ -108,14 +108,14 @@ func TestBackendKeepsTheWholeLease(t *testing.T) {
 				source := k.source(t)
 				holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
 				rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
-				holder.want("a free role", "r", tenure.Granted)
+				holder.want("a free role", "r", tenure.OutcomeGranted)
 				if err := begin(holder); err != nil {
 					t.Fatal(err)
 				}
 				holder.age(takersLease - time.Minute)
-				rival.want("Invariant 1: a minute before the lease expires", "r", tenure.Busy)
+				rival.want("Invariant 1: a minute before the lease expires", "r", tenure.OutcomeHeld)
 				holder.age(time.Minute)
-				rival.want("after the lease has expired", "r", tenure.Granted)
+				rival.want("after the lease has expired", "r", tenure.OutcomeGranted)
 			})
 		})
 	}
@@ -128,7 +128,7 @@ func TestBackendEndedSessionTakesNoRole(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, ended, rival *taker, source string){
 		"its lease has expired": func(_ *testing.T, ended, rival *taker, _ string) {
 			ended.age(takersLease)
-			rival.want("after the lease has expired", "held", tenure.Granted)
+			rival.want("after the lease has expired", "held", tenure.OutcomeGranted)
 		},
 		"its node has a newer session": func(t *testing.T, ended, _ *taker, source string) {
 			takerOn(t, ended.kind, source, ended.db, ended.id)
@@ -140,13 +140,13 @@ func TestBackendEndedSessionTakesNoRole(t *testing.T) {
 				source := k.source(t)
 				ended := takerOn(t, k, source, k.connect(t, source), uuid.New())
 				rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
-				ended.want("a free role", "held", tenure.Granted)
+				ended.want("a free role", "held", tenure.OutcomeGranted)
 				end(t, ended, rival, source)
-				attempts, err := ended.TryAcquire([]tenure.Candidate{{Role: tenure.NamedRole("free")}})
+				attempts, err := ended.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("free")}})
 				if !errors.Is(err, tenure.ErrSessionLost) {
 					t.Errorf("Invariant 1: a session that has ended tried to take a role: %+v, %v; want ErrSessionLost", attempts, err)
 				}
-				rival.want("the role that it tried to take", "free", tenure.Granted)
+				rival.want("the role that it tried to take", "free", tenure.OutcomeGranted)
 			})
 		})
 	}
@@ -160,16 +160,16 @@ func TestBackendOneOfTwoTakesARole(t *testing.T) {
 		pool, reading := k.whileReading(t, source, "lock_key")
 		slow := takerOn(t, k, source, pool, uuid.New())
 		fast := takerOn(t, k, source, k.connect(t, source), uuid.New())
-		first := fast.want("a free role", "r", tenure.Granted)
-		slow.want("a role that is held", "r", tenure.Busy)
-		err := fast.Release([]tenure.Release{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: tenure.EndResigned}})
+		first := fast.want("a free role", "r", tenure.OutcomeGranted)
+		slow.want("a role that is held", "r", tenure.OutcomeHeld)
+		err := fast.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: tenure.EndResigned}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var second tenure.Attempt
-		between := func() { second = fast.want("a free role", "r", tenure.Granted) }
+		var second tenure.AcquireResult
+		between := func() { second = fast.want("a free role", "r", tenure.OutcomeGranted) }
 		reading.Store(&between)
-		slow.want("Invariant 1: a role that was taken in between", "r", tenure.Busy)
+		slow.want("Invariant 1: a role that was taken in between", "r", tenure.OutcomeHeld)
 		leaders, err := newBackend(t, fast.db, k.dialect, lease.Config{}).Leaders(context.Background(), "r")
 		if err != nil || len(leaders) != 1 || leaders[0].NodeID != fast.id || leaders[0].Term != second.Term {
 			t.Errorf("leaders: %+v, %v; want node %s in term %d", leaders, err, fast.id, second.Term)
@@ -187,8 +187,8 @@ func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
 		pool, reading := k.whileReading(t, source, "lock_key")
 		rival := takerOn(t, k, source, pool, uuid.New())
 		holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
-		holder.want("a free role", "r", tenure.Granted)
-		rival.want("a role that is held", "r", tenure.Busy)
+		holder.want("a free role", "r", tenure.OutcomeGranted)
+		rival.want("a role that is held", "r", tenure.OutcomeHeld)
 		holder.age(takersLease)
 		beat := func() {
 			t.Helper()
@@ -197,7 +197,7 @@ func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
 			}
 		}
 		reading.Store(&beat)
-		rival.want("Invariant 1: a role whose holder has just renewed its lease", "r", tenure.Busy)
+		rival.want("Invariant 1: a role whose holder has just renewed its lease", "r", tenure.OutcomeHeld)
 		beat()
 	})
 }
@@ -211,7 +211,7 @@ func TestLeasesAgeFromTheQuestion(t *testing.T) {
 		db, reading := k.whileReading(t, source, "expires_at")
 		store := newStore(t, k, db, takersLease)
 		backend := newBackend(t, db, k.dialect, lease.Config{})
-		takerOn(t, k, source, k.connect(t, source), uuid.New()).want("a free role", "r", tenure.Granted)
+		takerOn(t, k, source, k.connect(t, source), uuid.New()).want("a free role", "r", tenure.OutcomeGranted)
 		if _, err := store.Elect(soon(t), "n", uuid.New()); err != nil {
 			t.Fatal(err)
 		}
@@ -248,15 +248,15 @@ func TestBackendLeavingIsAnnounced(t *testing.T) {
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		source := k.source(t)
 		holder := takerOn(t, k, source, k.connect(t, source), uuid.New())
-		holder.want("a free role", "r", tenure.Granted)
+		holder.want("a free role", "r", tenure.OutcomeGranted)
 		rival := takerOn(t, k, source, k.connect(t, source), uuid.New())
-		rival.want("a role that is held", "r", tenure.Busy)
+		rival.want("a role that is held", "r", tenure.OutcomeHeld)
 		if err := holder.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if changed, err := rival.Wait(soon(t)); err != nil || !changed {
 			t.Errorf("Invariant 7: waiting for a session that has left: changed %t, error %v; want a change", changed, err)
 		}
-		rival.want("the role of a session that has left", "r", tenure.Granted)
+		rival.want("the role of a session that has left", "r", tenure.OutcomeGranted)
 	})
 }

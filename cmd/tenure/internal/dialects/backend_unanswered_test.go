@@ -31,7 +31,7 @@ func TestBackendUnansweredCommit(t *testing.T) {
 		defer db.Close()
 		open := func(db *sql.DB) tenure.Session {
 			t.Helper()
-			session, err := newBackend(t, db, k.dialect, lease.Config{}).Open(soon(t), tenure.Opening{
+			session, err := newBackend(t, db, k.dialect, lease.Config{}).Open(soon(t), tenure.SessionOptions{
 				Node:   tenure.NodeInfo{ID: uuid.New(), Name: "node", Host: "localhost"},
 				Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
 				Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
@@ -43,15 +43,15 @@ func TestBackendUnansweredCommit(t *testing.T) {
 			return session
 		}
 		unlucky, other := open(db), open(k.connect(t, source))
-		wanted, unwanted := tenure.Candidate{Role: tenure.NamedRole("wanted")}, tenure.Candidate{Role: tenure.NamedRole("unwanted")}
-		both := []tenure.Candidate{wanted, unwanted}
+		wanted, unwanted := tenure.AcquireRequest{Role: tenure.NamedRole("wanted")}, tenure.AcquireRequest{Role: tenure.NamedRole("unwanted")}
+		both := []tenure.AcquireRequest{wanted, unwanted}
 		first := mustTry(t, other, both...) // so that the rows are there
 		for _, attempt := range first {
-			if attempt.Outcome != tenure.Granted {
+			if attempt.Outcome != tenure.OutcomeGranted {
 				t.Fatalf("%+v", attempt)
 			}
 		}
-		release := []tenure.Release{
+		release := []tenure.ReleaseRequest{
 			{Role: wanted.Role, Term: first[0].Term, Reason: tenure.EndResigned}, {Role: unwanted.Role, Term: first[1].Term, Reason: tenure.EndResigned},
 		}
 		if err := other.Release(release); err != nil {
@@ -63,26 +63,26 @@ func TestBackendUnansweredCommit(t *testing.T) {
 			t.Fatal("no answer was lost")
 		}
 		lost.Store(false)
-		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.Busy {
+		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.OutcomeHeld {
 			t.Errorf("the commit has not happened: %+v", got)
 		}
-		if got := mustTry(t, unlucky, wanted)[0]; got.Outcome != tenure.Granted || got.Previous != first[0].Term {
+		if got := mustTry(t, unlucky, wanted)[0]; got.Outcome != tenure.OutcomeGranted || got.Previous != first[0].Term {
 			t.Errorf("asking again: %+v; want the term that has begun after %d", got, first[0].Term)
 		}
 		if _, err := unlucky.Heartbeat(tenure.Load{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.Granted || got.Previous <= first[1].Term {
+		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.OutcomeGranted || got.Previous <= first[1].Term {
 			t.Errorf("the role that nobody asked for again: %+v; want a term after the one in doubt, which followed %d", got, first[1].Term)
 		}
-		if got := mustTry(t, other, wanted)[0]; got.Outcome != tenure.Busy {
+		if got := mustTry(t, other, wanted)[0]; got.Outcome != tenure.OutcomeHeld {
 			t.Errorf("the role that was asked for again: %+v; want it busy", got)
 		}
 	})
 }
 
 // mustTry is TryAcquire that must not fail.
-func mustTry(t *testing.T, session tenure.Session, candidates ...tenure.Candidate) []tenure.Attempt {
+func mustTry(t *testing.T, session tenure.Session, candidates ...tenure.AcquireRequest) []tenure.AcquireResult {
 	t.Helper()
 	attempts, err := session.TryAcquire(candidates)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestBackendSeveralWritersAreDiagnosed(t *testing.T) {
 	c := writersCluster(t)
 	findings := newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{}).Diagnose(soon(t))
 	if !slices.ContainsFunc(findings, func(f tenure.Finding) bool {
-		return f.Name == "writers" && f.Severity == tenure.Warning && strings.Contains(f.Detail, "wsrep_on = ON")
+		return f.Name == "writers" && f.Severity == tenure.SeverityWarning && strings.Contains(f.Detail, "wsrep_on = ON")
 	}) {
 		t.Errorf("no warning about several writers in %+v", findings)
 	}

@@ -82,4 +82,4 @@ type anchoredSeat struct {
 	lock *net.UnixConn
 }
 
-func (s *anchoredSeat) Anchor() (syscall.RawConn, error) { return s.lock.SyscallConn() }
+func (s *anchoredSeat) LockConn() (syscall.RawConn, error) { return s.lock.SyscallConn() }

@@ -18,12 +18,12 @@ const (
 	CodeNotFound      = 127
 )
 
-// Seat is what a command must not outlive: a term.
-type Seat interface {
+// Term is what a command must not outlive: a term.
+type Term interface {
 	Remaining() time.Duration
 	Stopping() <-chan struct{}
 	Context() context.Context
-	Anchor() (syscall.RawConn, error)
+	LockConn() (syscall.RawConn, error)
 }
 
 // Command says what to run and how it ends. All fields are required, but for

@@ -61,9 +61,9 @@ func (s *fakeSeat) renew(trust time.Duration) {
 	s.until = time.Now().Add(trust)
 }
 
-func (s *fakeSeat) Stopping() <-chan struct{}        { return s.stopping }
-func (s *fakeSeat) Context() context.Context         { return s.ctx }
-func (s *fakeSeat) Anchor() (syscall.RawConn, error) { return nil, nil }
+func (s *fakeSeat) Stopping() <-chan struct{}          { return s.stopping }
+func (s *fakeSeat) Context() context.Context           { return s.ctx }
+func (s *fakeSeat) LockConn() (syscall.RawConn, error) { return nil, nil }
 
 // run is a command in progress.
 type run struct {

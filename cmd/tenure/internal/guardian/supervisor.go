@@ -24,7 +24,7 @@ const orphanWarning = time.Second
 
 // supervisor is one run of a command as the leading process sees it.
 type supervisor struct {
-	seat    Seat
+	seat    Term
 	command Command
 
 	process *exec.Cmd // the guardian
@@ -45,7 +45,7 @@ type supervisor struct {
 // any descendant of it lives. It ends them politely when the seat is stopping,
 // and at once when the seat's context ends. If nothing was started, the error
 // matches [ErrNotStarted]; there is no other. Several commands may run at once.
-func Run(seat Seat, command Command) (End, error) {
+func Run(seat Term, command Command) (End, error) {
 	s := &supervisor{seat: seat, command: command, reports: make(chan report), exited: make(chan struct{})}
 	if err := s.start(); err != nil {
 		return End{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
@@ -64,7 +64,7 @@ func Run(seat Seat, command Command) (End, error) {
 
 // start starts the guardian and tells it to begin.
 func (s *supervisor) start() error {
-	anchor, err := s.seat.Anchor()
+	anchor, err := s.seat.LockConn()
 	if err != nil {
 		return err
 	}

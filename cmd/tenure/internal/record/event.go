@@ -33,7 +33,7 @@ func NewEvent(node *tenure.Node, event tenure.Event) Event {
 	if event.Term != nil {
 		number := event.Term.Number()
 		record.Term = &number
-		if vacant := event.Term.Vacant(); event.Kind == tenure.EventAcquired && vacant >= 0 {
+		if vacant := event.Term.PrecedingVacancy(); event.Kind == tenure.EventAcquired && vacant >= 0 {
 			seconds := vacant.Seconds()
 			record.VacantSeconds = &seconds
 		}

@@ -40,6 +40,6 @@ type Change struct {
 }
 
 // NewChange returns the record of a change that was seen at a time.
-func NewChange(at time.Time, change tenure.Change) Change {
+func NewChange(at time.Time, change tenure.LeaderChange) Change {
 	return Change{Time(at), change.Role, NewLeader(change.Leader), NewLeader(change.Previous)}
 }

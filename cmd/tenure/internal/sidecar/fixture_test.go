@@ -32,7 +32,7 @@ type database struct {
 
 func newDatabase() *database { return &database{Database: tenuretest.NewDatabase()} }
 
-func (d *database) Open(ctx context.Context, opening tenure.Opening) (tenure.Session, error) {
+func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.nodes = append(d.nodes, opening.Node)

@@ -184,7 +184,7 @@ func TestDescription(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen(on, "POST", stepDown, "", bearer...)
-		guard.Release()
+		guard.Done()
 		elected(t, node, "billing")
 		seen(on, "POST", stepDown, "", bearer...)
 		seen(on, "POST", undrain, "", bearer...)

@@ -113,7 +113,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	if target != nil {
 		request.Kind, request.Target = tenure.RequestHandOver, *target
 	}
-	err := election.Comply(ctx, request)
+	err := election.HandleRequest(ctx, request)
 	done := stepDownRecord{
 		Role: election.Role().Name(), Term: term.Number(), Node: m.node.ID(), NodeName: m.node.Name(), To: target, Released: true,
 	}

@@ -72,7 +72,7 @@ func TestStepDownWhileWorking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(20*time.Second, guard.Release)
+		time.AfterFunc(20*time.Second, guard.Done)
 		begun := time.Now()
 		ask(t, h, "POST", stepDownPath, "{}", authorized...).want(t, 200)
 		if waited := time.Since(begun); waited != 20*time.Second {
@@ -87,7 +87,7 @@ func TestStepDownWhileWorking(t *testing.T) {
 			t.Errorf("after %v: %+v", waited, r)
 		}
 		ask(t, h, "GET", "/leader", "").want(t, 503)
-		guard.Release()
+		guard.Done()
 	})
 }
 
@@ -105,7 +105,7 @@ func TestStepDownSessionLost(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, func() {
 			db.Revoke(tenure.NamedRole("billing"))
-			guard.Release()
+			guard.Done()
 		})
 		ask(t, h, "POST", stepDownPath, "", authorized...).refused(t, 503, codeSessionLost)
 	})

@@ -304,7 +304,7 @@ func TestLongStepDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(stepDownTimeout-time.Second, guard.Release)
+		time.AfterFunc(stepDownTimeout-time.Second, guard.Done)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inMemory+stepDownPath, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)

@@ -149,9 +149,9 @@ func (c *nodeDrainCommand) explain(m tenure.Member, err error) error {
 	switch label := nodeLabel(m.Name, m.ID); {
 	case errors.Is(err, tenure.ErrLastNode):
 		return console.Usage("%s is the only node in service, so nobody would lead: start another one first, or give --force", label)
-	case errors.Is(err, cluster.ErrDied):
+	case errors.Is(err, cluster.ErrNodeDied):
 		return console.NotAcquired("%s died while it drained; the roles that it led move on", label)
-	case errors.Is(err, tenure.ErrUndrained):
+	case errors.Is(err, tenure.ErrDrainCanceled):
 		return console.NotAcquired("%s was taken back into service before it was drained", label)
 	}
 	return err

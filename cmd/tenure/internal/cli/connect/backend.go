@@ -141,7 +141,7 @@ func (l Leases) TermRecords(ctx context.Context, query postgres.HistoryQuery, no
 
 // holders is what leases know of who holds roles: their leaders. It is empty if
 // there are no tables.
-func (l Leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Holder, error) {
+func (l Leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.RoleStatus, error) {
 	version, err := l.SchemaVersion(ctx)
 	if err != nil || version == 0 && len(roles) == 0 {
 		return nil, err
@@ -165,15 +165,15 @@ func (l Leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.Ho
 			}
 		}
 	}
-	holders := make([]postgres.Holder, len(names))
+	holders := make([]postgres.RoleStatus, len(names))
 	for i, name := range names {
-		holders[i] = postgres.Holder{Role: name, Leader: leaders[name]}
+		holders[i] = postgres.RoleStatus{Role: name, Leader: leaders[name]}
 	}
 	return holders, nil
 }
 
 // Holders reads who holds roles, or all roles if none is named.
-func Holders(ctx context.Context, backend Backend, roles []tenure.Role) ([]postgres.Holder, error) {
+func Holders(ctx context.Context, backend Backend, roles []tenure.Role) ([]postgres.RoleStatus, error) {
 	switch b := backend.(type) {
 	case *postgres.Backend:
 		return b.Holders(ctx, roles...)

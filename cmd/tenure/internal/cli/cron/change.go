@@ -33,7 +33,7 @@ type TriggeredRecord struct {
 func newCronTrigger(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
 		Use: "trigger SCHEDULE", Short: "Ask for a run now", Long: cronTriggerLong, Example: "  tenure cron trigger backup",
-	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		id, err := schedules.Trigger(ctx, args[0], by)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ type PausedRecord struct {
 func newCronPause(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
 		Use: "pause SCHEDULE", Short: "Keep a schedule from ticking", Long: cronPauseLong, Example: "  tenure cron pause backup",
-	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Pause(ctx, args[0], by); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func newCronPause(out *console.Output) *cobra.Command {
 func newCronResume(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
 		Use: "resume SCHEDULE", Short: "Let a paused schedule tick again", Long: cronResumeLong, Example: "  tenure cron resume backup",
-	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Resume(ctx, args[0], by); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ type removedRecord struct {
 func newCronRemove(out *console.Output) *cobra.Command {
 	cmd := subject.Change(&cobra.Command{
 		Use: "remove SCHEDULE", Short: "Forget a schedule and its runs", Long: cronRemoveLong, Example: "  tenure cron remove backup --yes",
-	}, func(ctx context.Context, schedules *cron.Management, args []string, by string) error {
+	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Remove(ctx, args[0], by); err != nil {
 			return err
 		}

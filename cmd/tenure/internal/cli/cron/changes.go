@@ -17,7 +17,7 @@ named, too.`
 func newCronChanges(out *console.Output) *cobra.Command {
 	return subject.Changes(out, &cobra.Command{
 		Use: "changes [SCHEDULE]", Short: "Print who changed schedules, and when", Long: cronChangesLong,
-	}, "SCHEDULE", func(ctx context.Context, schedules *cron.Management, name string, most int) ([]connect.ChangeRecord, error) {
+	}, "SCHEDULE", func(ctx context.Context, schedules *cron.Admin, name string, most int) ([]connect.ChangeRecord, error) {
 		changes, err := schedules.Changes(ctx, name, most)
 		var records []connect.ChangeRecord
 		for _, c := range changes {

@@ -61,7 +61,7 @@ type scheduledCommand struct {
 
 // run is the command as a job. It returns when none of its processes lives.
 func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
-	seat := takeSeat(ctx, run.Term, c.stopTimeout-c.Grace)
+	seat := newRunTerm(ctx, run.Term, c.stopTimeout-c.Grace)
 	defer seat.leave()
 	log := c.log.With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
 	for c.AwaitTrust(seat) {
@@ -101,7 +101,7 @@ func failure(what, words string) error {
 
 // once runs the command once and returns the end of what it wrote to standard
 // error.
-func (c scheduledCommand) once(seat *runSeat, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
+func (c scheduledCommand) once(seat *runTerm, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
 	words, err := tail.Start(c.errors, mostErrors)
 	if err != nil {
 		return guardian.End{}, "", err

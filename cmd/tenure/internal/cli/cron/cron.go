@@ -26,12 +26,12 @@ func New(out *console.Output) *cobra.Command {
 }
 
 // subject is what the commands of this package are about.
-var subject = &connect.Subject[*cron.Management]{
+var subject = &connect.Subject[*cron.Admin]{
 	Name: "schedule", List: "tenure cron list",
-	Open: func(database *connect.WorkDatabase) *cron.Management {
+	Open: func(database *connect.WorkDatabase) *cron.Admin {
 		return cron.NewManagement(database.Backend, database.Pool)
 	},
-	Offer: func(ctx context.Context, schedules *cron.Management) ([]cobra.Completion, error) {
+	Offer: func(ctx context.Context, schedules *cron.Admin) ([]cobra.Completion, error) {
 		statuses, err := schedules.List(ctx)
 		var names []cobra.Completion
 		for _, s := range statuses {

@@ -20,7 +20,7 @@ ended). For very many missed ticks one row stands for TICKS of them.`
 func newCronHistory(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{
 		Use: "history SCHEDULE", Short: "Print the runs of a schedule", Long: cronHistoryLong, Example: "  tenure cron history backup -n 100",
-	}, func(ctx context.Context, schedules *cron.Management, args []string, most int) error {
+	}, func(ctx context.Context, schedules *cron.Admin, args []string, most int) error {
 		records, err := schedules.History(ctx, args[0], most)
 		if err != nil {
 			return err

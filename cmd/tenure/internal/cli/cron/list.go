@@ -19,7 +19,7 @@ stands. MISSED counts the ticks that nobody led for.`
 func newCronList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
 		Use: "list", Short: "List the schedules with their next ticks and last runs", Long: cronListLong, Args: console.NoArgs,
-	}, func(ctx context.Context, schedules *cron.Management, _ []string) error {
+	}, func(ctx context.Context, schedules *cron.Admin, _ []string) error {
 		statuses, err := schedules.List(ctx)
 		if err != nil {
 			return err

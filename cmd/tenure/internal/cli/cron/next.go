@@ -104,7 +104,7 @@ func (c *cronNextCommand) parse() error {
 
 // read prints the ticks of a schedule.
 func (c *cronNextCommand) read(cmd *cobra.Command, name string) error {
-	return subject.With(cmd.Context(), &c.database, func(schedules *cron.Management) error {
+	return subject.With(cmd.Context(), &c.database, func(schedules *cron.Admin) error {
 		ticks, err := schedules.Next(cmd.Context(), name, c.count.Value)
 		if err != nil {
 			return err

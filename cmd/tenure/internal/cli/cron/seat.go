@@ -10,10 +10,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// runSeat is a term as one run of a schedule sits in it: it is given up when the
+// runTerm is a term as one run of a schedule sits in it: it is given up when the
 // run's time is over, too, and when the term was asked to end, only after the time
 // in which work in flight may end by itself.
-type runSeat struct {
+type runTerm struct {
 	*tenure.Term
 
 	run      context.Context // ends with the run's timeout, or the term
@@ -22,15 +22,15 @@ type runSeat struct {
 	watching sync.WaitGroup
 }
 
-// takeSeat begins to watch; last is how long after the term was asked to end the
+// newRunTerm begins to watch; last is how long after the term was asked to end the
 // run is. The caller leaves the seat.
-func takeSeat(run context.Context, term *tenure.Term, last time.Duration) *runSeat {
-	s := &runSeat{Term: term, run: run, stopping: make(chan struct{}), left: make(chan struct{})}
+func newRunTerm(run context.Context, term *tenure.Term, last time.Duration) *runTerm {
+	s := &runTerm{Term: term, run: run, stopping: make(chan struct{}), left: make(chan struct{})}
 	s.watching.Go(func() { s.watch(last) })
 	return s
 }
 
-func (s *runSeat) watch(last time.Duration) {
+func (s *runTerm) watch(last time.Duration) {
 	select {
 	case <-s.left:
 		return
@@ -49,10 +49,10 @@ func (s *runSeat) watch(last time.Duration) {
 }
 
 // Stopping is closed when the run is to end politely.
-func (s *runSeat) Stopping() <-chan struct{} { return s.stopping }
+func (s *runTerm) Stopping() <-chan struct{} { return s.stopping }
 
 // leave ends what takeSeat began.
-func (s *runSeat) leave() {
+func (s *runTerm) leave() {
 	close(s.left)
 	s.watching.Wait()
 }
@@ -60,7 +60,7 @@ func (s *runSeat) leave() {
 // cutOff is what a run returns whose command was ended. If that was for the term's
 // sake, it waits until the term is over: then nobody records the run as failed, and
 // the next leader does with it what its policy says.
-func (s *runSeat) cutOff(words string) error {
+func (s *runTerm) cutOff(words string) error {
 	<-s.run.Done()
 	cause := context.Cause(s.run)
 	if errors.Is(cause, context.DeadlineExceeded) {

@@ -74,7 +74,7 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 	var rows [][]string
 	failures := 0
 	for _, f := range found {
-		if f.Severity == tenure.Failure {
+		if f.Severity == tenure.SeverityFailure {
 			failures++
 		}
 		detail, advice := console.Flatten(f.Detail), console.Flatten(f.Advice)
@@ -107,7 +107,7 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]t
 	found := opened.Diagnose(cmd.Context())
 	for i := range found {
 		if planned && found[i].Name == LockTableFinding {
-			found[i] = sessions.LockTableFor(cmd.Context(), c.roles.Value)
+			found[i] = sessions.CheckLockTable(cmd.Context(), c.roles.Value)
 		}
 	}
 	return found, nil

@@ -89,7 +89,7 @@ func (c *grantsCommand) ofSessions(b *postgres.Backend) string {
 		scripts += b.CompactionGrants(c.user)
 	}
 	if scripts == "" {
-		return b.Grants(c.user)
+		return b.NodeGrants(c.user)
 	}
 	var statements []string
 	for statement := range strings.Lines(scripts) {

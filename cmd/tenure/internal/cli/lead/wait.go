@@ -8,7 +8,7 @@ import (
 
 // AwaitTrust waits until a command would not be asked to end as soon as it has
 // started. It returns false if the seat ends instead.
-func (t Timing) AwaitTrust(term guardian.Seat) bool {
+func (t Timing) AwaitTrust(term guardian.Term) bool {
 	for term.Remaining() <= t.Grace+t.Lead {
 		if !Sleep(term, t.Refresh/4) {
 			return false
@@ -18,7 +18,7 @@ func (t Timing) AwaitTrust(term guardian.Seat) bool {
 }
 
 // Ending reports whether a term has ended or was asked to end.
-func Ending(term guardian.Seat) bool {
+func Ending(term guardian.Term) bool {
 	select {
 	case <-term.Stopping():
 	case <-term.Context().Done():
@@ -29,7 +29,7 @@ func Ending(term guardian.Seat) bool {
 }
 
 // Sleep pauses; it returns false at once when the term ends or was asked to.
-func Sleep(term guardian.Seat, pause time.Duration) bool {
+func Sleep(term guardian.Term, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -118,7 +118,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 	if id, err := uuid.Parse(c.node); err == nil {
 		query.Node = id
 	} else {
-		query.NodeNamed = c.node // also one that is gone
+		query.NodeMatching = c.node // also one that is gone
 	}
 	if !query.Until.IsZero() && query.Until.Before(query.Since) {
 		return console.Usage("--until is before --since")

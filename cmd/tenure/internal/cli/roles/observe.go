@@ -83,6 +83,6 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 }
 
 // tell prints a change.
-func (c *observeCommand) tell(now time.Time, change tenure.Change) error {
+func (c *observeCommand) tell(now time.Time, change tenure.LeaderChange) error {
 	return c.out.Print(record.NewChange(now, change), fmt.Sprintf("%s  %s", console.ShortTime(now), leadsText(change.Role, change.Leader)))
 }

@@ -77,7 +77,7 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 			return console.Usage("%w; did you mean %q?", err, meant)
 		}
 		return console.Usage("%w", err)
-	case errors.Is(err, tenure.ErrLed):
+	case errors.Is(err, tenure.ErrHasLeader):
 		return console.Usage("%w", err)
 	case err != nil:
 		return err

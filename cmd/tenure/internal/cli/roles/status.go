@@ -128,7 +128,7 @@ func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backe
 	return err
 }
 
-func newRoleRecord(holder postgres.Holder) roleRecord {
+func newRoleRecord(holder postgres.RoleStatus) roleRecord {
 	key := holder.Key.String()
 	role := roleRecord{
 		Role: holder.Role, Key: &key, Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},

@@ -53,7 +53,7 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	config.Retry = tenure.RetryFunc(func(tenure.Attempts) (time.Duration, bool) { return 0, false })
+	config.Retry = tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false })
 	return c.node.RunAlone(cmd.Context(), config, func(ctx context.Context, p *service.Participant) error {
 		node := p.Node
 		election, err := node.ElectionWith(role, tenure.ElectionConfig{

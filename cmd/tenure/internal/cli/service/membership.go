@@ -91,7 +91,7 @@ func (f *MembershipFlags) config() (cluster.Config, error) {
 		Capabilities: f.capabilities, Labels: f.labels.Values, Version: version.Read().Version,
 		MinNodes: f.minNodes.Value, StartupTimeout: f.startup.Value, UniqueNames: f.uniqueNames,
 		Heartbeat: cluster.HeartbeatConfig{
-			Interval: f.heartbeat.Value, DeadThreshold: f.threshold.Value, KeepDeadNodes: !f.markDead,
+			Interval: f.heartbeat.Value, DeadThreshold: f.threshold.Value, SkipMarkingDead: !f.markDead,
 		},
 		Shutdown: f.leaving.config(),
 	}

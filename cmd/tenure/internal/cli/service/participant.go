@@ -98,7 +98,7 @@ func reportReady(ctx context.Context, p *Participant, startup time.Duration, log
 		return
 	}
 	log.Warn("the node waits before it stands for roles", "reason", console.OneLine(err))
-	news, stop := p.Node.News()
+	news, stop := p.Node.Subscribe()
 	defer stop()
 	var late <-chan time.Time
 	if startup > 0 {

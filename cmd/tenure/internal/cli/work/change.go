@@ -26,18 +26,18 @@ again; a pause stays.`
 type processorChange struct {
 	out     *console.Output
 	timeout *flagvalue.Duration // nil: the library's
-	change  func(ctx context.Context, processors *processor.Management, name, by string) error
+	change  func(ctx context.Context, processors *processor.Admin, name, by string) error
 	done    string // what is said of the processor then
 }
 
 // command adds to a command what all changes have in common.
 func (c *processorChange) command(cmd *cobra.Command) *cobra.Command {
-	return subject.Change(cmd, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+	return subject.Change(cmd, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		return c.run(ctx, processors, args[0], by)
 	})
 }
 
-func (c *processorChange) run(ctx context.Context, processors *processor.Management, name, by string) error {
+func (c *processorChange) run(ctx context.Context, processors *processor.Admin, name, by string) error {
 	bounded := ctx
 	if c.timeout != nil {
 		var cancel context.CancelFunc
@@ -60,7 +60,7 @@ func (c *processorChange) run(ctx context.Context, processors *processor.Managem
 
 func newProcessorPause(out *console.Output) *cobra.Command {
 	c := &processorChange{out: out, timeout: &flagvalue.Duration{Value: time.Minute}, done: "is paused"}
-	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Pause(ctx, name, by)
 	}
 	cmd := c.command(&cobra.Command{
@@ -73,7 +73,7 @@ func newProcessorPause(out *console.Output) *cobra.Command {
 
 func newProcessorResume(out *console.Output) *cobra.Command {
 	c := &processorChange{out: out, done: "works"}
-	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Resume(ctx, name, by)
 	}
 	return c.command(&cobra.Command{
@@ -83,7 +83,7 @@ func newProcessorResume(out *console.Output) *cobra.Command {
 
 func newProcessorRetry(out *console.Output) *cobra.Command {
 	c := &processorChange{out: out, done: "tries again"}
-	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Retry(ctx, name, by)
 	}
 	return c.command(&cobra.Command{

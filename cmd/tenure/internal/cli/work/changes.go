@@ -16,7 +16,7 @@ rewound, rebuilt or repaired which one, skipped events or replayed them, and whe
 func newProcessorChanges(out *console.Output) *cobra.Command {
 	return subject.Changes(out, &cobra.Command{
 		Use: "changes [PROCESSOR]", Short: "Print who changed processors, and when", Long: processorChangesLong,
-	}, "PROCESSOR", func(ctx context.Context, processors *processor.Management, name string, most int) ([]connect.ChangeRecord, error) {
+	}, "PROCESSOR", func(ctx context.Context, processors *processor.Admin, name string, most int) ([]connect.ChangeRecord, error) {
 		changes, err := processors.Changes(ctx, name, most)
 		var records []connect.ChangeRecord
 		for _, c := range changes {

@@ -26,7 +26,7 @@ func newProcessorLag(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
 		Use: "lag [PROCESSOR]...", Short: "Show how far processors are behind, and what holds them up", Long: processorLagLong,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: subject.Complete,
-	}, func(ctx context.Context, processors *processor.Management, args []string) error {
+	}, func(ctx context.Context, processors *processor.Admin, args []string) error {
 		lags, err := processors.Lag(ctx, args...)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func newLagsRecord(lags []processor.Lag, horizon processor.Horizon) LagsRecord {
 		Horizon:    horizonRecord{horizon.Transaction, horizon.Age().Seconds(), []holderRecord{}},
 	}
 	for _, l := range lags {
-		all.Processors = append(all.Processors, lagRecord{l.Name, l.Led, l.Behind, l.More, l.Held, l.Waiting.Seconds()})
+		all.Processors = append(all.Processors, lagRecord{l.Name, l.Led, l.Behind, l.Truncated, l.BlockedByHorizon, l.OldestWait.Seconds()})
 	}
 	for _, h := range horizon.Holders {
 		all.Horizon.Holders = append(all.Horizon.Holders, holderRecord{
@@ -97,10 +97,10 @@ func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string 
 		if l.Led {
 			led = "yes"
 		}
-		if l.More {
+		if l.Truncated {
 			more = "+"
 		}
-		rows = append(rows, []string{console.Flatten(l.Name), led, console.Count(l.Behind) + more, console.Count(l.Held), l.Waiting.Round(time.Millisecond).String()})
+		rows = append(rows, []string{console.Flatten(l.Name), led, console.Count(l.Behind) + more, console.Count(l.BlockedByHorizon), l.OldestWait.Round(time.Millisecond).String()})
 	}
 	var text strings.Builder
 	text.WriteString(console.Table(rows, width))

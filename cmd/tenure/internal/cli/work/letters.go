@@ -23,7 +23,7 @@ func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{
 		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong,
 		Example: "  tenure processor dead-letters mails -n 100",
-	}, func(ctx context.Context, processors *processor.Management, args []string, most int) error {
+	}, func(ctx context.Context, processors *processor.Admin, args []string, most int) error {
 		letters, err := processors.DeadLetters(ctx, args[0], most)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ type letterRecord struct {
 	Replay    bool              `json:"replay"` // it is to be replayed, and was not yet
 }
 
-func newLettersRecord(name string, letters []processor.Letter) LettersRecord {
+func newLettersRecord(name string, letters []processor.DeadLetter) LettersRecord {
 	all := LettersRecord{name, []letterRecord{}}
 	for _, l := range letters {
 		all.DeadLetters = append(all.DeadLetters, letterRecord{
@@ -59,7 +59,7 @@ func newLettersRecord(name string, letters []processor.Letter) LettersRecord {
 	return all
 }
 
-func letterRows(letters []processor.Letter) [][]string {
+func letterRows(letters []processor.DeadLetter) [][]string {
 	rows := [][]string{{"ID", "EVENT", "FAILED AT", "ATTEMPTS", "TERM", "SKIPPED BY", "REPLAY", "ERROR"}}
 	for _, l := range letters {
 		replay := "-"
@@ -98,7 +98,7 @@ func newProcessorReplay(out *console.Output) *cobra.Command {
 			return err
 		},
 		ValidArgsFunction: subject.Complete,
-	}, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+	}, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		ids, err := letterIDs(args[1:])
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ events that waited when the leader looked last: see tenure processor lag.`
 func newProcessorList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
 		Use: "list", Short: "List the processors", Long: processorListLong, Args: console.NoArgs,
-	}, func(ctx context.Context, processors *processor.Management, _ []string) error {
+	}, func(ctx context.Context, processors *processor.Admin, _ []string) error {
 		statuses, err := processors.List(ctx)
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func newProcessorList(out *console.Output) *cobra.Command {
 func newProcessorShow(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
 		Use: "show PROCESSOR", Short: "Show all about a processor", Example: "  tenure processor show balances -o json",
-	}, func(ctx context.Context, processors *processor.Management, args []string) error {
+	}, func(ctx context.Context, processors *processor.Admin, args []string) error {
 		status, err := processors.Show(ctx, args[0])
 		if err != nil {
 			return err

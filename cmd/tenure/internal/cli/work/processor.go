@@ -25,12 +25,12 @@ func New(out *console.Output) *cobra.Command {
 }
 
 // subject is what the commands of this package are about.
-var subject = &connect.Subject[*processor.Management]{
+var subject = &connect.Subject[*processor.Admin]{
 	Name: "processor", List: "tenure processor list",
-	Open: func(database *connect.WorkDatabase) *processor.Management {
+	Open: func(database *connect.WorkDatabase) *processor.Admin {
 		return processor.NewManagement(database.Backend, database.Pool)
 	},
-	Offer: func(ctx context.Context, processors *processor.Management) ([]cobra.Completion, error) {
+	Offer: func(ctx context.Context, processors *processor.Admin) ([]cobra.Completion, error) {
 		statuses, err := processors.List(ctx)
 		var names []cobra.Completion
 		for _, s := range statuses {

@@ -62,7 +62,7 @@ func (f *placeFlag) Type() string { return "place" }
 func newProcessorRewind(out *console.Output) *cobra.Command {
 	var to placeFlag
 	c, dangerous := &processorChange{out: out, done: "is rewound"}, &console.ConsentFlag{Out: out}
-	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Rewind(ctx, name, to.place, by)
 	}
 	cmd := c.command(&cobra.Command{
@@ -93,7 +93,7 @@ without one, give --yes.`
 
 func newProcessorRebuild(out *console.Output) *cobra.Command {
 	c, dangerous := &processorChange{out: out, done: "is to be rebuilt"}, &console.ConsentFlag{Out: out}
-	c.change = func(ctx context.Context, processors *processor.Management, name, by string) error {
+	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Rebuild(ctx, name, by)
 	}
 	cmd := c.command(&cobra.Command{

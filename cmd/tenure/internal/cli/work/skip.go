@@ -40,7 +40,7 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 		Example: "  tenure processor skip mails --at 742:1031\n  tenure processor skip mails --yes",
 	}
 	cmd.Flags().Var(&at, "at", "the event to skip, as tenure processor show prints it: TRANSACTION:POSITION; default whichever fails now")
-	return processorOnce(out, cmd, "Pass over the event that %s fails at?", func(ctx context.Context, processors *processor.Management, name, by string) error {
+	return processorOnce(out, cmd, "Pass over the event that %s fails at?", func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		place, err := skip(ctx, processors, name, at.place, by)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func newProcessorSkip(out *console.Output) *cobra.Command {
 
 // skip names the event in any case, so that the error of a lost answer can say
 // which one to skip again.
-func skip(ctx context.Context, processors *processor.Management, name string, at processor.Cursor, by string) (processor.Cursor, error) {
+func skip(ctx context.Context, processors *processor.Admin, name string, at processor.Cursor, by string) (processor.Cursor, error) {
 	if at == (processor.Cursor{}) {
 		status, err := processors.Show(ctx, name)
 		if err != nil {
@@ -77,7 +77,7 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 	return processorOnce(out, &cobra.Command{
 		Use: "repair PROCESSOR", Short: "Repair a log that was restored from another database cluster", Long: processorRepairLong,
 		Example: "  tenure processor repair balances --yes",
-	}, "Renumber the log of %s, with all writers stopped?", func(ctx context.Context, processors *processor.Management, name, by string) error {
+	}, "Renumber the log of %s, with all writers stopped?", func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		repaired, err := processors.Repair(ctx, name, by)
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func newProcessorRepair(out *console.Output) *cobra.Command {
 
 // processorOnce completes a command that does something to one processor which
 // cannot be undone. The question has a place for the processor's name.
-func processorOnce(out *console.Output, cmd *cobra.Command, question string, do func(ctx context.Context, processors *processor.Management, name, by string) error) *cobra.Command {
-	subject.Change(cmd, func(ctx context.Context, processors *processor.Management, args []string, by string) error {
+func processorOnce(out *console.Output, cmd *cobra.Command, question string, do func(ctx context.Context, processors *processor.Admin, name, by string) error) *cobra.Command {
+	subject.Change(cmd, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		return do(ctx, processors, args[0], by)
 	})
 	consent := &console.ConsentFlag{Out: out}

@@ -11,6 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
+// nodeLockSpace is the first part of the lock keys of the nodes of installation i.
+const nodeLockSpace = `('x' || encode(substr(sha256(uuid_send(i.id) || 'nodes'), 1, 4), 'hex'))::bit(32)::int`
+
 // plant writes the row of a node that was last heard of some time ago although
 // its session lives: a lock says so to the other nodes until the test ends.
 func (s site) plant(name string, status cluster.NodeStatus, silentFor time.Duration) cluster.NodeID {
@@ -20,7 +23,7 @@ func (s site) plant(name string, status cluster.NodeStatus, silentFor time.Durat
 	err := session.QueryRow(s.t.Context(), `
 SELECT n
 FROM nextval('`+s.table("incarnations")+`') n, `+s.table("installation")+` i,
-	pg_advisory_lock(('x' || encode(substr(sha256(uuid_send(i.id) || 'nodes'), 1, 4), 'hex'))::bit(32)::int, n::int)`).Scan(&incarnation)
+	pg_advisory_lock(`+nodeLockSpace+`, n::int)`).Scan(&incarnation)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -38,6 +41,7 @@ func (s site) end(id cluster.NodeID) {
 SELECT pg_terminate_backend(l.pid, 10000)
 FROM pg_locks l
 JOIN `+s.table("nodes")+` n ON n.incarnation = l.objid::bigint
+JOIN `+s.table("installation")+` i ON l.classid = `+nodeLockSpace+`::oid
 WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock'`, id.UUID())
 }
 

@@ -29,6 +29,7 @@ func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
 	// The last thing that the replica hears of is a resignation.
 	term := giveBack(t, leader, other)
 	reader := replica.Conn(t)
+	eventually(t, reader, "SELECT to_regclass($1) IS NOT NULL", c.quoted("terms"))
 	eventually(t, reader, "SELECT term = $2 AND ended_at IS NULL FROM "+c.quoted("terms")+" WHERE role = $1", role, term.Number())
 	stopper := primary.Conn(t)
 	execute(t, stopper, "BEGIN")

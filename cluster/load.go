@@ -1,85 +1,94 @@
 package cluster
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/shirou/gopsutil/v4/mem"
-	"github.com/shirou/gopsutil/v4/process"
 )
 
-// meter measures how busy this process is. One goroutine uses it.
+// meter measures how busy this process is, by the files that Linux shows of it.
+// One goroutine uses it.
 type meter struct {
-	process *process.Process
-	root    fs.FS // where the limits of the control groups are read
-
-	// The last measurement. Processor time is the machine's, so it is compared
-	// with the machine's clock, whatever clock the node goes by.
-	spent float64 // seconds of processor time
-	at    time.Time
+	root  fs.FS     // where the files of Linux are read
+	spent float64   // seconds of processor time at the last measurement
+	at    time.Time // of it, by the machine's clock, whatever clock the node uses
 }
 
-// newMeter begins to measure.
-func newMeter(ctx context.Context) (*meter, error) {
-	own, err := process.NewProcessWithContext(ctx, int32(os.Getpid()))
-	if err != nil {
-		return nil, fmt.Errorf("looking at this process: %w", err)
-	}
-	m := &meter{process: own, root: os.DirFS("/")}
-	m.spent, m.at, err = m.processorTime(ctx)
+// newMeter begins to measure. It fails on systems without /proc.
+func newMeter(root fs.FS) (*meter, error) {
+	m := &meter{root: root}
+	err := m.readProcessorTime()
 	return m, err
 }
 
-// measure returns what the process used since the last call of the processors
-// that it may use, and uses of the memory that it may use, both in percent.
-func (m *meter) measure(ctx context.Context) (cpu, memory float64, err error) {
+// measure returns the shares of the processors and of the memory available to
+// the process that it uses, in percent: of the processors since the last call.
+func (m *meter) measure() (cpu, memory float64, err error) {
 	bounds := readLimits(m.root)
-	cpu, cpuErr := m.processors(ctx, bounds.cpus)
-	memory, memoryErr := m.memory(ctx, bounds.memory)
+	cpu, cpuErr := m.processors(bounds.cpus)
+	memory, memoryErr := m.memory(bounds.memory)
 	return cpu, memory, errors.Join(cpuErr, memoryErr)
 }
 
-func (m *meter) processors(ctx context.Context, quota float64) (percent float64, err error) {
-	spent, at, err := m.processorTime(ctx)
-	if err != nil {
+func (m *meter) processors(quota float64) (percent float64, err error) {
+	spent, at := m.spent, m.at
+	if err := m.readProcessorTime(); err != nil {
 		return 0, err
 	}
-	used, passed := spent-m.spent, at.Sub(m.at).Seconds()
-	m.spent, m.at = spent, at
 	usable := float64(runtime.GOMAXPROCS(0))
 	if quota > 0 {
 		usable = min(usable, quota)
 	}
-	return percentage(used, passed*usable), nil
+	return percentage(m.spent-spent, m.at.Sub(at).Seconds()*usable), nil
 }
 
-func (m *meter) processorTime(ctx context.Context) (seconds float64, at time.Time, err error) {
-	times, err := m.process.TimesWithContext(ctx)
+// ticksPerSecond is the unit of processor time in /proc, fixed on all platforms
+// of Linux that Go supports.
+const ticksPerSecond = 100
+
+// readProcessorTime reads it after the last parenthesis, where the command's name ends.
+func (m *meter) readProcessorTime() error {
+	stat, err := fs.ReadFile(m.root, "proc/self/stat")
 	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("measuring processor time: %w", err)
+		return fmt.Errorf("measuring processor time: %w", err)
 	}
-	return times.User + times.System, time.Now(), nil
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return errors.New("measuring processor time: proc/self/stat is too short")
+	}
+	user, userErr := strconv.ParseFloat(fields[11], 64)
+	system, systemErr := strconv.ParseFloat(fields[12], 64)
+	m.spent, m.at = (user+system)/ticksPerSecond, time.Now()
+	return errors.Join(userErr, systemErr)
 }
 
-func (m *meter) memory(ctx context.Context, limit float64) (percent float64, err error) {
-	own, err := m.process.MemoryInfoWithContext(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("measuring memory: %w", err)
-	}
-	machine, err := mem.VirtualMemoryWithContext(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("measuring the machine's memory: %w", err)
-	}
-	usable := float64(machine.Total)
+func (m *meter) memory(limit float64) (percent float64, err error) {
+	resident, residentErr := m.kilobytes("proc/self/status", "VmRSS:")
+	usable, machineErr := m.kilobytes("proc/meminfo", "MemTotal:")
 	if limit > 0 {
 		usable = min(usable, limit) // a group without a limit can have a huge one
 	}
-	return percentage(float64(own.RSS), usable), nil
+	return percentage(resident, usable), errors.Join(residentErr, machineErr)
+}
+
+// kilobytes reads "KEY N kB" in a file, and returns it in bytes.
+func (m *meter) kilobytes(file, key string) (value float64, err error) {
+	content, err := fs.ReadFile(m.root, file)
+	if err != nil {
+		return 0, fmt.Errorf("measuring memory: %w", err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
+			value, err = strconv.ParseFloat(fields[1], 64)
+			return value * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("measuring memory: %s has no %s", file, key)
 }
 
 // percentage returns a part of a whole in percent, from 0 to 100.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -35,6 +36,11 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 	}
 	if joined.Heartbeat.Interval == 0 && config.RefreshInterval > defaultHeartbeat {
 		joined.Heartbeat.Interval = config.RefreshInterval // the default outranks no flag
+	}
+	if runtime.GOOS != "linux" {
+		if config.Load, err = measuredLoad(); err != nil {
+			return nil, fmt.Errorf("measuring the load of this process: %w", err)
+		}
 	}
 	member, err := cluster.Join(ctx, store, config, joined)
 	if err != nil {

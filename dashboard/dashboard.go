@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/feed"
 	"github.com/exactly-one/tenure/internal/httpguard"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
@@ -74,7 +75,7 @@ type Dashboard struct {
 	processors *processor.Admin // nil without a database
 	schedules  *cron.Admin
 	picture    *picture
-	feed       *feed
+	feed       *feed.Feed
 	timelines  *timelines
 	guard      *guard
 	handler    http.Handler
@@ -113,7 +114,7 @@ func New(config Config) (*Dashboard, error) {
 	d.stop = sync.OnceFunc(func() {
 		cancel()
 		<-d.done
-		d.feed.close()
+		d.feed.Close()
 	})
 	go func() {
 		defer close(d.done)

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -208,7 +207,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 	}
-	for _, unknown := range []string{"other-3", w.board.feed.id(1 << 40), "x", strings.Repeat("9", 200)} {
+	for _, unknown := range []string{"other-3", w.board.feed.Position(1 << 40).String(), "x", strings.Repeat("9", 200)} {
 		next, end := w.follow(unknown)
 		next()
 		if e := next(); e.kind != kindResync {
@@ -236,53 +235,6 @@ func TestTooMany(t *testing.T) {
 	end()
 	w.await("its place is free", func() bool { return w.board.streams.Open() == eachStreams-1 })
 	w.follow("")
-}
-
-// TestFeed: a viewer that is too slow is dropped, gets the newest state alone, and
-// has missed nothing if it is not.
-func TestFeed(t *testing.T) {
-	t.Parallel()
-	f := newFeed()
-	slow, _ := f.join("")
-	quick := slow
-	seen := 0
-	for i := range 3 * maxRetained {
-		if err := errors.Join(f.publish(i), f.tell(kindNow, i)); err != nil {
-			t.Fatal(err)
-		}
-		b := f.after(quick)
-		quick = b.through
-		seen++
-		if b.behind || len(b.frames) != 2 || !strings.Contains(string(b.frames[0]), fmt.Sprintf("data: %d\n", i)) || !strings.Contains(string(b.frames[1]), fmt.Sprintf("data: %d\n", i)) {
-			t.Fatalf("after %d: %+v", i, b)
-		}
-	}
-	if !f.after(slow).behind {
-		t.Error("who saw nothing is not dropped")
-	}
-	if _, missed := f.join(f.id(1)); !missed {
-		t.Error("what is no longer there was not missed")
-	}
-	at, missed := f.join(f.id(3*maxRetained - 5))
-	b := f.after(at)
-	if missed || len(b.frames) != 6 { // five changes and a state
-		t.Errorf("missed %v, %d frames", missed, len(b.frames))
-	}
-	if err := f.publish(strings.Repeat("x", maxRetainedBytes)); err != nil {
-		t.Fatal(err)
-	}
-	if f.next-f.oldest != 1 {
-		t.Errorf("%d changes are kept beside one that is too large", f.next-f.oldest)
-	}
-	f.close()
-	if err := f.publish(0); err != nil {
-		t.Error(err)
-	}
-	at, _ = f.join("")
-	at.state = f.version
-	if !f.after(at).ended {
-		t.Error("it has not ended")
-	}
 }
 
 // TestOutage: while the database does not answer, the page says so and shows what

@@ -1,10 +1,11 @@
 package dashboard
 
 import (
-	"fmt"
-	"io"
+	"cmp"
 	"net/http"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/feed"
 )
 
 // The bounds on streams.
@@ -14,6 +15,8 @@ const (
 	pulseInterval = 10 * time.Second // between signs of life
 	stallTimeout  = 15 * time.Second // for a viewer to take something
 	retryDelay    = 500 * time.Millisecond
+
+	maxRetainedBytes = 2 << 20 // of the changes kept for viewers that come back
 )
 
 // What a stream tells.
@@ -28,11 +31,11 @@ const (
 	kindEnd    = "end" // the dashboard closes, or the viewer is too slow
 )
 
-// stateKinds are those of which only the newest matters, in the order in which
-// they are told.
-var stateKinds = []string{kindNow, kindWork, kindAlerts}
+// newFeed returns the feed of viewers. Of its states only the newest matters; they
+// are sent in this order.
+func newFeed() *feed.Feed { return feed.New(maxRetainedBytes, kindNow, kindWork, kindAlerts) }
 
-// stream follows the feed until the viewer goes, is too slow, or the dashboard
+// stream streams the feed until the viewer leaves, is too slow, or the dashboard
 // closes. A viewer that comes back names the last change that it saw, as browsers
 // do by themselves, or in the query.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
@@ -43,84 +46,26 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	last := r.Header.Get("Last-Event-ID")
-	if last == "" {
-		last = r.URL.Query().Get("after")
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for reverse proxies
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return
-	}
-	s := stream{out: w, control: http.NewResponseController(w), mayLook: func() bool { return d.guard.mayLook(d.guard.identify(r)) }}
-	// The server's bounds on a request are not meant for a stream. Where they
-	// cannot be lifted it ends early, and the viewer comes back.
-	_ = s.control.SetReadDeadline(time.Time{})
-	s.follow(r, d.feed, last)
-}
-
-// stream writes events to one viewer.
-type stream struct {
-	out     io.Writer
-	control *http.ResponseController
-	mayLook func() bool // still: a session may have ended
-}
-
-func (s stream) follow(r *http.Request, feed *feed, last string) {
-	at, missed := feed.join(last)
-	opening := [][]byte{
-		fmt.Appendf(nil, "retry: %d\n\n", retryDelay.Milliseconds()),
-		frameOf(feed.id(at.change), kindHello, []byte("{}")),
-	}
+	begin, err := d.feed.Join(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	missed := begin.Gap || err != nil
 	if missed {
-		opening = append(opening, frameOf(feed.id(at.change), kindResync, []byte("{}")))
+		begin.At = d.feed.Latest() // after reading everything anew
 	}
-	if !s.write(opening...) {
-		return
+	id := begin.At.String()
+	opening := [][]byte{feed.Frame(id, kindHello, struct{}{})}
+	if missed {
+		opening = append(opening, feed.Frame(id, kindResync, struct{}{}))
 	}
-	pulse := time.NewTicker(pulseInterval)
-	defer pulse.Stop()
-	for looked := time.Now(); ; {
-		if time.Since(looked) >= pulseInterval {
-			if looked = time.Now(); !s.mayLook() {
-				return
-			}
-		}
-		next := feed.after(at)
-		at = next.through
-		switch {
-		case next.behind:
-			s.write(frameOf("", kindEnd, []byte(`{"reason":"too slow"}`)))
-			return
-		case next.ended:
-			s.write(frameOf("", kindEnd, []byte(`{"reason":"the dashboard closes"}`)))
-			return
-		case len(next.frames) > 0:
-			if !s.write(next.frames...) {
-				return
-			}
-			continue
-		}
-		select {
-		case <-next.changed:
-		case <-pulse.C:
-			if !s.write(frameOf("", kindPulse, []byte("{}"))) {
-				return
-			}
-		case <-r.Context().Done():
-			return
-		}
-	}
+	feed.Stream{
+		Retry: retryDelay, Pulse: pulseInterval, Stall: stallTimeout, Recheck: pulseInterval,
+		MayRead: func(r *http.Request) bool { return d.guard.mayLook(d.guard.identify(r)) },
+		Alive:   feed.Frame("", kindPulse, struct{}{}),
+		TooSlow: feed.Frame("", kindEnd, endRecord{"too slow"}),
+		Closed:  feed.Frame("", kindEnd, endRecord{"the dashboard closes"}),
+	}.Serve(w, r, d.feed, begin.At, opening...)
 }
 
-// write writes frames and reports whether the viewer still takes them.
-func (s stream) write(frames ...[]byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // or the server's own
-	for _, frame := range frames {
-		if _, err := s.out.Write(frame); err != nil {
-			return false
-		}
-	}
-	return s.control.Flush() == nil
+// endRecord is why a stream ends.
+type endRecord struct {
+	Reason string `json:"reason"`
 }

@@ -41,11 +41,11 @@ func TestUntellable(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
 	at := time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
-	if f.publish(changeRecord{Events: []eventRecord{{At: at}}}) == nil || f.tell(kindNow, nowRecord{Clock: at}) == nil {
+	if f.Publish(kindChange, changeRecord{Events: []eventRecord{{At: at}}}) == nil || f.SetState(kindNow, nowRecord{Clock: at}) == nil {
 		t.Error("a year without a form was told")
 	}
-	if b := f.after(place{}); len(b.frames) != 0 {
-		t.Errorf("%s", b.frames)
+	if f.Latest() != f.Position(0) {
+		t.Error("a change was published")
 	}
 }
 

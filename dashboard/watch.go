@@ -140,15 +140,15 @@ func (w *watcher) look(ctx context.Context, news bool) {
 
 // publish tells everybody of a change. One that cannot be told has them read anew.
 func (d *Dashboard) publish(change changeRecord) {
-	if err := d.feed.publish(change); err != nil {
+	if err := d.feed.Publish(kindChange, change); err != nil {
 		d.log.Warn("a change cannot be told", "error", err)
-		_ = d.feed.publish(anew) // it always can be told
+		_ = d.feed.Publish(kindChange, anew) // it always can be told
 	}
 }
 
 // tell tells everybody of a state.
 func (w *watcher) tell(kind string, now any) {
-	err := w.feed.tell(kind, now)
+	err := w.feed.SetState(kind, now)
 	if err != nil && !w.untold {
 		w.log.Warn("what was seen cannot be told", "kind", kind, "error", err)
 	}

@@ -25,7 +25,7 @@ const (
 // folder.
 var layers = [][]string{
 	{"internal/fsm", "internal/sandbox", "internal/printable", "internal/httpguard"},
-	{"internal/pgserver"},
+	{"internal/pgserver", "internal/feed"},
 	{"."},
 	{"internal/installation", "internal/pgdial"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/feed"
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
@@ -79,8 +80,8 @@ func TestHostsOfTheServer(t *testing.T) {
 		{"10.0.0.1", nil, "10.0.0.1:8080", true}, {"10.0.0.1", nil, "tenure.monitoring.svc:8080", true}, {"10.0.0.1", nil, "evil.example", false},
 	} {
 		h := newHandler(t, Config{Hosts: c.hosts, Metrics: metrics, Page: page})
-		h.feed.close() // so that the streams end
-		h.nodes.close()
+		h.feed.Close() // so that the streams end
+		h.nodes.Close()
 		status := func(path, host string) int {
 			r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 			r.Host = host
@@ -162,7 +163,7 @@ func TestAnswersArePrintable(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	answer(w, http.StatusOK, map[string]string{"name": "a\u009b\u202e\u200b"})
-	frame := string(encodeFrame("1", kindElection, []byte(`"`+"\u009b\u202e"+`"`)))
+	frame := string(feed.Frame("1", kindElection, "\u009b\u202e"))
 	for _, text := range []string{w.Body.String(), frame} {
 		if strings.ContainsAny(text, "\u009b\u202e\u200b") || !strings.Contains(text, `\u009b\u202e`) {
 			t.Errorf("%q", text)

@@ -37,23 +37,6 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-func FuzzParsePosition(f *testing.F) {
-	for _, seed := range []string{"abcdefghij-1", "abcdefghij-0", "-", "abcdefghij-18446744073709551615", "abcdefghij-01", "2345672345-9", "\n", "abcdefghij-1\r\nX: y"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parsePosition(text)
-		if err == nil && p.String() != text {
-			t.Errorf("%q was read as %q", text, p)
-		}
-		feed := newFeed()
-		begin := feed.join(&p)
-		if err == nil && (begin.at.feed != feed.name || begin.at.number >= feed.next) {
-			t.Errorf("%q begins at %v", text, begin)
-		}
-	})
-}
-
 func FuzzDecodeStepDown(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"to":"x"}`, `null`, `[]`, `{"to":null}`, `{"to":"a","to":"b"}`, `{"TO":"x"}`, `{}{}`, `{"to":"` + "\xff" + `"}`, `{"x":1}`, strings.Repeat("[", 4000)} {
 		f.Add([]byte(seed))

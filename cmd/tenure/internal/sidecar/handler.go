@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
+	"github.com/exactly-one/tenure/internal/feed"
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
@@ -50,8 +51,8 @@ type Handler struct {
 	paths  map[string]methods
 	named  []namedPath
 
-	feed    *feed // of elections and leaders
-	nodes   *feed // of nodes
+	feed    *feed.Feed // of elections and leaders
+	nodes   *feed.Feed // of nodes
 	streams *httpguard.Slots
 	stall   time.Duration // for a client to take something of a stream
 	recheck time.Duration
@@ -100,8 +101,8 @@ func New(config Config) *Handler {
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.close = sync.OnceFunc(func() {
-		h.feed.close()
-		h.nodes.close()
+		h.feed.Close()
+		h.nodes.Close()
 		h.end()
 		h.serving.Lock()
 		h.group.Wait()
@@ -141,8 +142,8 @@ func (h *Handler) Publish(event record.Event) {
 	h.publish(h.feed, kindElection, event)
 }
 
-func (h *Handler) publish(to *feed, kind string, event any) {
-	if err := to.publish(kind, event); err != nil {
+func (h *Handler) publish(to *feed.Feed, kind string, event any) {
+	if err := to.Publish(kind, event); err != nil {
 		h.config.Logger.Error("an event cannot be told", "error", err)
 	}
 }

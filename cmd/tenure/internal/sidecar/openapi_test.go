@@ -150,8 +150,8 @@ func TestDescription(t *testing.T) {
 			for _, release := range releases {
 				release()
 			}
-			with.feed.close() // so that the streams end
-			with.nodes.close()
+			with.feed.Close() // so that the streams end
+			with.nodes.Close()
 			seen(with, "GET", stream, "")
 		}
 

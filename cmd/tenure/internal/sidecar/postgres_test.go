@@ -33,7 +33,7 @@ func TestOnPostgreSQL(t *testing.T) {
 	two := stand(t, db, "two", second, "billing")
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	events := follow(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), first.feed.name+"-0")
+	events := follow(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), first.feed.Position(0).String())
 
 	ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
 	ask(t, first, "POST", stepDownPath, `{"to":"three"}`, authorized...).refused(t, 404, codeUnknownNode)

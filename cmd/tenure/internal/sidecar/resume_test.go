@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/feed"
 )
 
 // TestResume: clients that are cut at random and come back see every event once
@@ -27,8 +29,8 @@ func resumeAtRandom(t *testing.T, random *rand.Rand, sleepy bool) {
 	t.Helper()
 	h := newHandler(t, Config{})
 	client, _, _ := serveInMemory(t, h)
-	const events = 4 * maxRetained
-	origin := position{h.feed.name, 0}.String()
+	const events = 4 * feed.MaxRetained
+	origin := h.feed.Position(0).String()
 	var group sync.WaitGroup
 	for range 3 {
 		choose := rand.New(rand.NewPCG(random.Uint64(), 0))

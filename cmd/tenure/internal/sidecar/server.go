@@ -53,7 +53,7 @@ func Serve(ctx context.Context, listener net.Listener, handler *Handler, certifi
 		failure = fmt.Errorf("serving on %s: %w", listener.Addr(), result)
 	case <-ctx.Done():
 	}
-	handler.feed.close()
+	handler.feed.Close()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := server.Shutdown(stopping); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/feed"
 )
 
 // TestServeFails: a listener that fails ends serving with its error.
@@ -32,7 +34,7 @@ func TestStopDoesNotWaitForever(t *testing.T) {
 		h := newHandler(t, Config{})
 		client, _, stop := serveInMemory(t, h)
 		follow(t, client, inMemory, "")
-		publish(h, 1, maxRetained, 900)
+		publish(h, 1, feed.MaxRetained, 900)
 		synctest.Wait()
 		begun := time.Now()
 		stop()

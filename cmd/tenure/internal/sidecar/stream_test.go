@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/internal/feed"
 )
 
 const inMemory = "http://node"
@@ -120,7 +121,7 @@ func TestSlowClient(t *testing.T) {
 		h := newHandler(t, Config{})
 		client, _, _ := serveInMemory(t, h)
 		slow, other := follow(t, client, inMemory, ""), follow(t, client, inMemory, "")
-		const events = 3 * maxRetained
+		const events = 3 * feed.MaxRetained
 		for i := 1; i <= events; i++ {
 			publish(h, i, i, 800)
 			if got := number(t, other.expect(t, kindElection)); got != i {
@@ -157,6 +158,23 @@ func TestSlowClient(t *testing.T) {
 		for i := first + 1; i <= events; i++ {
 			if got := number(t, again.expect(t, kindElection)); got != i {
 				t.Fatalf("%d instead of %d", got, i)
+			}
+		}
+	})
+}
+
+// TestShortenedErrors: an error of any length takes a bounded place in the feed,
+// and stays text.
+func TestShortenedErrors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, Config{})
+		client, _, _ := serveInMemory(t, h)
+		f := follow(t, client, inMemory, "")
+		for _, text := range []string{strings.Repeat("é", 1<<20), strings.Repeat("a\n\x00", 1<<20)} {
+			h.Publish(record.Event{Event: tenure.EventError, Role: "x", Error: text, Time: record.Time(time.Unix(1, 0))})
+			if got := f.expect(t, kindElection).data; len(got) > 10*maxErrorText || strings.Contains(got, `\ufffd`) {
+				t.Errorf("%d bytes: %.200s", len(got), got)
 			}
 		}
 	})
@@ -239,7 +257,7 @@ func TestLastEventID(t *testing.T) {
 		h := newHandler(t, Config{})
 		client, _, _ := serveInMemory(t, h)
 		publish(h, 1, 3, 10)
-		for _, id := range []string{"aaaaaaaaaa-2", h.feed.name + "-4", "aaaaaaaaaa-18446744073709551615"} {
+		for _, id := range []string{"aaaaaaaaaa-2", h.feed.Position(4).String(), "aaaaaaaaaa-18446744073709551615"} {
 			f := follow(t, client, inMemory, id)
 			if gap := decode[gapRecord](t, f.expect(t, kindGap).data); gap.Missed != nil {
 				t.Errorf("%s: %+v", id, gap)
@@ -248,12 +266,14 @@ func TestLastEventID(t *testing.T) {
 				t.Errorf("%s: %d", id, got)
 			}
 		}
-		for id, first := range map[string]int{"-0": 1, "-2": 3} {
-			if got := number(t, follow(t, client, inMemory, h.feed.name+id).expect(t, kindElection)); got != first {
+		for last, first := range map[uint64]int{0: 1, 2: 3} {
+			id := h.feed.Position(last).String()
+			if got := number(t, follow(t, client, inMemory, id).expect(t, kindElection)); got != first {
 				t.Errorf("%s: %d", id, got)
 			}
 		}
-		for _, id := range []string{"1", "-", "-1", "x-1", h.feed.name, h.feed.name + "-", h.feed.name + "-+1", h.feed.name + "-01", h.feed.name + "--1", "aaaaaaaaaa-18446744073709551616", "AAAAAAAAAA-1"} {
+		name, _, _ := strings.Cut(h.feed.Position(0).String(), "-")
+		for _, id := range []string{"1", "-", "-1", "x-1", name, name + "-", name + "-+1", name + "-01", name + "--1", "aaaaaaaaaa-18446744073709551616", "AAAAAAAAAA-1"} {
 			ask(t, h, "GET", "/v1/events", "", "Last-Event-ID", id).refused(t, 400, codeInvalidID)
 		}
 		if r := ask(t, h, "HEAD", "/v1/events", ""); r.status != 200 || r.body != "" {

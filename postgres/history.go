@@ -16,7 +16,7 @@ import (
 type HistoryQuery struct {
 	Role         string    // of terms only; default all
 	Node         uuid.UUID // default all
-	NodeMatching    string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
+	NodeMatching string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
 	Since, Until time.Time // what was going on in between; default without bound
 	Latest       bool      // the last term of each role alone
 	Limit        int       // default 1,000

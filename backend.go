@@ -195,7 +195,7 @@ type EndReason string
 const (
 	EndResigned      EndReason = "resigned"       // by the leader itself
 	EndSteppedDown   EndReason = "stepped_down"   // by the leader, as it was asked to
-	EndHandedOver    EndReason = "handed_over"    // in favour of a named node
+	EndHandedOver    EndReason = "handed_over"    // in favor of a named node
 	EndShutdown      EndReason = "shutdown"       // the election or its node stopped
 	EndCrashed       EndReason = "crashed"        // the session ended; found by the successor, or by its node in a new session
 	EndLeaseExpired  EndReason = "lease_expired"  // the session fell silent; found by the successor

@@ -13,7 +13,7 @@
 //
 //	election, err := node.Election(tenure.NamedRole("billing"))
 //	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-//		// ctx is cancelled before anyone else can lead
+//		// ctx is canceled before anyone else can lead
 //		return postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
 //			return work(ctx, tx) // commits only if this term still stands
 //		})
@@ -25,7 +25,7 @@
 // term for at most Lease − Margin after it sent the last heartbeat that the
 // database acknowledged; the database keeps the seat for a whole Lease. Trust
 // ends by itself, on the node's own clocks, and is never revived. When it ends,
-// the term's context is cancelled first, and the role is released only when the
+// the term's context is canceled first, and the role is released only when the
 // work has returned.
 //
 // # What is not

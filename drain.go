@@ -13,7 +13,7 @@ import (
 
 // Drain takes the node out of service: its status becomes draining, it stands
 // for no role any more, and gives up those that it leads, politely, each in
-// favour of the node that to names; a nil to, or the answer uuid.Nil, leaves
+// favor of the node that to names; a nil to, or the answer uuid.Nil, leaves
 // the choice to the others. It returns when all are free and the registry says
 // that the node is drained: if the session is lost meanwhile, when there is one
 // again. The node lives on; [Node.Undrain] takes it back.

@@ -291,7 +291,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	return term, cmp.Or(failed, err)
 }
 
-// Refresh sends a heartbeat now and waits for its acknowledgement. It returns
+// Refresh sends a heartbeat now and waits for its acknowledgment. It returns
 // ErrNotLeader if this node does not lead then.
 func (e *Election) Refresh(ctx context.Context) error {
 	if err := e.node.refresh(ctx); err != nil {
@@ -314,7 +314,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 	return e.stepDown(ctx, ending{reason: EndResigned, cause: ErrSteppedDown})
 }
 
-// HandOver is StepDown in favour of another node: the role is reserved for it
+// HandOver is StepDown in favor of another node: the role is reserved for it
 // for one CheckInterval. A target that does not take it in that time loses the
 // privilege. If the target is this node itself, the error matches
 // ErrInvalidConfig and the term goes on.

@@ -72,7 +72,7 @@ var (
 	ErrResigned = derive(ErrTermEnded, "resigned")
 	// ErrSteppedDown: somebody asked the leader to step down.
 	ErrSteppedDown = derive(ErrResigned, "stepped down")
-	// ErrHandedOver: the term was given up in favour of a named node.
+	// ErrHandedOver: the term was given up in favor of a named node.
 	ErrHandedOver = derive(ErrResigned, "handed over")
 	// ErrStopping: the election or the node is being shut down.
 	ErrStopping = derive(ErrResigned, "shutting down")

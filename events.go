@@ -33,7 +33,7 @@ type Event struct {
 // of an election are called one at a time, in the order of the events and for
 // each event in the order of their registration, on a goroutine that the node
 // owns: a slow one delays the later ones and [Node.Close], never a heartbeat.
-// By then trust has ended and contexts are cancelled, where that is the news. A
+// By then trust has ended and contexts are canceled, where that is the news. A
 // panic is caught, logged, and handed to the error callbacks.
 func (e *Election) OnEvent(fn func(Event)) {
 	e.node.mu.Lock()

@@ -93,7 +93,7 @@ type RoleHolder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
-	// Reserved says that the term has ended in favour of Node, which may take
+	// Reserved says that the term has ended in favor of Node, which may take
 	// the role before all others but does not lead it yet.
 	Reserved bool
 }

@@ -60,7 +60,7 @@ type Node struct {
 // Open opens a node. It returns when the node's first session stands, trying as
 // long as the retry strategy and the context allow, and at once with an error
 // that matches ErrRefused if the backend must not be used as it is, or
-// ErrInvalidConfig. Cancelling the context afterwards has no effect.
+// ErrInvalidConfig. Canceling the context afterwards has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	if d, ok := backend.(LeaseDefaulter); ok {
 		cfg.Lease = or(cfg.Lease, d.DefaultLease())

@@ -66,7 +66,7 @@ func TestStepDownWithStuckWork(t *testing.T) {
 		begun := time.Now()
 		go func() {
 			<-term.Context().Done()
-			want(t, "cancelled after", time.Since(begun), 10*time.Second)
+			want(t, "canceled after", time.Since(begun), 10*time.Second)
 		}()
 		err := e.StepDown(ctx)
 		wantError(t, "StepDown", err, tenure.ErrWorkRunning)

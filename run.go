@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Work is what a leader does. Its context is cancelled when trust in the term
+// Work is what a leader does. Its context is canceled when trust in the term
 // ends, before anyone else can lead; context.Cause says why. It should return
 // soon after: the role stays locked, and this node does not stand again, until
 // it has.

@@ -40,7 +40,7 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 type key struct{}
 
 // Work that listens to Stopping may finish, trusted; work that does not has its
-// context cancelled at once.
+// context canceled at once.
 func TestRunStopsPolitely(t *testing.T) {
 	for _, listens := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ type Term struct {
 	}
 }
 
-// ending is why a term is given up, in whose favour, and who asked for it.
+// ending is why a term is given up, in whose favor, and who asked for it.
 type ending struct {
 	reason EndReason
 	cause  error
@@ -74,7 +74,7 @@ func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
 // negative duration if that is not known.
 func (t *Term) PrecedingVacancy() time.Duration { return t.vacant }
 
-// Context returns the term's context. It is cancelled when trust in the term
+// Context returns the term's context. It is canceled when trust in the term
 // ends, before anyone else can lead; context.Cause says why and matches
 // [ErrTermEnded].
 func (t *Term) Context() context.Context { return t.ctx }
@@ -82,7 +82,7 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Stopping returns a channel that is closed when the term was asked to end:
 // work in flight may finish, and is still trusted, for up to
 // [Config].StopTimeout; no new work should be taken. Work that never calls
-// Stopping has its context cancelled at once instead, since it would not notice
+// Stopping has its context canceled at once instead, since it would not notice
 // anything else.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
@@ -216,7 +216,7 @@ func (t *Term) stopLocked(why ending) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !t.releaseQueued {
-			n.log.Warn("work in flight did not finish in time: its context is cancelled",
+			n.log.Warn("work in flight did not finish in time: its context is canceled",
 				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
 			t.endLocked(t.ending.cause)
 		}

@@ -15,7 +15,7 @@ type Config struct {
 	Name string
 
 	// Address is where other nodes reach this one: an IP address or a host's
-	// name. Default the address that this machine uses towards others.
+	// name. Default the address that this machine uses toward others.
 	Address  string
 	HTTPPort int // 0 for none; otherwise 1 to 65535
 	GRPCPort int // as HTTPPort

@@ -45,11 +45,11 @@ func (n NodeInfo) description() tenure.Description {
 	return d
 }
 
-// localAddress returns the address that this machine uses towards others, or if
+// localAddress returns the address that this machine uses toward others, or if
 // it has no way to others, one of its own; empty if it has none.
 func localAddress() string {
 	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // for documentation: nobody's
-		if address := addressTowards(remote); address != "" {
+		if address := addressToward(remote); address != "" {
 			return address
 		}
 	}
@@ -62,9 +62,9 @@ func localAddress() string {
 	return ""
 }
 
-// addressTowards returns the address from which this machine would send. To
+// addressToward returns the address from which this machine would send. To
 // connect a datagram socket sends nothing.
-func addressTowards(remote string) string {
+func addressToward(remote string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", remote)

@@ -75,7 +75,7 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 			continue // no role would stand for all
 		}
 		question := placement.Question{
-			Nodes: participants(members, name), Roles: roles, Holders: map[string]uuid.UUID{}, Honour: true,
+			Nodes: participants(members, name), Roles: roles, Holders: map[string]uuid.UUID{}, Honor: true,
 		}
 		known := make([]string, len(roles))
 		for i, role := range roles {

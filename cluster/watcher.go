@@ -78,7 +78,7 @@ func (w *watcher) first(nodes []NodeInfo, readAt time.Duration) step {
 	return newStep(Snapshot, NodeInfo{}, told)
 }
 
-// next is one step towards the nodes that were read: those that left come
+// next is one step toward the nodes that were read: those that left come
 // first, then the others in their order.
 func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
 	read := make(map[NodeID]int, len(nodes))

@@ -46,7 +46,7 @@ func drawField(t *rapid.T, name string, low, high int) field {
 	return f
 }
 
-// drawInstant favours the days around those on which clocks are set.
+// drawInstant favors the days around those on which clocks are set.
 func drawInstant(t *rapid.T, zone *time.Location) time.Time {
 	at := time.Unix(rapid.Int64Range(1_000_000_000, 1_900_000_000).Draw(t, "at"), 0).In(zone)
 	if _, end := at.ZoneBounds(); !end.IsZero() && rapid.Bool().Draw(t, "near a change") {

@@ -75,7 +75,7 @@ type overall struct {
 // overallLife is for how long a summary holds: it counts the last 24 hours.
 const overallLife = 10 * time.Second
 
-// allFailovers summarises all, without rows.
+// allFailovers summarizes all, without rows.
 func (p *picture) allFailovers() failoversRecord {
 	number := p.eventsSeen()
 	p.overall.mu.Lock()

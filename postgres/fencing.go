@@ -206,7 +206,7 @@ func (f *fencing) endAll(ctx context.Context, conn *pgx.Conn, roles []string, fo
 	)
 	_, err = pgx.ForEachRow(rows, []any{&pid, &user, &name, &signaled}, func() error {
 		f.log.Warn("a transaction that kept the next term waiting was terminated",
-			"roles", roles, "pid", pid, "user", user, "application", name, "signalled", signaled)
+			"roles", roles, "pid", pid, "user", user, "application", name, "signaled", signaled)
 		if signaled {
 			ended++
 		}

@@ -61,7 +61,7 @@ func (w *watch) endGhost(conn *pgx.Conn) error {
 		if err := rows.Scan(&pid, &ended); err != nil {
 			return err
 		}
-		w.log.Warn("an earlier session of this node was ended", "incarnation", w.ghost.incarnation, "pid", pid, "signalled", ended)
+		w.log.Warn("an earlier session of this node was ended", "incarnation", w.ghost.incarnation, "pid", pid, "signaled", ended)
 		return nil
 	}, w.session.space, w.ghost.incarnation)
 	if hasCode(err, codeInsufficientPrivilege) {

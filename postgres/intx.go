@@ -58,7 +58,7 @@ func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, ma
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() {
-		// Does nothing after a commit. A cancelled context must not prevent it.
+		// Does nothing after a commit. A canceled context must not prevent it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		_ = tx.Rollback(ctx)

@@ -26,7 +26,7 @@ func scanReaped(log *slog.Logger) func(pgx.Rows) error {
 		if err := rows.Scan(&r.incarnation, &r.node, &r.pid, &r.ended); err != nil {
 			return err
 		}
-		log.Warn("a silent node's session was ended", "silent_node", r.node, "incarnation", r.incarnation, "pid", r.pid, "signalled", r.ended)
+		log.Warn("a silent node's session was ended", "silent_node", r.node, "incarnation", r.incarnation, "pid", r.pid, "signaled", r.ended)
 		return nil
 	}
 }

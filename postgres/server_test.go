@@ -104,7 +104,7 @@ func TestWatchLetsTheHorizonAdvance(t *testing.T) {
 
 // A wait for a synchronous standby that somebody cancels looks like success,
 // with a warning.
-func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
+func TestCanceledWaitForAStandbyIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	b := backendOn(t, server.DSN(), Config{})
@@ -115,7 +115,7 @@ func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
 	if _, err := admin.Exec(context.Background(), "SET synchronous_commit = local"); err != nil {
 		t.Fatal(err)
 	}
-	cancelled := func(call func() error) error {
+	canceled := func(call func() error) error {
 		t.Helper()
 		done := make(chan error, 1)
 		go func() { done <- call() }()
@@ -138,7 +138,7 @@ func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
 	}
 	var err error
 	for deadline := time.Now().Add(patience); err == nil; { // commits begin to wait a little later
-		err = cancelled(func() error { _, err := p.Heartbeat(tenure.Load{}); return err })
+		err = canceled(func() error { _, err := p.Heartbeat(tenure.Load{}); return err })
 		if time.Now().After(deadline) {
 			t.Fatal("no heartbeat ever failed")
 		}
@@ -146,7 +146,7 @@ func TestCancelledWaitForAStandbyIsNoSuccess(t *testing.T) {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		t.Errorf("heartbeat: %v; want an error that the session survives", err)
 	}
-	err = cancelled(func() error {
+	err = canceled(func() error {
 		_, err := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}})
 		return err
 	})

@@ -135,7 +135,7 @@ func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...
 }
 
 // warned makes a failure of a warning: a wait for a synchronous standby that was
-// cancelled reports success with one.
+// canceled reports success with one.
 func (s *session) warned(name statement) error {
 	if len(s.news.warnings) == 0 {
 		return nil

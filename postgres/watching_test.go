@@ -150,7 +150,7 @@ func (r *ring) died(what string, took, limit time.Duration) {
 	}
 }
 
-func TestNeighboursThatDieAtOnce(t *testing.T) {
+func TestNeighborsThatDieAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 9)
 	r.died("one node", r.kill(8), soon)

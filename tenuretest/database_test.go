@@ -96,7 +96,7 @@ func TestObserve(t *testing.T) {
 			t.Errorf("got %+v, want that a leads", change)
 		}
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the observer learnt of the changes after %v, want at once", took)
+			t.Errorf("the observer learned of the changes after %v, want at once", took)
 		}
 	})
 }

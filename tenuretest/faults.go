@@ -41,7 +41,7 @@ func (d *Database) Vacate(role tenure.Role) {
 // Revoke ends the session of the node that leads a role, as a server does that
 // restarts: the node loses all its roles, its terms end with a cause that
 // matches [tenure.ErrSessionLost], and the roles are free when the contexts of
-// the terms have been cancelled. The node opens another session and may lead
+// the terms have been canceled. The node opens another session and may lead
 // again, but other candidates go first. Revoke panics if no node leads the role.
 func (d *Database) Revoke(role tenure.Role) {
 	d.mu.Lock()

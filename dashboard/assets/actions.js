@@ -102,7 +102,7 @@ export function handOver(role) {
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
-      text: `${called(role.node_name)} gives ${called(role.name)} up in favour of the node that you choose, which must stand for the role.`,
+      text: `${called(role.node_name)} gives ${called(role.name)} up in favor of the node that you choose, which must stand for the role.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);

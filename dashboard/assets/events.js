@@ -13,7 +13,7 @@ export default function events(page) {
     label: "Events, the newest first", lines: 3, key: (e) => e.number, empty: "Nothing of this kind has happened.",
     columns: [
       { title: "When", width: "9.500rem", narrow: "4.700rem", cell: (e) => h("time", { datetime: e.at, title: whole(e.at) }, ago(e.at)) },
-      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, colour] = look(e); return h("span", { class: "lines" }, h("span", { class: colour }, sign(shape)), "  ", sentence(e)); } },
+      { title: "What", width: "minmax(0, 1fr)", cell: (e) => { const [shape, color] = look(e); return h("span", { class: "lines" }, h("span", { class: color }, sign(shape)), "  ", sentence(e)); } },
       { title: "Time", width: "10rem", wide: true, pale: true, cell: (e) => h("time", { datetime: e.at, class: "figure" }, moment(e.at)) },
     ],
     fetch: (offset, limit) => get("events", { offset, limit, ...filter }),

@@ -15,7 +15,7 @@ function plot(canvas, data) {
   canvas.height = Math.round(height * ratio);
   canvas.style.height = `${height}px`;
   const style = getComputedStyle(document.documentElement);
-  const colour = (key) => style.getPropertyValue(key).trim();
+  const color = (key) => style.getPropertyValue(key).trim();
   const c = canvas.getContext("2d");
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
   c.font = `12px ${style.getPropertyValue("--text-font")}`;
@@ -30,9 +30,9 @@ function plot(canvas, data) {
   const y = (seconds) => 10 + (1 - (Math.log10(Math.max(seconds, 10 ** low)) - low) / (high - low)) * (height - bottom - 18);
   c.textAlign = "right";
   for (let power = low; power <= high; power++) {
-    c.fillStyle = colour("--line");
+    c.fillStyle = color("--line");
     c.fillRect(left, y(10 ** power), width - left, 1);
-    c.fillStyle = colour("--faint");
+    c.fillStyle = color("--faint");
     c.fillText(power < 0 ? duration(10 ** power) : `${grouped(10 ** power)} s`, left - 8, y(10 ** power));
   }
   c.textAlign = "center";
@@ -42,7 +42,7 @@ function plot(canvas, data) {
     const at = first + ((last - first) * (i + 0.5)) / marks;
     c.fillText(label(at), x(at), height - bottom / 2);
   }
-  c.fillStyle = colour("--accent");
+  c.fillStyle = color("--accent");
   for (const [at, seconds, many] of points) {
     c.globalAlpha = many > 1 ? 0.75 : 0.55;
     c.beginPath();
@@ -52,14 +52,14 @@ function plot(canvas, data) {
   c.globalAlpha = 1;
   c.textAlign = "left";
   for (const [value, text] of [[data.median_seconds, "median"], [data.p99_seconds, "99 %"]]) {
-    c.strokeStyle = colour("--warning");
+    c.strokeStyle = color("--warning");
     c.setLineDash([5, 4]);
     c.beginPath();
     c.moveTo(left, y(value));
     c.lineTo(width, y(value));
     c.stroke();
     c.setLineDash([]);
-    c.fillStyle = colour("--warning");
+    c.fillStyle = color("--warning");
     c.fillText(`${text} ${duration(value)}`, left + 6, y(value) - 8);
   }
 }

@@ -32,7 +32,7 @@ export function sentence(event) {
   }
 }
 
-// look is the shape and the colour of an event.
+// look is the shape and the color of an event.
 export function look(event) {
   if (event.kind === "began") return ["began", "is-good"];
   if (event.kind === "action") return ["action", "is-faint"];
@@ -44,8 +44,8 @@ export function look(event) {
 const keyOf = (event) => `${event.number} ${event.at}`;
 
 function entry(event) {
-  const [shape, colour] = look(event);
-  return h("li", { "data-key": keyOf(event) }, h("span", { class: colour }, sign(shape)), h("span", { class: "what" }, sentence(event)),
+  const [shape, color] = look(event);
+  return h("li", { "data-key": keyOf(event) }, h("span", { class: color }, sign(shape)), h("span", { class: "what" }, sentence(event)),
     h("time", { datetime: event.at, title: whole(event.at) }, ago(event.at)));
 }
 

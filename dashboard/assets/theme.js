@@ -33,7 +33,7 @@ export function drawTheme() {
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   const button = document.getElementById("theme");
   button.replaceChildren(sign("theme"), h("span", { class: "roomy" }, ` ${names[theme]}`));
-  button.setAttribute("aria-label", `Colours: ${names[theme]}. Change`);
+  button.setAttribute("aria-label", `Colors: ${names[theme]}. Change`);
   button.title = "Light, dark, or as the system is";
   told.forEach((changed) => changed());
 }

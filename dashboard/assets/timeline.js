@@ -9,7 +9,7 @@ const lane = 26, axis = 24, most = 14; // pixels, and lanes
 const least = 2_000; // milliseconds in view
 
 const lightLanes = ["#2f6fc4", "#b8620a", "#1f8a63", "#9a4f9e", "#6b7280", "#0e7f93", "#a3445a", "#6a7d1f"];
-const forced = matchMedia("(forced-colors: active)"); // the system has a few colours, and all bars the same
+const forced = matchMedia("(forced-colors: active)"); // the system has a few colors, and all bars the same
 const darkLanes = ["#7fb0ff", "#eda75c", "#62c99d", "#d39ad8", "#a6b0bf", "#5fc3d6", "#ee93a6", "#b7cb66"];
 
 export function timeline(role) {
@@ -86,8 +86,8 @@ export function timeline(role) {
       canvas.style.height = `${height}px`;
     }
     const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const palette = forced.matches ? [colour("--text")] : document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
+    const color = (name) => style.getPropertyValue(name).trim();
+    const palette = forced.matches ? [color("--text")] : document.documentElement.dataset.theme === "dark" ? darkLanes : lightLanes;
     const c = canvas.getContext("2d");
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, width, height);
@@ -95,13 +95,13 @@ export function timeline(role) {
     c.textBaseline = "middle";
     gutter = width < 560 ? 84 : 148;
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
-    drawAxis(c, x, width, height, colour);
+    drawAxis(c, x, width, height, color);
     const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"]; // a node may be called so too
     names.forEach((called, i) => {
       const y = 4 + i * lane;
-      c.fillStyle = colour("--line");
+      c.fillStyle = color("--line");
       c.fillRect(0, y + lane - 1, width, 1);
-      c.fillStyle = i >= lanes.length ? colour("--faint") : colour("--text");
+      c.fillStyle = i >= lanes.length ? color("--faint") : color("--text");
       c.fillText(fit(c, named(called), gutter - 22), 12, y + lane / 2);
     });
     boxes = [];
@@ -110,42 +110,42 @@ export function timeline(role) {
     c.rect(gutter, 0, width - gutter, height);
     c.clip();
     const vacantY = 4 + (names.length - 1) * lane;
-    for (const s of view.spans) drawSpan(c, s, x, palette, colour, vacantY);
+    for (const s of view.spans) drawSpan(c, s, x, palette, color, vacantY);
     if (vacantSince && vacantSince < to()) {
-      drawVacancy(c, x(vacantSince), x(now()), vacantY, colour);
+      drawVacancy(c, x(vacantSince), x(now()), vacantY, color);
       boxes.push({ left: x(vacantSince), right: x(now()), top: vacantY, text: `Nobody leads since ${moment(vacantSince)}` });
     }
-    c.fillStyle = colour("--accent");
+    c.fillStyle = color("--accent");
     c.fillRect(x(now()), 0, 1.5, height - axis);
     c.restore();
   }
 
-  function drawSpan(c, s, x, palette, colour, vacantY) {
+  function drawSpan(c, s, x, palette, color, vacantY) {
     const [began, ended, node, , , why, vacant] = s;
     const last = ended ?? now();
     if (vacant !== null && began - vacant * 1000 < to() && began > from()) {
-      drawVacancy(c, x(began - vacant * 1000), x(began), vacantY, colour);
+      drawVacancy(c, x(began - vacant * 1000), x(began), vacantY, color);
       boxes.push({ left: x(began - vacant * 1000) - 3, right: x(began) + 3, top: vacantY, text: `Nobody led for ${duration(vacant)}\nuntil ${moment(began)}` });
     }
     if (last < from() || began > to()) return;
     const own = node < 0 ? -1 : lanes.indexOf(view.nodes[node].name), row = own < 0 ? lanes.length : own;
     const y = 4 + row * lane, left = x(began), right = Math.max(x(last), left + 1.5);
-    c.fillStyle = own < 0 ? colour("--strong-line") : palette[row % palette.length];
+    c.fillStyle = own < 0 ? color("--strong-line") : palette[row % palette.length];
     c.beginPath();
     c.roundRect(left, y + 5, right - left, lane - 11, Math.min(3, (right - left) / 2));
     c.fill();
     if (ended !== null && unclean(why) && right - left > 3) { // an end that nobody wanted has a notch
-      c.fillStyle = colour("--critical");
+      c.fillStyle = color("--critical");
       c.fillRect(right - 3, y + 2, 3, lane - 5);
     }
     boxes.push({ left, right: Math.max(right, left + 4), top: y, text: describe(s) });
   }
 
-  function drawVacancy(c, left, right, y, colour) {
+  function drawVacancy(c, left, right, y, color) {
     const width = Math.max(right - left, 2);
-    c.fillStyle = colour("--critical-back");
+    c.fillStyle = color("--critical-back");
     c.fillRect(left, y + 4, width, lane - 9);
-    c.strokeStyle = colour("--critical");
+    c.strokeStyle = color("--critical");
     c.lineWidth = 1;
     c.beginPath();
     if (width > 8) {
@@ -168,15 +168,15 @@ export function timeline(role) {
     return `${named(view.nodes[node].name)}, term ${shortTerm(term)}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
   }
 
-  function drawAxis(c, x, width, height, colour) {
+  function drawAxis(c, x, width, height, color) {
     const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000].map((s) => s * 1000);
     const step = steps.find((s) => (s / span) * (width - gutter) > 92) ?? steps.at(-1);
     const zone = new Date().getTimezoneOffset() * 60_000;
     c.textAlign = "center";
     for (let at = Math.ceil((from() - zone) / step) * step + zone; at < to(); at += step) {
-      c.fillStyle = colour("--line");
+      c.fillStyle = color("--line");
       c.fillRect(x(at), 0, 1, height - axis + 4);
-      c.fillStyle = colour("--faint");
+      c.fillStyle = color("--faint");
       const text = step >= 86_400_000 ? new Date(at).toLocaleDateString(undefined, { month: "short", day: "numeric" }) : step < 60_000 ? clock(at) : clock(at).slice(0, 5);
       if (x(at) > gutter + 12 && x(at) < width - 26) c.fillText(text, x(at), height - axis / 2);
     }

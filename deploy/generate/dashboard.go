@@ -87,7 +87,7 @@ type fieldDefaults struct {
 	Thresholds *thresholds `json:"thresholds,omitempty"`
 }
 
-// thresholds colour a value; the first step has no least value.
+// thresholds color a value; the first step has no least value.
 type thresholds struct {
 	Mode  string `json:"mode"`
 	Steps []step `json:"steps"`

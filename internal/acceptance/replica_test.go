@@ -72,7 +72,7 @@ func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
 }
 
 // While a synchronous standby hangs, a leader cannot know that its heartbeats
-// count, whatever a cancelled wait pretends.
+// count, whatever a canceled wait pretends.
 func TestSynchronousStandbyHangs(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -107,19 +107,19 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 		FROM pg_stat_activity
 		WHERE application_name = 'tenure ' || $1 || ' session' AND wait_event = 'SyncRep'`
 	eventually(t, admin, cancel, leader.Name())
-	cancelled := 1
+	canceled := 1
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for ; term.Context().Err() == nil && time.Since(hung) < patience; <-tick.C {
 		if value[bool](t, admin, cancel, leader.Name()) {
-			cancelled++
+			canceled++
 		}
 	}
 	took := time.Since(hung)
 	if took > lease+slack/2 {
 		t.Errorf("the leader trusted itself for %v although no heartbeat reached the standby", took)
 	}
-	t.Logf("the leader gave up after %v, with %d waits cancelled", took.Round(time.Millisecond), cancelled)
+	t.Logf("the leader gave up after %v, with %d waits canceled", took.Round(time.Millisecond), canceled)
 	for until := time.Now().Add(lease); time.Now().Before(until); <-tick.C {
 		if one.election.IsLeader() || two.election.IsLeader() {
 			t.Fatal("a node leads while the standby hangs")

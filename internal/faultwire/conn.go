@@ -75,11 +75,11 @@ func (c *Conn) set(directions []Direction, change func(*faults)) {
 	}
 }
 
-// Cut ends the connection with an RST towards one side or both. A side that is
+// Cut ends the connection with an RST toward one side or both. A side that is
 // spared hears nothing more.
 func (c *Conn) Cut(directions ...Direction) { c.finish(directions, reset) }
 
-// CloseGracefully ends the connection with a FIN towards one side or both. A
+// CloseGracefully ends the connection with a FIN toward one side or both. A
 // side that is spared hears nothing more.
 func (c *Conn) CloseGracefully(directions ...Direction) {
 	c.finish(directions, func(conn *net.TCPConn) { _ = conn.Close() })

@@ -3,7 +3,7 @@
 //
 // Each connection has two directions. Either can be stalled, as by a network
 // that loses every packet; delayed; made to drop everything after a number of
-// bytes; or ended with a FIN or an RST towards one side only. Faults can be set
+// bytes; or ended with a FIN or an RST toward one side only. Faults can be set
 // for one connection or, on the [Proxy], for all that exist and all to come.
 // Requests to cancel a statement come on connections of their own and can be
 // lost ([Proxy.LoseCancelRequests]).

@@ -29,14 +29,14 @@ var usualPlaces = []string{
 // installation is where the programs are.
 type installation struct {
 	server     string // the server itself
-	initialise string // makes a data directory
+	initialize string // makes a data directory
 	client     string // runs statements
 }
 
 // names lists the names of each program, today's first.
-var names = struct{ server, initialise, client []string }{
+var names = struct{ server, initialize, client []string }{
 	server:     []string{"mariadbd", "mysqld"},
-	initialise: []string{"mariadb-install-db", "mysql_install_db"},
+	initialize: []string{"mariadb-install-db", "mysql_install_db"},
 	client:     []string{"mariadb", "mysql"},
 }
 
@@ -47,10 +47,10 @@ func find() (installation, error) {
 	directories = append(directories, usualPlaces...)
 	found := installation{
 		server:     program(directories, names.server),
-		initialise: program(directories, names.initialise),
+		initialize: program(directories, names.initialize),
 		client:     program(directories, names.client),
 	}
-	if found.server == "" || found.initialise == "" || found.client == "" {
+	if found.server == "" || found.initialize == "" || found.client == "" {
 		return installation{}, fmt.Errorf("%w: on Debian and Ubuntu run: apt-get install mariadb-server-core mariadb-client-core, "+
 			"elsewhere name the directory of mariadbd, mariadb-install-db and mariadb in %s", ErrNotInstalled, BinariesVariable)
 	}

@@ -29,7 +29,7 @@ func TestNamedDirectoryComesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.server != filepath.Join(directory, "mariadbd") || found.initialise != filepath.Join(directory, "mysql_install_db") {
+	if found.server != filepath.Join(directory, "mariadbd") || found.initialize != filepath.Join(directory, "mysql_install_db") {
 		t.Errorf("got %+v", found)
 	}
 }

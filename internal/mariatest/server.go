@@ -38,7 +38,7 @@ type Server struct {
 	installed installation
 	settings  map[string]string
 
-	mu      sync.Mutex // serialises starting, stopping and pausing
+	mu      sync.Mutex // serializes starting, stopping and pausing
 	process *sandbox.Process
 	known   bool // somebody may know the port
 	paused  bool
@@ -139,7 +139,7 @@ const logSize = "8M"
 // populate fills the data directory.
 func (s *Server) populate(ctx context.Context) error {
 	return s.box.CopyTemplate(ctx, s.installed.server, s.data(), func(path string) error {
-		return s.box.Execute(ctx, s.installed.initialise, "--no-defaults", "--datadir="+path,
+		return s.box.Execute(ctx, s.installed.initialize, "--no-defaults", "--datadir="+path,
 			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
 			"--innodb-log-file-size="+logSize, "--innodb-use-native-aio=OFF", "--tmpdir="+filepath.Dir(path))
 	})

@@ -55,7 +55,7 @@ var postgresMutants = []mutant{
 		name: "postgres: a reserved role is taken by anybody",
 		file: "postgres/queries.go", from: "(reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())", to: "(reserved_for IS NULL OR true OR reserved_for = $2 OR reserved_until <= clock_timestamp())",
 		promise: "a reserved role is left to its target",
-		tests:   []tests{in("postgres", "^TestReservation|^TestSession/a_reservation_favours_its_node$")},
+		tests:   []tests{in("postgres", "^TestReservation|^TestSession/a_reservation_favors_its_node$")},
 	},
 	{
 		name: "postgres: the end of a term is not recorded",
@@ -99,7 +99,7 @@ var postgresMutants = []mutant{
 		name: "postgres: a canceled wait for the standby is a success",
 		file: "postgres/session.go", from: "	if err := s.warned(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
-		tests:   []tests{in("postgres", "^TestCancelledWaitForAStandbyIsNoSuccess$")},
+		tests:   []tests{in("postgres", "^TestCanceledWaitForAStandbyIsNoSuccess$")},
 	},
 	{
 		name: "postgres: statements are sent without trust",

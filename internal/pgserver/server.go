@@ -57,7 +57,7 @@ type Server struct {
 	logPath string
 	hba     []string
 
-	mu       sync.Mutex // serialises starting, stopping and configuring
+	mu       sync.Mutex // serializes starting, stopping and configuring
 	settings map[string]string
 	process  *sandbox.Process // nil while stopped
 	known    bool             // somebody may know the port

@@ -93,7 +93,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t)
 	var made atomic.Int64
-	initialise := func(path string) error {
+	initialize := func(path string) error {
 		made.Add(1)
 		return sandbox.Execute(context.Background(), "/bin/sh", "-c", `mkdir "$1" && echo content > "$1/file"`, "sh", path)
 	}
@@ -103,7 +103,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := filepath.Join(place, "data")
-		if err := sandbox.CopyTemplate(t.Context(), "one", target, initialise); err != nil {
+		if err := sandbox.CopyTemplate(t.Context(), "one", target, initialize); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(filepath.Join(target, "file"))

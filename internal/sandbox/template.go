@@ -15,8 +15,8 @@ type template struct {
 }
 
 // CopyTemplate copies the data directory of a name to a new path. The first who
-// asks for the name has it made at the path that initialise is given.
-func (s *Sandbox) CopyTemplate(ctx context.Context, name, target string, initialise func(path string) error) error {
+// asks for the name has it made at the path that initialize is given.
+func (s *Sandbox) CopyTemplate(ctx context.Context, name, target string, initialize func(path string) error) error {
 	s.mu.Lock()
 	shared, ok := s.templates[name]
 	if !ok {
@@ -31,7 +31,7 @@ func (s *Sandbox) CopyTemplate(ctx context.Context, name, target string, initial
 			return
 		}
 		shared.path = filepath.Join(directory, "template")
-		shared.err = initialise(shared.path)
+		shared.err = initialize(shared.path)
 	})
 	if shared.err != nil {
 		return shared.err

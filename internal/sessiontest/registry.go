@@ -287,7 +287,7 @@ func lastNode(s *suite) {
 	}
 	stranger.Node, stranger.Target = a.id, uuid.New()
 	if err := s.request(stranger); !errors.Is(err, tenure.ErrUnknownNode) {
-		s.Errorf("in favour of a node that does not exist: %v, want ErrUnknownNode", err)
+		s.Errorf("in favor of a node that does not exist: %v, want ErrUnknownNode", err)
 	}
 	if err := drain(a, false); err != nil {
 		s.Fatalf("one of two: %v", err)

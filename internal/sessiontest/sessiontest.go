@@ -66,7 +66,7 @@ var tests = []test{
 
 	{"waiting goes on without locking again", waiting, 0},
 	{"a waiting role can be given up", waitingReleased, 0},
-	{"a reservation favours its node", reservation, 0},
+	{"a reservation favors its node", reservation, 0},
 	{"a reservation lapses", reservationLapses, 0},
 
 	{"release wakes and frees", releaseWakes, 0},

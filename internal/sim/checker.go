@@ -95,7 +95,7 @@ func (c *checker) lookSoon() {
 }
 
 // look checks invariant 1: no two nodes trust a term of one role, and no work
-// goes on uncancelled under a term that has been succeeded.
+// goes on uncanceled under a term that has been succeeded.
 func (c *checker) look() {
 	if c.vain {
 		return
@@ -252,7 +252,7 @@ func (c *checker) releasing(s *session, releases []tenure.ReleaseRequest) {
 }
 
 // aborted checks invariants 4 and 1 where a connection is closed, which frees
-// every lock: no work runs uncancelled and no term is trusted.
+// every lock: no work runs uncanceled and no term is trusted.
 func (c *checker) aborted(s *session) {
 	if s.process.crashed || s.cause != nil || s.backend == nil {
 		return // the locks are gone anyway, or there were none

@@ -273,7 +273,7 @@ func (s *storm) disturbClock(m *Machine) {
 	}
 }
 
-// stepDown has somebody ask a leader to go, sometimes in favour of another.
+// stepDown has somebody ask a leader to go, sometimes in favor of another.
 func (s *storm) stepDown(m *Machine) {
 	request := tenure.Request{
 		Kind: tenure.RequestStepDown, By: "storm",

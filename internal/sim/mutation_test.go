@@ -21,7 +21,7 @@ var mutations = []struct {
 	{"trust measured from the reply", []int{1}, Schedule{Wrap: wrapping(trustFromReply)}, 400},
 	{"trust extended before the reply", []int{1}, Schedule{Wrap: wrapping(trustBeforeReply)}, 400},
 	{"trust extended by a failed heartbeat", []int{1}, Schedule{Wrap: wrapping(trustFailure)}, 400},
-	{"contexts cancelled late", []int{1}, Schedule{Wrap: lateTimers}, 400},
+	{"contexts canceled late", []int{1}, Schedule{Wrap: lateTimers}, 400},
 	{"release before the work ends", []int{4}, Schedule{Wrap: wrapping(releaseEarly)}, 100},
 	{"a deadline closes the connection", []int{1, 4}, Schedule{Wrap: wrapping(deadlineCloses)}, 100},
 	{"terms are counted", []int{2}, Schedule{Defects: Defects{CountTerms: true}}, 100},

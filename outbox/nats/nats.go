@@ -44,7 +44,7 @@ type Config struct {
 	// a stale leader is not kept out, but told from the present one by the header
 	// outbox.HeaderTerm.
 	SharedStream bool
-	// Timeout is how long to wait for the acknowledgement of a message. Default
+	// Timeout is how long to wait for the acknowledgment of a message. Default
 	// 5 s.
 	Timeout time.Duration
 	// Domain is the JetStream domain. Default that of the server.
@@ -84,7 +84,7 @@ func New(conn *nats.Conn, config Config) (*Publisher, error) {
 	if config.Timeout < 0 {
 		return nil, fmt.Errorf("%w: the timeout of %s is %v; it must be positive", tenure.ErrInvalidConfig, config.Name, config.Timeout)
 	}
-	// Acknowledgements that never come must not pile up.
+	// Acknowledgments that never come must not pile up.
 	limit := jetstream.WithPublishAsyncTimeout(config.Timeout)
 	var stream jetstream.JetStream
 	var err error

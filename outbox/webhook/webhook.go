@@ -11,7 +11,7 @@
 //     a redirect, and responses that speak of the sender rather than the event
 //     (401, 403, 404, 405, 407 and 410), until somebody puts that right.
 //
-// A Retry-After with a 429 or 503 is honoured.
+// A Retry-After with a 429 or 503 is honored.
 package webhook
 
 import (

@@ -23,9 +23,9 @@ func (d *deal) give(s *seat, node int) {
 	d.room[node]--
 }
 
-// honour gives roles to the nodes that they prefer most, wherever they are now.
+// honor gives roles to the nodes that they prefer most, wherever they are now.
 // Those that are where they want to be come first.
-func (d *deal) honour() {
+func (d *deal) honor() {
 	seats := d.class.seats
 	for i := range seats {
 		s := &seats[i]

@@ -61,9 +61,9 @@ type Question struct {
 	// Holders says who leads what now. Nodes and roles that are not listed do
 	// not matter.
 	Holders map[string]uuid.UUID
-	// Honour moves roles for the sake of what they prefer, too. Otherwise only
+	// Honor moves roles for the sake of what they prefer, too. Otherwise only
 	// roles that have to move are placed by that.
-	Honour bool
+	Honor bool
 }
 
 // Plan says who shall lead what.
@@ -104,8 +104,8 @@ func Make(q Question) Plan {
 			continue
 		}
 		deal := newDeal(c, shares.counts[i], wishes)
-		if q.Honour {
-			deal.honour()
+		if q.Honor {
+			deal.honor()
 		}
 		deal.keep()
 		deal.place()

@@ -92,7 +92,7 @@ func draw(t *rapid.T, labels, weights, wishes bool) Question {
 func TestEveryRoleIsPlacedOrHasAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, true, true, true)
-		q.Honour = rapid.Bool().Draw(t, "honour")
+		q.Honor = rapid.Bool().Draw(t, "honor")
 		plan := Make(q)
 		unplaced := map[string]string{}
 		for _, u := range plan.Unplaced {
@@ -337,22 +337,22 @@ func TestPreferencesMoveRolesWhenAsked(t *testing.T) {
 	if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
 		t.Errorf("moved without being asked: %v", moved)
 	}
-	q.Honour = true
+	q.Honor = true
 	want := map[string]uuid.UUID{"r00000": id(1), "r00001": id(0), "r00002": id(1), "r00003": id(0)}
 	if plan := Make(q); !maps.Equal(plan.Placed, want) {
 		t.Errorf("got %v, want %v", plan.Placed, want)
 	}
 }
 
-func TestHonouringSettles(t *testing.T) {
+func TestHonoringSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, true, true, true)
-		q.Honour = true
+		q.Honor = true
 		q = settled(q)
 		if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
 			t.Fatalf("the second time moved %v", moved)
 		}
-		q.Honour = false
+		q.Honor = false
 		if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
 			t.Fatalf("the usual plan moved back %v", moved)
 		}
@@ -448,8 +448,8 @@ func TestHeavyNodeIsCapped(t *testing.T) {
 
 // A role that cannot stay goes to another node that it prefers as much, although
 // one that prefers nothing has to make room.
-func TestHonouringFindsAnotherPreferredNode(t *testing.T) {
-	q := Question{Nodes: equalNodes(3), Roles: plainRoles(3), Honour: true}
+func TestHonoringFindsAnotherPreferredNode(t *testing.T) {
+	q := Question{Nodes: equalNodes(3), Roles: plainRoles(3), Honor: true}
 	for i, zone := range []string{"eu", "us", "eu"} {
 		q.Nodes[i].Weight, q.Nodes[i].Labels = []float64{0.1, 0.5, 0.1}[i], map[string]string{"zone": zone}
 	}

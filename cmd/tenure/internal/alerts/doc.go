@@ -11,7 +11,7 @@
 // stands, and which also writes what is to be told of it to whom. Sending is
 // separate: whoever leads sends what is not sent yet, until it is acknowledged
 // or a day has passed. So a change of leader loses no notification; and it
-// repeats one only if the leader died between the acknowledgement and its note
+// repeats one only if the leader died between the acknowledgment and its note
 // of it.
 //
 // All times are those of the database's clock.

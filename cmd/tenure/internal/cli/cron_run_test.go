@@ -172,12 +172,12 @@ func TestLeaderKilledWithinACommand(t *testing.T) {
 	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": sandbox.PauseSignal} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			testLeaderSignalledWithinACommand(t, signal)
+			testLeaderSignaledWithinACommand(t, signal)
 		})
 	}
 }
 
-func testLeaderSignalledWithinACommand(t *testing.T, signal syscall.Signal) {
+func testLeaderSignaledWithinACommand(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	place := newPlace(t)
 	folder := t.TempDir()

@@ -336,13 +336,13 @@ func TestInherited(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGUSR2)
 	defer signal.Stop(caught)
-	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep SigIgn /proc/self/status > ignored; grep SigBlk /proc/self/status | tr -d '0\n\t ' > blocked; echo $COLOUR > colour; echo 1 > ready`
-	r := begin(t, newSeat(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOUR=7", "PATH=" + os.Getenv("PATH")} })
+	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep SigIgn /proc/self/status > ignored; grep SigBlk /proc/self/status | tr -d '0\n\t ' > blocked; echo $COLOR > color; echo 1 > ready`
+	r := begin(t, newSeat(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOR=7", "PATH=" + os.Getenv("PATH")} })
 	r.want(End{})
 	if n := r.file("descriptors"); n != 0 {
 		t.Errorf("%d descriptors of the guardian", n)
 	}
-	if n := r.file("colour"); n != 7 {
+	if n := r.file("color"); n != 7 {
 		t.Error("the environment is another")
 	}
 	blocked, err := os.ReadFile(filepath.Join(r.folder, "blocked"))

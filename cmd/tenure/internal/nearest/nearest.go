@@ -21,7 +21,7 @@ func Of(word string, candidates []string) string {
 }
 
 // distance is how many slips turn a into b: characters inserted, deleted, replaced
-// by another, or swapped with their neighbour.
+// by another, or swapped with their neighbor.
 func distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	rows := make([][]int, len(from)+1) // rows[i][j] is the distance of the first i and j characters

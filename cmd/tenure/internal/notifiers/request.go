@@ -124,7 +124,7 @@ func secretParts(text string, address *url.URL) []string {
 	return parts
 }
 
-// judge reads a response. Any 2xx is an acknowledgement.
+// judge reads a response. Any 2xx is an acknowledgment.
 func judge(response *http.Response, address *url.URL, secrets []string) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRead)) // it is shown as far as it came
 	if response.StatusCode >= 200 && response.StatusCode < 300 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // DefaultPrefix is what the names of a backend's tables begin with.
@@ -36,13 +37,13 @@ type Config struct {
 	ManualMigrations bool
 }
 
-func (c Config) withDefaults(dialect Dialect) Config {
+func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = 100 * time.Millisecond
-		if dialect == SQLite {
+		if dialect == sqldb.SQLite {
 			c.PollInterval = 20 * time.Millisecond
 		}
 	}
@@ -56,7 +57,7 @@ func (c Config) withDefaults(dialect Dialect) Config {
 // that PostgreSQL keeps of a name.
 const maxPrefix = 40
 
-func (c Config) validate(dialect Dialect) error {
+func (c Config) validate(dialect sqldb.Dialect) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 	}
@@ -69,7 +70,7 @@ func (c Config) validate(dialect Dialect) error {
 		}
 	}
 	switch {
-	case c.Schema != "" && dialect != PostgreSQL:
+	case c.Schema != "" && dialect != sqldb.PostgreSQL:
 		return bad("%s has no schemas within a database", dialect)
 	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
 		return bad("the history is to be kept for %v; the least is an hour", c.KeepHistory)
@@ -84,7 +85,7 @@ func (c Config) validate(dialect Dialect) error {
 // use. It keeps no connection of its own, but
 // on SQLite one of the pool for each node that waits.
 type Backend struct {
-	database
+	db      sqldb.DB
 	config  Config
 	queries queries
 
@@ -109,16 +110,16 @@ var (
 // pooler of PostgreSQL the driver must not prepare statements: with pgx set
 // default_query_exec_mode to exec.
 func NewBackend(db *sql.DB, dialect Dialect, config Config) (*Backend, error) {
-	if err := dialect.validate(); err != nil {
+	spoken := sqldb.Dialect(dialect)
+	if err := spoken.Validate(); err != nil {
 		return nil, err
 	}
-	config = config.withDefaults(dialect)
-	if err := config.validate(dialect); err != nil {
+	config = config.withDefaults(spoken)
+	if err := config.validate(spoken); err != nil {
 		return nil, err
 	}
-	b := &Backend{database: database{db, dialect}, config: config}
+	b := &Backend{db: sqldb.DB{DB: db, Dialect: spoken}, config: config, queries: newQueries(spoken, config)}
 	b.open, b.close = context.WithCancel(context.Background())
-	b.queries = newQueries(dialect, config)
 	return b, nil
 }
 
@@ -130,12 +131,12 @@ func (b *Backend) Close() {
 }
 
 // Dialect returns the SQL that the database speaks.
-func (b *Backend) Dialect() Dialect { return b.dialect }
+func (b *Backend) Dialect() Dialect { return Dialect(b.db.Dialect) }
 
 // DefaultLease implements [tenure.LeaseDefaulter]: 3 s on SQLite, where nothing
 // comes between the node and its database, else 10 s.
 func (b *Backend) DefaultLease() time.Duration {
-	if b.dialect == SQLite {
+	if b.db.Dialect == sqldb.SQLite {
 		return 3 * time.Second
 	}
 	return 10 * time.Second
@@ -143,16 +144,16 @@ func (b *Backend) DefaultLease() time.Duration {
 
 // write runs fn, one statement that changes something, as [Backend.atomically]
 // does, but without a transaction around it where that costs round trips.
-func (b *Backend) write(ctx context.Context, doing string, fn func(context.Context, querier) error) error {
-	if b.dialect == SQLite {
-		return b.atomically(ctx, doing, fn)
+func (b *Backend) write(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
+	if b.db.Dialect == sqldb.SQLite {
+		return b.db.InTx(ctx, doing, fn)
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		err := fn(ctx, b.DB)
-		if err == nil || b.dialect.failureOf(err) != failureConflict || conflicts == maxConflicts || ctx.Err() != nil {
-			return b.dialect.explain(doing, err)
+		err := fn(ctx, b.db)
+		if err == nil || b.db.Dialect.FailureOf(err) != sqldb.FailureConflict || conflicts == sqldb.MaxConflicts || ctx.Err() != nil {
+			return b.db.Dialect.Explain(doing, err)
 		}
 	}
 }

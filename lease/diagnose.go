@@ -10,13 +10,14 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // Diagnose connects and says what would break an election here. It changes
 // nothing. What cannot be examined after a failure is left out. The context
 // bounds it; without a deadline it ends after 10 s.
 func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
 	d := &diagnosis{backend: b}
 	d.run(ctx)
@@ -43,7 +44,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	d.add("database", tenure.SeverityOK, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
 	d.add("failover", tenure.SeverityOK, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
 	// A pooler in statement mode answers questions, but takes no transaction.
-	if err := d.backend.atomically(ctx, "begin a transaction", func(context.Context, querier) error { return nil }); err != nil {
+	if err := d.backend.db.InTx(ctx, "begin a transaction", func(context.Context, sqldb.Querier) error { return nil }); err != nil {
 		d.add("transactions", tenure.SeverityFailure, err.Error(), "")
 		return
 	}
@@ -56,11 +57,11 @@ func (d *diagnosis) run(ctx context.Context) {
 // writers looks for other servers that take writes too.
 func (d *diagnosis) writers(ctx context.Context) {
 	var setting, server string
-	err := d.backend.read(ctx, "read settings", func(ctx context.Context, on querier) (err error) {
+	err := d.backend.db.Read(ctx, "read settings", func(ctx context.Context, on sqldb.Querier) (err error) {
 		if setting, err = d.backend.findWriters(ctx, on); err != nil || setting == "" {
 			return err
 		}
-		return forEach(ctx, on, "SELECT "+serverName, func(rows *sql.Rows) error { return rows.Scan(&server) })
+		return sqldb.ForEach(ctx, on, "SELECT "+serverName, func(rows *sql.Rows) error { return rows.Scan(&server) })
 	})
 	switch {
 	case err != nil:
@@ -72,7 +73,7 @@ func (d *diagnosis) writers(ctx context.Context) {
 }
 
 func (d *diagnosis) tables(ctx context.Context) {
-	if d.backend.dialect == PostgreSQL {
+	if d.backend.db.Dialect == sqldb.PostgreSQL {
 		if _, err := d.backend.checkMode(ctx); err != nil {
 			d.add("mode", tenure.SeverityFailure, err.Error(), "")
 		} else {
@@ -96,8 +97,8 @@ func (d *diagnosis) tables(ctx context.Context) {
 func (d *diagnosis) clock(ctx context.Context) {
 	var there int64
 	before := time.Now()
-	err := d.backend.read(ctx, "read the clock", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&there) })
+	err := d.backend.db.Read(ctx, "read the clock", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&there) })
 	})
 	after := time.Now()
 	if err != nil {
@@ -119,9 +120,9 @@ func (d *diagnosis) clock(ctx context.Context) {
 // forgotten in a crash, so that its number would be given out again.
 func (d *diagnosis) durability(ctx context.Context) {
 	var found string
-	query := durabilityQueries[d.backend.dialect]
-	err := d.backend.read(ctx, "read settings", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, query.statement, func(rows *sql.Rows) error { return rows.Scan(&found) })
+	query := durabilityQueries[d.backend.db.Dialect]
+	err := d.backend.db.Read(ctx, "read settings", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, query.statement, func(rows *sql.Rows) error { return rows.Scan(&found) })
 	})
 	switch {
 	case err != nil:
@@ -134,11 +135,11 @@ func (d *diagnosis) durability(ctx context.Context) {
 	}
 }
 
-var durabilityQueries = map[Dialect]struct{ setting, statement, wanted string }{
+var durabilityQueries = map[sqldb.Dialect]struct{ setting, statement, wanted string }{
 	// Transactions set synchronous_commit themselves; the disk is beyond them.
-	PostgreSQL: {"fsync", "SELECT current_setting('fsync')", "on"},
-	SQLite:     {"synchronous", "SELECT synchronous FROM pragma_synchronous", "2"},
-	MySQL:      {"innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit", "1"},
+	sqldb.PostgreSQL: {"fsync", "SELECT current_setting('fsync')", "on"},
+	sqldb.SQLite:     {"synchronous", "SELECT synchronous FROM pragma_synchronous", "2"},
+	sqldb.MySQL:      {"innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit", "1"},
 }
 
 // identify returns the version of a database that may be used.
@@ -147,5 +148,5 @@ func (b *Backend) identify(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(b.dialect.product(version) + " " + versionNumber(version)), errors.Join(b.refuse(version, place), b.refuseOpenTransaction(ctx))
+	return strings.TrimSpace(productName(b.db.Dialect, version) + " " + versionNumber(version)), errors.Join(b.refuse(version, place), b.db.CheckAutocommit(ctx))
 }

@@ -8,7 +8,7 @@ import (
 	"log"
 	"log/slog"
 
-	"github.com/google/uuid"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
@@ -67,74 +67,4 @@ func ExampleNewBackend() {
 	// Output:
 	// as the leader: <nil>
 	// fenced after the term: true
-}
-
-// Two candidates of a namespace call Elect. The first one leads until it stops
-// renewing its lease or unregisters.
-func ExampleStore_Elect() {
-	ctx := context.Background()
-	db := openExample()
-	defer db.Close()
-	store, err := lease.NewStore(db, lease.PostgreSQL, lease.StoreConfig{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	first, second := uuid.New(), uuid.New()
-	for _, candidate := range []uuid.UUID{first, second} {
-		held, err := store.Elect(ctx, "reports", candidate)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println("leads:", held.Holds(candidate))
-	}
-	if err := store.Unregister(ctx, "reports", first); err != nil {
-		log.Fatal(err)
-	}
-	held, err := store.Elect(ctx, "reports", second)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("the second leads now:", held.Holds(second))
-	// Output:
-	// leads: true
-	// leads: false
-	// the second leads now: true
-}
-
-// In runs the store's statements in the caller's transaction: what is written there
-// is written by the leader or not at all.
-func ExampleStore_In() {
-	ctx := context.Background()
-	db := openExample()
-	defer db.Close()
-	store, err := lease.NewStore(db, lease.PostgreSQL, lease.StoreConfig{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := db.ExecContext(ctx, "CREATE TABLE reports (month date)"); err != nil {
-		log.Fatal(err)
-	}
-	candidate := uuid.New()
-	if _, err := store.Elect(ctx, "reports", candidate); err != nil {
-		log.Fatal(err)
-	}
-
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if _, err := tx.ExecContext(ctx, "INSERT INTO reports VALUES ('2026-11-01')"); err != nil {
-		log.Fatal(err)
-	}
-	leads, err := store.In(tx).IsLeader(ctx, "reports", candidate) // the last statement
-	if err != nil {
-		log.Fatal(err)
-	}
-	if leads {
-		err = tx.Commit()
-	}
-	fmt.Println("committed:", leads && err == nil)
-	// Output:
-	// committed: true
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // Fence makes a transaction commit only while terms stand: as long as it is
@@ -100,17 +101,17 @@ func fenced(m mark) error {
 	return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, m.term, m.role)
 }
 
-func (b *Backend) fence(ctx context.Context, on querier, marks []mark) error {
+func (b *Backend) fence(ctx context.Context, on sqldb.Querier, marks []mark) error {
 	marks = slices.Clone(marks)
 	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.role, b.role) })
 	for _, m := range marks {
 		stands, err := b.fenceOne(ctx, on, m)
 		switch {
-		case err != nil && b.dialect.failureOf(err) == failureConflict:
+		case err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureConflict:
 			// The row has changed since the transaction's snapshot: so has the term.
 			return fmt.Errorf("%w: %w", fenced(m), err)
 		case err != nil:
-			return b.dialect.explain("fence "+m.role, err)
+			return b.db.Dialect.Explain("fence "+m.role, err)
 		case !stands:
 			return fenced(m)
 		}
@@ -118,8 +119,8 @@ func (b *Backend) fence(ctx context.Context, on querier, marks []mark) error {
 	return nil
 }
 
-func (b *Backend) fenceOne(ctx context.Context, on querier, m mark) (stands bool, err error) {
-	if b.dialect == SQLite {
+func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, m mark) (stands bool, err error) {
+	if b.db.Dialect == sqldb.SQLite {
 		result, err := on.ExecContext(ctx, b.queries.fence, m.role, m.term, m.node)
 		if err != nil {
 			return false, err
@@ -127,7 +128,7 @@ func (b *Backend) fenceOne(ctx context.Context, on querier, m mark) (stands bool
 		changed, err := result.RowsAffected()
 		return changed > 0, err
 	}
-	err = forEach(ctx, on, b.queries.fence, func(*sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, b.queries.fence, func(*sql.Rows) error {
 		stands = true
 		return nil
 	}, m.role, m.term, m.node)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // HistoryQuery says which part of the history is wanted. The zero value is the
@@ -79,9 +80,9 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 		until = query.Until.UnixMicro()
 	}
 	var records []TermRecord
-	err := b.read(ctx, "read the history of terms", func(ctx context.Context, on querier) error {
+	err := b.db.Read(ctx, "read the history of terms", func(ctx context.Context, on sqldb.Querier) error {
 		records = nil
-		return forEach(ctx, on, b.queries.history, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.queries.history, func(rows *sql.Rows) error {
 			var (
 				r             TermRecord
 				node          string

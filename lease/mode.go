@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // On PostgreSQL an installation could also elect by sessions, which know nothing
@@ -27,9 +28,9 @@ const (
 
 // modeTable is the record, named as in statements.
 func (b *Backend) modeTable() string {
-	name := b.dialect.quote(installation.PrefixOfLeases(b.config.Prefix) + installation.ModeTable)
+	name := b.db.Dialect.Quote(installation.PrefixOfLeases(b.config.Prefix) + installation.ModeTable)
 	if b.config.Schema != "" {
-		name = b.dialect.quote(b.config.Schema) + "." + name
+		name = b.db.Dialect.Quote(b.config.Schema) + "." + name
 	}
 	return name
 }
@@ -39,27 +40,27 @@ func (b *Backend) modeSQL(statement string) string {
 }
 
 // installation returns the schema and the prefix of the installation.
-func (b *Backend) installation(ctx context.Context, on querier) (schema, prefix string, err error) {
+func (b *Backend) installation(ctx context.Context, on sqldb.Querier) (schema, prefix string, err error) {
 	schema = b.config.Schema
 	if schema == "" {
-		err = forEach(ctx, on, "SELECT coalesce(current_schema(), '')", func(rows *sql.Rows) error { return rows.Scan(&schema) })
+		err = sqldb.ForEach(ctx, on, "SELECT coalesce(current_schema(), '')", func(rows *sql.Rows) error { return rows.Scan(&schema) })
 	}
 	return schema, installation.PrefixOfLeases(b.config.Prefix), err
 }
 
 // lockInstallation calls a function that locks the installation until the
 // transaction ends, and returns what it answers.
-func lockInstallation(ctx context.Context, on querier, function, schema, prefix string) (locked bool, err error) {
+func lockInstallation(ctx context.Context, on sqldb.Querier, function, schema, prefix string) (locked bool, err error) {
 	first, second := installation.LockKey(schema, prefix)
 	query := fmt.Sprintf("SELECT %s(%d, %d)::text <> 'false'", function, first, second)
-	err = forEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&locked) })
+	err = sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error { return rows.Scan(&locked) })
 	return locked, err
 }
 
 // holdMode refuses an installation that elects by sessions, and keeps its mode as
 // it is until the transaction ends.
-func (b *Backend) holdMode(ctx context.Context, on querier) error {
-	if b.dialect != PostgreSQL {
+func (b *Backend) holdMode(ctx context.Context, on sqldb.Querier) error {
+	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
 	schema, prefix, err := b.installation(ctx, on)
@@ -79,18 +80,18 @@ func (b *Backend) holdMode(ctx context.Context, on querier) error {
 	return installation.Refuse(mode, installation.Leases, schema, prefix)
 }
 
-func (b *Backend) readMode(ctx context.Context, on querier) (mode string, err error) {
-	err = forEach(ctx, on, b.modeSQL(installation.ReadMode), func(rows *sql.Rows) error { return rows.Scan(&mode) })
+func (b *Backend) readMode(ctx context.Context, on sqldb.Querier) (mode string, err error) {
+	err = sqldb.ForEach(ctx, on, b.modeSQL(installation.ReadMode), func(rows *sql.Rows) error { return rows.Scan(&mode) })
 	return mode, err
 }
 
 // checkMode refuses an installation that elects by sessions. One that elects by
 // nothing yet is neither refused nor recorded.
 func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
-	if b.dialect != PostgreSQL {
+	if b.db.Dialect != sqldb.PostgreSQL {
 		return installation.Leases, nil
 	}
-	err = b.read(ctx, "read the installation's mode", func(ctx context.Context, on querier) error {
+	err = b.db.Read(ctx, "read the installation's mode", func(ctx context.Context, on sqldb.Querier) error {
 		schema, prefix, err := b.installation(ctx, on)
 		if err != nil {
 			return err
@@ -131,7 +132,7 @@ func (b *Backend) claimMode(ctx context.Context) error {
 
 // tryClaimMode reports false if somebody holds the installation's lock.
 func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
-	err = b.atomically(ctx, "record the installation's mode", func(ctx context.Context, on querier) error {
+	err = b.db.InTx(ctx, "record the installation's mode", func(ctx context.Context, on sqldb.Querier) error {
 		schema, prefix, err := b.installation(ctx, on)
 		if err != nil {
 			return err
@@ -140,7 +141,7 @@ func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 			return err
 		}
 		for _, statement := range b.claimStatements() {
-			if err := exec(ctx, on, statement); err != nil {
+			if err := sqldb.Exec(ctx, on, statement); err != nil {
 				return err
 			}
 		}
@@ -151,12 +152,12 @@ func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 
 // claimStatements make the record. They change nothing if it is there.
 func (b *Backend) claimStatements() []string {
-	if b.dialect != PostgreSQL {
+	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
 	var statements []string
 	if b.config.Schema != "" {
-		statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+b.dialect.quote(b.config.Schema))
+		statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+b.db.Dialect.Quote(b.config.Schema))
 	}
 	return append(statements,
 		strings.TrimSpace(b.modeSQL(installation.CreateMode)),
@@ -164,23 +165,23 @@ func (b *Backend) claimStatements() []string {
 }
 
 // forgetMode drops the record if it is that of leases.
-func (b *Backend) forgetMode(ctx context.Context, on querier) error {
-	if b.dialect != PostgreSQL {
+func (b *Backend) forgetMode(ctx context.Context, on sqldb.Querier) error {
+	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
 	there, left := false, 0
-	err := forEach(ctx, on, "SELECT to_regclass("+literal(b.modeTable())+") IS NOT NULL", func(rows *sql.Rows) error { return rows.Scan(&there) })
+	err := sqldb.ForEach(ctx, on, "SELECT to_regclass("+literal(b.modeTable())+") IS NOT NULL", func(rows *sql.Rows) error { return rows.Scan(&there) })
 	if err != nil || !there {
 		return err
 	}
-	if err := exec(ctx, on, b.modeSQL("DELETE FROM {mode} WHERE mode = '"+installation.Leases+"'")); err != nil {
+	if err := sqldb.Exec(ctx, on, b.modeSQL("DELETE FROM {mode} WHERE mode = '"+installation.Leases+"'")); err != nil {
 		return err
 	}
-	err = forEach(ctx, on, b.modeSQL("SELECT count(*) FROM {mode}"), func(rows *sql.Rows) error { return rows.Scan(&left) })
+	err = sqldb.ForEach(ctx, on, b.modeSQL("SELECT count(*) FROM {mode}"), func(rows *sql.Rows) error { return rows.Scan(&left) })
 	if err != nil || left > 0 {
 		return err
 	}
-	return exec(ctx, on, b.modeSQL("DROP TABLE {mode}"))
+	return sqldb.Exec(ctx, on, b.modeSQL("DROP TABLE {mode}"))
 }
 
 // literal quotes a text for PostgreSQL.
@@ -190,9 +191,9 @@ func literal(text string) string {
 
 // refuseLiving returns an error if the lease of a node runs, and keeps others from
 // opening sessions until the transaction ends, where a transaction can do that.
-func (b *Backend) refuseLiving(ctx context.Context, on querier) error {
-	if b.dialect == PostgreSQL {
-		if err := exec(ctx, on, b.queries.lockSessions); err != nil {
+func (b *Backend) refuseLiving(ctx context.Context, on sqldb.Querier) error {
+	if b.db.Dialect == sqldb.PostgreSQL {
+		if err := sqldb.Exec(ctx, on, b.queries.lockSessions); err != nil {
 			return err
 		}
 	}
@@ -205,8 +206,8 @@ func (b *Backend) refuseLiving(ctx context.Context, on querier) error {
 }
 
 // findLiving names the nodes whose leases run.
-func (b *Backend) findLiving(ctx context.Context, on querier) (living []string, err error) {
-	err = forEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
+func (b *Backend) findLiving(ctx context.Context, on sqldb.Querier) (living []string, err error) {
+	err = sqldb.ForEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
 		var name, host string
 		err := rows.Scan(&name, &host)
 		living = append(living, fmt.Sprintf("node %q on %q", name, host))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // news is what the one row of news says, and when the next lease runs out.
@@ -17,8 +19,8 @@ func (n news) expired() bool { return n.nextExpiry.Valid && n.nextExpiry.Int64 <
 
 // look reads the news.
 func (b *Backend) look(ctx context.Context) (n news, err error) {
-	err = b.read(ctx, "look for news", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.look, func(rows *sql.Rows) error {
+	err = b.db.Read(ctx, "look for news", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, b.queries.look, func(rows *sql.Rows) error {
 			return rows.Scan(&n.vacancies, &n.terms, &n.nextExpiry)
 		})
 	})
@@ -28,7 +30,7 @@ func (b *Backend) look(ctx context.Context) (n news, err error) {
 // expire records the end of every session whose lease has run out, as those
 // find who look for news, and announces it.
 func (b *Backend) expire(ctx context.Context) error {
-	return b.atomically(ctx, "record expired leases", func(ctx context.Context, on querier) error {
+	return b.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
 		result, err := on.ExecContext(ctx, b.queries.expireAll)
 		if err != nil {
 			return err
@@ -36,14 +38,8 @@ func (b *Backend) expire(ctx context.Context) error {
 		if ended, err := result.RowsAffected(); err != nil || ended == 0 {
 			return err // another was first
 		}
-		return exec(ctx, on, b.queries.vacancy)
+		return sqldb.Exec(ctx, on, b.queries.vacancy)
 	})
-}
-
-// exec runs a statement without a result.
-func exec(ctx context.Context, on querier, statement string, args ...any) error {
-	_, err := on.ExecContext(ctx, statement, args...)
-	return err
 }
 
 // Listen implements [tenure.Listener]: it asks every poll interval. It only

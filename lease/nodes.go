@@ -10,12 +10,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // Leaders implements [tenure.Backend].
 func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	var leaders []tenure.Leader
-	err := b.read(ctx, "read leaders", func(ctx context.Context, on querier) error {
+	err := b.db.Read(ctx, "read leaders", func(ctx context.Context, on sqldb.Querier) error {
 		readAt := time.Now() // before the question: it may only shorten the lease
 		scan := func(rows *sql.Rows) error {
 			var (
@@ -33,10 +34,10 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 			return nil
 		}
 		if len(roles) == 0 {
-			return forEach(ctx, on, b.queries.leaders, scan)
+			return sqldb.ForEach(ctx, on, b.queries.leaders, scan)
 		}
-		return inLists(b.dialect, b.queries.leaders+" AND t.role IN %s", roles, nil, func(statement string, args []any) error {
-			return forEach(ctx, on, statement, scan, args...)
+		return sqldb.InLists(b.db.Dialect, b.queries.leaders+" AND t.role IN %s", roles, nil, func(statement string, args []any) error {
+			return sqldb.ForEach(ctx, on, statement, scan, args...)
 		})
 	})
 	slices.SortFunc(leaders, func(a, b tenure.Leader) int { return compareRoles(a.Role, b.Role) })
@@ -46,8 +47,8 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 // Roles returns the names of all roles that were ever stood for, in order.
 func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	var roles []string
-	err := b.read(ctx, "read roles", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.seats, func(rows *sql.Rows) error {
+	err := b.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, b.queries.seats, func(rows *sql.Rows) error {
 			var role string
 			err := rows.Scan(&role)
 			roles = append(roles, role)
@@ -61,8 +62,8 @@ func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 // Nodes returns the nodes whose leases run, by name.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
-	err := b.read(ctx, "read nodes", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.nodes, func(rows *sql.Rows) error {
+	err := b.db.Read(ctx, "read nodes", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, b.queries.nodes, func(rows *sql.Rows) error {
 			var (
 				node tenure.NodeInfo
 				id   string
@@ -78,9 +79,9 @@ func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
-	return b.atomically(ctx, "request", func(ctx context.Context, on querier) error {
+	return b.db.InTx(ctx, "request", func(ctx context.Context, on sqldb.Querier) error {
 		var term, holder int64
-		err := forEach(ctx, on, b.queries.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
+		err := sqldb.ForEach(ctx, on, b.queries.holder, func(rows *sql.Rows) error { return rows.Scan(&term, &holder) }, request.Role)
 		switch {
 		case err != nil:
 			return err
@@ -91,7 +92,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		if request.Target != uuid.Nil {
 			target = request.Target.String()
 			living := 0
-			err := forEach(ctx, on, b.queries.alive, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
+			err := sqldb.ForEach(ctx, on, b.queries.alive, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
 			if err != nil {
 				return err
 			}
@@ -99,18 +100,18 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 				return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, target)
 			}
 		}
-		err = exec(ctx, on, b.queries.request, string(request.Kind), request.Role, term, holder, target, request.By)
+		err = sqldb.Exec(ctx, on, b.queries.request, string(request.Kind), request.Role, term, holder, target, request.By)
 		if err != nil {
 			return err
 		}
-		return exec(ctx, on, b.queries.vacancy)
+		return sqldb.Exec(ctx, on, b.queries.vacancy)
 	})
 }
 
 // readRequests reads what waits for a session, and the number of the last
 // request among it; requests for terms that are over are left out.
-func (b *Backend) readRequests(ctx context.Context, on querier, incarnation int64) (requests []tenure.Request, last int64, err error) {
-	err = forEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
+func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, last int64, err error) {
+	err = sqldb.ForEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
 		var (
 			r       tenure.Request
 			target  string

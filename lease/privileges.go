@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // Grants returns the GRANT statements for a database user under which nodes run
@@ -19,7 +20,7 @@ func (b *Backend) Grants(user string) (string, error) {
 		{"SELECT, INSERT, DELETE", "{requests}"},
 		{"SELECT, UPDATE", "{news}"},
 	}
-	if b.dialect == PostgreSQL {
+	if b.db.Dialect == sqldb.PostgreSQL {
 		tables = append(tables, [2]string{"SELECT", b.modeTable()})
 	}
 	return b.grants(user, tables)
@@ -29,7 +30,7 @@ func (b *Backend) Grants(user string) (string, error) {
 // that fences its transactions with [InTx] or [Fence] and runs no node.
 func (b *Backend) ApplicationGrants(user string) (string, error) {
 	allowed := "SELECT"
-	if b.dialect == PostgreSQL {
+	if b.db.Dialect == sqldb.PostgreSQL {
 		allowed = "SELECT, UPDATE (fence)" // to lock a row, some column must be allowed to change
 	}
 	return b.grants(user, [][2]string{{allowed, "{seats}"}})
@@ -37,21 +38,21 @@ func (b *Backend) ApplicationGrants(user string) (string, error) {
 
 func (b *Backend) grants(user string, tables [][2]string) (string, error) {
 	var grantee string
-	switch b.dialect {
-	case PostgreSQL:
-		grantee = b.dialect.quote(user)
-	case MySQL:
+	switch b.db.Dialect {
+	case sqldb.PostgreSQL:
+		grantee = b.db.Dialect.Quote(user)
+	case sqldb.MySQL:
 		name, host, found := strings.Cut(user, "@")
 		if !found {
 			host = "%"
 		}
-		grantee = b.dialect.quote(name) + "@" + b.dialect.quote(host)
+		grantee = b.db.Dialect.Quote(name) + "@" + b.db.Dialect.Quote(host)
 	default:
-		return "", fmt.Errorf("%w: %s has no users: who may write the file may take part", tenure.ErrInvalidConfig, b.dialect)
+		return "", fmt.Errorf("%w: %s has no users: who may write the file may take part", tenure.ErrInvalidConfig, b.db.Dialect)
 	}
 	var all strings.Builder
 	if b.config.Schema != "" {
-		fmt.Fprintf(&all, "GRANT USAGE ON SCHEMA %s TO %s;\n", b.dialect.quote(b.config.Schema), grantee)
+		fmt.Fprintf(&all, "GRANT USAGE ON SCHEMA %s TO %s;\n", b.db.Dialect.Quote(b.config.Schema), grantee)
 	}
 	for _, table := range tables {
 		fmt.Fprintf(&all, "GRANT %s ON %s TO %s;\n", table[0], b.queries.names.Replace(table[1]), grantee)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // DefaultKeepHistory is how long terms that have ended are kept.
@@ -56,9 +57,9 @@ func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()
 	var old []term
-	err = s.backend.read(ctx, "read the old terms", func(ctx context.Context, on querier) error {
+	err = s.backend.db.Read(ctx, "read the old terms", func(ctx context.Context, on sqldb.Querier) error {
 		old = nil
-		return forEach(ctx, on, s.backend.queries.oldTerms, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, s.backend.queries.oldTerms, func(rows *sql.Rows) error {
 			var t term
 			err := rows.Scan(&t.role, &t.number)
 			old = append(old, t)
@@ -68,9 +69,9 @@ func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil || len(old) == 0 {
 		return false, err
 	}
-	err = s.backend.atomically(ctx, "remove old terms", func(ctx context.Context, on querier) error {
+	err = s.backend.db.InTx(ctx, "remove old terms", func(ctx context.Context, on sqldb.Querier) error {
 		for _, t := range old {
-			if err := exec(ctx, on, s.backend.queries.pruneTerm, t.role, t.number); err != nil {
+			if err := sqldb.Exec(ctx, on, s.backend.queries.pruneTerm, t.role, t.number); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,10 @@
 package lease
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
+)
 
 // queries are the statements of a backend, in its dialect and with the names of
 // its tables. Those with %s take one list of parameters there.
@@ -117,18 +121,18 @@ CREATE TABLE IF NOT EXISTS {news} (
     server_since bigint NOT NULL
 ){table options}`
 
-func newQueries(dialect Dialect, config Config) queries {
+func newQueries(dialect sqldb.Dialect, config Config) queries {
 	var names []string
 	for _, table := range []string{"sessions", "seats", "history", "requests", "news"} {
-		name := dialect.quote(config.Prefix + table)
+		name := dialect.Quote(config.Prefix + table)
 		if config.Schema != "" {
-			name = dialect.quote(config.Schema) + "." + name
+			name = dialect.Quote(config.Schema) + "." + name
 		}
 		names = append(names, "{"+table+"}", name)
 	}
 	replacer := strings.NewReplacer(append(names, serverWords[dialect]...)...)
 	sql := func(statement string) string {
-		return strings.TrimSpace(dialect.render(replacer.Replace(statement)))
+		return strings.TrimSpace(dialect.Render(replacer.Replace(statement)))
 	}
 	q := queries{
 		names:         replacer,
@@ -325,14 +329,14 @@ FROM {sessions}
 WHERE ended_at IS NULL AND expires_at > {now}
 ORDER BY node_name`),
 	}
-	if dialect == SQLite {
+	if dialect == sqldb.SQLite {
 		q.sameFile = sql(`
 SELECT count(*)
 FROM main.{sessions} AS own
-JOIN ` + probeName + `.{sessions} AS found USING (incarnation, node_id, last_heartbeat)
+JOIN ` + sqldb.PathSchema + `.{sessions} AS found USING (incarnation, node_id, last_heartbeat)
 WHERE own.incarnation = ? AND own.node_id = ?`)
 	}
-	if dialect == PostgreSQL {
+	if dialect == sqldb.PostgreSQL {
 		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('tenure lease tables', 0))`)
 		// Closing a term does not touch a key column, so it need not wait for the
 		// fenced transactions of that term, but for others who take the seat.
@@ -345,7 +349,7 @@ WHERE role IN (
     FOR NO KEY UPDATE SKIP LOCKED
 )`)
 		if config.Schema != "" {
-			q.tables = append(q.tables, "CREATE SCHEMA IF NOT EXISTS "+dialect.quote(config.Schema))
+			q.tables = append(q.tables, "CREATE SCHEMA IF NOT EXISTS "+dialect.Quote(config.Schema))
 		}
 	} else {
 		q.closeSkipped = sql(`
@@ -384,25 +388,25 @@ WHERE t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`
 // serverWords are what the statements of a backend need beside the words of the
 // dialect. The server's identity changes when another server takes over, which
 // may lack the last commits, but not when it restarts.
-var serverWords = map[Dialect][]string{
-	PostgreSQL: {
+var serverWords = map[sqldb.Dialect][]string{
+	sqldb.PostgreSQL: {
 		"{server}", `(
     SELECT system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
     FROM pg_control_system()
 )`,
 		"{identity}", "version(), CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE '' END",
-		"{durably}", " AND set_config('synchronous_commit', " + durably + ", true) <> ''",
+		"{durably}", " AND set_config('synchronous_commit', " + sqldb.DurableCommit + ", true) <> ''",
 		"{integer}", "bigint",
 		"{for change}", "FOR NO KEY UPDATE", // fenced transactions do not hinder it
 	},
-	SQLite: {
+	sqldb.SQLite: {
 		"{server}", "''",
 		"{identity}", "sqlite_version(), (SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main')",
 		"{durably}", "",
 		"{integer}", "INTEGER",
 		"{for change}", "",
 	},
-	MySQL: {
+	sqldb.MySQL: {
 		"{server}", serverName,
 		"{identity}", "version(), ''",
 		"{durably}", "",
@@ -416,11 +420,11 @@ const serverName = "concat(@@hostname, ':', @@port, ':', @@server_id)"
 
 // fenceQueries lock the seat of a term, or on SQLite the file, until the
 // transaction ends. They return, or change, one row if the term stands.
-var fenceQueries = map[Dialect]string{
-	PostgreSQL: fenceByRow,
+var fenceQueries = map[sqldb.Dialect]string{
+	sqldb.PostgreSQL: fenceByRow,
 	// Of several servers that take writes, each keeps its row locks to itself.
-	MySQL: strings.Replace(fenceByRow, "{share}", "    AND server = {server}\n{share}", 1),
-	SQLite: `
+	sqldb.MySQL: strings.Replace(fenceByRow, "{share}", "    AND server = {server}\n{share}", 1),
+	sqldb.SQLite: `
 UPDATE {seats}
 SET term = term
 WHERE role = ? AND term = ? AND node_id = ? AND ended_at IS NULL`,

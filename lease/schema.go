@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // schemaVersion is the version of the tables that this package needs.
@@ -32,7 +33,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 	case version == schemaVersion:
 		return nil
 	}
-	return b.atomically(ctx, "create the tables", func(ctx context.Context, on querier) error {
+	return b.db.InTx(ctx, "create the tables", func(ctx context.Context, on sqldb.Querier) error {
 		if b.queries.versionLock != "" {
 			if _, err := on.ExecContext(ctx, b.queries.versionLock); err != nil {
 				return err
@@ -44,8 +45,8 @@ func (b *Backend) Migrate(ctx context.Context) error {
 			}
 		}
 		for _, columns := range b.queries.columns {
-			err := forEach(ctx, on, columns, func(*sql.Rows) error { return nil })
-			if err != nil && b.dialect.failureOf(err) == failureSchema {
+			err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
+			if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
 				return fmt.Errorf("%w: another program, or sessions, have a table with a name of ours: choose another prefix: %w", tenure.ErrSchema, err)
 			}
 			if err != nil {
@@ -61,8 +62,8 @@ func (b *Backend) Migrate(ctx context.Context) error {
 // are none.
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	version := 0
-	err := b.read(ctx, "read the version of the tables", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
+	err := b.db.Read(ctx, "read the version of the tables", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
 	})
 	if errors.Is(err, tenure.ErrSchema) {
 		return 0, nil
@@ -88,34 +89,35 @@ var oldest = map[string][2]int{
 	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
 }
 
-// product is the name of a database by its version: MariaDB speaks MySQL.
-func (d Dialect) product(version string) string {
+// productName returns the name of the database product. MariaDB speaks MySQL, so
+// the version tells the two apart.
+func productName(dialect sqldb.Dialect, version string) string {
 	if strings.Contains(version, "MariaDB") {
 		return "MariaDB"
 	}
-	return d.String()
+	return dialect.String()
 }
 
 // version asks which version of the database this is, and where it is kept: of
 // SQLite the file, of PostgreSQL whether on a standby.
 func (b *Backend) version(ctx context.Context) (version, place string, err error) {
-	err = b.read(ctx, "ask for the database's version", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
+	err = b.db.Read(ctx, "ask for the database's version", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
 	})
 	return version, place, err
 }
 
 // refuse returns an error for a database that must not be used.
 func (b *Backend) refuse(version, place string) error {
-	name := b.dialect.product(version)
+	name := productName(b.db.Dialect, version)
 	if found := numbers(version); found[0] < oldest[name][0] || found[0] == oldest[name][0] && found[1] < oldest[name][1] {
 		return fmt.Errorf("%w: %s %s; %d.%d is the oldest that will do",
 			tenure.ErrServerTooOld, name, versionNumber(version), oldest[name][0], oldest[name][1])
 	}
 	switch {
-	case b.dialect == PostgreSQL && place == "standby":
+	case b.db.Dialect == sqldb.PostgreSQL && place == "standby":
 		return fmt.Errorf("%w: connect to the primary", tenure.ErrInRecovery)
-	case b.dialect == SQLite && place == "" && b.Stats().MaxOpenConnections != 1:
+	case b.db.Dialect == sqldb.SQLite && place == "" && b.db.Stats().MaxOpenConnections != 1:
 		return fmt.Errorf("%w: a database in memory is another one for every connection: use a file", tenure.ErrRefused)
 	}
 	return nil
@@ -130,7 +132,7 @@ func (b *Backend) ready(ctx context.Context) error {
 	if err := b.refuse(version, place); err != nil {
 		return err
 	}
-	if err := b.refuseOpenTransaction(ctx); err != nil {
+	if err := b.db.CheckAutocommit(ctx); err != nil {
 		return err
 	}
 	if !b.config.ManualMigrations {
@@ -179,7 +181,7 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if err != nil {
 		return err
 	}
-	return b.atomically(ctx, "remove the tables", func(ctx context.Context, on querier) error {
+	return b.db.InTx(ctx, "remove the tables", func(ctx context.Context, on sqldb.Querier) error {
 		if present > 0 {
 			if err := b.refuseLiving(ctx, on); err != nil {
 				return err
@@ -189,7 +191,7 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 			return err
 		}
 		for _, drop := range b.queries.drops {
-			if err := exec(ctx, on, drop); err != nil {
+			if err := sqldb.Exec(ctx, on, drop); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // seat is the row of a role as it was read, with the session of its holder.
@@ -172,8 +173,8 @@ func (s *session) addSeats(ctx context.Context, candidates []tenure.AcquireReque
 	missing = slices.DeleteFunc(missing, func(role tenure.Role) bool { return present[role.Name()] != nil })
 	slices.SortFunc(missing, func(a, b tenure.Role) int { return cmp.Compare(a.Name(), b.Name()) })
 	if len(missing) > 0 {
-		err = s.backend.atomically(ctx, "add roles", func(ctx context.Context, on querier) error {
-			for part := range slices.Chunk(missing, maxList) {
+		err = s.backend.db.InTx(ctx, "add roles", func(ctx context.Context, on sqldb.Querier) error {
+			for part := range slices.Chunk(missing, sqldb.MaxList) {
 				if err := s.addRows(ctx, on, part); err != nil {
 					return err
 				}
@@ -191,7 +192,7 @@ func (s *session) addSeats(ctx context.Context, candidates []tenure.AcquireReque
 }
 
 // addRows makes rows for roles with one statement.
-func (s *session) addRows(ctx context.Context, on querier, roles []tenure.Role) error {
+func (s *session) addRows(ctx context.Context, on sqldb.Querier, roles []tenure.Role) error {
 	q := s.backend.queries
 	rows, args := make([]string, len(roles)), make([]any, 0, 2*len(roles))
 	for i, role := range roles {
@@ -199,15 +200,15 @@ func (s *session) addRows(ctx context.Context, on querier, roles []tenure.Role) 
 		args = append(args, role.Name(), keyOf(role))
 	}
 	statement := strings.Replace(q.addSeats, "%s", strings.Join(rows, ", "), 1)
-	return exec(ctx, on, s.backend.dialect.render(statement), args...)
+	return sqldb.Exec(ctx, on, s.backend.db.Dialect.Render(statement), args...)
 }
 
 // readSeats reads the seats of roles, by role.
 func (s *session) readSeats(ctx context.Context, roles []string) (map[string]*seat, error) {
 	seats := make(map[string]*seat, len(roles))
-	err := s.backend.read(ctx, "read seats", func(ctx context.Context, on querier) error {
-		return inLists(s.backend.dialect, s.backend.queries.readSeats, roles, nil, func(query string, args []any) error {
-			return forEach(ctx, on, query, func(rows *sql.Rows) error {
+	err := s.backend.db.Read(ctx, "read seats", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.InLists(s.backend.db.Dialect, s.backend.queries.readSeats, roles, nil, func(query string, args []any) error {
+			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				t := &seat{}
 				err := rows.Scan(&t.role, &t.key, &t.term, &t.holder, &t.endedAt, &t.readyAt, &t.reservedFor, &t.reservedUntil,
 					&t.beganAt, &t.vacant, &t.node, &t.expiresAt, &t.goneAt, &t.now)
@@ -233,16 +234,16 @@ func (s *session) buryHolders(ctx context.Context, seats map[string]*seat) error
 	}
 	incarnations := slices.Sorted(maps.Keys(silent))
 	gone := map[int64]int64{}
-	err := s.backend.atomically(ctx, "record expired leases", func(ctx context.Context, on querier) error {
+	err := s.backend.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
 		clear(gone)
-		err := inLists(s.backend.dialect, s.backend.queries.expire, incarnations, nil, func(query string, args []any) error {
-			return exec(ctx, on, query, args...)
+		err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.expire, incarnations, nil, func(query string, args []any) error {
+			return sqldb.Exec(ctx, on, query, args...)
 		})
 		if err != nil {
 			return err
 		}
-		err = inLists(s.backend.dialect, s.backend.queries.expired, incarnations, nil, func(query string, args []any) error {
-			return forEach(ctx, on, query, func(rows *sql.Rows) error {
+		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.expired, incarnations, nil, func(query string, args []any) error {
+			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
 				var incarnation, at int64
 				err := rows.Scan(&incarnation, &at)
 				gone[incarnation] = at
@@ -252,7 +253,7 @@ func (s *session) buryHolders(ctx context.Context, seats map[string]*seat) error
 		if err != nil {
 			return err
 		}
-		return exec(ctx, on, s.backend.queries.vacancy)
+		return sqldb.Exec(ctx, on, s.backend.queries.vacancy)
 	})
 	if err != nil {
 		return err
@@ -272,19 +273,19 @@ func (s *session) disownDoubtful(ctx context.Context) error {
 		return nil
 	}
 	roles := slices.Sorted(maps.Keys(s.doubtful))
-	err := s.backend.atomically(ctx, "give up roles", func(ctx context.Context, on querier) error {
+	err := s.backend.db.InTx(ctx, "give up roles", func(ctx context.Context, on sqldb.Querier) error {
 		// The commit in doubt may still be under way. It has locked the rows; the
 		// next statement sees what has become of them.
 		err := s.inLists(ctx, on, s.backend.queries.awaitSeats, roles)
 		if err != nil {
 			return err
 		}
-		err = inLists(s.backend.dialect, s.backend.queries.disown, roles, []any{string(tenure.EndResigned), s.incarnation},
-			func(query string, args []any) error { return exec(ctx, on, query, args...) })
+		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.disown, roles, []any{string(tenure.EndResigned), s.incarnation},
+			func(query string, args []any) error { return sqldb.Exec(ctx, on, query, args...) })
 		if err != nil {
 			return err
 		}
-		return exec(ctx, on, s.backend.queries.vacancy)
+		return sqldb.Exec(ctx, on, s.backend.queries.vacancy)
 	})
 	if err == nil {
 		clear(s.doubtful)

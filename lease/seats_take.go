@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // server is which server was reached, and since when it is that one.
@@ -32,7 +33,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Acq
 		attempts map[string]tenure.AcquireResult
 		locked   map[string]*seat
 	)
-	err := s.backend.atomicallyThen(ctx, "take seats", func(ctx context.Context, on querier) error {
+	err := s.backend.db.InTxThen(ctx, "take seats", func(ctx context.Context, on sqldb.Querier) error {
 		attempts = make(map[string]tenure.AcquireResult, len(free))
 		if err := s.checkOwn(ctx, on); err != nil {
 			return err
@@ -96,9 +97,9 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Acq
 
 // checkOwn returns an error if this session has ended: it must not take what
 // the others could take from it at once.
-func (s *session) checkOwn(ctx context.Context, on querier) error {
+func (s *session) checkOwn(ctx context.Context, on sqldb.Querier) error {
 	standing := 0
-	err := forEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.opening.Node.ID.String())
+	err := sqldb.ForEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.opening.Node.ID.String())
 	if err == nil && standing == 0 {
 		err = errEnded()
 	}
@@ -106,16 +107,16 @@ func (s *session) checkOwn(ctx context.Context, on querier) error {
 }
 
 // inLists runs a statement that changes the seats of roles.
-func (s *session) inLists(ctx context.Context, on querier, statement string, roles []string, before ...any) error {
-	return inLists(s.backend.dialect, statement, roles, before, func(statement string, args []any) error {
-		return exec(ctx, on, statement, args...)
+func (s *session) inLists(ctx context.Context, on sqldb.Querier, statement string, roles []string, before ...any) error {
+	return sqldb.InLists(s.backend.db.Dialect, statement, roles, before, func(statement string, args []any) error {
+		return sqldb.Exec(ctx, on, statement, args...)
 	})
 }
 
 // identifyServer reads which server this is, and records it when it is another
 // than before: from then on a lease must pass before a term begins, since what
 // the last server acknowledged may be missing here.
-func (s *session) identifyServer(ctx context.Context, on querier) (server, error) {
+func (s *session) identifyServer(ctx context.Context, on sqldb.Querier) (server, error) {
 	at, present, err := s.readServer(ctx, on)
 	if err != nil || at.name == present {
 		return at, err
@@ -124,7 +125,7 @@ func (s *session) identifyServer(ctx context.Context, on querier) (server, error
 		return at, errEnded()
 	}
 	s.log.Warn("this is another database server than before: no term begins for the longest lease", "server", present, "before", at.name)
-	if err := exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
+	if err := sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
 		return at, err
 	}
 	at, _, err = s.readServer(ctx, on)
@@ -132,8 +133,8 @@ func (s *session) identifyServer(ctx context.Context, on querier) (server, error
 }
 
 // readServer reads which server the nodes use, and the name of this one.
-func (s *session) readServer(ctx context.Context, on querier) (at server, present string, err error) {
-	err = forEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
+func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at server, present string, err error) {
+	err = sqldb.ForEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
 		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longest)
 	})
 	return at, present, err
@@ -155,10 +156,10 @@ func (s *session) readyAt(t *seat, at server) int64 {
 }
 
 // lockSeats locks the rows of roles, except those that somebody else has locked.
-func (s *session) lockSeats(ctx context.Context, on querier, roles []string) (map[string]*seat, error) {
+func (s *session) lockSeats(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*seat, error) {
 	locked := make(map[string]*seat, len(roles))
-	err := inLists(s.backend.dialect, s.backend.queries.lockSeats, roles, nil, func(statement string, args []any) error {
-		return forEach(ctx, on, statement, func(rows *sql.Rows) error {
+	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockSeats, roles, nil, func(statement string, args []any) error {
+		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			t := &seat{}
 			err := rows.Scan(&t.role, &t.term, &t.holder)
 			locked[t.role] = t
@@ -169,7 +170,7 @@ func (s *session) lockSeats(ctx context.Context, on querier, roles []string) (ma
 }
 
 // closeTerms records the end of the terms whose sessions have ended.
-func (s *session) closeTerms(ctx context.Context, on querier, free []*seat, locked map[string]*seat) error {
+func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*seat, locked map[string]*seat) error {
 	type end struct{ holder, at int64 }
 	ends := map[end][]string{}
 	for _, t := range free {
@@ -197,7 +198,7 @@ func endOf(t *seat) int64 {
 
 // begin begins the terms of roles whose rows are locked.
 func (s *session) begin(
-	ctx context.Context, on querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.AcquireResult,
+	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.AcquireResult,
 ) error {
 	q, node := s.backend.queries, s.opening.Node
 	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
@@ -207,8 +208,8 @@ func (s *session) begin(
 		return err
 	}
 	begun := 0
-	err := inLists(s.backend.dialect, q.begun, roles, []any{s.incarnation}, func(statement string, args []any) error {
-		return forEach(ctx, on, statement, func(rows *sql.Rows) error {
+	err := sqldb.InLists(s.backend.db.Dialect, q.begun, roles, []any{s.incarnation}, func(statement string, args []any) error {
+		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			var (
 				role          string
 				term, beganAt int64
@@ -226,7 +227,7 @@ func (s *session) begin(
 	if err != nil {
 		return err
 	}
-	return exec(ctx, on, q.changed)
+	return sqldb.Exec(ctx, on, q.changed)
 }
 
 // closeSkipped records the end of terms whose rows were locked by others: from
@@ -236,7 +237,7 @@ func (s *session) begin(
 // those that have the row, and before those that come later; so it happens
 // beside, bounded by FenceTimeout.
 func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
-	if s.backend.dialect == SQLite {
+	if s.backend.db.Dialect == sqldb.SQLite {
 		return // nobody skips: a transaction locks the whole file
 	}
 	for _, t := range free {
@@ -247,8 +248,8 @@ func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
 			defer s.endClosing(t.role)
 			ctx, cancel := s.limited(s.opening.Timing.FenceTimeout)
 			defer cancel()
-			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on querier) error {
-				return exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
+			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on sqldb.Querier) error {
+				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
 			})
 			if err != nil && s.life.Err() == nil {
 				s.log.Warn("transactions of the last term keep the next one from beginning", "role", t.role, "error", err)

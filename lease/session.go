@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // session is one incarnation of a node: a row whose lease its heartbeats renew.
@@ -30,9 +31,9 @@ type session struct {
 	closing  map[string]struct{} // roles whose last term is being closed, under mu
 	mu       sync.Mutex
 
-	file      *file  // on SQLite
-	server    string // to which this session belongs: another may have lost its terms
-	oneServer bool   // of several that take writes, see [session.joinWriters]
+	file      *sqldb.File // on SQLite
+	server    string      // to which this session belongs: another may have lost its terms
+	oneServer bool        // of several that take writes, see [session.joinWriters]
 
 	batches  batches
 	seen     news
@@ -58,17 +59,17 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
 	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
 	defer cancel()
-	err := b.atomicallyThen(ctx, "open a session", func(ctx context.Context, on querier) error {
+	err := b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
 		if err := b.holdMode(ctx, on); err != nil {
 			return err
 		}
-		if err := exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
 		}
-		if err := exec(ctx, on, b.queries.prune, keepSessions.Microseconds()); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.prune, keepSessions.Microseconds()); err != nil {
 			return err
 		}
-		if err := exec(ctx, on, b.queries.nextIncarnation); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.nextIncarnation); err != nil {
 			return err
 		}
 		if err := s.joinWriters(ctx, on); err != nil {
@@ -79,10 +80,10 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 				return err
 			}
 		}
-		if err := exec(ctx, on, b.queries.join, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.join, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
 			return err
 		}
-		return forEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
 			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms, &s.server)
 		})
 	}, s.findFile)
@@ -98,9 +99,9 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 
 // checkName refuses a name that another node has whose lease runs. Who opens a
 // session has changed the row of news, so nobody else is at it.
-func (b *Backend) checkName(ctx context.Context, on querier, node tenure.NodeInfo) error {
+func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.NodeInfo) error {
 	var taken error
-	err := forEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
+	err := sqldb.ForEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
 		var (
 			id, name, host string
 			left           int64
@@ -170,8 +171,8 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 		s.log.Warn("roles may be held that nobody leads", "error", err)
 	}
 	waiting := 0
-	err = s.backend.read(ctx, "look for requests", func(ctx context.Context, on querier) error {
-		return forEach(ctx, on, s.backend.queries.waiting, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+	err = s.backend.db.Read(ctx, "look for requests", func(ctx context.Context, on sqldb.Querier) error {
+		return sqldb.ForEach(ctx, on, s.backend.queries.waiting, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
 	})
 	if err != nil { // the heartbeat itself was acknowledged; the next one looks again
 		s.log.Warn("looking for requests failed", "error", err)
@@ -188,7 +189,7 @@ func errEnded() error {
 func (s *session) renew(load tenure.Load) (own int64, err error) {
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
-	beat := func(ctx context.Context, on querier) error {
+	beat := func(ctx context.Context, on sqldb.Querier) error {
 		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
 			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.opening.Node.ID.String(), s.server)
 		if err != nil {
@@ -197,8 +198,8 @@ func (s *session) renew(load tenure.Load) (own int64, err error) {
 		own, err = result.RowsAffected()
 		return err
 	}
-	if s.backend.dialect == SQLite {
-		err = s.backend.atomicallyThen(ctx, "heartbeat", beat, s.sameFile)
+	if s.backend.db.Dialect == sqldb.SQLite {
+		err = s.backend.db.InTxThen(ctx, "heartbeat", beat, s.sameFile)
 	} else {
 		err = s.backend.write(ctx, "heartbeat", beat)
 	}
@@ -208,12 +209,12 @@ func (s *session) renew(load tenure.Load) (own int64, err error) {
 // sameFile returns an error unless a connection on which this session has just
 // been written is one to the file at the path.
 func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
-	return s.file.checkThrough(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.opening.Node.ID.String())
+	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.opening.Node.ID.String())
 }
 
 // findFile is the first sameFile of a session: which file it is from then on.
 func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
-	found, err := findFile(ctx, conn)
+	found, err := sqldb.FindFile(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		if ctx.Err() != nil {
 			return false, nil
 		}
-		if err := s.file.check(); err != nil {
+		if err := s.file.Check(); err != nil {
 			return false, err
 		}
 		changed := s.looked(w)
@@ -304,13 +305,13 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
 	var requests []tenure.Request
-	err := s.backend.atomically(ctx, "take requests", func(ctx context.Context, on querier) error {
+	err := s.backend.db.InTx(ctx, "take requests", func(ctx context.Context, on sqldb.Querier) error {
 		found, last, err := s.backend.readRequests(ctx, on, s.incarnation)
 		if err != nil || last == 0 {
 			return err
 		}
 		requests = found
-		return exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
+		return sqldb.Exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
 	})
 	return requests, s.failed(err)
 }
@@ -323,11 +324,11 @@ func (s *session) Close() error {
 	}
 	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
 	defer cancel()
-	return s.backend.atomically(ctx, "leave", func(ctx context.Context, on querier) error {
-		if err := exec(ctx, on, s.backend.queries.leave, s.incarnation); err != nil {
+	return s.backend.db.InTx(ctx, "leave", func(ctx context.Context, on sqldb.Querier) error {
+		if err := sqldb.Exec(ctx, on, s.backend.queries.leave, s.incarnation); err != nil {
 			return err
 		}
-		return exec(ctx, on, s.backend.queries.vacancy)
+		return sqldb.Exec(ctx, on, s.backend.queries.vacancy)
 	})
 }
 

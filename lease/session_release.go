@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 func compareRoles(a, b string) int { return strings.Compare(a, b) }
@@ -42,7 +43,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	}
 	slices.Sort(unused)
 	q := s.backend.queries
-	err := s.backend.atomically(ctx, "release", func(ctx context.Context, on querier) error {
+	err := s.backend.db.InTx(ctx, "release", func(ctx context.Context, on sqldb.Querier) error {
 		for e, roles := range ends {
 			slices.Sort(roles)
 			var target any
@@ -57,7 +58,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 		if err := s.inLists(ctx, on, q.giveUp, unused, s.incarnation); err != nil {
 			return err
 		}
-		return exec(ctx, on, q.vacancy)
+		return sqldb.Exec(ctx, on, q.vacancy)
 	})
 	if err == nil {
 		for _, r := range releases {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // Where several servers take writes (Galera, Group Replication with several
@@ -23,11 +24,11 @@ WHERE Variable_name = 'wsrep_on' AND Value = 'ON'
 
 // findWriters returns the setting by which other servers take writes too, empty
 // if there is none.
-func (b *Backend) findWriters(ctx context.Context, on querier) (setting string, err error) {
-	if b.dialect != MySQL {
+func (b *Backend) findWriters(ctx context.Context, on sqldb.Querier) (setting string, err error) {
+	if b.db.Dialect != sqldb.MySQL {
 		return "", nil
 	}
-	err = forEach(ctx, on, severalWriters, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, severalWriters, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		setting = name + " = " + value
@@ -38,7 +39,7 @@ func (b *Backend) findWriters(ctx context.Context, on querier) (setting string, 
 
 // joinWriters makes this server the one that nodes use, if it is one of several
 // that take writes. It returns an error while leases run on another server.
-func (s *session) joinWriters(ctx context.Context, on querier) error {
+func (s *session) joinWriters(ctx context.Context, on sqldb.Querier) error {
 	setting, err := s.backend.findWriters(ctx, on)
 	if err != nil || setting == "" {
 		return err
@@ -51,11 +52,11 @@ func (s *session) joinWriters(ctx context.Context, on querier) error {
 	if err := s.backend.refuseLivingOn(ctx, on, at.name, present, setting); err != nil {
 		return err
 	}
-	return exec(ctx, on, s.backend.queries.setServer, present, at.name)
+	return sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name)
 }
 
 // refuseLivingOn returns an error if the lease of a node runs.
-func (b *Backend) refuseLivingOn(ctx context.Context, on querier, last, present, setting string) error {
+func (b *Backend) refuseLivingOn(ctx context.Context, on sqldb.Querier, last, present, setting string) error {
 	living, err := b.findLiving(ctx, on)
 	if err != nil || len(living) == 0 {
 		return err
@@ -69,7 +70,7 @@ func (s *session) checkServer(ctx context.Context) error {
 	if !s.oneServer {
 		return nil
 	}
-	return s.backend.read(ctx, "read the server", func(ctx context.Context, on querier) error {
+	return s.backend.db.Read(ctx, "read the server", func(ctx context.Context, on sqldb.Querier) error {
 		at, _, err := s.readServer(ctx, on)
 		if err == nil && at.name != s.server {
 			err = errEnded()

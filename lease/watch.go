@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"math"
 	"time"
+
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // watch tells whether it is worth while to look for news. On SQLite that costs
@@ -50,15 +52,15 @@ func (w *watch) ask(ctx context.Context) (same bool) {
 const fewConnections = 2
 
 func (w *watch) connect(ctx context.Context) bool {
-	if limit := w.backend.Stats().MaxOpenConnections; w.backend.dialect != SQLite || limit > 0 && limit <= fewConnections {
+	if limit := w.backend.db.Stats().MaxOpenConnections; w.backend.db.Dialect != sqldb.SQLite || limit > 0 && limit <= fewConnections {
 		return false
 	}
-	conn, err := w.backend.connect(ctx)
+	conn, err := w.backend.db.Connect(ctx)
 	if err != nil {
 		return false
 	}
 	w.conn = conn
-	if w.restore, err = SQLite.limit(ctx, conn, lockPatience); err != nil {
+	if w.restore, err = sqldb.SQLite.Limit(ctx, conn, time.Second); err != nil {
 		w.restore = func() {}
 		w.close()
 		return false

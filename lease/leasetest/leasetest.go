@@ -14,20 +14,20 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/sessiontest"
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
-// Store is what RunStore checks; see [lease.Store] for what the methods promise.
+// Store is what RunStore checks; see [store.Store] for what the methods promise.
 type Store interface {
 	Register(ctx context.Context, namespace string, candidate uuid.UUID) error
 	Heartbeat(ctx context.Context, namespace string, candidate uuid.UUID) error
-	Elect(ctx context.Context, namespace string, candidate uuid.UUID) (lease.Seat, error)
+	Elect(ctx context.Context, namespace string, candidate uuid.UUID) (store.Lease, error)
 	IsLeader(ctx context.Context, namespace string, candidate uuid.UUID) (bool, error)
 	Candidates(ctx context.Context, namespace string) ([]uuid.UUID, error)
 	Unregister(ctx context.Context, namespace string, candidate uuid.UUID) error
 }
 
-var _ Store = (*lease.Store)(nil)
+var _ Store = (*store.Store)(nil)
 
 // RunStore runs the suite for stores, each test in parallel with the others on a
 // store of its own: one with this window and in an empty database. The store must

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // Windows of the tests: one that does not run out while a test runs, and one
@@ -27,20 +27,20 @@ var storeTests = []struct {
 	window time.Duration
 	run    func(*storeSuite)
 }{
-	{"the first to stand leads", long, first},
-	{"others are told who leads", long, told},
-	{"renewing keeps the term", long, renewing},
-	{"a lease that ran out goes to another, not before", short, runsOut},
-	{"a seat taken again is a new term", short, takenAgain},
-	{"a leader that leaves vacates its seat", long, leaving},
-	{"a candidate that leaves changes nothing for the leader", long, candidateLeaving},
+	{"the first candidate leads", long, first},
+	{"Elect returns the lease of another leader", long, told},
+	{"a renewal keeps the term", long, renewing},
+	{"another candidate acquires an expired lease, not earlier", short, runsOut},
+	{"an expired lease begins a new term", short, takenAgain},
+	{"a leader that unregisters releases its lease", long, leaving},
+	{"a candidate that unregisters changes nothing for the leader", long, candidateLeaving},
 	{"a heartbeat does not renew the lease", short, heartbeat},
-	{"candidates are listed while they are heard of", short, candidates},
-	{"namespaces do not meet", long, namespaces},
-	{"what cannot be stored is refused", long, refused},
-	{"one of many at once wins", long, contention},
+	{"candidates are listed until their window ends", short, candidates},
+	{"namespaces are separate", long, namespaces},
+	{"invalid names and ids are rejected", long, refused},
+	{"one of many concurrent candidates wins", long, contention},
 	{"every term has one leader", long, terms},
-	{"nobody leads while another holds the lease", short, exclusion},
+	{"no candidate leads while another holds the lease", short, exclusion},
 }
 
 // storeSuite is one test with its store.
@@ -50,23 +50,23 @@ type storeSuite struct {
 	window time.Duration
 }
 
-func (s *storeSuite) elect(namespace string, candidate uuid.UUID) lease.Seat {
+func (s *storeSuite) elect(namespace string, candidate uuid.UUID) store.Lease {
 	s.Helper()
-	seat, err := s.Elect(s.Context(), namespace, candidate)
+	lease, err := s.Elect(s.Context(), namespace, candidate)
 	if err != nil {
 		s.Fatalf("Elect: %v", err)
 	}
-	return seat
+	return lease
 }
 
 // lead elects a candidate that must win.
-func (s *storeSuite) lead(namespace string, candidate uuid.UUID) lease.Seat {
+func (s *storeSuite) lead(namespace string, candidate uuid.UUID) store.Lease {
 	s.Helper()
-	seat := s.elect(namespace, candidate)
-	if seat.Leader != candidate || seat.Term < 1 {
-		s.Fatalf("got %+v; want %s to lead a term", seat, candidate)
+	lease := s.elect(namespace, candidate)
+	if lease.Holder != candidate || lease.Term < 1 {
+		s.Fatalf("got %+v; want %s to lead a term", lease, candidate)
 	}
-	return seat
+	return lease
 }
 
 func (s *storeSuite) leads(namespace string, candidate uuid.UUID) bool {
@@ -111,21 +111,21 @@ func first(s *storeSuite) {
 		s.Error("leads before it stood")
 	}
 	begun := time.Now()
-	seat := s.lead("n", a)
-	if seat.Term < 1 {
-		s.Errorf("the first term is %d", seat.Term)
+	lease := s.lead("n", a)
+	if lease.Term < 1 {
+		s.Errorf("the first term is %d", lease.Term)
 	}
-	if seat.ReadAt.Before(begun) || seat.ReadAt.After(time.Now()) {
-		s.Errorf("ReadAt is %v; the call began at %v", seat.ReadAt, begun)
+	if lease.ReadAt.Before(begun) || lease.ReadAt.After(time.Now()) {
+		s.Errorf("ReadAt is %v; the call began at %v", lease.ReadAt, begun)
 	}
-	if seat.ValidFor <= s.window-patience || seat.ValidFor > s.window+slack {
-		s.Errorf("ValidFor is %v; the window is %v", seat.ValidFor, s.window)
+	if lease.ValidFor <= s.window-patience || lease.ValidFor > s.window+slack {
+		s.Errorf("ValidFor is %v; the window is %v", lease.ValidFor, s.window)
 	}
-	if seat.ExpiresAt.IsZero() {
+	if lease.ExpiresAt.IsZero() {
 		s.Error("ExpiresAt is not set")
 	}
-	if !seat.Holds(a) || seat.Holds(uuid.New()) || seat.Holds(uuid.Nil) {
-		s.Errorf("Holds is wrong for %+v", seat)
+	if !lease.HeldBy(a) || lease.HeldBy(uuid.New()) || lease.HeldBy(uuid.Nil) {
+		s.Errorf("Holds is wrong for %+v", lease)
 	}
 	if !s.leads("n", a) {
 		s.Error("IsLeader denies it")
@@ -135,14 +135,14 @@ func first(s *storeSuite) {
 func told(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
-	seat := s.elect("n", b)
-	if seat.Leader != a || seat.Term != led.Term || !seat.ExpiresAt.Equal(led.ExpiresAt) {
-		s.Errorf("got %+v; want %+v", seat, led)
+	lease := s.elect("n", b)
+	if lease.Holder != a || lease.Term != led.Term || !lease.ExpiresAt.Equal(led.ExpiresAt) {
+		s.Errorf("got %+v; want %+v", lease, led)
 	}
-	if seat.ValidFor <= 0 || seat.ValidFor > led.ValidFor {
-		s.Errorf("ValidFor is %v after it was %v", seat.ValidFor, led.ValidFor)
+	if lease.ValidFor <= 0 || lease.ValidFor > led.ValidFor {
+		s.Errorf("ValidFor is %v after it was %v", lease.ValidFor, led.ValidFor)
 	}
-	if seat.Holds(b) || s.leads("n", b) || !s.leads("n", a) {
+	if lease.HeldBy(b) || s.leads("n", b) || !s.leads("n", a) {
 		s.Error("the wrong one leads")
 	}
 }
@@ -151,33 +151,33 @@ func renewing(s *storeSuite) {
 	a := uuid.New()
 	before := s.lead("n", a)
 	s.eventually("renewing moves the end of the lease", func() bool {
-		seat := s.lead("n", a)
-		if seat.Term != before.Term {
-			s.Fatalf("term %d became %d", before.Term, seat.Term)
+		lease := s.lead("n", a)
+		if lease.Term != before.Term {
+			s.Fatalf("term %d became %d", before.Term, lease.Term)
 		}
-		return seat.ExpiresAt.After(before.ExpiresAt)
+		return lease.ExpiresAt.After(before.ExpiresAt)
 	})
 }
 
 func runsOut(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
-	var seat lease.Seat
-	s.eventually("another takes the seat", func() bool {
-		seat = s.elect("n", b)
-		return seat.Leader == b
+	var lease store.Lease
+	s.eventually("another takes the lease", func() bool {
+		lease = s.elect("n", b)
+		return lease.Holder == b
 	})
-	if early := time.Until(led.ReadAt.Add(led.ValidFor)); early > 0 || led.Holds(a) {
-		s.Errorf("the seat was taken %v before the lease ran out", early)
+	if early := time.Until(led.ReadAt.Add(led.ValidFor)); early > 0 || led.HeldBy(a) {
+		s.Errorf("the lease was taken %v before the lease ran out", early)
 	}
-	if seat.Term <= led.Term {
-		s.Errorf("term %d follows term %d", seat.Term, led.Term)
+	if lease.Term <= led.Term {
+		s.Errorf("term %d follows term %d", lease.Term, led.Term)
 	}
 	if s.leads("n", a) {
 		s.Error("the old leader still leads")
 	}
-	if seat := s.elect("n", a); seat.Leader == a && seat.Term == led.Term {
-		s.Errorf("the old leader goes on with its term: %+v", seat)
+	if lease := s.elect("n", a); lease.Holder == a && lease.Term == led.Term {
+		s.Errorf("the old leader goes on with its term: %+v", lease)
 	}
 }
 
@@ -185,8 +185,8 @@ func takenAgain(s *storeSuite) {
 	a := uuid.New()
 	led := s.lead("n", a)
 	s.eventually("the lease runs out", func() bool { return !s.leads("n", a) })
-	if seat := s.lead("n", a); seat.Term <= led.Term {
-		s.Errorf("after its lease had run out: term %d follows term %d", seat.Term, led.Term)
+	if lease := s.lead("n", a); lease.Term <= led.Term {
+		s.Errorf("after its lease had run out: term %d follows term %d", lease.Term, led.Term)
 	}
 }
 
@@ -206,8 +206,8 @@ func leaving(s *storeSuite) {
 	}
 	s.must(s.Unregister(s.Context(), "n", b))
 	s.must(s.Unregister(s.Context(), "n", b)) // again, which changes nothing
-	if seat := s.lead("n", b); seat.Term <= next.Term {
-		s.Errorf("taken again after leaving: term %d after %d", seat.Term, next.Term)
+	if lease := s.lead("n", b); lease.Term <= next.Term {
+		s.Errorf("taken again after leaving: term %d after %d", lease.Term, next.Term)
 	}
 }
 
@@ -216,8 +216,8 @@ func candidateLeaving(s *storeSuite) {
 	led := s.lead("n", a)
 	s.elect("n", b)
 	s.must(s.Unregister(s.Context(), "n", b))
-	if seat := s.elect("n", b); seat.Leader != a || seat.Term != led.Term {
-		s.Errorf("got %+v, want %+v", seat, led)
+	if lease := s.elect("n", b); lease.Holder != a || lease.Term != led.Term {
+		s.Errorf("got %+v, want %+v", lease, led)
 	}
 }
 
@@ -271,8 +271,8 @@ func namespaces(s *storeSuite) {
 		s.lead(name, leaders[i])
 	}
 	for i, name := range names {
-		if seat := s.elect(name, uuid.New()); seat.Leader != leaders[i] {
-			s.Errorf("%q is led by %s, want %s", name, seat.Leader, leaders[i])
+		if lease := s.elect(name, uuid.New()); lease.Holder != leaders[i] {
+			s.Errorf("%q is led by %s, want %s", name, lease.Holder, leaders[i])
 		}
 	}
 	if !s.leads("default", leaders[0]) {
@@ -290,8 +290,8 @@ func refused(s *storeSuite) {
 			s.Errorf("a candidate was registered in %q", namespace)
 		}
 	}
-	if seat, err := s.Elect(s.Context(), "n", uuid.Nil); err == nil {
-		s.Errorf("the nil UUID was elected: %+v", seat)
+	if lease, err := s.Elect(s.Context(), "n", uuid.Nil); err == nil {
+		s.Errorf("the nil UUID was elected: %+v", lease)
 	}
 	if _, err := s.IsLeader(s.Context(), "n", uuid.Nil); err == nil {
 		s.Error("IsLeader answers for the nil UUID")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // atOnce runs n functions at the same time and waits for them.
@@ -28,22 +28,22 @@ func contention(s *storeSuite) {
 	const callers = 20
 	for round := range 5 {
 		namespace := string(rune('a' + round))
-		ids, seats := make([]uuid.UUID, callers), make([]lease.Seat, callers)
+		ids, leases := make([]uuid.UUID, callers), make([]store.Lease, callers)
 		s.atOnce(callers, func(i int) {
 			ids[i] = uuid.New()
 			var err error
-			if seats[i], err = s.Elect(s.Context(), namespace, ids[i]); err != nil {
+			if leases[i], err = s.Elect(s.Context(), namespace, ids[i]); err != nil {
 				s.Errorf("Elect: %v", err)
 			}
 		})
-		winner := seats[0]
-		for i, seat := range seats {
-			if seat.Leader != winner.Leader || seat.Term != winner.Term {
-				s.Errorf("round %d: caller %d was told %+v, the first %+v", round, i, seat, winner)
+		winner := leases[0]
+		for i, lease := range leases {
+			if lease.Holder != winner.Holder || lease.Term != winner.Term {
+				s.Errorf("round %d: caller %d was told %+v, the first %+v", round, i, lease, winner)
 			}
 		}
-		if !slices.Contains(ids, winner.Leader) || !s.leads(namespace, winner.Leader) {
-			s.Errorf("round %d: %s won, which does not lead", round, winner.Leader)
+		if !slices.Contains(ids, winner.Holder) || !s.leads(namespace, winner.Holder) {
+			s.Errorf("round %d: %s won, which does not lead", round, winner.Holder)
 		}
 	}
 }
@@ -56,22 +56,22 @@ func terms(s *storeSuite) {
 	s.atOnce(candidates, func(int) {
 		id, last := uuid.New(), int64(0)
 		for range rounds {
-			seat, err := s.Elect(s.Context(), "n", id)
+			lease, err := s.Elect(s.Context(), "n", id)
 			if err != nil {
 				s.Errorf("Elect: %v", err)
 				return
 			}
-			if seat.Term < last {
-				s.Errorf("term %d follows term %d", seat.Term, last)
+			if lease.Term < last {
+				s.Errorf("term %d follows term %d", lease.Term, last)
 			}
-			last = seat.Term
+			last = lease.Term
 			mu.Lock()
-			if before, known := leaders[seat.Term]; known && before != seat.Leader {
-				s.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Leader)
+			if before, known := leaders[lease.Term]; known && before != lease.Holder {
+				s.Errorf("term %d is led by %s and by %s", lease.Term, before, lease.Holder)
 			}
-			leaders[seat.Term] = seat.Leader
+			leaders[lease.Term] = lease.Holder
 			mu.Unlock()
-			if seat.Leader != id {
+			if lease.Holder != id {
 				continue
 			}
 			if err := s.Unregister(s.Context(), "n", id); err != nil {
@@ -103,26 +103,26 @@ func exclusion(s *storeSuite) {
 		tick := time.NewTicker(s.window / 20)
 		defer tick.Stop()
 		for deadline := time.Now().Add(patience); ; <-tick.C {
-			seat, err := s.Elect(s.Context(), "n", id)
+			lease, err := s.Elect(s.Context(), "n", id)
 			now := time.Now()
 			mu.Lock()
 			if err != nil || now.After(deadline) {
 				s.Errorf("after %d terms: %v", last, err)
 				last = changes + 1
 			}
-			last = max(last, seat.Term)
+			last = max(last, lease.Term)
 			over := last > changes
-			if seat.Leader == id {
-				spans = append(spans, trusted{id, now, seat.ReadAt.Add(seat.ValidFor)})
+			if lease.Holder == id {
+				spans = append(spans, trusted{id, now, lease.ReadAt.Add(lease.ValidFor)})
 			}
 			mu.Unlock()
 			if over {
 				return
 			}
-			if seat.Leader != id {
+			if lease.Holder != id {
 				continue
 			}
-			for seat.Holds(id) { // silent until the lease is over
+			for lease.HeldBy(id) { // silent until the lease is over
 				<-tick.C
 			}
 		}

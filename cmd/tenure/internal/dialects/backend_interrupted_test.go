@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // interrupt opens a pool of one connection. What is stored is called once, after
@@ -59,7 +60,7 @@ func TestBackendLostAnswers(t *testing.T) {
 			t.Parallel()
 			db, after := sqliteKind.interrupt(t, "file::memory:?_pragma=busy_timeout(10000)", statement)
 			loseAnswer(t, db, after)
-			if candidates := value(t, db, "SELECT count(*) FROM gemstone_election_candidate"); candidates < "2" {
+			if candidates := value(t, db, "SELECT count(*) FROM tenure_election_candidate"); candidates < "2" {
 				t.Errorf("there are %s candidates; want those of before, too", candidates)
 			}
 		})
@@ -68,20 +69,20 @@ func TestBackendLostAnswers(t *testing.T) {
 
 func loseAnswer(t *testing.T, db *sql.DB, after *atomic.Pointer[func() error]) {
 	t.Helper()
-	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{})
+	elections, err := store.New(db, lease.SQLite, store.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Register(soon(t), "a", uuid.New()); err != nil {
+	if err := elections.Register(soon(t), "a", uuid.New()); err != nil {
 		t.Fatal(err)
 	}
 	// So says the driver itself where a context ends in the very moment.
 	late := func() error { return context.DeadlineExceeded }
 	after.Store(&late)
-	if err := store.Register(soon(t), "a", uuid.New()); !errors.Is(err, tenure.ErrConnection) {
+	if err := elections.Register(soon(t), "a", uuid.New()); !errors.Is(err, tenure.ErrConnection) {
 		t.Errorf("a call whose answer was lost: %v; want ErrConnection", err)
 	}
-	if err := store.Register(soon(t), "a", uuid.New()); err != nil {
+	if err := elections.Register(soon(t), "a", uuid.New()); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
 	if patience := value(t, db, "PRAGMA busy_timeout"); patience != "10000" {
@@ -98,7 +99,7 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, after := mariaDB.interrupt(t, mariaDB.source(t), "SET SESSION lock_wait_timeout")
-			store, err := lease.NewStore(db, lease.MySQL, lease.StoreConfig{})
+			elections, err := store.New(db, lease.MySQL, store.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,10 +108,10 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 			defer giveUp()
 			call := func() error { giveUp(); return lost }
 			after.Store(&call)
-			if err := store.Migrate(ctx); !errors.Is(err, tenure.ErrConnection) {
+			if err := elections.Migrate(ctx); !errors.Is(err, tenure.ErrConnection) {
 				t.Errorf("a migration that was given up: %v; want ErrConnection", err)
 			}
-			if own := value(t, db, "SELECT COALESCE(IS_USED_LOCK('tenure migrates gemstone_') = CONNECTION_ID(), 0)"); own != "0" {
+			if own := value(t, db, "SELECT COALESCE(IS_USED_LOCK('tenure migrates tenure_') = CONNECTION_ID(), 0)"); own != "0" {
 				t.Error("a connection in the pool has kept the lock of migrations")
 			}
 			if now := value(t, db, "SELECT @@lock_wait_timeout"); now != before {
@@ -173,11 +174,11 @@ func TestBackendShortDeadlines(t *testing.T) {
 	t.Parallel()
 	source := sqlite(t)
 	db := sqliteKind.connect(t, source)
-	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{})
+	elections, err := store.New(db, lease.SQLite, store.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Register(soon(t), "a", uuid.New()); err != nil {
+	if err := elections.Register(soon(t), "a", uuid.New()); err != nil {
 		t.Fatal(err)
 	}
 	var (
@@ -188,7 +189,7 @@ func TestBackendShortDeadlines(t *testing.T) {
 		callers.Go(func() {
 			for range 500 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(20_000))*time.Microsecond)
-				if err := store.Register(ctx, "a", uuid.New()); err != nil {
+				if err := elections.Register(ctx, "a", uuid.New()); err != nil {
 					late.Add(1)
 				} else {
 					known.Add(1)

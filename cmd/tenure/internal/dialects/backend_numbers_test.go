@@ -71,13 +71,13 @@ func TestStoreNumbers(t *testing.T) {
 			if after := time.Now().UnixMilli(); first < before-1 || first > after+1 {
 				t.Errorf("the first term is %d, began from %d to %d", first, before, after)
 			}
-			execute(t, db, "DROP TABLE gemstone_election_candidate", "DROP TABLE gemstone_election_leader")
+			execute(t, db, "DROP TABLE tenure_election_candidate", "DROP TABLE tenure_election_leader")
 			second := lead()
 			if second <= first {
 				t.Errorf("term %d in the new tables after %d in the old ones", second, first)
 			}
 			ahead := time.Now().Add(time.Hour).UnixMilli()
-			execute(t, db, fmt.Sprintf("UPDATE gemstone_election_leader SET term = %d, leader_id = NULL", ahead))
+			execute(t, db, fmt.Sprintf("UPDATE tenure_election_leader SET term = %d, leader_id = NULL", ahead))
 			if third := lead(); third != ahead+1 {
 				t.Errorf("term %d follows term %d", third, ahead)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // A pooler that lends a connection for one statement only has no transactions:
@@ -54,9 +55,9 @@ func TestBackendRawPgpool(t *testing.T) {
 		if failed != refused {
 			t.Errorf("the diagnosis, mode %s: failed %t", mode, failed)
 		}
-		store, err := lease.NewStore(pool, lease.PostgreSQL, lease.StoreConfig{})
+		elections, err := store.New(pool, lease.PostgreSQL, store.Config{})
 		if err == nil {
-			err = store.Migrate(t.Context())
+			err = elections.Migrate(t.Context())
 		}
 		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
 			t.Errorf("a store, mode %s: %v; want ErrPooled: %t", mode, err, refused)

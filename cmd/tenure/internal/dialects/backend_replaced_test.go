@@ -89,14 +89,14 @@ func TestStoreReplacedFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source := sqliteKind.source(t)
-			store := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
+			elections := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
 			a, b := uuid.New(), uuid.New()
-			first, err := store.Elect(t.Context(), "n", a)
+			first, err := elections.Elect(t.Context(), "n", a)
 			if err != nil {
 				t.Fatal(err)
 			}
 			replace(t, pathOf(source))
-			if seat, err := store.Elect(t.Context(), "n", a); !errors.Is(err, tenure.ErrSuperseded) {
+			if seat, err := elections.Elect(t.Context(), "n", a); !errors.Is(err, tenure.ErrSuperseded) {
 				t.Fatalf("got %+v, %v; want ErrSuperseded", seat, err)
 			}
 			other := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
@@ -104,8 +104,8 @@ func TestStoreReplacedFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The pool has given up the connections to the file that is gone.
-			seat, err := store.Elect(t.Context(), "n", a)
-			if want, _ := other.Leader(t.Context(), "n"); err != nil || seat.Leader != want.Leader || seat.Term != want.Term || seat.Term < first.Term {
+			seat, err := elections.Elect(t.Context(), "n", a)
+			if want, _ := other.Leader(t.Context(), "n"); err != nil || seat.Holder != want.Holder || seat.Term != want.Term || seat.Term < first.Term {
 				t.Errorf("got %+v, %v; want %+v", seat, err, want)
 			}
 		})

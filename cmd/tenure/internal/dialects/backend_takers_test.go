@@ -209,15 +209,15 @@ func TestLeasesAgeFromTheQuestion(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
 		db, reading := k.whileReading(t, source, "expires_at")
-		store := newStore(t, k, db, takersLease)
+		elections := newStore(t, k, db, takersLease)
 		backend := newBackend(t, db, k.dialect, lease.Config{})
 		takerOn(t, k, source, k.connect(t, source), uuid.New()).want("a free role", "r", tenure.OutcomeGranted)
-		if _, err := store.Elect(soon(t), "n", uuid.New()); err != nil {
+		if _, err := elections.Elect(soon(t), "n", uuid.New()); err != nil {
 			t.Fatal(err)
 		}
 		for name, read := range map[string]func() (readAt time.Time, err error){
 			"Store.Leader": func() (time.Time, error) {
-				seat, err := store.Leader(soon(t), "n")
+				seat, err := elections.Leader(soon(t), "n")
 				return seat.ReadAt, err
 			},
 			"Backend.Leaders": func() (time.Time, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -64,20 +65,20 @@ func TestStoreBesideBackend(t *testing.T) {
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
 		db := k.connect(t, c.source)
-		store, err := lease.NewStore(db, k.dialect, lease.StoreConfig{
+		elections, err := store.New(db, k.dialect, store.Config{
 			Prefix: lease.DefaultPrefix, Window: time.Minute, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := uuid.New()
-		seat, err := store.Elect(soon(t), backendRole, id)
-		if err != nil || seat.Leader != id {
-			t.Fatalf("the store elects %v, %v; want %v", seat.Leader, err, id)
+		seat, err := elections.Elect(soon(t), backendRole, id)
+		if err != nil || seat.Holder != id {
+			t.Fatalf("the store elects %v, %v; want %v", seat.Holder, err, id)
 		}
 		term := leads(t, c.join("a").stand(backendRole))
-		if seat, err := store.Elect(soon(t), backendRole, id); err != nil || seat.Leader != id || !term.Valid() {
-			t.Errorf("then the store has %v, %v, and the term is valid: %t; want both", seat.Leader, err, term.Valid())
+		if seat, err := elections.Elect(soon(t), backendRole, id); err != nil || seat.Holder != id || !term.Valid() {
+			t.Errorf("then the store has %v, %v, and the term is valid: %t; want both", seat.Holder, err, term.Valid())
 		}
 	})
 }
@@ -95,7 +96,7 @@ func TestStoreCandidateOfTwoProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		is, err := young.Elect(soon(t), "n", id)
-		if err != nil || is.Leader != was.Leader || is.Term != was.Term {
+		if err != nil || is.Holder != was.Holder || is.Term != was.Term {
 			t.Errorf("the second process has %+v, %v; want the first's %+v", is, err, was)
 		}
 		if err := old.Unregister(soon(t), "n", id); err != nil {

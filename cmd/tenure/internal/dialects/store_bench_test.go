@@ -14,24 +14,24 @@ import (
 func BenchmarkElect(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name+"/one", func(b *testing.B) {
-			store := newStore(b, k, k.open(b), time.Hour)
+			elections := newStore(b, k, k.open(b), time.Hour)
 			id := uuid.New()
 			for b.Loop() {
-				if _, err := store.Elect(b.Context(), "n", id); err != nil {
+				if _, err := elections.Elect(b.Context(), "n", id); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 		})
 		b.Run(k.name+"/many", func(b *testing.B) {
-			store := newStore(b, k, k.open(b), time.Hour)
+			elections := newStore(b, k, k.open(b), time.Hour)
 			names := manyNamespaces(64)
 			var next atomic.Int64
 			b.SetParallelism(8)
 			b.RunParallel(func(pb *testing.PB) {
 				name, id := names[int(next.Add(1))%len(names)], uuid.New()
 				for pb.Next() {
-					if _, err := store.Elect(b.Context(), name, id); err != nil {
+					if _, err := elections.Elect(b.Context(), name, id); err != nil {
 						b.Error(err)
 						return
 					}
@@ -47,20 +47,20 @@ func BenchmarkElect(b *testing.B) {
 func BenchmarkRenewAll(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
-			store := newStore(b, k, k.open(b), time.Hour)
+			elections := newStore(b, k, k.open(b), time.Hour)
 			id, names := uuid.New(), manyNamespaces(10000)
-			if _, err := store.ElectAll(b.Context(), id, names); err != nil {
+			if _, err := elections.ElectAll(b.Context(), id, names); err != nil {
 				b.Fatal(err)
 			}
 			var times []time.Duration
 			for b.Loop() {
 				begun := time.Now()
-				seats, err := store.ElectAll(b.Context(), id, names)
+				seats, err := elections.ElectAll(b.Context(), id, names)
 				if err != nil {
 					b.Fatal(err)
 				}
 				times = append(times, time.Since(begun))
-				if last := seats[len(seats)-1]; last.Leader != id {
+				if last := seats[len(seats)-1]; last.Holder != id {
 					b.Fatalf("got %+v", last)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // childElects is a process that elects in the file of SQLite that it is told of.
@@ -38,7 +39,7 @@ func electChild() error {
 		return err
 	}
 	defer db.Close()
-	store, err := lease.NewStore(db, lease.SQLite, lease.StoreConfig{Window: time.Hour})
+	elections, err := store.New(db, lease.SQLite, store.Config{Window: time.Hour})
 	if err != nil {
 		return err
 	}
@@ -52,11 +53,11 @@ func electChild() error {
 		for range childCandidates {
 			running.Go(func() {
 				id := uuid.New()
-				seat, err := store.Elect(ctx, fmt.Sprintf("round-%d", round), id)
+				seat, err := elections.Elect(ctx, fmt.Sprintf("round-%d", round), id)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
-					err = output.Encode(told{round, id, seat.Leader, seat.Term})
+					err = output.Encode(told{round, id, seat.Holder, seat.Term})
 				}
 				if first == nil {
 					first = err

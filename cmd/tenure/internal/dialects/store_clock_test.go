@@ -74,25 +74,25 @@ func TestStoreSendsNoTime(t *testing.T) {
 			recorder := &recorder{driver: plain.Driver(), source: source}
 			db := sql.OpenDB(recorder)
 			defer db.Close()
-			store := newStore(t, k, db, time.Hour)
+			elections := newStore(t, k, db, time.Hour)
 			a, b := uuid.New(), uuid.New()
 			for _, candidate := range []uuid.UUID{a, b, a} {
-				if _, err := store.ElectAll(t.Context(), candidate, []string{"n", "m"}); err != nil {
+				if _, err := elections.ElectAll(t.Context(), candidate, []string{"n", "m"}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := store.IsLeader(t.Context(), "n", candidate); err != nil {
+				if _, err := elections.IsLeader(t.Context(), "n", candidate); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := store.Candidates(t.Context(), "n"); err != nil {
+			if _, err := elections.Candidates(t.Context(), "n"); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Unregister(t.Context(), "n", a); err != nil {
+			if err := elections.Unregister(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			known := map[string]bool{
-				"n": true, "m": true, a.String(): true, b.String(): true, "tenure migrates gemstone_": true,
-				"gemstone_election_candidate": true, "gemstone_election_leader": true,
+				"n": true, "m": true, a.String(): true, b.String(): true, "tenure migrates tenure_": true,
+				"tenure_election_candidate": true, "tenure_election_leader": true,
 			}
 			recorder.mu.Lock()
 			defer recorder.mu.Unlock()
@@ -132,7 +132,7 @@ func TestStoreInTimeZones(t *testing.T) {
 				t.Fatal(err)
 			}
 			seat, err := west.Elect(t.Context(), "n", b)
-			if err != nil || seat.Leader != a || !seat.ExpiresAt.Equal(led.ExpiresAt) {
+			if err != nil || seat.Holder != a || !seat.ExpiresAt.Equal(led.ExpiresAt) {
 				t.Errorf("got %+v, %v; want %+v", seat, err, led)
 			}
 			if until := time.Until(seat.ExpiresAt); until <= 0 || until > time.Minute {
@@ -158,13 +158,13 @@ func TestStoreShortWindow(t *testing.T) {
 					execute(t, db, libraryTables(k.dialect)...)
 				}
 				const window = 250 * time.Millisecond
-				store := newStore(t, k, db, window)
+				elections := newStore(t, k, db, window)
 				for range 30 {
 					a := uuid.New()
 					begun := time.Now()
-					seat, err := store.Elect(t.Context(), "n", a)
+					seat, err := elections.Elect(t.Context(), "n", a)
 					took := time.Since(begun) // so much at most is lost on the way
-					if err != nil || seat.Leader != a {
+					if err != nil || seat.Holder != a {
 						t.Fatalf("got %+v, %v", seat, err)
 					}
 					if seat.ValidFor < window-took-window/4 || seat.ValidFor > window {
@@ -182,7 +182,7 @@ func TestStoreShortWindow(t *testing.T) {
 					} else if lost := asked.Add(remaining).Sub(promised); lost > took+window/4 {
 						t.Errorf("promised %v less than the row holds, after %v", lost, took)
 					}
-					if err := store.Unregister(t.Context(), "n", a); err != nil {
+					if err := elections.Unregister(t.Context(), "n", a); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -194,9 +194,9 @@ func TestStoreShortWindow(t *testing.T) {
 // remainingQuery tells how long the lease still runs, in microseconds, otherwise
 // than the store asks for it.
 var remainingQuery = map[string]string{
-	"PostgreSQL": "SELECT CAST(1e6 * extract(epoch FROM lease_expires_at - clock_timestamp()) AS bigint) FROM gemstone_election_leader",
-	"SQLite":     "SELECT CAST((julianday(lease_expires_at) - julianday('now')) * 86400e6 AS INTEGER) FROM gemstone_election_leader",
-	"MariaDB":    "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_expires_at) FROM gemstone_election_leader",
+	"PostgreSQL": "SELECT CAST(1e6 * extract(epoch FROM lease_expires_at - clock_timestamp()) AS bigint) FROM tenure_election_leader",
+	"SQLite":     "SELECT CAST((julianday(lease_expires_at) - julianday('now')) * 86400e6 AS INTEGER) FROM tenure_election_leader",
+	"MariaDB":    "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_expires_at) FROM tenure_election_leader",
 }
 
 // Times are kept in the form that the library reads, and on SQLite compares.
@@ -209,8 +209,8 @@ func TestStoreFormOfTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, column := range []string{
-		"lease_expires_at FROM gemstone_election_leader", "updated_at FROM gemstone_election_leader",
-		"last_heartbeat_at FROM gemstone_election_candidate", "expires_at FROM gemstone_election_candidate",
+		"lease_expires_at FROM tenure_election_leader", "updated_at FROM tenure_election_leader",
+		"last_heartbeat_at FROM tenure_election_candidate", "expires_at FROM tenure_election_candidate",
 	} {
 		// Not the column itself: the driver would make a time of it.
 		text := value(t, db, "SELECT '' || "+column)

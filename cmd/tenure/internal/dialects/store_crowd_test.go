@@ -12,7 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // A crowd is this many connections, in pools as of as many processes.
@@ -37,9 +37,9 @@ func crowdSource(t *testing.T, k kind) string {
 }
 
 // crowd opens all connections of a crowd and returns a store for each pool.
-func crowd(t *testing.T, k kind, source string) []*lease.Store {
+func crowd(t *testing.T, k kind, source string) []*store.Store {
 	t.Helper()
-	stores := make([]*lease.Store, crowdPools)
+	stores := make([]*store.Store, crowdPools)
 	for i := range stores {
 		db := k.connect(t, source)
 		db.SetMaxOpenConns(crowdEach)
@@ -86,7 +86,7 @@ func TestStoreCrowd(t *testing.T) {
 						t.Fatal(err)
 					}
 					last = seat.Term
-					execute(t, db, "UPDATE gemstone_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000' WHERE ns = '"+namespace+"'")
+					execute(t, db, "UPDATE tenure_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000' WHERE ns = '"+namespace+"'")
 				}
 				electCrowd(t, stores, namespace, last)
 			}
@@ -94,12 +94,12 @@ func TestStoreCrowd(t *testing.T) {
 	}
 }
 
-func electCrowd(t *testing.T, stores []*lease.Store, namespace string, last int64) {
+func electCrowd(t *testing.T, stores []*store.Store, namespace string, last int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ids := make([]uuid.UUID, crowdPools*crowdEach)
-	seats := make([]lease.Seat, len(ids))
+	seats := make([]store.Lease, len(ids))
 	begin := make(chan struct{})
 	var running sync.WaitGroup
 	for i := range ids {
@@ -116,10 +116,10 @@ func electCrowd(t *testing.T, stores []*lease.Store, namespace string, last int6
 	running.Wait()
 	winners := 0
 	for i, seat := range seats {
-		if seat.Leader == ids[i] {
+		if seat.Holder == ids[i] {
 			winners++
 		}
-		if seat.Leader != seats[0].Leader || seat.Term != seats[0].Term || seat.Term <= last {
+		if seat.Holder != seats[0].Holder || seat.Term != seats[0].Term || seat.Term <= last {
 			t.Fatalf("%s: one was told %+v, another %+v; want one term, after %d", namespace, seat, seats[0], last)
 		}
 	}

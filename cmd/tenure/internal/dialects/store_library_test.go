@@ -16,9 +16,14 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
-// libraryTables are the tables as SQLAlchemy creates them for gemstone_utils.
+// libraryPrefix is the prefix with which a store uses the tables of gemstone_utils.
+const libraryPrefix = "gemstone_"
+
+// libraryTables returns the statements with which SQLAlchemy creates the tables of
+// gemstone_utils.
 func libraryTables(dialect lease.Dialect) []string {
 	datetime := map[lease.Dialect]string{
 		lease.PostgreSQL: "TIMESTAMP WITH TIME ZONE", lease.SQLite: "DATETIME", lease.MySQL: "DATETIME",
@@ -129,7 +134,7 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			db := k.open(t)
 			execute(t, db, libraryTables(k.dialect)...)
 			other := library{kind: k, db: db, window: 10 * time.Minute}
-			store := newStore(t, k, db, time.Hour)
+			elections := newStoreAt(t, k, db, time.Hour, libraryPrefix)
 			a, b, c, d := uuid.New(), uuid.New(), uuid.New(), uuid.New()
 			foreign := func(candidate uuid.UUID) {
 				t.Helper()
@@ -141,7 +146,7 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 				execute(t, db, "UPDATE gemstone_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000'")
 			}
 			last := int64(0)
-			grown := func(seat lease.Seat, by int64) {
+			grown := func(seat store.Lease, by int64) {
 				t.Helper()
 				if seat.Term < last+by {
 					t.Fatalf("got %+v; want a term from %d on", seat, last+by)
@@ -150,11 +155,11 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			}
 			elect := func(candidate, leader uuid.UUID, by int64) {
 				t.Helper()
-				seat, err := store.Elect(t.Context(), "shared", candidate)
+				seat, err := elections.Elect(t.Context(), "shared", candidate)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if seat.Leader != leader || seat.ValidFor <= 0 || by == 0 && seat.Term != last {
+				if seat.Holder != leader || seat.ValidFor <= 0 || by == 0 && seat.Term != last {
 					t.Fatalf("got %+v; want %s to lead; the last term was %d", seat, leader, last)
 				}
 				grown(seat, by)
@@ -177,8 +182,8 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			elect(a, a, 2) // seen only by its successor
 			lapse()
 			foreign(b)
-			seat, err := store.Leader(t.Context(), "shared")
-			if err != nil || seat.Leader != b {
+			seat, err := elections.Leader(t.Context(), "shared")
+			if err != nil || seat.Holder != b {
 				t.Errorf("Leader: %+v, %v; want %s", seat, err, b)
 			}
 			grown(seat, 1)
@@ -194,8 +199,8 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			elect(b, b, 1)
 			lapse()
 			foreign(a)
-			seat, err = store.Elect(t.Context(), "shared", a)
-			if err != nil || seat.Leader != a || seat.ValidFor <= other.window {
+			seat, err = elections.Elect(t.Context(), "shared", a)
+			if err != nil || seat.Holder != a || seat.ValidFor <= other.window {
 				t.Errorf("got %+v, %v; want %s to lead for longer than %v", seat, err, a, other.window)
 			}
 			grown(seat, 1)
@@ -213,8 +218,8 @@ func TestStoreAndLibraryCompete(t *testing.T) {
 			db := k.open(t)
 			execute(t, db, libraryTables(k.dialect)...)
 			const window = 400 * time.Millisecond
-			store := newStore(t, k, db, window)
-			if err := store.Migrate(t.Context()); err != nil {
+			elections := newStoreAt(t, k, db, window, libraryPrefix)
+			if err := elections.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			type span struct {
@@ -265,16 +270,16 @@ func TestStoreAndLibraryCompete(t *testing.T) {
 				})
 				running.Go(func() {
 					compete(ctx, func(ctx context.Context, id uuid.UUID) (uuid.UUID, time.Time, error) {
-						seat, err := store.Elect(ctx, "shared", id)
+						seat, err := elections.Elect(ctx, "shared", id)
 						if err == nil {
 							mu.Lock()
 							defer mu.Unlock()
-							if before, known := leaders[seat.Term]; known && before != seat.Leader {
-								t.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Leader)
+							if before, known := leaders[seat.Term]; known && before != seat.Holder {
+								t.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Holder)
 							}
-							leaders[seat.Term] = seat.Leader
+							leaders[seat.Term] = seat.Holder
 						}
-						return seat.Leader, seat.ReadAt.Add(seat.ValidFor), err
+						return seat.Holder, seat.ReadAt.Add(seat.ValidFor), err
 					})
 				})
 			}

@@ -25,11 +25,11 @@ func TestStoreElectAll(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			store := newStore(t, k, k.open(t), time.Hour)
+			elections := newStore(t, k, k.open(t), time.Hour)
 			a, b := uuid.New(), uuid.New()
 			names := manyNamespaces(1000)
 			for _, name := range []string{names[3], names[700], ""} {
-				if _, err := store.Elect(t.Context(), name, b); err != nil {
+				if _, err := elections.Elect(t.Context(), name, b); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -37,7 +37,7 @@ func TestStoreElectAll(t *testing.T) {
 			asked := slices.Concat([]string{"default", names[5], ""}, names)
 			slices.Reverse(asked[3:])
 			for range 2 { // taking, and renewing
-				seats, err := store.ElectAll(ctx, a, asked)
+				seats, err := elections.ElectAll(ctx, a, asked)
 				if err != nil || len(seats) != len(asked) {
 					t.Fatalf("%d seats, %v", len(seats), err)
 				}
@@ -46,12 +46,12 @@ func TestStoreElectAll(t *testing.T) {
 					if slices.Contains([]string{names[3], names[700], "", "default"}, asked[i]) {
 						want = b
 					}
-					if seat.Leader != want || seat.Term < 1 || seat.ValidFor <= 0 {
+					if seat.Holder != want || seat.Term < 1 || seat.ValidFor <= 0 {
 						t.Errorf("%q: got %+v, want %s to lead", asked[i], seat, want)
 					}
 				}
 			}
-			if seats, err := store.ElectAll(t.Context(), a, nil); err != nil || len(seats) != 0 {
+			if seats, err := elections.ElectAll(t.Context(), a, nil); err != nil || len(seats) != 0 {
 				t.Errorf("no namespaces: %v, %v", seats, err)
 			}
 		})
@@ -65,7 +65,7 @@ func TestStoreElectAllAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			store := newStore(t, k, k.open(t), 700*time.Millisecond)
+			elections := newStore(t, k, k.open(t), 700*time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
 			defer cancel()
 			var mu sync.Mutex
@@ -78,7 +78,7 @@ func TestStoreElectAllAtOnce(t *testing.T) {
 						slices.Reverse(names)
 					}
 					for range 4 {
-						seats, err := store.ElectAll(ctx, id, names)
+						seats, err := elections.ElectAll(ctx, id, names)
 						if err != nil {
 							t.Errorf("ElectAll: %v", err)
 							return
@@ -86,10 +86,10 @@ func TestStoreElectAllAtOnce(t *testing.T) {
 						mu.Lock()
 						for j, seat := range seats {
 							key := fmt.Sprint(names[j], seat.Term)
-							if before, known := leaders[key]; known && before != seat.Leader {
-								t.Errorf("%s: term %d is led by %s and by %s", names[j], seat.Term, before, seat.Leader)
+							if before, known := leaders[key]; known && before != seat.Holder {
+								t.Errorf("%s: term %d is led by %s and by %s", names[j], seat.Term, before, seat.Holder)
 							}
-							leaders[key] = seat.Leader
+							leaders[key] = seat.Holder
 						}
 						mu.Unlock()
 					}

@@ -2,7 +2,6 @@ package dialects
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -11,14 +10,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
 // Many processes may migrate at once, from nothing or from the library's tables.
 func TestStoreMigratesConcurrently(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		for _, from := range []string{"nothing", "the library's tables"} {
+		for from, prefix := range map[string]string{"nothing": store.DefaultPrefix, "the library's tables": libraryPrefix} {
 			t.Run(k.name+" from "+from, func(t *testing.T) {
 				t.Parallel()
 				source := k.source(t)
@@ -29,14 +28,14 @@ func TestStoreMigratesConcurrently(t *testing.T) {
 				}
 				var running sync.WaitGroup
 				for range 10 {
-					store := newStore(t, k, k.connect(t, source), time.Hour)
+					elections := newStoreAt(t, k, k.connect(t, source), time.Hour, prefix)
 					running.Go(func() {
 						for range 2 {
-							if err := store.Migrate(t.Context()); err != nil {
+							if err := elections.Migrate(t.Context()); err != nil {
 								t.Errorf("Migrate: %v", err)
 							}
 						}
-						if _, err := store.Elect(t.Context(), "n", uuid.New()); err != nil {
+						if _, err := elections.Elect(t.Context(), "n", uuid.New()); err != nil {
 							t.Errorf("Elect: %v", err)
 						}
 					})
@@ -59,16 +58,13 @@ func TestStoreRefusesForeignTables(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			execute(t, db, "CREATE TABLE gemstone_election_leader (id int)")
-			store := newStore(t, k, db, time.Hour)
-			_, err := store.Elect(t.Context(), "n", uuid.New())
+			execute(t, db, "CREATE TABLE tenure_election_leader (id int)")
+			elections := newStore(t, k, db, time.Hour)
+			_, err := elections.Elect(t.Context(), "n", uuid.New())
 			if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "another prefix") {
 				t.Errorf("%v; want ErrSchema, naming the prefix", err)
 			}
-			own, err := lease.NewStore(db, k.dialect, lease.StoreConfig{Prefix: "own_", Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			own := newStoreAt(t, k, db, time.Hour, "own_")
 			if _, err := own.Elect(t.Context(), "n", uuid.New()); err != nil {
 				t.Errorf("with another prefix: %v", err)
 			}
@@ -84,25 +80,25 @@ func TestStoreLeavesForeignRowsAlone(t *testing.T) {
 			t.Run(k.name+"/"+id, func(t *testing.T) {
 				t.Parallel()
 				db := k.open(t)
-				store := newStore(t, k, db, time.Hour)
-				if err := store.Migrate(t.Context()); err != nil {
+				elections := newStore(t, k, db, time.Hour)
+				if err := elections.Migrate(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				execute(t, db, `INSERT INTO gemstone_election_leader (ns, leader_id, lease_expires_at, updated_at)
+				execute(t, db, `INSERT INTO tenure_election_leader (ns, leader_id, lease_expires_at, updated_at)
 					VALUES ('n', '`+id+`', '2001-01-01 00:00:00.000000', '2001-01-01 00:00:00.000000')`)
 				a := uuid.New()
-				var foreign *lease.ForeignRowError
-				_, err := store.Elect(t.Context(), "n", a)
+				var foreign *store.ForeignRowError
+				_, err := elections.Elect(t.Context(), "n", a)
 				if !errors.As(err, &foreign) || foreign.Namespace != "n" || foreign.ID != id || !errors.Is(err, tenure.ErrTenure) {
 					t.Errorf("Elect: %v; want a ForeignRowError", err)
 				}
-				if _, err := store.IsLeader(t.Context(), "n", a); !errors.As(err, &foreign) {
+				if _, err := elections.IsLeader(t.Context(), "n", a); !errors.As(err, &foreign) {
 					t.Errorf("IsLeader: %v; want a ForeignRowError", err)
 				}
-				if got := value(t, db, "SELECT leader_id FROM gemstone_election_leader WHERE term = 0"); got != id {
+				if got := value(t, db, "SELECT leader_id FROM tenure_election_leader WHERE term = 0"); got != id {
 					t.Errorf("the row has become %q", got)
 				}
-				if got := value(t, db, "SELECT count(*) FROM gemstone_election_candidate"); got != "0" {
+				if got := value(t, db, "SELECT count(*) FROM tenure_election_candidate"); got != "0" {
 					t.Errorf("%s candidates were registered", got)
 				}
 			})
@@ -110,30 +106,30 @@ func TestStoreLeavesForeignRowsAlone(t *testing.T) {
 	}
 }
 
-// The library's tables on MySQL take some different names for equal. That is an
-// error for the second, not a shared seat.
-func TestStoreRefusesToShareASeat(t *testing.T) {
+// The library's tables on MySQL treat some different names as equal. The store
+// rejects the second name instead of sharing the lease.
+func TestStoreRejectsNamespacesThatWouldShareALease(t *testing.T) {
 	t.Parallel()
 	k := direct[2]
 	db := k.open(t)
 	execute(t, db, libraryTables(k.dialect)...)
-	store := newStore(t, k, db, time.Hour)
+	elections := newStoreAt(t, k, db, time.Hour, libraryPrefix)
 	a := uuid.New()
-	if _, err := store.Elect(t.Context(), "Name", a); err != nil {
+	if _, err := elections.Elect(t.Context(), "Name", a); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{"name", "Name ", "Námé"} {
 		for what, try := range map[string]func() error{
-			"Elect":      func() error { _, err := store.Elect(t.Context(), namespace, uuid.New()); return err },
-			"IsLeader":   func() error { _, err := store.IsLeader(t.Context(), namespace, a); return err },
-			"Candidates": func() error { _, err := store.Candidates(t.Context(), namespace); return err },
+			"Elect":      func() error { _, err := elections.Elect(t.Context(), namespace, uuid.New()); return err },
+			"IsLeader":   func() error { _, err := elections.IsLeader(t.Context(), namespace, a); return err },
+			"Candidates": func() error { _, err := elections.Candidates(t.Context(), namespace); return err },
 		} {
 			if err := try(); !errors.Is(err, tenure.ErrInvalidConfig) {
 				t.Errorf("%s(%q): %v; want it refused", what, namespace, err)
 			}
 		}
 	}
-	if seat, err := store.Leader(t.Context(), "Name"); err != nil || seat.Leader != a || seat.Term < 1 {
+	if seat, err := elections.Leader(t.Context(), "Name"); err != nil || seat.Holder != a || seat.Term < 1 {
 		t.Errorf("Leader: %+v, %v", seat, err)
 	}
 }

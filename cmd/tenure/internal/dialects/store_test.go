@@ -6,21 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/leasetest"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
-// newStore makes a store on a database.
-func newStore(t testing.TB, k kind, db *sql.DB, window time.Duration) *lease.Store {
+// newStore returns a store with the default prefix.
+func newStore(t testing.TB, k kind, db *sql.DB, window time.Duration) *store.Store {
 	t.Helper()
-	store, err := lease.NewStore(db, k.dialect, lease.StoreConfig{Window: window, Logger: slog.New(slog.DiscardHandler)})
+	return newStoreAt(t, k, db, window, "")
+}
+
+// newStoreAt returns a store whose tables have a prefix.
+func newStoreAt(t testing.TB, k kind, db *sql.DB, window time.Duration, prefix string) *store.Store {
+	t.Helper()
+	s, err := store.New(db, k.dialect, store.Config{Window: window, Prefix: prefix, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
+	return s
 }
 
-func TestStore(t *testing.T) {
+func TestStoreConformance(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

@@ -33,16 +33,16 @@ func TestStoreInTransaction(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, time.Hour)
-			if err := store.Migrate(t.Context()); err != nil {
+			elections := newStore(t, k, db, time.Hour)
+			if err := elections.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			a, b := uuid.New(), uuid.New()
 			for _, commit := range []bool{false, true} {
 				tx := begin(t, db)
-				in := store.In(tx)
+				in := elections.In(tx)
 				seat, err := in.Elect(t.Context(), "n", a)
-				if err != nil || seat.Leader != a || seat.Term < 1 {
+				if err != nil || seat.Holder != a || seat.Term < 1 {
 					t.Fatalf("Elect: %+v, %v", seat, err)
 				}
 				if leads, err := in.IsLeader(t.Context(), "n", a); err != nil || !leads {
@@ -51,7 +51,7 @@ func TestStoreInTransaction(t *testing.T) {
 				if err := in.Register(t.Context(), "n", b); err != nil {
 					t.Errorf("Register: %v", err)
 				}
-				if leads, err := store.IsLeader(t.Context(), "n", a); err != nil || leads {
+				if leads, err := elections.IsLeader(t.Context(), "n", a); err != nil || leads {
 					t.Errorf("IsLeader outside: %v, %v", leads, err)
 				}
 				if !commit {
@@ -62,10 +62,10 @@ func TestStoreInTransaction(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if leads, err := store.IsLeader(t.Context(), "n", a); err != nil || leads != commit {
+				if leads, err := elections.IsLeader(t.Context(), "n", a); err != nil || leads != commit {
 					t.Errorf("after the end: %v, %v; want %v", leads, err, commit)
 				}
-				if found, err := store.Candidates(t.Context(), "n"); err != nil || (len(found) == 2) != commit {
+				if found, err := elections.Candidates(t.Context(), "n"); err != nil || (len(found) == 2) != commit {
 					t.Errorf("the candidates are %v, %v", found, err)
 				}
 			}
@@ -81,22 +81,22 @@ func TestStoreFence(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, 500*time.Millisecond)
+			elections := newStore(t, k, db, 500*time.Millisecond)
 			a, b := uuid.New(), uuid.New()
-			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			// The window is short, so that the first answer may come too late.
 			var tx *sql.Tx
 			eventually(t, "the leader fences a transaction", func() bool {
-				if _, err := store.Elect(t.Context(), "n", a); err != nil {
+				if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 					t.Fatal(err)
 				}
 				tx = begin(t, db)
-				if leads, err := store.In(tx).IsLeader(t.Context(), "n", b); err != nil || leads {
+				if leads, err := elections.In(tx).IsLeader(t.Context(), "n", b); err != nil || leads {
 					t.Fatalf("IsLeader of another: %v, %v", leads, err)
 				}
-				leads, err := store.In(tx).IsLeader(t.Context(), "n", a)
+				leads, err := elections.In(tx).IsLeader(t.Context(), "n", a)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,8 +109,8 @@ func TestStoreFence(t *testing.T) {
 			won := make(chan error, 1)
 			go func() {
 				for {
-					seat, err := store.Elect(t.Context(), "n", b)
-					if err == nil && seat.Leader != b {
+					seat, err := elections.Elect(t.Context(), "n", b)
+					if err == nil && seat.Holder != b {
 						continue
 					}
 					if err == nil && !committed.Load() {
@@ -121,7 +121,7 @@ func TestStoreFence(t *testing.T) {
 				}
 			}()
 			eventually(t, "the lease runs out", func() bool {
-				leads, err := store.IsLeader(t.Context(), "n", a)
+				leads, err := elections.IsLeader(t.Context(), "n", a)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,17 +150,17 @@ func TestStoreFenceKeepsTheLeader(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, time.Hour)
+			elections := newStore(t, k, db, time.Hour)
 			a := uuid.New()
-			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			tx := begin(t, db)
-			if leads, err := store.In(tx).IsLeader(t.Context(), "n", a); err != nil || !leads {
+			if leads, err := elections.In(tx).IsLeader(t.Context(), "n", a); err != nil || !leads {
 				t.Fatalf("IsLeader: %v, %v", leads, err)
 			}
 			left := make(chan error, 1)
-			go func() { left <- store.Unregister(t.Context(), "n", a) }()
+			go func() { left <- elections.Unregister(t.Context(), "n", a) }()
 			select {
 			case err := <-left:
 				t.Fatalf("the leader left a seat that was fenced: %v", err)
@@ -183,24 +183,24 @@ func TestStoreBusy(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, time.Hour)
+			elections := newStore(t, k, db, time.Hour)
 			a := uuid.New()
-			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			tx := begin(t, db)
-			if _, err := store.In(tx).Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.In(tx).Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			if _, err := store.Elect(ctx, "n", a); !errors.Is(err, tenure.ErrBusy) {
+			if _, err := elections.Elect(ctx, "n", a); !errors.Is(err, tenure.ErrBusy) {
 				t.Errorf("%v; want ErrBusy", err)
 			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
@@ -214,8 +214,8 @@ func TestStoreTransactionWithoutTables(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, time.Hour)
-			in := store.In(begin(t, db))
+			elections := newStore(t, k, db, time.Hour)
+			in := elections.In(begin(t, db))
 			_, err := in.Elect(t.Context(), "n", uuid.New())
 			if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "Migrate") {
 				t.Errorf("%v; want ErrSchema, naming Migrate", err)
@@ -238,9 +238,9 @@ func TestStoreInOldSnapshot(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db := k.open(t)
-			store := newStore(t, k, db, time.Hour)
+			elections := newStore(t, k, db, time.Hour)
 			a, b := uuid.New(), uuid.New()
-			if _, err := store.Elect(t.Context(), "n", a); err != nil {
+			if _, err := elections.Elect(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
 			level := sql.LevelRepeatableRead
@@ -253,19 +253,19 @@ func TestStoreInOldSnapshot(t *testing.T) {
 			}
 			defer tx.Rollback()
 			var n int
-			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM gemstone_election_leader").Scan(&n); err != nil {
+			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM tenure_election_leader").Scan(&n); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Unregister(t.Context(), "n", a); err != nil {
+			if err := elections.Unregister(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
-			if seat, err := store.Elect(t.Context(), "n", b); err != nil || seat.Leader != b {
+			if seat, err := elections.Elect(t.Context(), "n", b); err != nil || seat.Holder != b {
 				t.Fatalf("Elect: %+v, %v", seat, err)
 			}
-			if leads, err := store.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, tenure.ErrBusy) {
+			if leads, err := elections.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, tenure.ErrBusy) {
 				t.Errorf("IsLeader: %v, %v; want false, or ErrBusy", leads, err)
 			}
-			if seat, err := store.In(tx).Elect(t.Context(), "n", a); seat.Leader == a {
+			if seat, err := elections.In(tx).Elect(t.Context(), "n", a); seat.Holder == a {
 				t.Errorf("Elect: %+v, %v; %s leads", seat, err, b)
 			}
 		})

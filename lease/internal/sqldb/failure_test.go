@@ -1,4 +1,4 @@
-package lease
+package sqldb
 
 import (
 	"context"
@@ -72,7 +72,7 @@ func TestExplain(t *testing.T) {
 		{MySQL, &net.OpError{Op: "read", Err: errors.New("reset")}, tenure.ErrConnection},
 	} {
 		for _, err := range []error{test.err, fmt.Errorf("wrapped: %w", test.err)} {
-			got := test.dialect.explain("elect", err)
+			got := test.dialect.Explain("elect", err)
 			if !errors.Is(got, test.err) {
 				t.Errorf("%v, %v: the error is lost in %v", test.dialect, err, got)
 			}
@@ -81,10 +81,10 @@ func TestExplain(t *testing.T) {
 			}
 		}
 	}
-	if err := PostgreSQL.explain("elect", nil); err != nil {
+	if err := PostgreSQL.Explain("elect", nil); err != nil {
 		t.Errorf("no error has become %v", err)
 	}
-	if err := PostgreSQL.explain("elect", tenure.ErrFenced); err != tenure.ErrFenced { //nolint:errorlint // it must stay the very same
+	if err := PostgreSQL.Explain("elect", tenure.ErrFenced); err != tenure.ErrFenced { //nolint:errorlint // it must stay the very same
 		t.Errorf("an error that says enough has become %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package lease_test
+package store_test
 
 import (
 	"database/sql"
@@ -11,9 +11,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/leasetest"
+	"github.com/exactly-one/tenure/lease/store"
 )
 
-func TestStore(t *testing.T) {
+func TestStoreConformance(t *testing.T) {
 	t.Parallel()
 	leasetest.RunStore(t, func(t *testing.T, window time.Duration) leasetest.Store {
 		db, err := sql.Open("pgx", pgtest.Shared(t).Database(t))
@@ -25,10 +26,10 @@ func TestStore(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		store, err := lease.NewStore(db, lease.PostgreSQL, lease.StoreConfig{Window: window, Logger: slog.New(slog.DiscardHandler)})
+		s, err := store.New(db, lease.PostgreSQL, store.Config{Window: window, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return store
+		return s
 	})
 }

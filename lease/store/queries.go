@@ -1,72 +1,71 @@
-package lease
+package store
 
 import (
 	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// maxNamespaces is how many namespaces one statement is about: twice as many
-// parameters are within what every version of SQLite takes.
+// maxNamespaces is how many namespaces one statement handles. Every version of
+// SQLite accepts twice as many parameters.
 const maxNamespaces = 400
 
-// storeQueries are the statements of a store, all but what depends on the number
-// of namespaces. In them {ns} is the list of namespaces.
-type storeQueries struct {
-	dialect Dialect
+// queries holds the statements of a store, which fill completes for a number of
+// namespaces. {ns} stands for their list. The comments name the parameters.
+type queries struct {
+	dialect sqldb.Dialect
 
-	touch      string // (namespace, candidate)...
-	leave      string // namespace, candidate
+	register   string // (namespace, candidate)...
+	unregister string // namespace, candidate
 	candidates string // namespace
 
-	renew    string // candidate, candidate, namespaces
-	take     string // candidate three times, candidate, namespaces
-	count    string // namespaces
-	add      string // namespaces
-	vacate   string // namespace, candidate
-	lockFile string // namespace
+	renew      string // candidate, candidate, namespaces
+	acquire    string // candidate, four times; namespaces
+	assignTerm string // namespaces
+	add        string // namespaces
+	release    string // namespace, candidate
+	lockFile   string // namespace
 
-	seats, seatsLocked, seatsShared string // namespaces
+	leaders, leadersLocked, leadersShared string // namespaces
 
-	tables  []storeTable
-	columns string // table
-	turn    string // lock, seconds to wait
-	endTurn string // lock
+	tables  []table
+	columns string // name of a table
 
-	filled sync.Map // of filling to string: the statements for full lists
+	filled sync.Map // from statement to string
 }
 
-// storeWords are what the dialects say differently about these tables, which
-// keep times as the Python library does. On SQLite they are compared as text, so
-// that the form must be the same to the last digit.
-func storeWords(dialect Dialect, config StoreConfig) *strings.Replacer {
+// placeholders returns the SQL of a dialect for these tables. On SQLite times are
+// text, so all programs that use the tables must write the same number of digits.
+func placeholders(dialect sqldb.Dialect, config Config) *strings.Replacer {
 	microseconds := (config.Window + time.Microsecond - 1) / time.Microsecond
 	milliseconds := (config.Window + time.Millisecond - 1) / time.Millisecond
-	words := []string{
-		"{candidates}", dialect.quote(config.Prefix + tableCandidate),
-		"{leaders}", dialect.quote(config.Prefix + tableLeader),
+	replacements := []string{
+		"{candidates}", dialect.Quote(config.Prefix + tableCandidate),
+		"{leaders}", dialect.Quote(config.Prefix + tableLeader),
 	}
 	switch dialect {
-	case PostgreSQL:
-		words = append(words,
+	case sqldb.PostgreSQL:
+		replacements = append(replacements,
 			"{clock}", "clock_timestamp()",
 			"{expiry}", fmt.Sprintf("clock_timestamp() + interval '%d.%06d seconds'", microseconds/1e6, microseconds%1e6),
 			"{expires}", "CAST(extract(epoch FROM lease_expires_at) * 1000000 AS bigint)",
-			"{shared}", "FOR SHARE", // a change of no key column must wait as well
+			"{shared}", "FOR SHARE", // also changes of columns outside the key must wait
 			"{namespace type}", "varchar(255)",
 			"{id type}", "varchar(36)",
 			"{time type}", "timestamptz",
-			// Room for the next version of a row, so that its index stays as it is.
+			// Room for the next version of a row in its page, so that its index does not change.
 			"{options}", " WITH (fillfactor = 50)",
-			"{or touch}", touchOnConflict,
-			"{or leave it}", "ON CONFLICT DO NOTHING",
+			"{or update}", updateOnConflict,
+			"{or ignore}", "ON CONFLICT DO NOTHING",
 		)
-	case SQLite:
-		words = append(words,
+	case sqldb.SQLite:
+		replacements = append(replacements,
 			"{clock}", "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'",
 			"{expiry}", fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '+%d.%03d seconds') || '000'", milliseconds/1e3, milliseconds%1e3),
-			// The library writes microseconds; a date function would round them up.
+			// Other programs write microseconds, which a date function would round up.
 			"{expires}", `CAST(strftime('%s', substr(lease_expires_at, 1, 19)) AS INTEGER) * 1000000
         + CAST(substr(lease_expires_at || '.000000', 21, 6) AS INTEGER)`,
 			"{shared}", "",
@@ -74,52 +73,52 @@ func storeWords(dialect Dialect, config StoreConfig) *strings.Replacer {
 			"{id type}", "varchar(36)",
 			"{time type}", "datetime",
 			"{options}", "",
-			"{or touch}", touchOnConflict,
-			"{or leave it}", "ON CONFLICT DO NOTHING",
+			"{or update}", updateOnConflict,
+			"{or ignore}", "ON CONFLICT DO NOTHING",
 		)
-	case MySQL:
-		words = append(words,
+	case sqldb.MySQL:
+		replacements = append(replacements,
 			"{clock}", "UTC_TIMESTAMP(6)",
 			"{expiry}", fmt.Sprintf("UTC_TIMESTAMP(6) + INTERVAL %d MICROSECOND", microseconds),
 			"{expires}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', lease_expires_at)",
 			"{shared}", "LOCK IN SHARE MODE",
-			// Bytes, for 255 characters: no collation that all versions have keeps
-			// all different names apart.
+			// Bytes for 255 characters, because every collation that all versions
+			// have treats some different names as equal.
 			"{namespace type}", "varbinary(1020)",
 			"{id type}", "varchar(36) CHARACTER SET ascii COLLATE ascii_bin",
 			"{time type}", "datetime(6)",
 			"{options}", " ENGINE = InnoDB",
-			"{or touch}", `ON DUPLICATE KEY UPDATE
+			"{or update}", `ON DUPLICATE KEY UPDATE
     last_heartbeat_at = VALUES(last_heartbeat_at),
     expires_at = VALUES(expires_at)`,
-			// Not INSERT IGNORE, which would also ignore a name that is too long.
-			"{or leave it}", "ON DUPLICATE KEY UPDATE term = term",
+			// INSERT IGNORE would also ignore that a name is too long.
+			"{or ignore}", "ON DUPLICATE KEY UPDATE term = term",
 		)
 	}
-	return strings.NewReplacer(words...)
+	return strings.NewReplacer(replacements...)
 }
 
-const touchOnConflict = `ON CONFLICT (ns, candidate_id) DO UPDATE SET
+const updateOnConflict = `ON CONFLICT (ns, candidate_id) DO UPDATE SET
     last_heartbeat_at = excluded.last_heartbeat_at,
     expires_at = excluded.expires_at`
 
-// filling is a statement and the number of namespaces that it is for.
-type filling struct {
+// statement is a query and the number of namespaces that it is filled for.
+type statement struct {
 	query string
 	n     int
 }
 
-func newStoreQueries(dialect Dialect, config StoreConfig) *storeQueries {
-	words := storeWords(dialect, config)
-	return &storeQueries{
+func newQueries(dialect sqldb.Dialect, config Config) *queries {
+	words := placeholders(dialect, config)
+	return &queries{
 		dialect: dialect,
 
-		touch: words.Replace(`
+		register: words.Replace(`
 INSERT INTO {candidates} (ns, candidate_id, last_heartbeat_at, expires_at)
 VALUES {rows of (?, ?, {clock}, {expiry})}
-{or touch}`),
+{or update}`),
 
-		leave: words.Replace(`
+		unregister: words.Replace(`
 DELETE FROM {candidates}
 WHERE ns = ? AND candidate_id = ?`),
 
@@ -128,7 +127,7 @@ SELECT ns, candidate_id
 FROM {candidates}
 WHERE ns = ? AND expires_at > {clock}`),
 
-		// A lease that has run out is not renewed but taken again, with a new term.
+		// An expired lease is not renewed but acquired again, with a new term.
 		renew: words.Replace(`
 UPDATE {leaders} SET
     lease_expires_at = {expiry},
@@ -138,9 +137,9 @@ WHERE leader_id = ?
     AND lease_expires_at > {clock}
     AND ns IN {ns}`),
 
-		// A leader that another program had put there has had a term too. MySQL
-		// changes columns one after the other, so the term comes first.
-		take: words.Replace(`
+		// A leader that another program elected has had a term too. MySQL changes
+		// columns one after the other, so the term comes first.
+		acquire: words.Replace(`
 UPDATE {leaders} SET
     term = {greatest}(term + 1 + CASE
         WHEN leader_id <> ? AND (term_leader_id IS NULL OR term_leader_id <> leader_id) THEN 1
@@ -153,7 +152,7 @@ UPDATE {leaders} SET
 WHERE (leader_id IS NULL OR leader_id = ? OR lease_expires_at IS NULL OR lease_expires_at <= {clock})
     AND ns IN {ns}`),
 
-		count: words.Replace(`
+		assignTerm: words.Replace(`
 UPDATE {leaders} SET
     term = {greatest}(term + 1, {clock number}),
     term_leader_id = leader_id
@@ -164,33 +163,31 @@ WHERE leader_id IS NOT NULL
 		add: words.Replace(`
 INSERT INTO {leaders} (ns, updated_at)
 VALUES {rows of (?, {clock})}
-{or leave it}`),
+{or ignore}`),
 
-		vacate: words.Replace(`
+		release: words.Replace(`
 UPDATE {leaders} SET
     leader_id = NULL,
     lease_expires_at = NULL,
     updated_at = {clock}
 WHERE ns = ? AND leader_id = ?`),
 
-		// On SQLite a statement that may write locks the file, also if it finds
-		// nothing to change.
+		// On SQLite a statement that can write locks the file even if it changes
+		// no row.
 		lockFile: words.Replace(`
 UPDATE {leaders} SET term = term
 WHERE ns = ?`),
 
-		seats:       words.Replace(selectSeats),
-		seatsLocked: words.Replace(selectSeats + "\nORDER BY ns\n{for update}"),
-		seatsShared: words.Replace(selectSeats + "\n{shared}"),
+		leaders:       words.Replace(selectLeaders),
+		leadersLocked: words.Replace(selectLeaders + "\nORDER BY ns\n{for update}"),
+		leadersShared: words.Replace(selectLeaders + "\n{shared}"),
 
-		tables:  storeTables(words, config),
-		columns: storeColumns[dialect],
-		turn:    storeTurns[dialect],
-		endTurn: "SELECT RELEASE_LOCK(?)",
+		tables:  newTables(words, config),
+		columns: readColumns[dialect],
 	}
 }
 
-const selectSeats = `
+const selectLeaders = `
 SELECT
     ns,
     leader_id,
@@ -201,10 +198,10 @@ SELECT
 FROM {leaders}
 WHERE ns IN {ns}`
 
-// fill renders a statement for n namespaces. Those for one and for a full list,
-// which come again and again, are kept.
-func (q *storeQueries) fill(query string, n int) string {
-	key := filling{query, n}
+// fill renders a query for n namespaces. It caches the statements for one namespace
+// and for the longest list.
+func (q *queries) fill(query string, n int) string {
+	key := statement{query, n}
 	if known, ok := q.filled.Load(key); ok {
 		return known.(string)
 	}
@@ -212,14 +209,14 @@ func (q *storeQueries) fill(query string, n int) string {
 		row, after, _ := strings.Cut(rest, "}")
 		query = before + strings.Repeat(row+", ", n-1) + row + after
 	}
-	query = q.dialect.render(strings.Replace(query, "{ns}", parameterList(n), 1))
+	query = q.dialect.Render(strings.Replace(query, "{ns}", parameterList(n), 1))
 	if n == 1 || n == maxNamespaces {
 		q.filled.Store(key, query)
 	}
 	return query
 }
 
-// arguments are namespaces as parameters, after others.
+// arguments returns before, followed by the namespaces.
 func arguments(namespaces []string, before ...any) []any {
 	args := make([]any, 0, len(before)+len(namespaces))
 	args = append(args, before...)
@@ -229,7 +226,7 @@ func arguments(namespaces []string, before ...any) []any {
 	return args
 }
 
-// parameterList is a list of n parameters.
+// parameterList returns a list of n parameters.
 func parameterList(n int) string {
 	return "(" + strings.Repeat("?, ", n-1) + "?)"
 }

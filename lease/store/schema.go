@@ -1,4 +1,4 @@
-package lease
+package store
 
 import (
 	"context"
@@ -7,36 +7,35 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// The tables of a store, after its prefix.
+// The names of the tables, after the prefix.
 const (
 	tableCandidate = "election_candidate"
 	tableLeader    = "election_leader"
 )
 
-// storeTable is one table of a store.
-type storeTable struct {
+type table struct {
 	name    string // without quotes
 	quoted  string
-	columns []storeColumn
+	columns []column
 	rest    string // what follows the columns in CREATE TABLE
 }
 
-// storeColumn is one column.
-type storeColumn struct {
+type column struct {
 	name       string
 	definition string
-	// added columns are those that the Python library's tables lack.
+	// added is true if Migrate adds the column to the tables of another library.
 	added bool
 }
 
-func storeTables(words *strings.Replacer, config StoreConfig) []storeTable {
-	tables := []storeTable{
+func newTables(words *strings.Replacer, config Config) []table {
+	tables := []table{
 		{
 			name:   config.Prefix + tableCandidate,
 			quoted: "{candidates}",
-			columns: []storeColumn{
+			columns: []column{
 				{"ns", "{namespace type} NOT NULL", false},
 				{"candidate_id", "{id type} NOT NULL", false},
 				{"last_heartbeat_at", "{time type} NOT NULL", false},
@@ -47,7 +46,7 @@ func storeTables(words *strings.Replacer, config StoreConfig) []storeTable {
 		{
 			name:   config.Prefix + tableLeader,
 			quoted: "{leaders}",
-			columns: []storeColumn{
+			columns: []column{
 				{"ns", "{namespace type} NOT NULL", false},
 				{"leader_id", "{id type}", false},
 				{"lease_expires_at", "{time type}", false},
@@ -69,7 +68,7 @@ func storeTables(words *strings.Replacer, config StoreConfig) []storeTable {
 	return tables
 }
 
-func (t storeTable) create() string {
+func (t table) create() string {
 	var statement strings.Builder
 	fmt.Fprintf(&statement, "CREATE TABLE %s (\n", t.quoted)
 	for _, c := range t.columns {
@@ -78,37 +77,30 @@ func (t storeTable) create() string {
 	return statement.String() + strings.TrimPrefix(t.rest, "\n")
 }
 
-// storeColumns list the columns of a table, and whether they are precise enough:
-// the Python library's on MySQL round to seconds, which a short lease does not
-// survive.
-var storeColumns = map[Dialect]string{
-	PostgreSQL: `
+// readColumns lists the columns of a table, and whether each one is precise enough:
+// on MySQL, times of whole seconds are too coarse for short leases.
+var readColumns = map[sqldb.Dialect]string{
+	sqldb.PostgreSQL: `
 SELECT attname, 1
 FROM pg_catalog.pg_attribute
 WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped`,
-	SQLite: `
+	sqldb.SQLite: `
 SELECT name, 1
 FROM pragma_table_info(?)`,
-	MySQL: `
+	sqldb.MySQL: `
 SELECT column_name, CASE WHEN datetime_precision < 6 THEN 0 ELSE 1 END
 FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name = ?`,
 }
 
-// storeTurns make migrations wait for each other. On SQLite the file is locked.
-var storeTurns = map[Dialect]string{
-	PostgreSQL: "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))",
-	MySQL:      "SELECT GET_LOCK(?, ?)",
-}
-
-// ready sees to the tables before the first use.
-func (s *Store) ready(ctx context.Context) error {
+// ensureTables migrates the tables on first use if necessary.
+func (s *Store) ensureTables(ctx context.Context) error {
 	if s.migrated.Load() {
 		return nil
 	}
 	var statements []string
-	err := s.read(ctx, "examine the tables", func(ctx context.Context, on querier) (err error) {
-		statements, err = s.missing(ctx, on)
+	err := s.db.Read(ctx, "examine the tables", func(ctx context.Context, on sqldb.Querier) (err error) {
+		statements, err = s.missingSQL(ctx, on)
 		return err
 	})
 	if err != nil {
@@ -121,12 +113,13 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.Migrate(ctx)
 }
 
-// mustFit is ready in a caller's transaction, where nothing is migrated.
-func (s *Store) mustFit(ctx context.Context, on querier) error {
+// checkTables returns an error unless the tables are complete. A caller's transaction
+// does not migrate them.
+func (s *Store) checkTables(ctx context.Context, on sqldb.Querier) error {
 	if s.migrated.Load() {
 		return nil
 	}
-	statements, err := s.missing(ctx, on)
+	statements, err := s.missingSQL(ctx, on)
 	if err == nil && len(statements) > 0 {
 		return fmt.Errorf("%w: tables with the prefix %q are missing or lack columns: call Migrate before the transaction",
 			tenure.ErrSchema, s.config.Prefix)
@@ -134,26 +127,29 @@ func (s *Store) mustFit(ctx context.Context, on querier) error {
 	return err
 }
 
-// Migrate creates the tables, or adds to those of the Python library what they
-// lack: the columns term and term_leader_id and, on MySQL, the fractions of
-// seconds. It changes nothing if nothing is lacking, and may be called by many
-// processes at once. The first use of a store outside a caller's transaction
-// migrates too, which then needs the privilege.
+// Migrate creates the tables. If there are tables of another library with the other
+// columns, it adds the columns term and term_leader_id and, on MySQL, fractions of
+// seconds; that library can then elect in the same namespaces. It keeps how its
+// tables compare namespaces: on MySQL usually without regard to case and trailing
+// spaces. The store rejects a namespace that would share a row with another one.
+//
+// Many processes may call Migrate at the same time. The first use of a store outside
+// a caller's transaction also migrates, and then needs the privilege.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.tx != nil {
-		return fmt.Errorf("%w: the tables cannot be migrated in a caller's transaction, which some databases would commit",
+		return fmt.Errorf("%w: cannot migrate the tables in a caller's transaction, which some databases would commit",
 			tenure.ErrInvalidConfig)
 	}
-	if err := s.refuseOpenTransaction(ctx); err != nil {
+	if err := s.db.CheckAutocommit(ctx); err != nil {
 		return err
 	}
-	err := s.inTurn(ctx, "migrate the tables", func(ctx context.Context, on querier) error {
-		end, err := s.takeTurn(ctx, on)
+	err := s.inTx(ctx, "migrate the tables", func(ctx context.Context, on sqldb.Querier) error {
+		unlock, err := s.lockMigrations(ctx, on)
 		if err != nil {
 			return err
 		}
-		defer end()
-		statements, err := s.missing(ctx, on)
+		defer unlock()
+		statements, err := s.missingSQL(ctx, on)
 		if err != nil {
 			return err
 		}
@@ -163,7 +159,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 			}
 		}
 		if len(statements) > 0 {
-			s.config.Logger.Info("the tables of the elections were migrated", "prefix", s.config.Prefix)
+			s.config.Logger.Info("migrated the tables", "prefix", s.config.Prefix)
 		}
 		return nil
 	})
@@ -173,12 +169,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return err
 }
 
-// missing returns the statements that make the tables fit.
-func (s *Store) missing(ctx context.Context, on querier) ([]string, error) {
+// missingSQL returns the statements that complete the tables.
+func (s *Store) missingSQL(ctx context.Context, on sqldb.Querier) ([]string, error) {
 	var statements []string
 	for _, table := range s.queries.tables {
 		precise := map[string]bool{}
-		err := forEach(ctx, on, s.dialect.render(s.queries.columns), func(rows *sql.Rows) error {
+		err := sqldb.ForEach(ctx, on, s.db.Dialect.Render(s.queries.columns), func(rows *sql.Rows) error {
 			var name string
 			var enough bool
 			if err := rows.Scan(&name, &enough); err != nil {
@@ -199,19 +195,19 @@ func (s *Store) missing(ctx context.Context, on querier) ([]string, error) {
 	return statements, nil
 }
 
-// changes returns the statements that make a table fit which has these columns,
-// each precise enough or not.
-func (t storeTable) changes(precise map[string]bool) ([]string, error) {
+// changes returns the statements that complete a table. precise has its columns,
+// and whether each one is precise enough.
+func (t table) changes(precise map[string]bool) ([]string, error) {
 	if len(precise) == 0 {
 		return []string{t.create()}, nil
 	}
 	var statements []string
 	for _, c := range t.columns {
-		switch enough, there := precise[c.name]; {
-		case !there && !c.added:
-			return nil, fmt.Errorf("%w: the table %s has no column %s, so it is another program's: choose another prefix",
+		switch enough, present := precise[c.name]; {
+		case !present && !c.added:
+			return nil, fmt.Errorf("%w: the table %s has no column %s, so another program owns it: choose another prefix",
 				tenure.ErrSchema, t.name, c.name)
-		case !there:
+		case !present:
 			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", t.quoted, c.name, c.definition))
 		case !enough:
 			statements = append(statements, fmt.Sprintf("ALTER TABLE %s MODIFY COLUMN %s %s", t.quoted, c.name, c.definition))

@@ -1,4 +1,4 @@
-package lease
+package store
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Every statement of a store is complete in every dialect.
-func TestStoreQueriesAreRendered(t *testing.T) {
+func TestQueriesLeaveNoPlaceholder(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []Dialect{PostgreSQL, SQLite, MySQL} {
-		q := newStoreQueries(dialect, StoreConfig{}.withDefaults())
+	for _, dialect := range []sqldb.Dialect{sqldb.PostgreSQL, sqldb.SQLite, sqldb.MySQL} {
+		q := newQueries(dialect, Config{}.withDefaults())
 		fields, found := reflect.ValueOf(q).Elem(), 0
 		for i := range fields.NumField() {
 			if fields.Field(i).Kind() != reflect.String {
@@ -30,7 +30,7 @@ func TestStoreQueriesAreRendered(t *testing.T) {
 				}
 			}
 		}
-		if found < 15 {
+		if found < 13 {
 			t.Errorf("%v: only %d statements were found", dialect, found)
 		}
 		for _, table := range q.tables {
@@ -41,49 +41,49 @@ func TestStoreQueriesAreRendered(t *testing.T) {
 	}
 }
 
-func TestStoreQueriesNumberParameters(t *testing.T) {
+func TestQueriesNumberParameters(t *testing.T) {
 	t.Parallel()
-	q := newStoreQueries(PostgreSQL, StoreConfig{}.withDefaults())
+	q := newQueries(sqldb.PostgreSQL, Config{}.withDefaults())
 	numbers := func(statement string) []string { return regexp.MustCompile(`\$\d+`).FindAllString(statement, -1) }
-	if got := numbers(q.fill(q.touch, 2)); !slices.Equal(got, []string{"$1", "$2", "$3", "$4"}) {
+	if got := numbers(q.fill(q.register, 2)); !slices.Equal(got, []string{"$1", "$2", "$3", "$4"}) {
 		t.Errorf("touch: %v", got)
 	}
 	if got := numbers(q.fill(q.renew, 3)); !slices.Equal(got, []string{"$1", "$2", "$3", "$4", "$5"}) {
 		t.Errorf("renew: %v", got)
 	}
-	if n := len(numbers(q.fill(q.touch, maxNamespaces))); n > 999 {
+	if n := len(numbers(q.fill(q.register, maxNamespaces))); n > 999 {
 		t.Errorf("%d parameters: more than every version of SQLite takes", n)
 	}
 }
 
-// A window is written exactly, or a little longer where the database cannot.
-func TestStoreWindow(t *testing.T) {
+// Where a database cannot store the window exactly, it is rounded up.
+func TestQueriesNeverShortenWindow(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		dialect Dialect
+		dialect sqldb.Dialect
 		window  time.Duration
 		want    string
 	}{
-		{PostgreSQL, time.Minute, "interval '60.000000 seconds'"},
-		{PostgreSQL, 1500*time.Microsecond + 1, "interval '0.001501 seconds'"},
-		{PostgreSQL, 48 * time.Hour, "interval '172800.000000 seconds'"},
-		{SQLite, time.Minute, "'+60.000 seconds'"},
-		{SQLite, 1500 * time.Microsecond, "'+0.002 seconds'"},
-		{MySQL, time.Minute, "INTERVAL 60000000 MICROSECOND"},
-		{MySQL, 1500*time.Microsecond + 1, "INTERVAL 1501 MICROSECOND"},
+		{sqldb.PostgreSQL, time.Minute, "interval '60.000000 seconds'"},
+		{sqldb.PostgreSQL, 1500*time.Microsecond + 1, "interval '0.001501 seconds'"},
+		{sqldb.PostgreSQL, 48 * time.Hour, "interval '172800.000000 seconds'"},
+		{sqldb.SQLite, time.Minute, "'+60.000 seconds'"},
+		{sqldb.SQLite, 1500 * time.Microsecond, "'+0.002 seconds'"},
+		{sqldb.MySQL, time.Minute, "INTERVAL 60000000 MICROSECOND"},
+		{sqldb.MySQL, 1500*time.Microsecond + 1, "INTERVAL 1501 MICROSECOND"},
 	} {
-		q := newStoreQueries(test.dialect, StoreConfig{Window: test.window, Prefix: "p_"})
+		q := newQueries(test.dialect, Config{Window: test.window, Prefix: "p_"})
 		if statement := q.fill(q.renew, 1); !strings.Contains(statement, test.want) {
 			t.Errorf("%v, %v: want %s in %s", test.dialect, test.window, test.want, statement)
 		}
 	}
 }
 
-func TestStoreTableChanges(t *testing.T) {
+func TestTableChangesAddMissingColumns(t *testing.T) {
 	t.Parallel()
-	leaders := newStoreQueries(MySQL, StoreConfig{Prefix: "p_"}).tables[1]
-	library := map[string]bool{"ns": true, "leader_id": true, "lease_expires_at": false, "updated_at": false}
-	changes, err := leaders.changes(library)
+	leaders := newQueries(sqldb.MySQL, Config{Prefix: "p_"}).tables[1]
+	other := map[string]bool{"ns": true, "leader_id": true, "lease_expires_at": false, "updated_at": false}
+	changes, err := leaders.changes(other)
 	want := []string{
 		"ALTER TABLE `p_election_leader` MODIFY COLUMN lease_expires_at datetime(6)",
 		"ALTER TABLE `p_election_leader` MODIFY COLUMN updated_at datetime(6) NOT NULL",
@@ -93,12 +93,12 @@ func TestStoreTableChanges(t *testing.T) {
 	if err != nil || !slices.Equal(changes, want) {
 		t.Errorf("got %q, %v; want %q", changes, err, want)
 	}
-	fitting := map[string]bool{"another": true}
+	complete := map[string]bool{"another": true}
 	for _, c := range leaders.columns {
-		fitting[c.name] = true
+		complete[c.name] = true
 	}
-	if changes, err := leaders.changes(fitting); err != nil || len(changes) != 0 {
-		t.Errorf("a table that fits: %q, %v", changes, err)
+	if changes, err := leaders.changes(complete); err != nil || len(changes) != 0 {
+		t.Errorf("a complete table: got %q, %v; want no changes", changes, err)
 	}
 	if _, err := leaders.changes(map[string]bool{"ns": true}); !errors.Is(err, tenure.ErrSchema) {
 		t.Errorf("another program's table: %v; want ErrSchema", err)

@@ -1,0 +1,111 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/exactly-one/tenure"
+)
+
+// File identifies the file that a session or a store on SQLite writes to. When a
+// file is removed or replaced, open connections keep the old file and new ones open
+// another, and each file would have its own leader. A nil File passes every check.
+type File struct {
+	path string // empty for a database in memory
+	info os.FileInfo
+}
+
+// FindFile identifies the file that is now at the path of a connection's database.
+func FindFile(ctx context.Context, conn *sql.Conn) (*File, error) {
+	const query = "SELECT coalesce(max(file), '') FROM pragma_database_list WHERE name = 'main'"
+	f := &File{}
+	if err := conn.QueryRowContext(ctx, query).Scan(&f.path); err != nil || f.path == "" {
+		return f, err
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		Discard(conn)
+		return nil, errReplaced(f.path, err)
+	}
+	f.info = info
+	return f, nil
+}
+
+// Check returns an error unless the same file is still at its path.
+func (f *File) Check() error {
+	if f == nil || f.path == "" {
+		return nil
+	}
+	switch info, err := os.Stat(f.path); {
+	case err != nil:
+		return errReplaced(f.path, err)
+	case !os.SameFile(f.info, info):
+		return errReplaced(f.path, nil)
+	}
+	return nil
+}
+
+func errReplaced(path string, cause error) error {
+	err := fmt.Errorf("%w: the file %s was removed or replaced while it was open", tenure.ErrSuperseded, path)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// PathSchema is the name under which Verify attaches the file at the path.
+const PathSchema = "tenure_path"
+
+// Verify is Check and also proves that the file of a connection is the one at the
+// path, including the log and the index beside it. It attaches the path a second
+// time as PathSchema and runs probe, which must count the rows there that the
+// connection has just committed. A connection to another file is discarded.
+func (f *File) Verify(ctx context.Context, conn *sql.Conn, probe string, args ...any) error {
+	if f == nil || f.path == "" {
+		return nil
+	}
+	err := f.Check()
+	if err == nil {
+		err = f.verifyAttached(ctx, conn, probe, args...)
+	}
+	if errors.Is(err, tenure.ErrSuperseded) {
+		Discard(conn)
+	}
+	return err
+}
+
+func (f *File) verifyAttached(ctx context.Context, conn *sql.Conn, probe string, args ...any) error {
+	attach := func() error { return Exec(ctx, conn, "ATTACH DATABASE ? AS "+PathSchema, f.path) }
+	if err := SQLite.retryWhileLocked(ctx, attach); err != nil {
+		return err
+	}
+	same := 0
+	err := SQLite.retryWhileLocked(ctx, func() error {
+		return ForEach(ctx, conn, probe, func(rows *sql.Rows) error { return rows.Scan(&same) }, args...)
+	})
+	cleanUp(ctx, conn, "DETACH DATABASE "+PathSchema)
+	if err == nil && same == 0 || slices.Contains(otherFile, sqliteCode(err)) {
+		return errReplaced(f.path, err)
+	}
+	return err
+}
+
+// otherFile lists SQLite's codes when the path leads to another file: no such
+// table, a log shorter than its index says, a corrupt file or log.
+var otherFile = []int{1, ioError, 11, 26}
+
+// ioError is the code for a file that cannot be read or written. All connections
+// of a process share their state of a file, so the fault can disappear when the last
+// of them is closed.
+const ioError = 10
+
+// discardBroken discards a connection on which a file could not be read or written.
+func discardBroken(conn *sql.Conn, err error) {
+	if sqliteCode(err) == ioError {
+		Discard(conn)
+	}
+}

@@ -7,10 +7,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// batches divides what one call of TryAcquire asks for, so that the next heartbeat
+// batcher divides what one call of TryAcquire asks for, so that the next heartbeat
 // does not wait behind it: each part is committed, and what there is no time for
 // is left to the next call. A part that takes long makes the next one smaller.
-type batches struct {
+type batcher struct {
 	size int
 	now  func() time.Duration
 }
@@ -24,7 +24,7 @@ const (
 // run calls do for parts of the candidates until a quarter of the limit has
 // passed. It returns an error if the session is lost, or if the first part fails;
 // a later part fails for its own candidates only.
-func (b *batches) run(
+func (b *batcher) run(
 	candidates []tenure.AcquireRequest, limit time.Duration, do func([]tenure.AcquireRequest) ([]tenure.AcquireResult, error),
 ) ([]tenure.AcquireResult, error) {
 	attempts := make([]tenure.AcquireResult, 0, len(candidates))
@@ -40,7 +40,7 @@ func (b *batches) run(
 		}
 		if err != nil {
 			for range part {
-				attempts = append(attempts, failed(err))
+				attempts = append(attempts, failedResult(err))
 			}
 			break
 		}
@@ -53,7 +53,7 @@ func (b *batches) run(
 }
 
 // adapt chooses the size of the next part after one of n roles.
-func (b *batches) adapt(n int, took, limit time.Duration, err error) {
+func (b *batcher) adapt(n int, took, limit time.Duration, err error) {
 	switch {
 	case err != nil || took > limit/8:
 		b.size = max(min(b.size, n)/2, 1)

@@ -29,7 +29,7 @@ func (d *slowSeats) take(part []tenure.AcquireRequest) ([]tenure.AcquireResult, 
 }
 
 // outcomes counts the outcomes of one call for a thousand roles.
-func outcomes(b *batches, d *slowSeats) (map[tenure.Outcome]int, time.Duration, error) {
+func outcomes(b *batcher, d *slowSeats) (map[tenure.Outcome]int, time.Duration, error) {
 	begun := d.now
 	attempts, err := b.run(make([]tenure.AcquireRequest, 1000), time.Second, d.take)
 	found := map[tenure.Outcome]int{}
@@ -39,8 +39,8 @@ func outcomes(b *batches, d *slowSeats) (map[tenure.Outcome]int, time.Duration, 
 	return found, d.now - begun, err
 }
 
-func newBatches(d *slowSeats) *batches {
-	return &batches{size: firstBatch, now: func() time.Duration { return d.now }}
+func newBatches(d *slowSeats) *batcher {
+	return &batcher{size: firstBatch, now: func() time.Duration { return d.now }}
 }
 
 // A call for many roles leaves time for the heartbeat, and later calls finish it.

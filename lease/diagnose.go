@@ -58,7 +58,7 @@ func (d *diagnosis) run(ctx context.Context) {
 func (d *diagnosis) writers(ctx context.Context) {
 	var setting, server string
 	err := d.backend.db.Read(ctx, "read settings", func(ctx context.Context, on sqldb.Querier) (err error) {
-		if setting, err = d.backend.findWriters(ctx, on); err != nil || setting == "" {
+		if setting, err = d.backend.multiPrimarySetting(ctx, on); err != nil || setting == "" {
 			return err
 		}
 		return sqldb.ForEach(ctx, on, "SELECT "+serverName, func(rows *sql.Rows) error { return rows.Scan(&server) })
@@ -148,5 +148,5 @@ func (b *Backend) identify(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(productName(b.db.Dialect, version) + " " + versionNumber(version)), errors.Join(b.refuse(version, place), b.db.CheckAutocommit(ctx))
+	return strings.TrimSpace(productName(b.db.Dialect, version) + " " + versionNumber(version)), errors.Join(b.checkDatabase(version, place), b.db.CheckAutocommit(ctx))
 }

@@ -32,9 +32,9 @@ func Fence(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
 	if err != nil {
 		return err
 	}
-	marks := make([]mark, len(terms))
+	marks := make([]termRef, len(terms))
 	for i, term := range terms {
-		marks[i] = mark{term.Role().Name(), term.Number(), term.NodeID().String()}
+		marks[i] = termRef{term.Role().Name(), term.Number(), term.NodeID().String()}
 	}
 	return backend.fence(ctx, tx, marks)
 }
@@ -54,7 +54,7 @@ func InTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.
 		return err
 	}
 	if !term.Valid() {
-		return fenced(mark{term.Role().Name(), term.Number(), ""})
+		return errFenced(termRef{term.Role().Name(), term.Number(), ""})
 	}
 	tx, err := db.BeginTx(ctx, options)
 	if err != nil {
@@ -90,36 +90,36 @@ func backendOf(terms []*tenure.Term) (*Backend, error) {
 	return backend, nil
 }
 
-// mark is a term as its row identifies it.
-type mark struct {
+// termRef is a term as its row identifies it.
+type termRef struct {
 	role string
 	term int64
 	node string
 }
 
-func fenced(m mark) error {
+func errFenced(m termRef) error {
 	return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, m.term, m.role)
 }
 
-func (b *Backend) fence(ctx context.Context, on sqldb.Querier, marks []mark) error {
+func (b *Backend) fence(ctx context.Context, on sqldb.Querier, marks []termRef) error {
 	marks = slices.Clone(marks)
-	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.role, b.role) })
+	slices.SortFunc(marks, func(a, b termRef) int { return cmp.Compare(a.role, b.role) })
 	for _, m := range marks {
 		stands, err := b.fenceOne(ctx, on, m)
 		switch {
 		case err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureConflict:
 			// The row has changed since the transaction's snapshot: so has the term.
-			return fmt.Errorf("%w: %w", fenced(m), err)
+			return fmt.Errorf("%w: %w", errFenced(m), err)
 		case err != nil:
 			return b.db.Dialect.Explain("fence "+m.role, err)
 		case !stands:
-			return fenced(m)
+			return errFenced(m)
 		}
 	}
 	return nil
 }
 
-func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, m mark) (stands bool, err error) {
+func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, m termRef) (stands bool, err error) {
 	if b.db.Dialect == sqldb.SQLite {
 		result, err := on.ExecContext(ctx, b.queries.fence, m.role, m.term, m.node)
 		if err != nil {

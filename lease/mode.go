@@ -57,9 +57,9 @@ func lockInstallation(ctx context.Context, on sqldb.Querier, function, schema, p
 	return locked, err
 }
 
-// holdMode refuses an installation that elects by sessions, and keeps its mode as
+// lockMode refuses an installation that elects by sessions, and keeps its mode as
 // it is until the transaction ends.
-func (b *Backend) holdMode(ctx context.Context, on sqldb.Querier) error {
+func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
@@ -164,8 +164,8 @@ func (b *Backend) claimStatements() []string {
 		b.modeSQL("INSERT INTO {mode} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
 }
 
-// forgetMode drops the record if it is that of leases.
-func (b *Backend) forgetMode(ctx context.Context, on sqldb.Querier) error {
+// dropMode drops the record if it is that of leases.
+func (b *Backend) dropMode(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
@@ -189,15 +189,15 @@ func literal(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
 }
 
-// refuseLiving returns an error if the lease of a node runs, and keeps others from
+// refuseLiveNodes returns an error if the lease of a node runs, and keeps others from
 // opening sessions until the transaction ends, where a transaction can do that.
-func (b *Backend) refuseLiving(ctx context.Context, on sqldb.Querier) error {
+func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect == sqldb.PostgreSQL {
 		if err := sqldb.Exec(ctx, on, b.queries.lockSessions); err != nil {
 			return err
 		}
 	}
-	living, err := b.findLiving(ctx, on)
+	living, err := b.liveNodes(ctx, on)
 	if err != nil || len(living) == 0 {
 		return err
 	}
@@ -205,9 +205,9 @@ func (b *Backend) refuseLiving(ctx context.Context, on sqldb.Querier) error {
 		tenure.ErrInstallationInUse, strings.Join(living, ", "))
 }
 
-// findLiving names the nodes whose leases run.
-func (b *Backend) findLiving(ctx context.Context, on sqldb.Querier) (living []string, err error) {
-	err = sqldb.ForEach(ctx, on, b.queries.living, func(rows *sql.Rows) error {
+// liveNodes names the nodes whose leases run.
+func (b *Backend) liveNodes(ctx context.Context, on sqldb.Querier) (living []string, err error) {
+	err = sqldb.ForEach(ctx, on, b.queries.liveNodes, func(rows *sql.Rows) error {
 		var name, host string
 		err := rows.Scan(&name, &host)
 		living = append(living, fmt.Sprintf("node %q on %q", name, host))

@@ -48,7 +48,7 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	var roles []string
 	err := b.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, b.queries.seats, func(rows *sql.Rows) error {
+		return sqldb.ForEach(ctx, on, b.queries.roles, func(rows *sql.Rows) error {
 			var role string
 			err := rows.Scan(&role)
 			roles = append(roles, role)
@@ -92,7 +92,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		if request.Target != uuid.Nil {
 			target = request.Target.String()
 			living := 0
-			err := sqldb.ForEach(ctx, on, b.queries.alive, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
+			err := sqldb.ForEach(ctx, on, b.queries.countLiveNode, func(rows *sql.Rows) error { return rows.Scan(&living) }, target)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 		if err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, b.queries.vacancy)
+		return sqldb.Exec(ctx, on, b.queries.announceVacancy)
 	})
 }
 

@@ -24,7 +24,7 @@ const (
 // prune removes old terms from the history for as long as the session lives and
 // its backend is open. All nodes do; what another one has removed is not found.
 func (s *session) prune() {
-	ctx, cancel := context.WithCancel(s.life)
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer context.AfterFunc(s.backend.open, cancel)()
 	// Some time after the start, so that nodes that start together do not prune
@@ -46,21 +46,21 @@ func (s *session) prune() {
 	}
 }
 
-// term names a row of the history.
-type term struct {
+// pastTerm names a row of the history.
+type pastTerm struct {
 	role   string
 	number int64
 }
 
 // pruneOnce removes a batch of old terms and reports whether there may be more.
 func (s *session) pruneOnce(ctx context.Context) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, max(s.opening.Timing.RefreshInterval, leastLimit))
+	ctx, cancel := context.WithTimeout(ctx, max(s.options.Timing.RefreshInterval, minTimeout))
 	defer cancel()
-	var old []term
+	var old []pastTerm
 	err = s.backend.db.Read(ctx, "read the old terms", func(ctx context.Context, on sqldb.Querier) error {
 		old = nil
 		return sqldb.ForEach(ctx, on, s.backend.queries.oldTerms, func(rows *sql.Rows) error {
-			var t term
+			var t pastTerm
 			err := rows.Scan(&t.role, &t.number)
 			old = append(old, t)
 			return err

@@ -16,23 +16,23 @@ type queries struct {
 	tables, drops []string
 	columns       []string // fail if a table is not ours
 
-	schemaVersion, identify, fill     string
-	versionLock, clock                string
-	supersede, nextIncarnation, join  string
-	incarnation, own, sameFile        string
-	prune, heartbeat, waiting, look   string
-	expire, expireAll, expired, leave string
-	addSeats, readSeats, readServer   string
-	setServer, lockSeats, closeSeats  string
-	closeSkipped, keepHistory, begin  string
-	begun, claim, vacate, giveUp      string
-	awaitSeats, newSeat               string
-	disown, vacancy, changed          string
-	leaders, seats, nodes, history    string
-	oldTerms, pruneTerm               string
-	holder, alive, namesakes, request string
-	takeRequests, dropRequests, fence string
-	lockSessions, living              string
+	schemaVersion, identify, initialize                 string
+	versionLock, clock                                  string
+	supersede, nextIncarnation, insertSession           string
+	incarnation, lockOwnSession, sameFile               string
+	pruneSessions, heartbeat, countRequests, poll       string
+	endExpired, endAllExpired, readEnded, deleteSession string
+	addRoles, readRoles, readServer                     string
+	setServer, lockRoles, closeTerms                    string
+	closeSkipped, archiveTerms, begin                   string
+	readBegun, reserve, release, releaseUnused          string
+	waitForRows, newRoleRow                             string
+	releaseUnconfirmed, announceVacancy, announceTerm   string
+	leaders, roles, nodes, history                      string
+	oldTerms, pruneTerm                                 string
+	holder, countLiveNode, namesakes, request           string
+	takeRequests, dropRequests, fence                   string
+	lockSessions, liveNodes                             string
 }
 
 // A session's lease is in its own row, so that a heartbeat costs one row however
@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS {sessions} (
 // vacant if it has no holder. The unique key makes the term a key column, so
 // that on PostgreSQL a fenced transaction keeps the next term from beginning,
 // but not the last one from being closed.
-const tableSeats = `
+const tableRoles = `
 CREATE TABLE IF NOT EXISTS {seats} (
     role {name} NOT NULL PRIMARY KEY,
     lock_key varchar(64) NOT NULL,
@@ -139,7 +139,7 @@ func newQueries(dialect sqldb.Dialect, config Config) queries {
 		schemaVersion: sql(`SELECT version FROM {news} WHERE id = 1`),
 		identify:      sql(`SELECT {identity}`),
 		clock:         sql(`SELECT {now}`),
-		fill: sql(`
+		initialize: sql(`
 {insert new} {news} (id, version, incarnation, vacancies, terms, server, server_since)
 VALUES (1, ?, 0, 0, 0, {server}, 0)
 {unless there}`),
@@ -149,12 +149,12 @@ SET superseded_at = {now}
 WHERE node_id = ? AND superseded_at IS NULL`),
 		nextIncarnation: sql(`UPDATE {news} SET incarnation = incarnation + 1 WHERE id = 1`),
 		incarnation:     sql(`SELECT incarnation, vacancies, terms, {server} FROM {news} WHERE id = 1`),
-		join: sql(`
+		insertSession: sql(`
 INSERT INTO {sessions} (incarnation, node_id, node_name, host, started_at, last_heartbeat, lease_us, expires_at)
 SELECT incarnation, ?, ?, ?, {now}, {now}, CAST(? AS {integer}), {now} + ?
 FROM {news}
 WHERE id = 1`),
-		own: sql(`
+		lockOwnSession: sql(`
 SELECT count(*)
 FROM (
     SELECT incarnation
@@ -162,7 +162,7 @@ FROM (
     WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     {for update}
 ) AS standing`),
-		prune: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
+		pruneSessions: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
 		// A statement that was held up must not take back what a later one gave. More
 		// than two leases are the work of a clock that was set back since.
 		heartbeat: sql(`
@@ -179,31 +179,31 @@ SET
     memory_usage = ?
 WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     AND {server} = ?{durably}`),
-		waiting: sql(`SELECT count(*) FROM {requests} WHERE holder = ?`),
-		look: sql(`
+		countRequests: sql(`SELECT count(*) FROM {requests} WHERE holder = ?`),
+		poll: sql(`
 SELECT
     vacancies,
     terms,
     (SELECT min(expires_at) FROM {sessions} WHERE ended_at IS NULL) - {now}
 FROM {news}
 WHERE id = 1`),
-		expire: sql(`
+		endExpired: sql(`
 UPDATE {sessions}
 SET ended_at = expires_at
 WHERE ended_at IS NULL AND expires_at <= {now} AND incarnation IN %s`),
-		expireAll: sql(`
+		endAllExpired: sql(`
 UPDATE {sessions}
 SET ended_at = expires_at
 WHERE ended_at IS NULL AND expires_at <= {now}`),
-		expired: sql(`SELECT incarnation, ended_at FROM {sessions} WHERE ended_at IS NOT NULL AND incarnation IN %s`),
-		leave:   sql(`DELETE FROM {sessions} WHERE incarnation = ?`),
+		readEnded:     sql(`SELECT incarnation, ended_at FROM {sessions} WHERE ended_at IS NOT NULL AND incarnation IN %s`),
+		deleteSession: sql(`DELETE FROM {sessions} WHERE incarnation = ?`),
 
-		addSeats: sql(`
+		addRoles: sql(`
 {insert new} {seats} (role, lock_key, ended_at, server)
 VALUES %s
 {unless there}`),
-		newSeat: replacer.Replace(`(?, ?, 0, (SELECT server FROM {news} WHERE id = 1))`),
-		readSeats: sql(`
+		newRoleRow: replacer.Replace(`(?, ?, 0, (SELECT server FROM {news} WHERE id = 1))`),
+		readRoles: sql(`
 SELECT
     t.role,
     t.lock_key,
@@ -232,12 +232,12 @@ SELECT
 FROM {news}
 WHERE id = 1`),
 		setServer: sql(`UPDATE {news} SET server = ?, server_since = {now} WHERE id = 1 AND server = ?`),
-		lockSeats: sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
-		closeSeats: sql(`
+		lockRoles: sql(`SELECT role, term, holder FROM {seats} WHERE role IN %s ORDER BY role {skip locked}`),
+		closeTerms: sql(`
 UPDATE {seats}
 SET ended_at = ?, end_reason = ?
 WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
-		keepHistory: sql(`
+		archiveTerms: sql(`
 {insert new} {history} (role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us)
 SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
 FROM {seats}
@@ -263,26 +263,26 @@ SET
     reserved_until = NULL,
     server = ?
 WHERE role IN %s`),
-		begun: sql(`SELECT role, term, began_at, vacant_us FROM {seats} WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
-		claim: sql(`UPDATE {seats} SET holder = ?, ready_at = ? WHERE role IN %s`),
-		vacate: sql(`
+		readBegun: sql(`SELECT role, term, began_at, vacant_us FROM {seats} WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
+		reserve:   sql(`UPDATE {seats} SET holder = ?, ready_at = ? WHERE role IN %s`),
+		release: sql(`
 UPDATE {seats}
 SET holder = NULL, ended_at = {now}, end_reason = ?, reserved_for = ?, reserved_until = {now} + ?
 WHERE ended_at IS NULL AND holder = ? AND role IN %s`),
-		giveUp: sql(`
+		releaseUnused: sql(`
 UPDATE {seats}
 SET holder = NULL
 WHERE ended_at IS NOT NULL AND holder = ? AND role IN %s`),
-		awaitSeats: sql(`SELECT role FROM {seats} WHERE role IN %s ORDER BY role {for change}`),
-		disown: sql(`
+		waitForRows: sql(`SELECT role FROM {seats} WHERE role IN %s ORDER BY role {for change}`),
+		releaseUnconfirmed: sql(`
 UPDATE {seats}
 SET
     end_reason = CASE WHEN ended_at IS NULL THEN ? ELSE end_reason END,
     holder = NULL,
     ended_at = CASE WHEN ended_at IS NULL THEN {now} ELSE ended_at END
 WHERE holder = ? AND role IN %s`),
-		vacancy: sql(`UPDATE {news} SET vacancies = vacancies + 1 WHERE id = 1`),
-		changed: sql(`UPDATE {news} SET terms = terms + 1 WHERE id = 1`),
+		announceVacancy: sql(`UPDATE {news} SET vacancies = vacancies + 1 WHERE id = 1`),
+		announceTerm:    sql(`UPDATE {news} SET terms = terms + 1 WHERE id = 1`),
 
 		leaders: sql(leadersQuery),
 		history: sql(historyQuery),
@@ -292,7 +292,7 @@ FROM {history}
 WHERE ended_at < {now} - ?
 LIMIT ?`),
 		pruneTerm: sql(`DELETE FROM {history} WHERE role = ? AND term = ?`),
-		seats:     sql(`SELECT role FROM {seats}`),
+		roles:     sql(`SELECT role FROM {seats}`),
 		nodes: sql(`
 SELECT node_id, node_name, host
 FROM {sessions}
@@ -303,7 +303,7 @@ SELECT t.term, t.holder
 FROM {seats} t
 JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.role = ? AND t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`),
-		alive: sql(`
+		countLiveNode: sql(`
 SELECT count(*)
 FROM {sessions}
 WHERE node_id = ? AND ended_at IS NULL AND superseded_at IS NULL AND expires_at > {now}`),
@@ -323,7 +323,7 @@ ORDER BY r.id`),
 		dropRequests: sql(`DELETE FROM {requests} WHERE holder = ? AND id <= ?`),
 		fence:        sql(fenceQueries[dialect]),
 		lockSessions: sql(`LOCK TABLE {sessions} IN ACCESS EXCLUSIVE MODE`),
-		living: sql(`
+		liveNodes: sql(`
 SELECT node_name, host
 FROM {sessions}
 WHERE ended_at IS NULL AND expires_at > {now}
@@ -357,7 +357,7 @@ UPDATE {seats}
 SET ended_at = ?, end_reason = ?
 WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	}
-	for _, table := range []string{tableSessions, tableSeats, tableHistory, tableRequests, tableNews} {
+	for _, table := range []string{tableSessions, tableRoles, tableHistory, tableRequests, tableNews} {
 		q.tables = append(q.tables, sql(table))
 	}
 	for _, table := range []string{"{sessions}", "{seats}", "{history}", "{requests}", "{news}"} {

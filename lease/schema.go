@@ -53,7 +53,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err := on.ExecContext(ctx, b.queries.fill, schemaVersion)
+		_, err := on.ExecContext(ctx, b.queries.initialize, schemaVersion)
 		return err
 	})
 }
@@ -75,7 +75,7 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 // database, for those who create tables by hand.
 func (b *Backend) MigrationSQL() string {
 	statements := append(b.claimStatements(), b.queries.tables...)
-	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.fill)
+	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.initialize)
 	return strings.Join(append(statements, fill), ";\n\n") + ";\n"
 }
 
@@ -83,9 +83,9 @@ func newerSchema(version int) error {
 	return fmt.Errorf("%w: the tables have version %d, this program knows %d: use a newer one", tenure.ErrSchema, version, schemaVersion)
 }
 
-// oldest are the oldest versions that have what the statements need: upserts on
+// minVersions are the oldest versions that have what the statements need: upserts on
 // SQLite, SKIP LOCKED on the others.
-var oldest = map[string][2]int{
+var minVersions = map[string][2]int{
 	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
 }
 
@@ -107,12 +107,12 @@ func (b *Backend) version(ctx context.Context) (version, place string, err error
 	return version, place, err
 }
 
-// refuse returns an error for a database that must not be used.
-func (b *Backend) refuse(version, place string) error {
+// checkDatabase returns an error for a database that must not be used.
+func (b *Backend) checkDatabase(version, place string) error {
 	name := productName(b.db.Dialect, version)
-	if found := numbers(version); found[0] < oldest[name][0] || found[0] == oldest[name][0] && found[1] < oldest[name][1] {
+	if found := majorMinor(version); found[0] < minVersions[name][0] || found[0] == minVersions[name][0] && found[1] < minVersions[name][1] {
 		return fmt.Errorf("%w: %s %s; %d.%d is the oldest that will do",
-			tenure.ErrServerTooOld, name, versionNumber(version), oldest[name][0], oldest[name][1])
+			tenure.ErrServerTooOld, name, versionNumber(version), minVersions[name][0], minVersions[name][1])
 	}
 	switch {
 	case b.db.Dialect == sqldb.PostgreSQL && place == "standby":
@@ -123,13 +123,13 @@ func (b *Backend) refuse(version, place string) error {
 	return nil
 }
 
-// ready refuses a database that must not be used, and sees to the tables.
-func (b *Backend) ready(ctx context.Context) error {
+// ensureReady refuses a database that must not be used, and sees to the tables.
+func (b *Backend) ensureReady(ctx context.Context) error {
 	version, place, err := b.version(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.refuse(version, place); err != nil {
+	if err := b.checkDatabase(version, place); err != nil {
 		return err
 	}
 	if err := b.db.CheckAutocommit(ctx); err != nil {
@@ -159,8 +159,8 @@ func versionNumber(version string) string {
 	return firstNumbers.FindString(strings.TrimPrefix(version, "5.5.5-"))
 }
 
-// numbers returns the first two numbers of a version.
-func numbers(version string) (found [2]int) {
+// majorMinor returns the first two numbers of a version.
+func majorMinor(version string) (found [2]int) {
 	match := firstNumbers.FindStringSubmatch(versionNumber(version))
 	for i := range found {
 		if len(match) > i+1 {
@@ -183,11 +183,11 @@ func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	}
 	return b.db.InTx(ctx, "remove the tables", func(ctx context.Context, on sqldb.Querier) error {
 		if present > 0 {
-			if err := b.refuseLiving(ctx, on); err != nil {
+			if err := b.refuseLiveNodes(ctx, on); err != nil {
 				return err
 			}
 		}
-		if err := b.forgetMode(ctx, on); err != nil {
+		if err := b.dropMode(ctx, on); err != nil {
 			return err
 		}
 		for _, drop := range b.queries.drops {

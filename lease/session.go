@@ -18,26 +18,26 @@ import (
 // that was under way. Its methods belong to one goroutine, except Abort.
 type session struct {
 	backend     *Backend
-	opening     tenure.SessionOptions
+	options     tenure.SessionOptions
 	log         *slog.Logger
 	incarnation int64
 
-	life  context.Context // ends with Abort
-	abort context.CancelFunc
+	ctx    context.Context // ends with Abort
+	cancel context.CancelFunc
 
-	known    map[string]struct{} // roles that have a row
-	doubtful map[string]struct{} // roles that may have been taken: the commit was not answered
-	before   map[string]int64    // the last term of a role before this session tried to take it
-	closing  map[string]struct{} // roles whose last term is being closed, under mu
-	mu       sync.Mutex
+	knownRoles  map[string]struct{} // roles that have a row
+	unconfirmed map[string]struct{} // roles that may have been taken: the commit was not answered
+	lastTerms   map[string]int64    // the last term of a role before this session tried to take it
+	closing     map[string]struct{} // roles whose last term is being closed, under mu
+	mu          sync.Mutex
 
-	file      *sqldb.File // on SQLite
-	server    string      // to which this session belongs: another may have lost its terms
-	oneServer bool        // of several that take writes, see [session.joinWriters]
+	file   *sqldb.File // on SQLite
+	server string      // to which this session belongs: another may have lost its terms
+	pinned bool        // of several that take writes, see [session.adoptServer]
 
-	batches  batches
-	seen     news
-	nextLook time.Duration // on the node's monotonic clock
+	batches  batcher
+	lastPoll pollResult
+	nextPoll time.Duration // on the node's monotonic clock
 }
 
 var _ tenure.Session = (*session)(nil)
@@ -48,31 +48,31 @@ const keepSessions = 24 * time.Hour
 
 // Open implements [tenure.Backend].
 func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
-	if err := b.ready(ctx); err != nil {
+	if err := b.ensureReady(ctx); err != nil {
 		return nil, err
 	}
 	s := &session{
-		backend: b, opening: opening, log: opening.Logger,
-		known: map[string]struct{}{}, doubtful: map[string]struct{}{}, before: map[string]int64{}, closing: map[string]struct{}{},
+		backend: b, options: opening, log: opening.Logger,
+		knownRoles: map[string]struct{}{}, unconfirmed: map[string]struct{}{}, lastTerms: map[string]int64{}, closing: map[string]struct{}{},
 	}
-	s.batches = batches{size: firstBatch, now: s.now}
+	s.batches = batcher{size: firstBatch, now: s.now}
 	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
-	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, leastLimit))
+	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, minTimeout))
 	defer cancel()
 	err := b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
-		if err := b.holdMode(ctx, on); err != nil {
+		if err := b.lockMode(ctx, on); err != nil {
 			return err
 		}
 		if err := sqldb.Exec(ctx, on, b.queries.supersede, node.ID.String()); err != nil {
 			return err
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.prune, keepSessions.Microseconds()); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.pruneSessions, keepSessions.Microseconds()); err != nil {
 			return err
 		}
 		if err := sqldb.Exec(ctx, on, b.queries.nextIncarnation); err != nil {
 			return err
 		}
-		if err := s.joinWriters(ctx, on); err != nil {
+		if err := s.adoptServer(ctx, on); err != nil {
 			return err
 		}
 		if opening.UniqueName {
@@ -80,17 +80,17 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 				return err
 			}
 		}
-		if err := sqldb.Exec(ctx, on, b.queries.join, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
+		if err := sqldb.Exec(ctx, on, b.queries.insertSession, node.ID.String(), node.Name, node.Host, lease, lease); err != nil {
 			return err
 		}
 		return sqldb.ForEach(ctx, on, b.queries.incarnation, func(rows *sql.Rows) error {
-			return rows.Scan(&s.incarnation, &s.seen.vacancies, &s.seen.terms, &s.server)
+			return rows.Scan(&s.incarnation, &s.lastPoll.vacancies, &s.lastPoll.terms, &s.server)
 		})
 	}, s.findFile)
 	if err != nil {
 		return nil, err
 	}
-	s.life, s.abort = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if b.config.KeepHistory > 0 {
 		b.running.Go(s.prune)
 	}
@@ -121,58 +121,58 @@ func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.N
 // Incarnation implements [tenure.Session].
 func (s *session) Incarnation() int64 { return s.incarnation }
 
-// sendable returns an error once trust has ended or the session was given up.
-func (s *session) sendable() error {
+// checkSendable returns an error once trust has ended or the session was given up.
+func (s *session) checkSendable() error {
 	switch {
-	case s.life.Err() != nil:
+	case s.ctx.Err() != nil:
 		return fmt.Errorf("%w: the session was given up", tenure.ErrSessionLost)
-	case !s.opening.MaySend():
+	case !s.options.MaySend():
 		return fmt.Errorf("%w: nothing is sent after trust has ended", tenure.ErrSessionLost)
 	}
 	return nil
 }
 
-// leastLimit is the least that a call gets, for leases that are very short.
-const leastLimit = 20 * time.Millisecond
+// minTimeout is the least that a call gets, for leases that are very short.
+const minTimeout = 20 * time.Millisecond
 
-// limited returns the context of one call. The engine has one goroutine for all
+// withTimeout returns the context of one call. The engine has one goroutine for all
 // of them, so none may take so long that the next heartbeat would be late.
-func (s *session) limited(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.life, max(limit, leastLimit))
+func (s *session) withTimeout(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.ctx, max(limit, minTimeout))
 }
 
-// failed makes an error of a call one that the engine understands: a session
+// callError makes an error of a call one that the engine understands: a session
 // that was given up meanwhile is lost.
-func (s *session) failed(err error) error {
-	if err != nil && s.life.Err() != nil {
-		return errors.Join(s.sendable(), err)
+func (s *session) callError(err error) error {
+	if err != nil && s.ctx.Err() != nil {
+		return errors.Join(s.checkSendable(), err)
 	}
 	return err
 }
 
 // Heartbeat implements [tenure.Session].
 func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
-	if err := s.sendable(); err != nil {
+	if err := s.checkSendable(); err != nil {
 		return tenure.HeartbeatResult{}, err
 	}
-	own, err := s.renew(load)
+	own, err := s.renewLease(load)
 	if err != nil {
-		return tenure.HeartbeatResult{}, s.failed(err)
+		return tenure.HeartbeatResult{}, s.callError(err)
 	}
 	if own == 0 {
-		return tenure.HeartbeatResult{}, errEnded()
+		return tenure.HeartbeatResult{}, errSessionEnded()
 	}
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	if err := s.checkServer(ctx); err != nil {
-		return tenure.HeartbeatResult{}, s.failed(err)
+		return tenure.HeartbeatResult{}, s.callError(err)
 	}
-	if err := s.disownDoubtful(ctx); err != nil {
+	if err := s.releaseUnconfirmed(ctx); err != nil {
 		s.log.Warn("roles may be held that nobody leads", "error", err)
 	}
 	waiting := 0
 	err = s.backend.db.Read(ctx, "look for requests", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, s.backend.queries.waiting, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
+		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
 	})
 	if err != nil { // the heartbeat itself was acknowledged; the next one looks again
 		s.log.Warn("looking for requests failed", "error", err)
@@ -180,18 +180,18 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	return tenure.HeartbeatResult{RequestsPending: waiting > 0}, nil
 }
 
-func errEnded() error {
+func errSessionEnded() error {
 	return fmt.Errorf("%w: the node has a newer session, its lease ran out, or another database server answers", tenure.ErrSuperseded)
 }
 
-// renew renews the lease and reports how many sessions that was: this one or
+// renewLease renews the lease and reports how many sessions that was: this one or
 // none. It gives up in time to be tried again, on another connection.
-func (s *session) renew(load tenure.Load) (own int64, err error) {
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+func (s *session) renewLease(load tenure.Load) (own int64, err error) {
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	beat := func(ctx context.Context, on sqldb.Querier) error {
 		result, err := on.ExecContext(ctx, s.backend.queries.heartbeat,
-			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.opening.Node.ID.String(), s.server)
+			load.Connections, load.Jobs, load.CPU, load.Memory, s.incarnation, s.options.Node.ID.String(), s.server)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (s *session) renew(load tenure.Load) (own int64, err error) {
 // sameFile returns an error unless a connection on which this session has just
 // been written is one to the file at the path.
 func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
-	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.opening.Node.ID.String())
+	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.options.Node.ID.String())
 }
 
 // findFile is the first sameFile of a session: which file it is from then on.
@@ -229,11 +229,11 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	w := &watch{backend: s.backend, now: s.now}
 	defer w.close()
 	for {
-		if err := s.sendable(); err != nil {
+		if err := s.checkSendable(); err != nil {
 			return false, err
 		}
-		if now := s.now(); now < s.nextLook {
-			if !s.pause(ctx, s.nextLook-now) {
+		if now := s.now(); now < s.nextPoll {
+			if !s.pause(ctx, s.nextPoll-now) {
 				if ctx.Err() != nil {
 					return false, nil
 				}
@@ -246,8 +246,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		if err := s.file.Check(); err != nil {
 			return false, err
 		}
-		changed := s.looked(w)
-		s.nextLook = s.now() + s.backend.config.PollInterval
+		changed := s.pollOnce(w)
+		s.nextPoll = s.now() + s.backend.config.PollInterval
 		if changed {
 			return true, nil
 		}
@@ -258,51 +258,51 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 // context or of the session.
 func (s *session) pause(ctx context.Context, d time.Duration) bool {
 	passed := make(chan struct{})
-	defer s.opening.Clock.AfterFunc(d, func() { close(passed) })()
+	defer s.options.Clock.AfterFunc(d, func() { close(passed) })()
 	select {
 	case <-passed:
 		return true
 	case <-ctx.Done():
-	case <-s.life.Done():
+	case <-s.ctx.Done():
 	}
 	return false
 }
 
-func (s *session) now() time.Duration { return s.opening.Clock.Now().Mono }
+func (s *session) now() time.Duration { return s.options.Clock.Now().Mono }
 
-// looked asks for news and reports whether there are some.
-func (s *session) looked(w *watch) bool {
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+// pollOnce asks for news and reports whether there are some.
+func (s *session) pollOnce(w *watch) bool {
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
-	if w.quiet(ctx) {
+	if w.unchanged(ctx) {
 		return false
 	}
 	begun := s.now()
-	found, err := s.backend.look(ctx)
-	if err == nil && found.expired() {
-		if err = s.backend.expire(ctx); err == nil {
-			found, err = s.backend.look(ctx)
+	found, err := s.backend.poll(ctx)
+	if err == nil && found.leaseExpired() {
+		if err = s.backend.endExpired(ctx); err == nil {
+			found, err = s.backend.poll(ctx)
 		}
 	}
 	if err != nil {
-		if s.life.Err() == nil {
+		if s.ctx.Err() == nil {
 			s.log.Debug("looking for news failed", "error", err)
 		}
 		return false
 	}
-	w.looked(found, begun)
-	changed := found.vacancies != s.seen.vacancies
-	s.seen = found
+	w.recordPoll(found, begun)
+	changed := found.vacancies != s.lastPoll.vacancies
+	s.lastPoll = found
 	return changed
 }
 
 // Requests implements [tenure.Session]. Requests for terms that are over are
 // taken too, and dropped.
 func (s *session) Requests() ([]tenure.Request, error) {
-	if err := s.sendable(); err != nil {
+	if err := s.checkSendable(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	var requests []tenure.Request
 	err := s.backend.db.InTx(ctx, "take requests", func(ctx context.Context, on sqldb.Querier) error {
@@ -313,25 +313,25 @@ func (s *session) Requests() ([]tenure.Request, error) {
 		requests = found
 		return sqldb.Exec(ctx, on, s.backend.queries.dropRequests, s.incarnation, last)
 	})
-	return requests, s.failed(err)
+	return requests, s.callError(err)
 }
 
 // Close implements [tenure.Session].
 func (s *session) Close() error {
-	defer s.abort()
-	if err := s.sendable(); err != nil {
+	defer s.cancel()
+	if err := s.checkSendable(); err != nil {
 		return err
 	}
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	return s.backend.db.InTx(ctx, "leave", func(ctx context.Context, on sqldb.Querier) error {
-		if err := sqldb.Exec(ctx, on, s.backend.queries.leave, s.incarnation); err != nil {
+		if err := sqldb.Exec(ctx, on, s.backend.queries.deleteSession, s.incarnation); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, s.backend.queries.vacancy)
+		return sqldb.Exec(ctx, on, s.backend.queries.announceVacancy)
 	})
 }
 
 // Abort implements [tenure.Session]. The lease is left to run out: nothing is
 // sent any more.
-func (s *session) Abort() { s.abort() }
+func (s *session) Abort() { s.cancel() }

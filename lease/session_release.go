@@ -17,10 +17,10 @@ func compareRoles(a, b string) int { return strings.Compare(a, b) }
 // Release implements [tenure.Session]. Record, seat and news are one
 // transaction.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
-	if err := s.sendable(); err != nil {
+	if err := s.checkSendable(); err != nil {
 		return err
 	}
-	ctx, cancel := s.limited(s.opening.Timing.RefreshInterval)
+	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 
 	// Roles that end alike are released together.
@@ -50,20 +50,20 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 			if e.target != uuid.Nil {
 				target = e.target.String()
 			}
-			err := s.inLists(ctx, on, q.vacate, roles, string(e.reason), target, e.reserveFor.Microseconds(), s.incarnation)
+			err := s.inLists(ctx, on, q.release, roles, string(e.reason), target, e.reserveFor.Microseconds(), s.incarnation)
 			if err != nil {
 				return err
 			}
 		}
-		if err := s.inLists(ctx, on, q.giveUp, unused, s.incarnation); err != nil {
+		if err := s.inLists(ctx, on, q.releaseUnused, unused, s.incarnation); err != nil {
 			return err
 		}
-		return sqldb.Exec(ctx, on, q.vacancy)
+		return sqldb.Exec(ctx, on, q.announceVacancy)
 	})
 	if err == nil {
 		for _, r := range releases {
-			delete(s.before, r.Role.Name())
+			delete(s.lastTerms, r.Role.Name())
 		}
 	}
-	return s.failed(err)
+	return s.callError(err)
 }

@@ -15,20 +15,20 @@ import (
 // at a time: a session opens on another server only when no lease runs on the
 // last one, and the sessions of the last server end at their next heartbeat.
 
-// severalWriters finds a setting that makes a server one of several that take
+// multiPrimaryQuery finds a setting that makes a server one of several that take
 // writes.
-const severalWriters = `
+const multiPrimaryQuery = `
 SHOW GLOBAL VARIABLES
 WHERE Variable_name = 'wsrep_on' AND Value = 'ON'
     OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'`
 
-// findWriters returns the setting by which other servers take writes too, empty
+// multiPrimarySetting returns the setting by which other servers take writes too, empty
 // if there is none.
-func (b *Backend) findWriters(ctx context.Context, on sqldb.Querier) (setting string, err error) {
+func (b *Backend) multiPrimarySetting(ctx context.Context, on sqldb.Querier) (setting string, err error) {
 	if b.db.Dialect != sqldb.MySQL {
 		return "", nil
 	}
-	err = sqldb.ForEach(ctx, on, severalWriters, func(rows *sql.Rows) error {
+	err = sqldb.ForEach(ctx, on, multiPrimaryQuery, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		setting = name + " = " + value
@@ -37,27 +37,27 @@ func (b *Backend) findWriters(ctx context.Context, on sqldb.Querier) (setting st
 	return setting, err
 }
 
-// joinWriters makes this server the one that nodes use, if it is one of several
+// adoptServer makes this server the one that nodes use, if it is one of several
 // that take writes. It returns an error while leases run on another server.
-func (s *session) joinWriters(ctx context.Context, on sqldb.Querier) error {
-	setting, err := s.backend.findWriters(ctx, on)
+func (s *session) adoptServer(ctx context.Context, on sqldb.Querier) error {
+	setting, err := s.backend.multiPrimarySetting(ctx, on)
 	if err != nil || setting == "" {
 		return err
 	}
-	s.oneServer = true
+	s.pinned = true
 	at, present, err := s.readServer(ctx, on)
 	if err != nil || at.name == present {
 		return err
 	}
-	if err := s.backend.refuseLivingOn(ctx, on, at.name, present, setting); err != nil {
+	if err := s.backend.refuseLiveNodesOn(ctx, on, at.name, present, setting); err != nil {
 		return err
 	}
 	return sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name)
 }
 
-// refuseLivingOn returns an error if the lease of a node runs.
-func (b *Backend) refuseLivingOn(ctx context.Context, on sqldb.Querier, last, present, setting string) error {
-	living, err := b.findLiving(ctx, on)
+// refuseLiveNodesOn returns an error if the lease of a node runs.
+func (b *Backend) refuseLiveNodesOn(ctx context.Context, on sqldb.Querier, last, present, setting string) error {
+	living, err := b.liveNodes(ctx, on)
 	if err != nil || len(living) == 0 {
 		return err
 	}
@@ -67,13 +67,13 @@ func (b *Backend) refuseLivingOn(ctx context.Context, on sqldb.Querier, last, pr
 
 // checkServer ends a session whose installation has moved to another server.
 func (s *session) checkServer(ctx context.Context) error {
-	if !s.oneServer {
+	if !s.pinned {
 		return nil
 	}
 	return s.backend.db.Read(ctx, "read the server", func(ctx context.Context, on sqldb.Querier) error {
 		at, _, err := s.readServer(ctx, on)
 		if err == nil && at.name != s.server {
-			err = errEnded()
+			err = errSessionEnded()
 		}
 		return err
 	})

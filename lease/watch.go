@@ -17,26 +17,26 @@ type watch struct {
 	backend *Backend
 	now     func() time.Duration // on a monotonic clock
 
-	conn    *sql.Conn
-	restore func()
-	version int64         // of the file, as this connection counts
-	expiry  time.Duration // when a lease runs out that is not renewed
+	conn       *sql.Conn
+	restore    func()
+	version    int64         // of the file, as this connection counts
+	nextExpiry time.Duration // when a lease runs out that is not renewed
 }
 
-// quiet reports whether there can be no news since the last look. If it reports
+// unchanged reports whether there can be no news since the last look. If it reports
 // false, it does so until a look has succeeded.
-func (w *watch) quiet(ctx context.Context) bool {
+func (w *watch) unchanged(ctx context.Context) bool {
 	before := w.version
-	if w.ask(ctx) && w.version == before && w.now() < w.expiry {
+	if w.readVersion(ctx) && w.version == before && w.now() < w.nextExpiry {
 		return true
 	}
-	w.expiry = 0
+	w.nextExpiry = 0
 	return false
 }
 
-// ask asks for the version of the file, and reports whether the one before came
+// readVersion asks for the version of the file, and reports whether the one before came
 // from the same connection.
-func (w *watch) ask(ctx context.Context) (same bool) {
+func (w *watch) readVersion(ctx context.Context) (same bool) {
 	same = w.conn != nil
 	if !same && !w.connect(ctx) {
 		return false
@@ -68,11 +68,11 @@ func (w *watch) connect(ctx context.Context) bool {
 	return true
 }
 
-// looked notes what a look has found that was begun at a time.
-func (w *watch) looked(found news, begun time.Duration) {
-	w.expiry = math.MaxInt64
+// recordPoll notes what a look has found that was begun at a time.
+func (w *watch) recordPoll(found pollResult, begun time.Duration) {
+	w.nextExpiry = math.MaxInt64
 	if found.nextExpiry.Valid {
-		w.expiry = begun + microseconds(found.nextExpiry.Int64)
+		w.nextExpiry = begun + microseconds(found.nextExpiry.Int64)
 	}
 }
 

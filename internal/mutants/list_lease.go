@@ -5,7 +5,7 @@ package main
 var leaseMutants = []mutant{
 	{
 		name: "lease: a held role counts as free",
-		file: "lease/seats.go", from: "func (t *seat) stands() bool { return t.holder.Valid && t.node.Valid && !t.goneAt.Valid }", to: "func (t *seat) stands() bool { return t.holder.Valid && t.node.Valid && !t.goneAt.Valid && t.expiresAt.Int64 == 0 }",
+		file: "lease/roles.go", from: "func (t *roleRow) sessionLive() bool { return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid }", to: "func (t *roleRow) sessionLive() bool { return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid && t.expiresAt.Int64 == 0 }",
 		promise: "1 One leader",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/one_session_at_a_time_holds_a_role$")},
 	},
@@ -29,19 +29,19 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: nothing settles",
-		file: "lease/seats_take.go", from: "	if t.unclean() && timing.Settle > 0 {\n", to: "	if t.unclean() && timing.Settle < 0 {\n",
+		file: "lease/roles_acquire.go", from: "	if t.leftOpen() && timing.Settle > 0 {\n", to: "	if t.leftOpen() && timing.Settle < 0 {\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(waiting|a_waiting)")},
 	},
 	{
 		name: "lease: no wait on another server",
-		file: "lease/seats_take.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
+		file: "lease/roles_acquire.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
 		promise: "1 One leader: on another server a term waits for a lease",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},
 	{
 		name: "lease: another server is not noticed",
-		file: "lease/seats_take.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
+		file: "lease/roles_acquire.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
 		promise: "1 One leader: another server is noticed",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},
@@ -65,19 +65,19 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: statements are sent without trust",
-		file: "lease/session.go", from: "	case !s.opening.MaySend():\n", to: "	case s.opening.MaySend == nil:\n",
+		file: "lease/session.go", from: "	case !s.options.MaySend():\n", to: "	case s.options.MaySend == nil:\n",
 		promise: "a session whose trust has ended does not renew its lease",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/nothing_is_sent_when_trust_has_ended$")},
 	},
 	{
 		name: "lease: a taking that was not answered is forgotten",
-		file: "lease/seats_take.go", from: "			s.doubtful[t.role] = struct{}{}\n", to: "			delete(s.doubtful, t.role)\n",
+		file: "lease/roles_acquire.go", from: "			s.unconfirmed[t.role] = struct{}{}\n", to: "			delete(s.unconfirmed, t.role)\n",
 		promise: "7 Someone leads: a role that was taken without an answer is given up",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendCommitsInDoubt$|^TestBackendLostAnswers$|^TestBackendUnansweredCommit$")},
 	},
 	{
 		name: "lease: leaving is not announced",
-		file: "lease/session.go", from: "		return sqldb.Exec(ctx, on, s.backend.queries.vacancy)\n	})\n}\n\n// Abort", to: "		return nil\n	})\n}\n\n// Abort",
+		file: "lease/session.go", from: "		return sqldb.Exec(ctx, on, s.backend.queries.announceVacancy)\n	})\n}\n\n// Abort", to: "		return nil\n	})\n}\n\n// Abort",
 		promise: "7 Someone leads: a vacant role is filled within a poll interval",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendLeavingIsAnnounced$/^SQLite$")},
 	},
@@ -137,7 +137,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: two sessions take a role at once",
-		file: "lease/seats_take.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
+		file: "lease/roles_acquire.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
 		promise: "1 One leader: of two sessions that find a role free, one takes it",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendOneOfTwoTakesARole$/^SQLite$")},
 	},

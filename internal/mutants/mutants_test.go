@@ -47,7 +47,7 @@ func TestCheapMutantsAreCaught(t *testing.T) {
 	for _, name := range []string{
 		"engine: the end of trust cancels nothing by itself",
 		"engine: a lease may be shorter than what a heartbeat needs",
-		"lease: a vacant seat is held by nobody's id",
+		"lease: the nil id holds a vacant lease",
 	} {
 		selected := choose(mutants, []string{name})
 		if len(selected) != 1 {

@@ -12,37 +12,37 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// server is which server was reached, and since when it is that one.
-type server struct {
-	name       string
-	since, now int64
-	longest    int64 // of the leases of sessions that began before
+// serverState is which server was reached, and since when it is that one.
+type serverState struct {
+	name         string
+	since, now   int64
+	longestLease int64 // of the leases of sessions that began before
 }
 
-// take takes seats for which nothing speaks against it: terms begin, or their
+// acquireRoles takes seats for which nothing speaks against it: terms begin, or their
 // seats are kept until they may. A seat that somebody else locks just now, with
 // a fenced transaction of the last term or by taking it too, is Waiting without
 // being kept.
-func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.AcquireResult, error) {
-	slices.SortFunc(free, func(a, b *seat) int { return compareRoles(a.role, b.role) })
+func (s *session) acquireRoles(ctx context.Context, free []*roleRow) (map[string]tenure.AcquireResult, error) {
+	slices.SortFunc(free, func(a, b *roleRow) int { return compareRoles(a.role, b.role) })
 	roles := make([]string, len(free))
 	for i, t := range free {
 		roles[i] = t.role
 	}
 	var (
 		attempts map[string]tenure.AcquireResult
-		locked   map[string]*seat
+		locked   map[string]*roleRow
 	)
 	err := s.backend.db.InTxThen(ctx, "take seats", func(ctx context.Context, on sqldb.Querier) error {
 		attempts = make(map[string]tenure.AcquireResult, len(free))
-		if err := s.checkOwn(ctx, on); err != nil {
+		if err := s.checkLive(ctx, on); err != nil {
 			return err
 		}
-		at, err := s.identifyServer(ctx, on)
+		at, err := s.detectServerChange(ctx, on)
 		if err != nil {
 			return err
 		}
-		if locked, err = s.lockSeats(ctx, on, roles); err != nil {
+		if locked, err = s.lockRoles(ctx, on, roles); err != nil {
 			return err
 		}
 		var (
@@ -70,7 +70,7 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Acq
 			return err
 		}
 		for _, ready := range slices.Sorted(maps.Keys(later)) {
-			if err := s.inLists(ctx, on, s.backend.queries.claim, later[ready], s.incarnation, ready); err != nil {
+			if err := s.inLists(ctx, on, s.backend.queries.reserve, later[ready], s.incarnation, ready); err != nil {
 				return err
 			}
 		}
@@ -80,12 +80,12 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Acq
 		return s.begin(ctx, on, begin, locked, at, attempts)
 	}, s.sameFile)
 	for _, t := range free {
-		s.before[t.role] = t.term
+		s.lastTerms[t.role] = t.term
 		switch {
 		case err != nil:
-			s.doubtful[t.role] = struct{}{}
+			s.unconfirmed[t.role] = struct{}{}
 		default:
-			delete(s.doubtful, t.role)
+			delete(s.unconfirmed, t.role)
 		}
 	}
 	if err != nil {
@@ -95,13 +95,13 @@ func (s *session) take(ctx context.Context, free []*seat) (map[string]tenure.Acq
 	return attempts, nil
 }
 
-// checkOwn returns an error if this session has ended: it must not take what
+// checkLive returns an error if this session has ended: it must not take what
 // the others could take from it at once.
-func (s *session) checkOwn(ctx context.Context, on sqldb.Querier) error {
+func (s *session) checkLive(ctx context.Context, on sqldb.Querier) error {
 	standing := 0
-	err := sqldb.ForEach(ctx, on, s.backend.queries.own, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.opening.Node.ID.String())
+	err := sqldb.ForEach(ctx, on, s.backend.queries.lockOwnSession, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.options.Node.ID.String())
 	if err == nil && standing == 0 {
-		err = errEnded()
+		err = errSessionEnded()
 	}
 	return err
 }
@@ -113,16 +113,16 @@ func (s *session) inLists(ctx context.Context, on sqldb.Querier, statement strin
 	})
 }
 
-// identifyServer reads which server this is, and records it when it is another
+// detectServerChange reads which server this is, and records it when it is another
 // than before: from then on a lease must pass before a term begins, since what
 // the last server acknowledged may be missing here.
-func (s *session) identifyServer(ctx context.Context, on sqldb.Querier) (server, error) {
+func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (serverState, error) {
 	at, present, err := s.readServer(ctx, on)
 	if err != nil || at.name == present {
 		return at, err
 	}
-	if s.oneServer {
-		return at, errEnded()
+	if s.pinned {
+		return at, errSessionEnded()
 	}
 	s.log.Warn("this is another database server than before: no term begins for the longest lease", "server", present, "before", at.name)
 	if err := sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
@@ -133,34 +133,34 @@ func (s *session) identifyServer(ctx context.Context, on sqldb.Querier) (server,
 }
 
 // readServer reads which server the nodes use, and the name of this one.
-func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at server, present string, err error) {
+func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverState, present string, err error) {
 	err = sqldb.ForEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
-		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longest)
+		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longestLease)
 	})
 	return at, present, err
 }
 
 // readyAt is when the term of a seat may begin, by the database's clock.
-func (s *session) readyAt(t *seat, at server) int64 {
-	timing := s.opening.Timing
+func (s *session) readyAt(t *roleRow, at serverState) int64 {
+	timing := s.options.Timing
 	ready := t.readyAt.Int64
-	if t.unclean() && timing.Settle > 0 {
+	if t.leftOpen() && timing.Settle > 0 {
 		ready = max(ready, at.now+timing.Settle.Microseconds())
 	}
 	if at.since > 0 {
 		// The old leader, whose heartbeats may be missing here, can have a longer
 		// lease than this node.
-		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), at.longest))
+		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), at.longestLease))
 	}
 	return ready
 }
 
-// lockSeats locks the rows of roles, except those that somebody else has locked.
-func (s *session) lockSeats(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*seat, error) {
-	locked := make(map[string]*seat, len(roles))
-	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockSeats, roles, nil, func(statement string, args []any) error {
+// lockRoles locks the rows of roles, except those that somebody else has locked.
+func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*roleRow, error) {
+	locked := make(map[string]*roleRow, len(roles))
+	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockRoles, roles, nil, func(statement string, args []any) error {
 		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
-			t := &seat{}
+			t := &roleRow{}
 			err := rows.Scan(&t.role, &t.term, &t.holder)
 			locked[t.role] = t
 			return err
@@ -170,17 +170,17 @@ func (s *session) lockSeats(ctx context.Context, on sqldb.Querier, roles []strin
 }
 
 // closeTerms records the end of the terms whose sessions have ended.
-func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*seat, locked map[string]*seat) error {
+func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*roleRow, locked map[string]*roleRow) error {
 	type end struct{ holder, at int64 }
 	ends := map[end][]string{}
 	for _, t := range free {
-		if _, ok := locked[t.role]; ok && t.unclean() {
-			e := end{t.holder.Int64, endOf(t)}
+		if _, ok := locked[t.role]; ok && t.leftOpen() {
+			e := end{t.holder.Int64, termEnd(t)}
 			ends[e] = append(ends[e], t.role)
 		}
 	}
 	for e, roles := range ends {
-		err := s.inLists(ctx, on, s.backend.queries.closeSeats, roles, e.at, string(tenure.EndLeaseExpired), e.holder)
+		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(tenure.EndLeaseExpired), e.holder)
 		if err != nil {
 			return err
 		}
@@ -188,27 +188,27 @@ func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*seat
 	return nil
 }
 
-// endOf is when the term of a seat ended whose session has.
-func endOf(t *seat) int64 {
-	if t.goneAt.Valid {
-		return t.goneAt.Int64
+// termEnd is when the term of a seat ended whose session has.
+func termEnd(t *roleRow) int64 {
+	if t.sessionEndedAt.Valid {
+		return t.sessionEndedAt.Int64
 	}
 	return t.now // the session's record is gone too
 }
 
 // begin begins the terms of roles whose rows are locked.
 func (s *session) begin(
-	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*seat, at server, attempts map[string]tenure.AcquireResult,
+	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*roleRow, at serverState, attempts map[string]tenure.AcquireResult,
 ) error {
-	q, node := s.backend.queries, s.opening.Node
-	if err := s.inLists(ctx, on, q.keepHistory, roles); err != nil {
+	q, node := s.backend.queries, s.options.Node
+	if err := s.inLists(ctx, on, q.archiveTerms, roles); err != nil {
 		return err
 	}
 	if err := s.inLists(ctx, on, q.begin, roles, s.incarnation, node.ID.String(), node.Name, node.Host, at.name); err != nil {
 		return err
 	}
 	begun := 0
-	err := sqldb.InLists(s.backend.db.Dialect, q.begun, roles, []any{s.incarnation}, func(statement string, args []any) error {
+	err := sqldb.InLists(s.backend.db.Dialect, q.readBegun, roles, []any{s.incarnation}, func(statement string, args []any) error {
 		return sqldb.ForEach(ctx, on, statement, func(rows *sql.Rows) error {
 			var (
 				role          string
@@ -216,7 +216,7 @@ func (s *session) begin(
 				vacant        sql.NullInt64
 			)
 			err := rows.Scan(&role, &term, &beganAt, &vacant)
-			attempts[role] = granted(term, locked[role].term, beganAt, vacant)
+			attempts[role] = grantedResult(term, locked[role].term, beganAt, vacant)
 			begun++
 			return err
 		}, args...)
@@ -227,7 +227,7 @@ func (s *session) begin(
 	if err != nil {
 		return err
 	}
-	return sqldb.Exec(ctx, on, q.changed)
+	return sqldb.Exec(ctx, on, q.announceTerm)
 }
 
 // closeSkipped records the end of terms whose rows were locked by others: from
@@ -236,22 +236,22 @@ func (s *session) begin(
 // need not wait for the fenced transactions. Elsewhere it waits its turn behind
 // those that have the row, and before those that come later; so it happens
 // beside, bounded by FenceTimeout.
-func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
+func (s *session) closeSkipped(free []*roleRow, locked map[string]*roleRow) {
 	if s.backend.db.Dialect == sqldb.SQLite {
 		return // nobody skips: a transaction locks the whole file
 	}
 	for _, t := range free {
-		if _, ok := locked[t.role]; ok || !t.unclean() || !s.startClosing(t.role) {
+		if _, ok := locked[t.role]; ok || !t.leftOpen() || !s.tryStartClosing(t.role) {
 			continue
 		}
 		s.backend.running.Go(func() {
-			defer s.endClosing(t.role)
-			ctx, cancel := s.limited(s.opening.Timing.FenceTimeout)
+			defer s.finishClosing(t.role)
+			ctx, cancel := s.withTimeout(s.options.Timing.FenceTimeout)
 			defer cancel()
 			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on sqldb.Querier) error {
-				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, endOf(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
+				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
 			})
-			if err != nil && s.life.Err() == nil {
+			if err != nil && s.ctx.Err() == nil {
 				s.log.Warn("transactions of the last term keep the next one from beginning", "role", t.role, "error", err)
 			}
 		})
@@ -262,7 +262,7 @@ func (s *session) closeSkipped(free []*seat, locked map[string]*seat) {
 // connection of the pool.
 const maxClosing = 4
 
-func (s *session) startClosing(role string) bool {
+func (s *session) tryStartClosing(role string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, already := s.closing[role]; already || len(s.closing) == maxClosing {
@@ -272,7 +272,7 @@ func (s *session) startClosing(role string) bool {
 	return true
 }
 
-func (s *session) endClosing(role string) {
+func (s *session) finishClosing(role string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.closing, role)

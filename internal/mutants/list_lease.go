@@ -5,7 +5,7 @@ package main
 var leaseMutants = []mutant{
 	{
 		name: "lease: a held role counts as free",
-		file: "lease/roles.go", from: "func (t *roleRow) sessionLive() bool { return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid }", to: "func (t *roleRow) sessionLive() bool { return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid && t.expiresAt.Int64 == 0 }",
+		file: "lease/roles.go", from: "	return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid\n", to: "	return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid && t.expiresAt.Int64 == 0\n",
 		promise: "1 One leader",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/one_session_at_a_time_holds_a_role$")},
 	},

@@ -17,6 +17,7 @@ import (
 // Failure classifies database errors by what they mean for an election.
 type Failure uint8
 
+// The failures.
 const (
 	FailureOther Failure = iota
 	FailureConflict

@@ -8,13 +8,13 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // changesOf returns what became of a node, with who asked for it, oldest first.
 func (s site) changesOf(id cluster.NodeID) []string {
 	s.t.Helper()
-	records, err := s.store().NodeHistory(within(s.t), postgres.HistoryQuery{Node: id.UUID()})
+	records, err := s.store().NodeHistory(within(s.t), history.Query{Node: id.String()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestWhoAsked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	terms, err := site.store().History(within(t), postgres.HistoryQuery{Role: "r"})
+	terms, err := site.store().History(within(t), history.Query{Role: "r"})
 	if err != nil || len(terms) != 1 || terms[0].Reason != tenure.EndSteppedDown || terms[0].By != "second" {
 		t.Errorf("%+v, %v; want a term that the second one ended", terms, err)
 	}
@@ -99,7 +99,7 @@ func TestWhoAskedForTheMove(t *testing.T) {
 	until(t, "shared by two", both, all(4, 2, 2))
 	count := func(by string) int {
 		t.Helper()
-		terms, err := site.store().History(within(t), postgres.HistoryQuery{Node: b.ID().UUID()})
+		terms, err := site.store().History(within(t), history.Query{Node: b.ID().String()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // failoverRecord is a change of leader: a vacancy, and who ended it.
@@ -42,10 +42,10 @@ const (
 
 // failoverOf is the change of leader from one term of a role, which may not be
 // known, to the next.
-func failoverOf(before, t postgres.TermRecord) failoverRecord {
+func failoverOf(before, t history.Term) failoverRecord {
 	return failoverRecord{
 		At: t.Began, Role: t.Role, Term: t.Term, NodeName: t.NodeName, Previous: before.NodeName, Reason: string(before.Reason),
-		Vacant: seconds(t.Vacant),
+		Vacant: seconds(t.PrecedingVacancy),
 	}
 }
 

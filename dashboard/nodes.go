@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // stateOf tells whether a term still stands. It does as long as its node's lease
 // runs, and the node has not been given another session.
-func (p *picture) stateOf(t postgres.TermRecord) string {
+func (p *picture) stateOf(t history.Term) string {
 	m, ok := p.member(t.Node)
 	if !t.Ended.IsZero() || !ok || m.Incarnation != int64(t.Incarnation) {
 		return vacant

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // The bounds on what a picture keeps of the past.
@@ -51,8 +51,8 @@ type problem struct {
 
 // role is the last term of a role, the one before it, and how that was told last.
 type role struct {
-	term    postgres.TermRecord
-	before  postgres.TermRecord // zero if it is not known
+	term    history.Term
+	before  history.Term // zero if it is not known
 	state   string
 	look    uint64 // the last one in which its term was read
 	retired bool
@@ -73,10 +73,10 @@ func newPicture() *picture {
 // reading is one look at the database.
 type reading struct {
 	members []tenure.Member
-	clock   time.Time             // of the database; zero if no node tells it
-	terms   []postgres.TermRecord // nil if they were not read
-	whole   bool                  // the last term of every role is among them
-	nodes   []postgres.NodeRecord
+	clock   time.Time      // of the database; zero if no node tells it
+	terms   []history.Term // nil if they were not read
+	whole   bool           // the last term of every role is among them
+	nodes   []history.NodeChange
 	again   bool // earlier changes of nodes than those of the last look are among them
 }
 
@@ -145,9 +145,9 @@ func (p *picture) drop(whole bool) (missing bool) {
 // putTerms brings the roles up to date. Rewound are they where a server has taken
 // over that lacks the last terms of the one before; there are fewer where some were
 // retired.
-func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
+func (p *picture) putTerms(terms []history.Term, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
 	p.looks++
-	slices.SortStableFunc(terms, func(a, b postgres.TermRecord) int {
+	slices.SortStableFunc(terms, func(a, b history.Term) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Term, b.Term))
 	})
 	for _, t := range terms {
@@ -169,11 +169,11 @@ func (p *picture) putTerms(terms []postgres.TermRecord, events []eventRecord) (_
 		switch {
 		case t.Term > r.term.Term, another:
 			if r.term.Term > 0 && r.term.Ended.IsZero() { // the row is gone that said how it ended
-				events = append(events, eventOfEnd(r.term, t.Began.Add(-max(0, t.Vacant))))
+				events = append(events, eventOfEnd(r.term, t.Began.Add(-max(0, t.PrecedingVacancy))))
 			}
 			r.before = r.term
 			events = append(events, eventOfBegin(t))
-			if t.Vacant >= 0 {
+			if t.PrecedingVacancy >= 0 {
 				p.failovers = append(p.failovers, failoverOf(r.term, t))
 			}
 		case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended) || t.Ended.IsZero():
@@ -254,11 +254,11 @@ func (p *picture) note(event eventRecord) eventRecord {
 	return events[0]
 }
 
-func eventOfBegin(t postgres.TermRecord) eventRecord {
-	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Vacant: known(t.Vacant)}
+func eventOfBegin(t history.Term) eventRecord {
+	return eventRecord{At: t.Began, Kind: eventBegan, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Vacant: known(t.PrecedingVacancy)}
 }
 
-func eventOfEnd(t postgres.TermRecord, at time.Time) eventRecord {
+func eventOfEnd(t history.Term, at time.Time) eventRecord {
 	return eventRecord{
 		At: at, Kind: eventEnded, Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Reason: string(t.Reason), By: t.By,
 	}
@@ -269,7 +269,7 @@ func (p *picture) roleRecord(name string) roleRecord {
 	t := r.term
 	record := roleRecord{
 		Name: name, State: r.state, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began,
-		Reason: string(t.Reason), By: t.By, Vacant: known(t.Vacant),
+		Reason: string(t.Reason), By: t.By, Vacant: known(t.PrecedingVacancy),
 		Previous: r.before.NodeName, PreviousReason: string(r.before.Reason), PreviousBy: r.before.By,
 	}
 	if !t.Ended.IsZero() {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // latest is the last time that JSON has a form for.
@@ -24,7 +24,7 @@ func (r *reading) showable() {
 	}
 }
 
-func showableTerms(terms []postgres.TermRecord) {
+func showableTerms(terms []history.Term) {
 	for i := range terms {
 		terms[i].Began, terms[i].Ended = showableTime(terms[i].Began), showableTime(terms[i].Ended)
 	}

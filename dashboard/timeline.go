@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // timeline is the history of a role.
@@ -23,8 +23,8 @@ type timeline struct {
 	err     error     // why it could not be read
 	failed  time.Time // when it could not
 	reading bool
-	pending []postgres.TermRecord // what the watch saw meanwhile
-	spans   []span                // oldest first
+	pending []history.Term // what the watch saw meanwhile
+	spans   []span         // oldest first
 	nodes   []nodeName
 	index   map[uuid.UUID]int32
 	texts   []string // reasons and who asked
@@ -45,7 +45,7 @@ type span struct {
 	node               int32   // index in nodes
 }
 
-func (l *timeline) follow(term postgres.TermRecord) {
+func (l *timeline) follow(term history.Term) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reading {
@@ -56,7 +56,7 @@ func (l *timeline) follow(term postgres.TermRecord) {
 }
 
 // add appends a term, or brings the last one up to date. Under the mutex.
-func (l *timeline) add(t postgres.TermRecord) {
+func (l *timeline) add(t history.Term) {
 	node, ok := l.index[t.Node]
 	if !ok {
 		node = int32(len(l.nodes))
@@ -64,7 +64,7 @@ func (l *timeline) add(t postgres.TermRecord) {
 		l.nodes = append(l.nodes, nodeName{t.Node, t.NodeName})
 	}
 	s := span{
-		term: t.Term, began: t.Began.UnixMicro(), vacant: float32(t.Vacant.Seconds()),
+		term: t.Term, began: t.Began.UnixMicro(), vacant: float32(t.PrecedingVacancy.Seconds()),
 		reason: l.text(string(t.Reason)), by: l.text(t.By), node: node,
 	}
 	if !t.Ended.IsZero() {

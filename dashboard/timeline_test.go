@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // longTimeline is one of many terms, ten seconds each, by three nodes in turn.
@@ -18,9 +18,9 @@ func longTimeline(terms int) (line *timeline, began time.Time) {
 	line = &timeline{index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
 	began = time.UnixMilli(1_700_000_000_000)
 	for i := range terms {
-		t := postgres.TermRecord{
+		t := history.Term{
 			Term: int64(i + 1), Node: nodes[i%3], NodeName: fmt.Sprint(i % 3), Began: began.Add(time.Duration(i) * 10 * time.Second), Reason: tenure.EndResigned,
-			Vacant: 5 * time.Millisecond,
+			PrecedingVacancy: 5 * time.Millisecond,
 		}
 		if i < terms-1 {
 			t.Ended = t.Began.Add(9 * time.Second)
@@ -67,14 +67,14 @@ func TestTimelineFollows(t *testing.T) {
 	t.Parallel()
 	line, began := longTimeline(3)
 	line.reading = true
-	ended := postgres.TermRecord{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: tenure.EndCrashed}
+	ended := history.Term{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: tenure.EndCrashed}
 	line.follow(ended)
 	if line.spans[2].ended != 0 || len(line.pending) != 1 {
 		t.Error("news was used before the history was read")
 	}
 	line.reading = false
-	next := postgres.TermRecord{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), Vacant: -1}
-	for _, term := range []postgres.TermRecord{next, ended, next} {
+	next := history.Term{Term: 4, Node: uuid.New(), NodeName: "y", Began: began.Add(30 * time.Second), PrecedingVacancy: -1}
+	for _, term := range []history.Term{next, ended, next} {
 		line.follow(term)
 	}
 	var terms []int64

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -90,8 +91,8 @@ func (t *timelines) read(ctx context.Context, line *timeline, role string) {
 
 // readTerms reads the terms of a role in parts, so that the watch, which asks on the
 // same connection, does not wait for long.
-func readTerms(ctx context.Context, backend historian, role string) (terms []postgres.TermRecord, err error) {
-	query := postgres.HistoryQuery{Role: role, Limit: timelinePart}
+func readTerms(ctx context.Context, backend historian, role string) (terms []history.Term, err error) {
+	query := history.Query{Role: role, Limit: timelinePart}
 	for len(terms) < maxTimelineTerms {
 		part, err := backend.History(ctx, query)
 		if err != nil {
@@ -110,13 +111,13 @@ func readTerms(ctx context.Context, backend historian, role string) (terms []pos
 		}
 		query.Until = oldest
 	}
-	slices.SortStableFunc(terms, func(a, b postgres.TermRecord) int { return cmp.Compare(a.Term, b.Term) })
+	slices.SortStableFunc(terms, func(a, b history.Term) int { return cmp.Compare(a.Term, b.Term) })
 	return terms[max(0, len(terms)-maxTimelineTerms):], nil
 }
 
 // historian reads terms, as a *postgres.Backend does.
 type historian interface {
-	History(ctx context.Context, query postgres.HistoryQuery) ([]postgres.TermRecord, error)
+	History(ctx context.Context, query history.Query) ([]history.Term, error)
 }
 
 // makeRoom forgets the timelines that were not looked at for longest.
@@ -143,7 +144,7 @@ func (t *timelines) clear() {
 }
 
 // follow adds what the watch saw.
-func (t *timelines) follow(terms []postgres.TermRecord) {
+func (t *timelines) follow(terms []history.Term) {
 	t.mu.Lock()
 	lines := maps.Clone(t.loaded)
 	t.mu.Unlock()
@@ -158,7 +159,7 @@ func (t *timelines) follow(terms []postgres.TermRecord) {
 }
 
 // fill ends the waiting for a history, with what was read of it.
-func (l *timeline) fill(terms []postgres.TermRecord, err error) {
+func (l *timeline) fill(terms []history.Term, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(l.ready)

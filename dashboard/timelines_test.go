@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // TestManyViewersManyRoles: 100 people who open every page at once, each on a role
@@ -136,11 +136,11 @@ func TestTimelinesBounded(t *testing.T) {
 
 // pastOfMany is a history of terms of which several began at a time.
 type pastOfMany struct {
-	terms []postgres.TermRecord // newest first
-	most  int                   // read at once
+	terms []history.Term // newest first
+	most  int            // read at once
 }
 
-func (p *pastOfMany) History(_ context.Context, query postgres.HistoryQuery) (part []postgres.TermRecord, _ error) {
+func (p *pastOfMany) History(_ context.Context, query history.Query) (part []history.Term, _ error) {
 	for _, t := range p.terms {
 		if len(part) < query.Limit && (query.Until.IsZero() || !t.Began.After(query.Until)) {
 			part = append(part, t)

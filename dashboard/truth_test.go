@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // TestStrangeRows: what somebody wrote into the tables that no page can show, or
@@ -50,9 +50,9 @@ func TestUntellable(t *testing.T) {
 }
 
 // picturesTerm is a term of one role by a node.
-func picturesTerm(number int64, node byte, began time.Time) postgres.TermRecord {
-	return postgres.TermRecord{
-		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, Vacant: -1,
+func picturesTerm(number int64, node byte, began time.Time) history.Term {
+	return history.Term{
+		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, PrecedingVacancy: -1,
 	}
 }
 
@@ -72,16 +72,16 @@ func lookAt(p *picture, r reading) changeRecord {
 func TestRewound(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Minute)
-	for name, after := range map[string]postgres.TermRecord{
+	for name, after := range map[string]history.Term{
 		"an earlier term": picturesTerm(5, 1, began), "the same number by another node": picturesTerm(8, 2, began),
 	} {
 		p := newPicture()
-		lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, began)}, whole: true})
-		again := lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, began)}})
+		lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, began)}, whole: true})
+		again := lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, began)}})
 		if again.rewound || len(again.Events) > 0 {
 			t.Errorf("%s: the same once more: %+v", name, again)
 		}
-		change := lookAt(p, reading{terms: []postgres.TermRecord{after}})
+		change := lookAt(p, reading{terms: []history.Term{after}})
 		role, _ := p.role("scheduler")
 		if role.State != led || role.Term != after.Term || role.Node != after.Node || !change.rewound || !change.More {
 			t.Errorf("%s: %+v, %+v", name, role, change)
@@ -95,17 +95,17 @@ func TestRoleGone(t *testing.T) {
 	p := newPicture()
 	kept := picturesTerm(1, 1, time.Now())
 	kept.Role = "kept"
-	lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(8, 1, time.Now()), kept}, whole: true})
-	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}}); !change.missing || change.More {
+	lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, time.Now()), kept}, whole: true})
+	if change := lookAt(p, reading{terms: []history.Term{kept}}); !change.missing || change.More {
 		t.Errorf("it is not missed: %+v", change)
 	}
-	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}, whole: true}); !change.More {
+	if change := lookAt(p, reading{terms: []history.Term{kept}, whole: true}); !change.More {
 		t.Errorf("nobody is told to read anew: %+v", change)
 	}
 	if _, there := p.role("scheduler"); there || !slices.Equal(p.names, []string{"kept"}) {
 		t.Errorf("there are %v", p.names)
 	}
-	if change := lookAt(p, reading{terms: []postgres.TermRecord{kept}}); change.missing || change.More {
+	if change := lookAt(p, reading{terms: []history.Term{kept}}); change.missing || change.More {
 		t.Errorf("it is missed still: %+v", change)
 	}
 }
@@ -116,16 +116,16 @@ func TestClocks(t *testing.T) {
 	t.Parallel()
 	p := newPicture()
 	behind := time.Now().Add(-time.Hour)
-	node := postgres.NodeRecord{At: behind, Node: uuid.UUID{1}, Status: "active"}
-	lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{node}})
+	node := history.NodeChange{At: behind, Node: uuid.UUID{1}, Status: "active"}
+	lookAt(p, reading{clock: behind, nodes: []history.NodeChange{node}})
 	action := p.note(eventRecord{Kind: eventAction})
 	for what, at := range map[string]time.Time{"the page's clock": p.now().Clock, "an action": action.At} {
 		if off := at.Sub(behind).Abs(); off > time.Minute {
 			t.Errorf("%s is %v off", what, off)
 		}
 	}
-	lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{}})
-	if change := lookAt(p, reading{clock: behind, nodes: []postgres.NodeRecord{node}, again: true}); len(change.Events) != 0 {
+	lookAt(p, reading{clock: behind, nodes: []history.NodeChange{}})
+	if change := lookAt(p, reading{clock: behind, nodes: []history.NodeChange{node}, again: true}); len(change.Events) != 0 {
 		t.Errorf("told twice: %+v", change.Events)
 	}
 
@@ -139,7 +139,7 @@ func TestClocks(t *testing.T) {
 		t.Error("read again though the clock went on")
 	}
 	w.mark = time.Time{}
-	w.advance(reading{terms: []postgres.TermRecord{picturesTerm(1, 1, behind)}})
+	w.advance(reading{terms: []history.Term{picturesTerm(1, 1, behind)}})
 	if want := behind.Add(-overlap); !w.mark.Equal(want) {
 		t.Errorf("without nodes the mark is %v; want %v", w.mark, want)
 	}
@@ -150,7 +150,7 @@ func TestClocks(t *testing.T) {
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	p := newPicture()
-	lookAt(p, reading{terms: []postgres.TermRecord{picturesTerm(1, 1, time.Now())}, whole: true})
+	lookAt(p, reading{terms: []history.Term{picturesTerm(1, 1, time.Now())}, whole: true})
 	p.readAt = p.readAt.Add(-time.Minute)
 	if now := p.now(); now.Living != 1 || now.Nodes[0].State != string(tenure.StatusActive) {
 		t.Errorf("%+v", now.Nodes)
@@ -177,7 +177,7 @@ func TestMostWanted(t *testing.T) {
 		})
 	}
 	last := picturesTerm(1, 1, time.Now())
-	r.terms, r.whole = []postgres.TermRecord{last}, true
+	r.terms, r.whole = []history.Term{last}, true
 	lookAt(p, r)
 	if now := p.now(); len(now.Nodes) != maxNodesTold || now.Nodes[0].ID != last.Node || now.AllNodes != maxNodesTold+11 {
 		t.Errorf("%d nodes, the first %+v", len(now.Nodes), now.Nodes[0])
@@ -190,9 +190,9 @@ func TestWhy(t *testing.T) {
 	p := newPicture()
 	began := time.Now().Add(-time.Minute)
 	first, second := picturesTerm(1, 1, began), picturesTerm(2, 2, began.Add(10*time.Second))
-	lookAt(p, reading{terms: []postgres.TermRecord{first}, whole: true})
+	lookAt(p, reading{terms: []history.Term{first}, whole: true})
 	first.Ended, first.Reason, first.By = began.Add(9*time.Second), tenure.EndSteppedDown, "anna"
-	lookAt(p, reading{terms: []postgres.TermRecord{second, first}})
+	lookAt(p, reading{terms: []history.Term{second, first}})
 	if r, _ := p.role("scheduler"); r.Previous != first.NodeName || r.PreviousReason != string(tenure.EndSteppedDown) || r.PreviousBy != "anna" {
 		t.Errorf("%+v", r)
 	}
@@ -203,28 +203,28 @@ func TestWhy(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Minute)
-	ended := func(t postgres.TermRecord) postgres.TermRecord {
+	ended := func(t history.Term) history.Term {
 		t.Ended, t.Reason = began.Add(9*time.Second), tenure.EndHandedOver
 		return t
 	}
 	first := picturesTerm(1, 1, began)
 	for name, c := range map[string]struct {
 		ask  actionBody
-		then []postgres.TermRecord
+		then []history.Term
 		want string
 		done bool
 	}{
 		"nothing yet":           {actionBody{Action: stepDown}, nil, "was asked", false},
-		"it has ended":          {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first)}, "nobody leads it yet", false},
-		"the same again":        {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first), picturesTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
-		"another":               {actionBody{Action: stepDown}, []postgres.TermRecord{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
-		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []postgres.TermRecord{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
-		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []postgres.TermRecord{ended(first), picturesTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
+		"it has ended":          {actionBody{Action: stepDown}, []history.Term{ended(first)}, "nobody leads it yet", false},
+		"the same again":        {actionBody{Action: stepDown}, []history.Term{ended(first), picturesTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
+		"another":               {actionBody{Action: stepDown}, []history.Term{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), picturesTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
 		"a node that is gone":   {actionBody{Action: drain, Node: uuid.UUID{9}}, nil, "gone", true},
 		"its return":            {actionBody{Action: undrain, Node: uuid.UUID{9}}, nil, "gone", true},
 	} {
 		p := newPicture()
-		lookAt(p, reading{terms: []postgres.TermRecord{first}, whole: true})
+		lookAt(p, reading{terms: []history.Term{first}, whole: true})
 		c.ask.Name = "scheduler"
 		what := asked{actionBody: c.ask, before: p.eventsSeen()}
 		lookAt(p, reading{terms: c.then})
@@ -240,10 +240,10 @@ func TestAllFailovers(t *testing.T) {
 	t.Parallel()
 	p := newPicture()
 	began := time.Now().Add(-time.Minute)
-	var terms []postgres.TermRecord
+	var terms []history.Term
 	for i := range 5 {
 		term := picturesTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
-		term.Vacant = time.Duration(i) * time.Second
+		term.PrecedingVacancy = time.Duration(i) * time.Second
 		terms = append(terms, term)
 		if lookAt(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {
 			t.Errorf("%d terms began; %d are summed up", i+1, p.allFailovers().Total)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 // When the database is looked at, in case no news comes.
@@ -216,12 +216,12 @@ func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err
 	}
 	backend := w.config.Backend
 	r.again = w.again
-	query := postgres.HistoryQuery{Since: w.mark, Limit: maxRead}
+	query := history.Query{Since: w.mark, Limit: maxRead}
 	if r.terms, err = backend.History(ctx, query); err != nil {
 		return r, err
 	}
 	if began.Sub(w.wholeAt) >= wholeInterval {
-		last, err := backend.History(ctx, postgres.HistoryQuery{Latest: true, Limit: maxRead})
+		last, err := backend.History(ctx, history.Query{Latest: true, Limit: maxRead})
 		if err != nil {
 			return r, err
 		}
@@ -238,15 +238,15 @@ const maxRead = 250_000
 // readFirst reads what was before this process looked.
 func (w *watcher) readFirst(ctx context.Context) (r reading, err error) {
 	backend := w.config.Backend
-	recent, err := backend.History(ctx, postgres.HistoryQuery{Limit: maxTerms})
+	recent, err := backend.History(ctx, history.Query{Limit: maxTerms})
 	if err != nil {
 		return r, err
 	}
-	last, err := backend.History(ctx, postgres.HistoryQuery{Latest: true, Limit: maxRead})
+	last, err := backend.History(ctx, history.Query{Latest: true, Limit: maxRead})
 	if err != nil {
 		return r, err
 	}
-	r.nodes, err = backend.NodeHistory(ctx, postgres.HistoryQuery{Limit: maxEvents / 2})
+	r.nodes, err = backend.NodeHistory(ctx, history.Query{Limit: maxEvents / 2})
 	r.terms, r.whole = slices.Concat(last, recent), true
 	return r, err
 }

@@ -1,42 +1,18 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
-
-// HistoryQuery says which part of the history is wanted. The zero value is the
-// newest of everything.
-type HistoryQuery struct {
-	Role         string    // default all
-	Node         string    // of nodes with this name or id; default all
-	Since, Until time.Time // what was going on in between; default without bound
-	Limit        int       // default 1,000
-}
-
-// TermRecord is a term that was, or that goes on.
-type TermRecord struct {
-	Role     string
-	Term     int64
-	Node     uuid.UUID
-	NodeName string
-	Began    time.Time
-	// Ended is zero while the term goes on. The end of one whose node fell silent
-	// is that of its lease.
-	Ended  time.Time
-	Reason tenure.EndReason // empty while the term goes on
-	// Vacant is for how long nobody had led the role when the term began, or
-	// negative if that is not known: it was the first term.
-	Vacant time.Duration
-}
 
 // The last term of a role is in its seat. One that its node left open is over
 // with the lease.
@@ -45,6 +21,7 @@ SELECT *
 FROM (
     SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
     FROM {history}
+    WHERE ? = 0
     UNION ALL
     SELECT
         t.role,
@@ -63,7 +40,7 @@ FROM (
     WHERE t.term > 0
 ) terms
 WHERE (? = '' OR role = ?)
-    AND (? = '' OR node_name = ? OR node_id = ?)
+    AND (? = '' OR node_name = ? OR node_id LIKE ?)
     AND (ended_at IS NULL OR ended_at >= ?)
     AND began_at <= ?
 ORDER BY began_at DESC, role, term DESC
@@ -71,20 +48,23 @@ LIMIT ?`
 
 // History returns terms, those that began last first. It is bounded by the
 // context. Those that ended before [Config].KeepHistory are gone.
-func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord, error) {
-	since, until := int64(0), int64(math.MaxInt64)
+func (b *Backend) History(ctx context.Context, query history.Query) ([]history.Term, error) {
+	latest, since, until := 0, int64(0), int64(math.MaxInt64)
+	if query.Latest {
+		latest = 1
+	}
 	if !query.Since.IsZero() {
 		since = query.Since.UnixMicro()
 	}
 	if !query.Until.IsZero() {
 		until = query.Until.UnixMicro()
 	}
-	var records []TermRecord
+	var records []history.Term
 	err := b.db.Read(ctx, "read the history of terms", func(ctx context.Context, on sqldb.Querier) error {
 		records = nil
 		return sqldb.ForEach(ctx, on, b.queries.history, func(rows *sql.Rows) error {
 			var (
-				r             TermRecord
+				r             history.Term
 				node          string
 				began         int64
 				ended, vacant sql.NullInt64
@@ -94,16 +74,28 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 				return err
 			}
 			r.Node, _ = uuid.Parse(node) // the zero value if a stranger wrote it
-			r.Began, r.Reason, r.Vacant = time.UnixMicro(began), tenure.EndReason(reason.String), -1
+			r.Began, r.Reason, r.PrecedingVacancy = time.UnixMicro(began), tenure.EndReason(reason.String), -1
 			if ended.Valid {
 				r.Ended = time.UnixMicro(ended.Int64)
 			}
 			if vacant.Valid && vacant.Int64 >= 0 {
-				r.Vacant = microseconds(vacant.Int64)
+				r.PrecedingVacancy = microseconds(vacant.Int64)
 			}
 			records = append(records, r)
 			return nil
-		}, query.Role, query.Role, query.Node, query.Node, query.Node, since, until, cmp.Or(query.Limit, 1000))
+		}, latest, query.Role, query.Role, query.Node, query.Node, idPattern(query), since, until, query.Rows())
 	})
 	return records, err
+}
+
+// idPattern returns the pattern of SQL for the ids that a query selects, which is
+// empty if its Node cannot be the beginning of an id.
+func idPattern(query history.Query) string {
+	if id, ok := query.NodeID(); ok {
+		return id.String()
+	}
+	if len(query.Node) < 4 || strings.Trim(query.Node, "0123456789abcdefABCDEF-") != "" {
+		return ""
+	}
+	return strings.ToLower(query.Node) + "%"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -57,6 +58,40 @@ func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	})
 	slices.Sort(roles)
 	return roles, err
+}
+
+// Holders reads who leads the given roles, or all roles that were ever stood for
+// if none is given. It returns nothing if there are no tables and no roles are
+// given.
+func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
+	version, err := b.SchemaVersion(ctx)
+	if err != nil || version == 0 && len(roles) == 0 {
+		return nil, err
+	}
+	var names []string
+	for _, role := range roles {
+		names = append(names, role.Name())
+	}
+	leaders := map[string]*tenure.Leader{}
+	if version > 0 {
+		found, err := b.Leaders(ctx, names...)
+		if err != nil {
+			return nil, err
+		}
+		for i, leader := range found {
+			leaders[leader.Role] = &found[i]
+		}
+		if len(roles) == 0 {
+			if names, err = b.Roles(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	holders := make([]history.RoleStatus, len(names))
+	for i, name := range names {
+		holders[i] = history.RoleStatus{Role: name, Leader: leaders[name]}
+	}
+	return holders, nil
 }
 
 // Nodes returns the nodes whose leases run, by name.

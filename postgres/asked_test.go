@@ -10,12 +10,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // changesOf returns what became of a node, with who asked for it, oldest first.
 func changesOf(t testing.TB, b *Backend, node uuid.UUID) []string {
 	t.Helper()
-	records, err := b.NodeHistory(context.Background(), HistoryQuery{Node: node})
+	records, err := b.NodeHistory(context.Background(), history.Query{Node: node.String()})
 	if err != nil {
 		t.Fatal(err)
 	}

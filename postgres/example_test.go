@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -131,7 +132,7 @@ func ExampleBackend_History() {
 	if err := term.Resign(ctx); err != nil {
 		log.Fatal(err)
 	}
-	terms, err := db.History(ctx, postgres.HistoryQuery{Role: "billing"})
+	terms, err := db.History(ctx, history.Query{Role: "billing"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -68,7 +69,7 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 				}
 			})
 			now := row[time.Time](t, b, "SELECT clock_timestamp()")
-			records, err := b.History(context.Background(), HistoryQuery{})
+			records, err := b.History(context.Background(), history.Query{})
 			if err != nil || len(records) != 1 || records[0].Term != took.Term || records[0].Reason != c.reason {
 				t.Fatalf("%+v, %v; want term %d, which ended: %s", records, err, took.Term, c.reason)
 			}

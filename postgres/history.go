@@ -1,59 +1,14 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
-
-// HistoryQuery says which part of the history is wanted. The zero value is the
-// newest of everything.
-type HistoryQuery struct {
-	Role         string    // of terms only; default all
-	Node         uuid.UUID // default all
-	NodeMatching string    // of all nodes that had this name, or whose id begins so, with four characters at least; default all
-	Since, Until time.Time // what was going on in between; default without bound
-	Latest       bool      // the last term of each role alone
-	Limit        int       // default 1,000
-}
-
-// TermRecord is a term that was, or that goes on.
-type TermRecord struct {
-	Role        string
-	Term        int64
-	Node        uuid.UUID
-	NodeName    string
-	Incarnation int32
-	Began       time.Time
-	// Ended is zero while the term goes on. The end of one whose node crashed or
-	// fell silent is when that was noticed, but no later than two leases after
-	// its last heartbeat: nobody may have been there to notice.
-	Ended  time.Time
-	Reason tenure.EndReason // empty while the term goes on
-	By     string           // who asked for the end, if somebody did
-	// Vacant is for how long nobody had led the role when the term began, or
-	// negative if that is not known: it was the first term, or the server had
-	// changed.
-	Vacant time.Duration
-	// Retired is when the role was retired after this term, zero if it was not.
-	Retired time.Time
-}
-
-// NodeRecord is a change of a node's status, or of its session.
-type NodeRecord struct {
-	At          time.Time
-	Node        uuid.UUID
-	NodeName    string
-	Incarnation int32
-	Status      string // joining, active, draining, dead, or left: it is gone
-	Previous    string // empty if the node came
-	By          string // who asked for it, if somebody did
-}
 
 // The last term of a role is in its own row. One that its node left open is over
 // as it will be recorded by the next leader: see stmtClose.
@@ -106,10 +61,11 @@ ORDER BY at DESC, id DESC
 LIMIT $4`
 
 // History returns terms, those that began last first.
-func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord, error) {
-	return readRecords(ctx, b, "read the history of terms", readHistory, func(row pgx.CollectableRow) (TermRecord, error) {
+func (b *Backend) History(ctx context.Context, query history.Query) ([]history.Term, error) {
+	node, matching := nodesOf(query)
+	return readRecords(ctx, b, "read the history of terms", readHistory, func(row pgx.CollectableRow) (history.Term, error) {
 		var (
-			r              TermRecord
+			r              history.Term
 			ended, retired *time.Time
 			vacant         *float64
 		)
@@ -120,24 +76,31 @@ func (b *Backend) History(ctx context.Context, query HistoryQuery) ([]TermRecord
 		if retired != nil {
 			r.Retired = *retired
 		}
-		r.Vacant = -1
+		r.PrecedingVacancy = -1
 		if vacant != nil {
-			r.Vacant = fromMilliseconds(*vacant)
+			r.PrecedingVacancy = fromMilliseconds(*vacant)
 		}
 		return r, err
-	}, query.Role, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.Latest, query.NodeMatching)
+	}, query.Role, node, orNull(query.Since), orNull(query.Until), query.Rows(), query.Latest, matching)
 }
 
 // NodeHistory returns what became of nodes, the last change first.
-func (b *Backend) NodeHistory(ctx context.Context, query HistoryQuery) ([]NodeRecord, error) {
-	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (NodeRecord, error) {
-		var r NodeRecord
+func (b *Backend) NodeHistory(ctx context.Context, query history.Query) ([]history.NodeChange, error) {
+	node, matching := nodesOf(query)
+	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (history.NodeChange, error) {
+		var r history.NodeChange
 		err := row.Scan(&r.At, &r.Node, &r.NodeName, &r.Incarnation, &r.Status, &r.Previous, &r.By)
 		return r, err
-	}, orNull(query.Node), orNull(query.Since), orNull(query.Until), query.limit(), query.NodeMatching)
+	}, node, orNull(query.Since), orNull(query.Until), query.Rows(), matching)
 }
 
-func (q HistoryQuery) limit() int { return cmp.Or(q.Limit, 1000) }
+// nodesOf returns the id that a query selects, or else the name or beginning of an id.
+func nodesOf(query history.Query) (id *uuid.UUID, matching string) {
+	if id, ok := query.NodeID(); ok {
+		return &id, ""
+	}
+	return nil, query.Node
+}
 
 func readRecords[R any](ctx context.Context, b *Backend, doing, sql string, scan pgx.RowToFunc[R], args ...any) ([]R, error) {
 	var records []R

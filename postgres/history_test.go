@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -32,41 +33,41 @@ func TestHistory(t *testing.T) {
 	other.Abort()
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", other.id)
 
-	records, err := b.History(ctx, HistoryQuery{Role: "scheduler"})
+	records, err := b.History(ctx, history.Query{Role: "scheduler"})
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%+v, %v; want two terms", records, err)
 	}
 	if r := records[0]; r.Term != second.Term || r.Node != other.id || r.Reason != tenure.EndCrashed || r.By != "" ||
-		r.Ended.Sub(began) > patience || r.Vacant < 0 {
+		r.Ended.Sub(began) > patience || r.PrecedingVacancy < 0 {
 		t.Errorf("nobody has succeeded one that crashed: %+v", r)
 	}
 	if r := records[1]; r.Term != first.Term || r.Node != p.id || r.Reason != tenure.EndSteppedDown || r.By != "alice" ||
-		r.Ended.Before(r.Began) || r.Vacant >= 0 {
+		r.Ended.Before(r.Began) || r.PrecedingVacancy >= 0 {
 		t.Errorf("a term whose leader was asked to end it: %+v", r)
 	}
 
 	third := p.win("scheduler")
-	after, err := b.History(ctx, HistoryQuery{})
+	after, err := b.History(ctx, history.Query{})
 	if err != nil || len(after) != 3 || after[1] != records[0] || after[2] != records[1] {
 		t.Fatalf("%+v, %v; want the two terms as they were, and another", after, err)
 	}
-	if r := after[0]; r.Term != third.Term || !r.Ended.IsZero() || r.Reason != "" || r.Vacant != third.PrecedingVacancy ||
-		r.Vacant != r.Began.Sub(records[0].Ended).Round(0) && r.Vacant-r.Began.Sub(records[0].Ended) > time.Millisecond {
+	if r := after[0]; r.Term != third.Term || !r.Ended.IsZero() || r.Reason != "" || r.PrecedingVacancy != third.PrecedingVacancy ||
+		r.PrecedingVacancy != r.Began.Sub(records[0].Ended).Round(0) && r.PrecedingVacancy-r.Began.Sub(records[0].Ended) > time.Millisecond {
 		t.Errorf("the term that goes on: %+v", r)
 	}
 	for name, c := range map[string]struct {
-		query HistoryQuery
+		query history.Query
 		want  []int64
 	}{
-		"of a node":        {HistoryQuery{Node: p.id}, []int64{third.Term, first.Term}},
-		"of a dead node":   {HistoryQuery{NodeMatching: "node-" + other.id.String()[:4]}, []int64{second.Term}},
-		"of an id's begin": {HistoryQuery{NodeMatching: strings.ToUpper(p.id.String()[:13])}, []int64{third.Term, first.Term}},
-		"of too short one": {HistoryQuery{NodeMatching: p.id.String()[:3]}, nil},
-		"of another role":  {HistoryQuery{Role: "other"}, nil},
-		"the newest":       {HistoryQuery{Limit: 1}, []int64{third.Term}},
-		"the last of each": {HistoryQuery{Latest: true}, []int64{third.Term}},
-		"since the second": {HistoryQuery{Since: records[0].Ended}, []int64{third.Term, second.Term}},
-		"until the first":  {HistoryQuery{Until: records[1].Began}, []int64{first.Term}},
+		"of a node":        {history.Query{Node: p.id.String()}, []int64{third.Term, first.Term}},
+		"of a dead node":   {history.Query{Node: "node-" + other.id.String()[:4]}, []int64{second.Term}},
+		"of an id's begin": {history.Query{Node: strings.ToUpper(p.id.String()[:13])}, []int64{third.Term, first.Term}},
+		"of too short one": {history.Query{Node: p.id.String()[:3]}, nil},
+		"of another role":  {history.Query{Role: "other"}, nil},
+		"the newest":       {history.Query{Limit: 1}, []int64{third.Term}},
+		"the last of each": {history.Query{Latest: true}, []int64{third.Term}},
+		"since the second": {history.Query{Since: records[0].Ended}, []int64{third.Term, second.Term}},
+		"until the first":  {history.Query{Until: records[1].Began}, []int64{first.Term}},
 	} {
 		found, err := b.History(ctx, c.query)
 		var terms []int64
@@ -100,9 +101,9 @@ func TestHistoryOfAnUnseenEnd(t *testing.T) {
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 hour'")
 			over := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", p.id).Add(2 * timing().Lease)
-			told := func() TermRecord {
+			told := func() history.Term {
 				t.Helper()
-				records, err := b.History(context.Background(), HistoryQuery{Until: over})
+				records, err := b.History(context.Background(), history.Query{Until: over})
 				if err != nil || len(records) != 1 {
 					t.Fatalf("%+v, %v; want one term", records, err)
 				}
@@ -151,7 +152,7 @@ func TestHistoryOfAForgottenNode(t *testing.T) {
 			eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '3 days' WHERE role = 'abandoned'")
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 days', died_at = died_at - interval '2 days' WHERE id = $1", p.id)
-			before, err := b.History(ctx, HistoryQuery{})
+			before, err := b.History(ctx, history.Query{})
 			if err != nil || len(before) != 2 || before[1].Ended.IsZero() || before[1].Reason != tenure.EndCrashed {
 				t.Fatalf("%+v, %v; want two terms, of which the older one crashed", before, err)
 			}
@@ -161,7 +162,7 @@ func TestHistoryOfAForgottenNode(t *testing.T) {
 			if row[bool](t, b, "SELECT EXISTS (SELECT FROM {nodes} WHERE id = $1)", p.id) {
 				t.Fatal("the node was not forgotten")
 			}
-			after, err := b.History(ctx, HistoryQuery{})
+			after, err := b.History(ctx, history.Query{})
 			if err != nil || !slices.Equal(after, before) {
 				t.Errorf("%+v, %v; want %+v", after, err, before)
 			}
@@ -177,7 +178,7 @@ func TestNodeHistory(t *testing.T) {
 	watcher, p := open(t, b), open(t, b)
 	statuses := func(id uuid.UUID) []string {
 		t.Helper()
-		records, err := b.NodeHistory(ctx, HistoryQuery{Node: id})
+		records, err := b.NodeHistory(ctx, history.Query{Node: id.String()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestNodeHistory(t *testing.T) {
 	if got := statuses(watcher.id); !slices.Equal(got, []string{">active"}) {
 		t.Errorf("the other one went through %q", got)
 	}
-	records, err := b.NodeHistory(ctx, HistoryQuery{NodeMatching: "node-" + p.id.String()[:4]})
+	records, err := b.NodeHistory(ctx, history.Query{Node: "node-" + p.id.String()[:4]})
 	if err != nil || len(records) != len(want) || records[0].Node != p.id {
 		t.Errorf("by the name of a node that left: %+v, %v", records, err)
 	}
@@ -227,7 +228,7 @@ FROM generate_series(1, 20000) n, LATERAL (SELECT clock_timestamp() - interval '
 	exec(t, b, `ANALYZE {history}`)
 	asking := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema})
 	for range 10 { // the server may change its plan after a few times
-		if records, err := asking.History(ctx, HistoryQuery{Since: time.Now().Add(-time.Minute)}); err != nil || len(records) != 0 {
+		if records, err := asking.History(ctx, history.Query{Since: time.Now().Add(-time.Minute)}); err != nil || len(records) != 0 {
 			t.Fatalf("%d records, %v", len(records), err)
 		}
 	}

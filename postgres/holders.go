@@ -12,37 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
-
-// RoleStatus is who holds a role: by the records, and by the server's lock table.
-type RoleStatus struct {
-	Role string
-	Key  tenure.LockKey
-
-	// Leader is the leader of record, or nil if nobody leads the role.
-	Leader *tenure.Leader
-	// Sessions hold the role's lock. There is more than one only where programs
-	// that are not Tenure's share it.
-	Sessions []LockSession
-}
-
-// LockSession is a database session that holds a lock. What the database user
-// may not see of another user's session is empty.
-type LockSession struct {
-	PID         int32
-	User        string
-	Application string
-	Client      string    // address, or empty for a local socket
-	Started     time.Time // by the database's clock; zero if hidden
-
-	// NodeID and NodeName are of the node whose session it is; the zero UUID if
-	// it is not Tenure's.
-	NodeID   uuid.UUID
-	NodeName string
-}
-
-// Foreign reports whether the session is not a node's of this installation.
-func (s LockSession) Foreign() bool { return s.NodeID == uuid.Nil }
 
 const (
 	readRoles = `SELECT role, lock_key FROM {terms} WHERE retired_at IS NULL ORDER BY role COLLATE "C"`
@@ -71,13 +42,13 @@ ORDER BY l.pid`
 // and are not retired if none is given, in order. It reads the whole lock table,
 // which stops it for a moment: ask seldom. Without a schema only roles with keys of
 // their own can be looked up.
-func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]RoleStatus, error) {
+func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
 	for _, role := range roles {
 		if err := role.Validate(); err != nil {
 			return nil, err
 		}
 	}
-	var holders []RoleStatus
+	var holders []history.RoleStatus
 	err := b.reader.ask(ctx, "read holders", func(ctx context.Context, conn *pgx.Conn) error {
 		version, err := b.readVersion(ctx, conn)
 		if err != nil {
@@ -86,7 +57,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]RoleStat
 		if holders, err = b.rolesToLookUp(ctx, conn, roles, version > 0); err != nil {
 			return err
 		}
-		nodes := map[nodeSession]LockSession{}
+		nodes := map[nodeSession]history.LockSession{}
 		var space int32
 		if version > 0 {
 			if space, err = b.readNodeSessions(ctx, conn, nodes); err != nil {
@@ -117,8 +88,8 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]RoleStat
 }
 
 // rolesToLookUp returns the roles with their keys.
-func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []tenure.Role, schema bool) ([]RoleStatus, error) {
-	var holders []RoleStatus
+func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []tenure.Role, schema bool) ([]history.RoleStatus, error) {
+	var holders []history.RoleStatus
 	if len(roles) == 0 {
 		if !schema {
 			return nil, nil
@@ -130,7 +101,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		var role, key string
 		_, err = pgx.ForEachRow(rows, []any{&role, &key}, func() error {
 			parsed, err := parseKey(key)
-			holders = append(holders, RoleStatus{Role: role, Key: parsed})
+			holders = append(holders, history.RoleStatus{Role: role, Key: parsed})
 			return err
 		})
 		return holders, err
@@ -145,7 +116,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 		if !schema && role == tenure.NamedRole(role.Name()) {
 			return nil, fmt.Errorf("%w: there is none, so the key of %s is not known", tenure.ErrSchema, role)
 		}
-		holders = append(holders, RoleStatus{Role: role.Name(), Key: role.LockKey(installation)})
+		holders = append(holders, history.RoleStatus{Role: role.Name(), Key: role.LockKey(installation)})
 	}
 	if !schema {
 		return holders, nil
@@ -155,7 +126,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 
 // readStoredKeys replaces the keys of roles that have a row by the keys there:
 // those are what nodes lock.
-func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []RoleStatus) error {
+func (b *Backend) readStoredKeys(ctx context.Context, conn *pgx.Conn, holders []history.RoleStatus) error {
 	names := make([]string, len(holders))
 	for i, h := range holders {
 		names[i] = h.Role
@@ -182,7 +153,7 @@ type nodeSession struct {
 	incarnation, pid int32
 }
 
-func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes map[nodeSession]LockSession) (space int32, err error) {
+func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes map[nodeSession]history.LockSession) (space int32, err error) {
 	var installation uuid.UUID
 	if err := conn.QueryRow(ctx, b.names.sql(readInstallation)).Scan(&installation); err != nil {
 		return 0, err
@@ -193,7 +164,7 @@ func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes ma
 	}
 	var (
 		key  nodeSession
-		node LockSession
+		node history.LockSession
 	)
 	_, err = pgx.ForEachRow(rows, []any{&key.incarnation, &key.pid, &node.NodeID, &node.NodeName}, func() error {
 		nodes[key] = node
@@ -204,17 +175,17 @@ func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes ma
 
 // lookUp finds the sessions that hold the locks. That a session is a node's is
 // proven by its node lock: process ids are used again.
-func lookUp(ctx context.Context, conn *pgx.Conn, holders []RoleStatus, nodes map[nodeSession]LockSession, space int32) error {
+func lookUp(ctx context.Context, conn *pgx.Conn, holders []history.RoleStatus, nodes map[nodeSession]history.LockSession, space int32) error {
 	rows, err := conn.Query(ctx, readLockSessions)
 	if err != nil {
 		return err
 	}
 	var (
 		locks     lockRow
-		session   LockSession
+		session   history.LockSession
 		started   *time.Time
-		byKey     = map[tenure.LockKey][]LockSession{}
-		processes = map[int32]LockSession{} // of nodes
+		byKey     = map[tenure.LockKey][]history.LockSession{}
+		processes = map[int32]history.LockSession{} // of nodes
 	)
 	columns := []any{&locks.high, &locks.low, &locks.kind, &session.PID, &session.User, &session.Application, &session.Client, &started}
 	_, err = pgx.ForEachRow(rows, columns, func() error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -118,8 +119,8 @@ func TestOlderSchema(t *testing.T) {
 	if err := b.CheckSchema(ctx); err != nil {
 		t.Errorf("an older schema: %v", err)
 	}
-	_, termsErr := b.History(ctx, HistoryQuery{})
-	_, nodesErr := b.NodeHistory(ctx, HistoryQuery{})
+	_, termsErr := b.History(ctx, history.Query{})
+	_, nodesErr := b.NodeHistory(ctx, history.Query{})
 	for what, err := range map[string]error{"the terms": termsErr, "the changes of nodes": nodesErr} {
 		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "older than this program") {
 			t.Errorf("%s: %v; want the schema to be older", what, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -52,11 +53,11 @@ func TestRetire(t *testing.T) {
 	if got := roles(tenure.NamedRole("scheduler")); len(got) != 1 {
 		t.Errorf("by its name: %q", got)
 	}
-	records, err := b.History(ctx, HistoryQuery{Role: "scheduler"})
+	records, err := b.History(ctx, history.Query{Role: "scheduler"})
 	if err != nil || len(records) != 1 || records[0].Retired.IsZero() {
 		t.Fatalf("%+v, %v; want the term, and that its role is retired", records, err)
 	}
-	if records, err := b.History(ctx, HistoryQuery{Since: records[0].Retired}); err != nil || len(records) != 2 { // the other one goes on
+	if records, err := b.History(ctx, history.Query{Since: records[0].Retired}); err != nil || len(records) != 2 { // the other one goes on
 		t.Errorf("since then: %+v, %v", records, err)
 	}
 	if err := b.Retire(ctx, "scheduler", "anna"); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -119,7 +120,7 @@ func (c *cluster) agree(o *observer) {
 		c.t.Fatal(err)
 	}
 	defer backend.Close()
-	terms, err := backend.History(context.Background(), postgres.HistoryQuery{Role: role, Limit: 1_000_000})
+	terms, err := backend.History(context.Background(), history.Query{Role: role, Limit: 1_000_000})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -167,13 +168,13 @@ func (c *cluster) agree(o *observer) {
 	}
 	// Before the first term of all nobody knows a vacancy; that of every other fits
 	// the end of the one before, so that none is missing.
-	if len(terms) > 0 && terms[0].Vacant >= 0 {
-		c.t.Errorf("the first term that is told, %d, began after a vacancy of %v", terms[0].Term, terms[0].Vacant)
+	if len(terms) > 0 && terms[0].PrecedingVacancy >= 0 {
+		c.t.Errorf("the first term that is told, %d, began after a vacancy of %v", terms[0].Term, terms[0].PrecedingVacancy)
 	}
 	for i := 1; i < len(terms); i++ {
 		before, after := terms[i-1], terms[i]
-		if vacant := after.Began.Sub(before.Ended); (after.Vacant - vacant).Abs() > time.Millisecond {
-			c.t.Errorf("before term %d the role is told to have been vacant for %v; its times tell %v", after.Term, after.Vacant, vacant)
+		if vacant := after.Began.Sub(before.Ended); (after.PrecedingVacancy - vacant).Abs() > time.Millisecond {
+			c.t.Errorf("before term %d the role is told to have been vacant for %v; its times tell %v", after.Term, after.PrecedingVacancy, vacant)
 		}
 		switch {
 		case before.Ended.IsZero() || before.Reason == "":

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/fsm", "internal/sandbox", "internal/printable", "internal/httpguard"},
 	{"internal/pgserver", "internal/feed"},
 	{"."},
-	{"internal/installation", "internal/pgdial"},
+	{"internal/installation", "internal/pgdial", "history"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"eventstore", "outbox", "view", "assign"},

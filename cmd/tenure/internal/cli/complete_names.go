@@ -13,7 +13,7 @@ import (
 // completeRoles offers the roles that were ever led.
 func completeRoles(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
-		holders, err := connect.Holders(ctx, backend, nil)
+		holders, err := backend.Holders(ctx)
 		var roles []cobra.Completion
 		for _, holder := range holders {
 			what := "vacant"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/history"
 )
 
 // A node works under a term for as long as it likes, and hands the role on when
@@ -125,7 +125,7 @@ func TestBackendHandsOver(t *testing.T) {
 				}
 			}
 			next := leads(t, e)
-			records, err := target.backend.History(soon(t), lease.HistoryQuery{Role: backendRole, Limit: 2})
+			records, err := target.backend.History(soon(t), history.Query{Role: backendRole, Limit: 2})
 			if err != nil || len(records) != 2 || records[0].Term != next.Number() || records[1].Term != last.Number() {
 				t.Errorf("%+v, %v: want term %d of %s right after term %d", records, err, next.Number(), target.Name(), last.Number())
 			}

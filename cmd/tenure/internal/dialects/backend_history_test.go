@@ -1,10 +1,12 @@
 package dialects
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -28,7 +30,7 @@ func TestBackendHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			leads(t, election)
-			read := func(query lease.HistoryQuery) []lease.TermRecord {
+			read := func(query history.Query) []history.Term {
 				t.Helper()
 				records, err := first.backend.History(soon(t), query)
 				if err != nil {
@@ -36,32 +38,36 @@ func TestBackendHistory(t *testing.T) {
 				}
 				return records
 			}
-			all := read(lease.HistoryQuery{})
+			all := read(history.Query{})
 			if len(all) != 3 {
 				t.Fatalf("%+v; want three terms", all)
 			}
-			for i, want := range []lease.TermRecord{
+			for i, want := range []history.Term{
 				{NodeName: "first", Node: first.ID()},
 				{NodeName: "second", Node: second.ID(), Reason: tenure.EndShutdown},
 				{NodeName: "first", Node: first.ID(), Reason: tenure.EndHandedOver},
 			} {
 				got := all[i]
 				if got.Role != backendRole || got.NodeName != want.NodeName || got.Node != want.Node || got.Reason != want.Reason ||
-					got.Ended.IsZero() != (i == 0) || (got.Vacant < 0) != (i == 2) || i > 0 && all[i-1].Began.Before(got.Ended) {
+					got.Ended.IsZero() != (i == 0) || (got.PrecedingVacancy < 0) != (i == 2) || i > 0 && all[i-1].Began.Before(got.Ended) {
 					t.Errorf("%+v; want %+v", got, want)
 				}
 			}
 			for name, part := range map[string]struct {
-				query lease.HistoryQuery
+				query history.Query
 				want  int
 			}{
-				"a role":         {lease.HistoryQuery{Role: backendRole}, 3},
-				"another role":   {lease.HistoryQuery{Role: "other"}, 0},
-				"a node by name": {lease.HistoryQuery{Node: "second"}, 1},
-				"a node by id":   {lease.HistoryQuery{Node: first.ID().String()}, 2},
-				"since":          {lease.HistoryQuery{Since: all[0].Began.Add(time.Microsecond)}, 1},
-				"until":          {lease.HistoryQuery{Until: all[1].Began}, 2},
-				"the newest":     {lease.HistoryQuery{Limit: 1}, 1},
+				"a role":         {history.Query{Role: backendRole}, 3},
+				"another role":   {history.Query{Role: "other"}, 0},
+				"a node by name": {history.Query{Node: "second"}, 1},
+				"a node by id":   {history.Query{Node: first.ID().String()}, 2},
+				"an id's begin":  {history.Query{Node: strings.ToUpper(second.ID().String()[:13])}, 1},
+				"too short one":  {history.Query{Node: second.ID().String()[:3]}, 0},
+				"a wildcard":     {history.Query{Node: "%%%%"}, 0},
+				"the last":       {history.Query{Latest: true}, 1},
+				"since":          {history.Query{Since: all[0].Began.Add(time.Microsecond)}, 1},
+				"until":          {history.Query{Until: all[1].Began}, 2},
+				"the newest":     {history.Query{Limit: 1}, 1},
 			} {
 				if got := read(part.query); len(got) != part.want {
 					t.Errorf("%s: %+v; want %d terms", name, got, part.want)
@@ -71,7 +77,7 @@ func TestBackendHistory(t *testing.T) {
 			// A node that falls silent.
 			term := all[0].Term
 			execute(t, first.db, "UPDATE "+lease.DefaultPrefix+"sessions SET expires_at = last_heartbeat")
-			for _, r := range read(lease.HistoryQuery{}) {
+			for _, r := range read(history.Query{}) {
 				if r.Term == term && (r.Reason != tenure.EndLeaseExpired || r.Ended.IsZero()) {
 					t.Errorf("silent: %+v", r)
 				}

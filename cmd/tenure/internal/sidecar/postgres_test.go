@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -67,7 +68,7 @@ func TestOnPostgreSQL(t *testing.T) {
 		t.Errorf("%+v", leader)
 	}
 	ask(t, second, "POST", stepDownPath, "", authorized...).want(t, 200)
-	terms, err := db.History(t.Context(), postgres.HistoryQuery{Role: "billing", Until: time.Time(leader.AcquiredAt)})
+	terms, err := db.History(t.Context(), history.Query{Role: "billing", Until: time.Time(leader.AcquiredAt)})
 	if err != nil || len(terms) != 2 {
 		t.Fatalf("%+v, %v; want two terms", terms, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/database"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
@@ -21,6 +22,8 @@ type Backend interface {
 	tenure.Backend
 	tenure.Listener
 	Nodes(ctx context.Context) ([]tenure.NodeInfo, error)
+	Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error)
+	History(ctx context.Context, query history.Query) ([]history.Term, error)
 	Diagnose(ctx context.Context) []tenure.Finding
 	SchemaVersion(ctx context.Context) (int, error)
 	Migrate(ctx context.Context) error
@@ -120,66 +123,4 @@ func (f *DatabaseFlags) Target() (*database.Target, error) {
 		return nil, err
 	}
 	return database.Parse(dsn)
-}
-
-// TermRecords is what leases know of terms. Who asked for their ends is not in it.
-func (l Leases) TermRecords(ctx context.Context, query postgres.HistoryQuery, node string) ([]postgres.TermRecord, error) {
-	found, err := l.History(ctx, lease.HistoryQuery{
-		Role: query.Role, Node: node, Since: query.Since, Until: query.Until, Limit: query.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	terms := make([]postgres.TermRecord, len(found))
-	for i, t := range found {
-		terms[i] = postgres.TermRecord{
-			Role: t.Role, Term: t.Term, Node: t.Node, NodeName: t.NodeName, Began: t.Began, Ended: t.Ended, Reason: t.Reason, Vacant: t.Vacant,
-		}
-	}
-	return terms, nil
-}
-
-// holders is what leases know of who holds roles: their leaders. It is empty if
-// there are no tables.
-func (l Leases) holders(ctx context.Context, roles []tenure.Role) ([]postgres.RoleStatus, error) {
-	version, err := l.SchemaVersion(ctx)
-	if err != nil || version == 0 && len(roles) == 0 {
-		return nil, err
-	}
-	var names []string
-	for _, role := range roles {
-		names = append(names, role.Name())
-	}
-	leaders := map[string]*tenure.Leader{}
-	if version > 0 {
-		found, err := l.Leaders(ctx, names...)
-		if err != nil {
-			return nil, err
-		}
-		for i, leader := range found {
-			leaders[leader.Role] = &found[i]
-		}
-		if len(roles) == 0 {
-			if names, err = l.Roles(ctx); err != nil {
-				return nil, err
-			}
-		}
-	}
-	holders := make([]postgres.RoleStatus, len(names))
-	for i, name := range names {
-		holders[i] = postgres.RoleStatus{Role: name, Leader: leaders[name]}
-	}
-	return holders, nil
-}
-
-// Holders reads who holds roles, or all roles if none is named.
-func Holders(ctx context.Context, backend Backend, roles []tenure.Role) ([]postgres.RoleStatus, error) {
-	switch b := backend.(type) {
-	case *postgres.Backend:
-		return b.Holders(ctx, roles...)
-	case Leases:
-		return b.holders(ctx, roles)
-	default:
-		panic(fmt.Sprintf("a backend of type %T", backend))
-	}
 }

@@ -2,7 +2,6 @@ package roles
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -114,12 +114,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	query := postgres.HistoryQuery{Role: role, Since: c.since.Before(now), Until: c.until.Before(now), Limit: c.limit}
-	if id, err := uuid.Parse(c.node); err == nil {
-		query.Node = id
-	} else {
-		query.NodeMatching = c.node // also one that is gone
-	}
+	query := history.Query{Role: role, Node: c.node, Since: c.since.Before(now), Until: c.until.Before(now), Limit: c.limit}
 	if !query.Until.IsZero() && query.Until.Before(query.Since) {
 		return console.Usage("--until is before --since")
 	}
@@ -134,31 +129,19 @@ func (c *historyCommand) run(ctx context.Context) error {
 		defer backend.Close()
 		return c.printNodes(ctx, backend, query)
 	}
-	terms, err := c.terms(ctx, query)
+	backend, err := c.database.Open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer backend.Close()
+	terms, err := backend.History(ctx, query)
 	if err != nil {
 		return err
 	}
 	return c.printTerms(terms)
 }
 
-// terms reads the history, be it of sessions or of leases.
-func (c *historyCommand) terms(ctx context.Context, query postgres.HistoryQuery) ([]postgres.TermRecord, error) {
-	opened, err := c.database.Open(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	switch b := opened.(type) {
-	case *postgres.Backend:
-		return b.History(ctx, query)
-	case connect.Leases:
-		return b.TermRecords(ctx, query, c.node)
-	default:
-		panic(fmt.Sprintf("a backend of type %T", opened))
-	}
-}
-
-func (c *historyCommand) printTerms(terms []postgres.TermRecord) error {
+func (c *historyCommand) printTerms(terms []history.Term) error {
 	record := TermHistoryRecord{Terms: make([]TermRecord, len(terms))}
 	rows := [][]string{{"ROLE", "TERM", "NODE", "BEGAN", "ENDED", "LASTED", "REASON", "BY", "VACANT"}}
 	now := time.Now()
@@ -168,9 +151,9 @@ func (c *historyCommand) printTerms(terms []postgres.TermRecord) error {
 			Reason: string(t.Reason), By: t.By,
 		}
 		vacant := "-"
-		if t.Vacant >= 0 {
-			ms := float64(t.Vacant) / float64(time.Millisecond)
-			r.Vacant, vacant = &ms, t.Vacant.Round(100*time.Microsecond).String()
+		if t.PrecedingVacancy >= 0 {
+			ms := float64(t.PrecedingVacancy) / float64(time.Millisecond)
+			r.Vacant, vacant = &ms, t.PrecedingVacancy.Round(100*time.Microsecond).String()
 		}
 		record.Terms[i] = r
 		lasted := now.Sub(t.Began)
@@ -185,7 +168,7 @@ func (c *historyCommand) printTerms(terms []postgres.TermRecord) error {
 	return c.out.PrintTable(record, rows)
 }
 
-func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backend, query postgres.HistoryQuery) error {
+func (c *historyCommand) printNodes(ctx context.Context, backend *postgres.Backend, query history.Query) error {
 	changes, err := backend.NodeHistory(ctx, query)
 	if err != nil {
 		return err

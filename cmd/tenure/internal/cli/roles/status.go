@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/history"
 )
 
 const statusLong = `Show who holds each role: by the records of the elections, and by the server's
@@ -93,7 +93,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer backend.Close()
-	holders, err := connect.Holders(ctx, backend, roles)
+	holders, err := backend.Holders(ctx, roles...)
 	if err == nil && len(holders) == 0 {
 		err = c.requireSchema(ctx, backend)
 	}
@@ -128,7 +128,7 @@ func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backe
 	return err
 }
 
-func newRoleRecord(holder postgres.RoleStatus) roleRecord {
+func newRoleRecord(holder history.RoleStatus) roleRecord {
 	key := holder.Key.String()
 	role := roleRecord{
 		Role: holder.Role, Key: &key, Leader: newLeaderRecord(holder.Leader), Sessions: []sessionRecord{},

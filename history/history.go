@@ -1,0 +1,98 @@
+// Package history defines what a database knows of leadership: who leads each
+// role, the terms so far, and what became of nodes. Elections by sessions (package
+// postgres) and by leases (package lease) return the same types.
+package history
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Query selects a part of the history. The zero value selects the newest of
+// everything.
+type Query struct {
+	Role string // of terms only; default all
+	// Node selects the nodes with this id, or that had this name, or whose id
+	// begins with it, which takes four characters. Default all.
+	Node         string
+	Since, Until time.Time // what was going on in between; default without bound
+	Latest       bool      // only the last term of each role
+	Limit        int       // default 1,000
+}
+
+// Rows returns Limit or its default.
+func (q Query) Rows() int { return cmp.Or(q.Limit, 1000) }
+
+// NodeID returns the node that the query selects by its full id, if it does.
+func (q Query) NodeID() (id uuid.UUID, ok bool) {
+	id, err := uuid.Parse(q.Node)
+	return id, err == nil
+}
+
+// Term is the record of a term.
+type Term struct {
+	Role        string
+	Term        int64
+	Node        uuid.UUID
+	NodeName    string
+	Incarnation int32 // zero with leases
+	Began       time.Time
+	// Ended is zero while the term lasts. If the node crashed or fell silent, it
+	// is when that was noticed, but with sessions at most two leases after the
+	// node's last heartbeat, and with leases when its lease expired.
+	Ended  time.Time
+	Reason tenure.EndReason // empty while the term lasts
+	By     string           // the requester of the end, if any; empty with leases
+	// PrecedingVacancy is for how long the role had no leader when the term began,
+	// or negative if that is not known: it was the first term, or the server had
+	// changed.
+	PrecedingVacancy time.Duration
+	// Retired is when the role was retired after this term, or zero.
+	Retired time.Time
+}
+
+// NodeChange is the record of a change of a node's status, or of its session.
+type NodeChange struct {
+	At          time.Time
+	Node        uuid.UUID
+	NodeName    string
+	Incarnation int32
+	Status      string // joining, active, draining, dead, or left: it is gone
+	Previous    string // empty if the node is new
+	By          string // the requester, if any
+}
+
+// RoleStatus is who holds a role: by the records, and with sessions also by the
+// server's lock table.
+type RoleStatus struct {
+	Role string
+	Key  tenure.LockKey // zero with leases, which need no lock
+
+	// Leader is the leader on record, or nil if the role is vacant.
+	Leader *tenure.Leader
+	// Sessions hold the role's lock. There is more than one only if programs other
+	// than Tenure's share it.
+	Sessions []LockSession
+}
+
+// LockSession is a server session that holds a lock. What the database user may
+// not see of another user's session is empty.
+type LockSession struct {
+	PID         int32
+	User        string
+	Application string
+	Client      string    // address, or empty for a local socket
+	Started     time.Time // by the database's clock; zero if hidden
+
+	// NodeID and NodeName are of the node whose session it is; the zero UUID if
+	// it is not Tenure's.
+	NodeID   uuid.UUID
+	NodeName string
+}
+
+// Foreign reports whether the session is not a node's of this installation.
+func (s LockSession) Foreign() bool { return s.NodeID == uuid.Nil }

@@ -12,8 +12,18 @@ GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 # Run a command in every module.
 in-modules = set -e; for module in $(MODULES); do echo "[$$module] $(1)"; (cd $$module && $(1)); done
 
+# Run the tests of every module, and say at the end in which modules some failed.
+test-modules = failed=; for module in $(MODULES); do \
+		echo "[$$module] go test $(1) ./..."; \
+		(cd $$module && $(GO) test $(1) -timeout 20m $(ARGS) ./...) || failed="$$failed $$module"; \
+	done; \
+	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
+
+# Most tests wait for a server, not for a processor.
+PARALLEL ?= 8
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint vet fmt tidy build manual bench-failover sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -22,13 +32,12 @@ help: ## print this list
 demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, watch the failover
 	$(BIN)/tenure demo $(ARGS)
 
-test: prerequisites ## all tests, with the race detector where there is a C compiler (RACE= turns it off)
-	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); \
-	failed=; for module in $(MODULES); do \
-		echo "[$$module] go test $$race ./..."; \
-		(cd $$module && $(GO) test $$race -timeout 20m $(ARGS) ./...) || failed="$$failed $$module"; \
-	done; \
-	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
+test: ## the tests to run before a commit, in minutes, on a real PostgreSQL
+	@.ci/prerequisites $(SERVERS)
+	@$(call test-modules,-short -parallel $(PARALLEL))
+
+test-all: prerequisites release-check ## all tests and release-check, with the race detector where there is a C compiler (RACE= turns it off)
+	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
 
 lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
@@ -76,8 +85,9 @@ clean: ## remove what was built
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted.
+SERVERS := git pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core
 prerequisites:
-	@.ci/prerequisites git pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites $(SERVERS) systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -2,6 +2,7 @@ package assign_test
 
 import (
 	"fmt"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -56,6 +57,7 @@ CREATE TRIGGER note_status AFTER INSERT OR UPDATE OF status ON {nodes}
 // none is lost, and none is finished but by the node that has it. Those that fail
 // too often are replayed by a schedule, whoever leads it.
 func TestFaults(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	rows := 4 * rowsPerFault
 	if text := os.Getenv(rowsVariable); text != "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -137,6 +138,7 @@ func kill(command *exec.Cmd) {
 // Ticks are claimed exactly once and run as their policies say, while leaders
 // are killed and stopped.
 func TestTicksUnderFaults(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`CREATE TABLE {schema}.began (run bigint, attempt integer, term bigint)`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -267,6 +268,7 @@ func (tx unsureTx) Commit(ctx context.Context) error {
 
 // Whether a commit has happened or not: each tick runs exactly once.
 func TestUnknownCommits(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	database := &unsure{Database: w.pool}

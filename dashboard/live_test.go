@@ -133,6 +133,7 @@ func TestSilence(t *testing.T) {
 // TestViewersCostNothing: 100 people who look at everything make the watch ask the
 // database nothing more.
 func TestViewersCostNothing(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const viewers = 100
 	w := newWorld(t, Config{})
@@ -240,6 +241,7 @@ func TestTooMany(t *testing.T) {
 // TestOutage: while the database does not answer, the page says so and shows what
 // was seen; afterwards nothing that happened meanwhile is missing.
 func TestOutage(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")

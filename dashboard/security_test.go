@@ -18,6 +18,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/httpguard"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 const (
@@ -329,6 +330,7 @@ func TestHosts(t *testing.T) {
 
 // TestSlowBody: a body that does not come is not waited for.
 func TestSlowBody(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))

@@ -91,6 +91,7 @@ func TestClusterKeepsToTheConventions(t *testing.T) {
 // On a real server: what the heartbeats tell is what a scrape says, of both
 // nodes at either of them.
 func TestClusterOnPostgres(t *testing.T) {
+	pgtest.Long(t)
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
 	join := func(name string, jobs int) *cluster.Member {

@@ -17,6 +17,7 @@ import (
 // left that says for how long a stuck session is trusted. It keeps the lock of the
 // installation, so no new one begins, until an operator ends it as the error says.
 func TestRemovedInstallationWithAStuckSession(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	stuck, rival := open(t, b, brief), open(t, b, brief)

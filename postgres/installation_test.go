@@ -16,6 +16,7 @@ import (
 // where somebody does it by hand, a new one takes its place only when all
 // sessions of the old one have ended.
 func TestRemovedInstallation(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)

@@ -60,6 +60,7 @@ func TestNameOfAKilledNode(t *testing.T) {
 
 // A lock timeout must not be taken for a free name.
 func TestNameWhileAnotherJoins(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)

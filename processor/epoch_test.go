@@ -38,6 +38,7 @@ func (w *world) epochs(name string, config processor.Config, events int) int64 {
 // they may be lower: on a server that has crashed or was promoted, after a
 // repair, and where the row is made anew.
 func TestEpochGrowsWithTheServer(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Fresh: true})
 	w := newWorldOn(t, server)

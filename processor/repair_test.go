@@ -85,6 +85,7 @@ func (w *world) repair(name string) processor.RepairResult {
 // A log with more runs of growing positions than the new cluster has given out
 // transaction ids, and positions that repeat.
 func TestRepairWithFewTransactionIDs(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorldOn(t, pgtest.Start(t, pgtest.Options{}))
 	table := w.newTable("own")

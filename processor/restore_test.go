@@ -110,6 +110,7 @@ func (s *sent) all() []int {
 // transactions: processors refuse to work, whatever was appended meanwhile, and
 // after the repair exactly what was not handled is left.
 func TestRestoreIntoAnotherCluster(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	from, to := pgtest.Start(t, pgtest.Options{}), pgtest.Start(t, pgtest.Options{Fresh: true})
 	old := newWorldOn(t, from)
@@ -205,6 +206,7 @@ func TestRestoreOfTheLogAlone(t *testing.T) {
 // lost from the log and from the cursor alike. A cursor that knows more than the
 // log fails loudly.
 func TestFailoverToALaggingReplica(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})

@@ -42,6 +42,7 @@ const (
 //
 //	TENURE_TEST_CLUSTER_ROUNDS=500 go test ./internal/acceptance -run TestLargeCluster -v -timeout 0
 func TestLargeCluster(t *testing.T) {
+	pgtest.Long(t)
 	f := newFleet(t)
 	f.start()
 	f.converge(patience)

@@ -32,6 +32,7 @@ func processedEvents() int {
 //
 //	TENURE_TEST_EVENTS=1000000 go test ./internal/acceptance -run TestViewsUnderFaults -v -timeout 0
 func TestViewsUnderFaults(t *testing.T) {
+	pgtest.Long(t)
 	wanted := processedEvents()
 	server, c := newServer(t, pgtest.Options{Settings: map[string]string{"max_connections": "200"}})
 	c.migrate()

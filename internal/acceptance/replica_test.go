@@ -74,6 +74,7 @@ func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
 // While a synchronous standby hangs, a leader cannot know that its heartbeats
 // count, whatever a canceled wait pretends.
 func TestSynchronousStandbyHangs(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{Synchronous: true})
@@ -134,6 +135,7 @@ func TestSynchronousStandbyHangs(t *testing.T) {
 // A session that waits for a synchronous standby is not idle to the server. Only
 // this one waits for what does not come: that its changes can be read there.
 func TestSilentSessionThatWaitsForAStandby(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{Synchronous: true})

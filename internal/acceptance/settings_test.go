@@ -15,6 +15,7 @@ import (
 // how elections work; above all, no term that was acknowledged comes back after
 // a crash.
 func TestDefaultsOfTheDatabaseUser(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{
 		"wal_writer_delay": "10s", // what is not flushed at the commit is lost
@@ -59,6 +60,7 @@ func TestDefaultsOfTheDatabaseUser(t *testing.T) {
 // Nodes that wait for each other neither hold back the cleaning of dead rows nor
 // fill the server's log.
 func TestWaitingLetsVacuumWorkAndTheLogRest(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const (
 		period = time.Second

@@ -110,9 +110,7 @@ func describe(sorted []time.Duration) string {
 //
 //	TENURE_TEST_SHARED_ROLES=10000 go test ./internal/acceptance -run TestSharedRoles -v
 func TestSharedRoles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	pgtest.Long(t)
 	const (
 		processes, rounds = 4, 2
 		restBound         = 8.0 // statements a second

@@ -142,6 +142,7 @@ func (c *cluster) awaitBackend(t *testing.T, pid uint32, condition string) {
 // The node of such a session lives on and comes back over another network path.
 // Its row then names the new session; the old one must end all the same.
 func TestReturnedNodeHasAStuckSession(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	c := newCluster(t)
 	s := newSilent(t)

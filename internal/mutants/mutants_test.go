@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,7 @@ func TestNoMutantIsStale(t *testing.T) {
 
 // A few mutants whose tests are quick are caught with every commit.
 func TestCheapMutantsAreCaught(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	root, err := repository()
 	if err != nil {

@@ -45,6 +45,10 @@ func scheduled(seed uint64) Schedule { return Schedule{Seed: seed, Cluster: seed
 
 // TestSchedules runs many seeds, on every processor.
 func TestSchedules(t *testing.T) {
+	count := int64(*schedules)
+	if testing.Short() {
+		count = min(count, 300)
+	}
 	var next atomic.Int64
 	var terms atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
@@ -53,7 +57,7 @@ func TestSchedules(t *testing.T) {
 				t.Parallel()
 				for {
 					n := next.Add(1) - 1
-					if n >= int64(*schedules) || t.Failed() {
+					if n >= count || t.Failed() {
 						return
 					}
 					seed := *firstSeed + uint64(n)
@@ -66,7 +70,7 @@ func TestSchedules(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules, %d terms", *schedules, terms.Load())
+	t.Logf("%d schedules, %d terms", count, terms.Load())
 }
 
 // TestReplay runs the schedule of -seed and prints its whole transcript.

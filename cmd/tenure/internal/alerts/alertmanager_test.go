@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -92,6 +94,7 @@ receivers: [{name: all, webhook_configs: [{url: %q, send_resolved: true}]}]
 // TestAlertmanager: a real Alertmanager is told by one leader that an alert fires
 // and by the next that it is over, and tells its receiver each of them once.
 func TestAlertmanager(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	var mu sync.Mutex
 	var told []string
@@ -131,6 +134,7 @@ func TestAlertmanager(t *testing.T) {
 // TestRefresh: what fires is told again to a notifier that forgets, and only to
 // that.
 func TestRefresh(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	requests := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

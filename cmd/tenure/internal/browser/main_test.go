@@ -54,6 +54,7 @@ var (
 // browser returns the context of the browser, which starts at the first call.
 func browser(t *testing.T) context.Context {
 	t.Helper()
+	pgtest.Long(t)
 	started.Store(true)
 	running, err := shared()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"io"
 	"os"
 	"os/exec"
@@ -24,6 +25,7 @@ import (
 // longer than the lease, as the pause of a container does it, others lead; when
 // they go on, the command is dead within 50 ms.
 func TestFrozen(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	c := newContest(t, newPlace(t), "--lease", "1s", "--grace", "100ms")
 	for range 3 {
@@ -209,6 +211,7 @@ func BenchmarkCommandOutput(b *testing.B) {
 // TestIdle: what a supervisor and its guardian cost while the command runs. The
 // bounds leave room for a machine under load and for the race detector.
 func TestIdle(t *testing.T) {
+	pgtest.Long(t)
 	program := buildProgram(t)
 	c := newArena(t, newPlace(t))
 	const watched = 10 * time.Second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,6 +212,7 @@ func TestCommandLost(t *testing.T) {
 // TestCommandOnLeases: a killed supervisor's command dies with it; the lease
 // keeps the seat meanwhile, and then another leads.
 func TestCommandOnLeases(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	args := []string{"run", "--role", "billing", "--dsn", dsn, "--lease", "10s", "--", "sh", "-c", `echo term $TENURE_TERM; exec sleep 600`}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -204,6 +205,7 @@ var printsNothingForeign = map[string]string{
 // TestForeignTextIsPrintable: whatever is written into the tables, no command
 // prints a character that acts on a terminal.
 func TestForeignTextIsPrintable(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	ran := map[string]bool{}
 	root := newRoot()

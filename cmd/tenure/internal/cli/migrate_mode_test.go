@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 // TestMistypedConnectionString: one node elects by sessions, another by leases in
 // the same database; the second is refused, with the command that changes it.
 func TestMistypedConnectionString(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)
 	dsn := place.server.DSN()

@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"net/url"
 	"strings"
 	"testing"
@@ -110,6 +111,7 @@ func TestMySQLPassword(t *testing.T) {
 // A server that says nothing does not hold up who set a deadline, or who wants to
 // connect.
 func TestMySQLPausedServer(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := mariatest.Start(t, mariatest.Options{})
 	db := open(t, parse(t, server.URL("mysql")))

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"math/big"
 	"net"
 	"os"
@@ -80,6 +81,7 @@ func (a *authority) issue(t *testing.T, name string) {
 func (a *authority) path(name string) string { return filepath.Join(a.directory, name) }
 
 func TestMySQLEncryption(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	trusted, other := newAuthority(t), newAuthority(t)
 	trusted.issue(t, "server")

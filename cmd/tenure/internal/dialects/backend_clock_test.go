@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -130,6 +131,7 @@ func TestBackendAnotherServer(t *testing.T) {
 // A session belongs to the server on which it was opened: on another, terms may be
 // missing that the session still trusts.
 func TestBackendSessionEndsOnAnotherServer(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := mariatest.Start(t, mariatest.Options{})
 	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.dialect == lease.MySQL })]

@@ -140,6 +140,7 @@ func TestModesAtOnce(t *testing.T) {
 // TestModesOfTwoInstallations: sessions and leases that differ in their prefix are
 // two installations, and each has a leader of the same role.
 func TestModesOfTwoInstallations(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		other := newBackend(t, kinds[0].connect(t, w.lease), lease.PostgreSQL, lease.Config{Prefix: "other_lease_"})

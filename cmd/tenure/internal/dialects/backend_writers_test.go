@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/mariatest"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -27,6 +28,7 @@ const onAnotherServer = "?server_id=4711"
 
 // Of several servers that take writes, nodes use one at a time.
 func TestBackendSeveralWriters(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	c := writersCluster(t)
 	a := c.join("a")

@@ -68,6 +68,7 @@ func crowd(t *testing.T, k kind, source string) []*store.Store {
 // or whose lease has run out, exactly one wins, and all are told so. What is
 // tested is the statements: with the race detector, SQLite makes fewer rounds.
 func TestStoreCrowd(t *testing.T) {
+	pgtest.Long(t)
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {
 			rounds := 100

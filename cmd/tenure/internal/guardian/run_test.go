@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -241,6 +242,7 @@ func TestKilledBeforeTrustEnds(t *testing.T) {
 
 // TestRenewed: a command lives on as long as the seat is renewed.
 func TestRenewed(t *testing.T) {
+	pgtest.Long(t)
 	const trust = 6 * time.Second
 	r := begin(t, newSeat(t, trust), `trap 'exit 9' TERM; for i in $(seq 80); do sleep 0.1; done; exit 4`)
 	ticker := time.NewTicker(100 * time.Millisecond)

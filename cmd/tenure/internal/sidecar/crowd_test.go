@@ -3,6 +3,7 @@ package sidecar
 import (
 	"bufio"
 	"context"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 // TestCrowd: 1,000 clients that do not read cost little memory and delay nobody.
 // When they read at last, each gets a clear last event.
 func TestCrowd(t *testing.T) {
+	pgtest.Long(t)
 	const crowd, events, size = 1000, 4000, 900
 	h := newHandler(t, Config{})
 	h.stall = 10 * time.Minute // a busy machine must not cut those who would be dropped

@@ -1,0 +1,11 @@
+package pgtest
+
+import "testing"
+
+// Long skips t in a short run, as `make test` is one: `make test-all` runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: make test-all runs it")
+	}
+}

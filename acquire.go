@@ -25,8 +25,8 @@ func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
 	s.vacancyAt = now
 	for e := range s.node.followers {
-		if !e.attempt.waiting {
-			e.attempt.at, e.attempt.quickRetries = now, len(quickRetryDelays)
+		if !e.attempt.pending {
+			e.attempt.nextAt, e.attempt.quickRetries = now, len(quickRetryDelays)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 		if e.term != nil || a.inFlight || a.unlocking {
 			continue
 		}
-		if at := max(a.at, a.notBefore); at > now {
+		if at := max(a.nextAt, a.notBefore); at > now {
 			next = min(next, at)
 		} else {
 			due = append(due, e)
@@ -65,7 +65,7 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 func (s *session) acquire() error {
 	n := s.node
 	n.mu.Lock()
-	trying := s.trying
+	trying := s.acquireBatch
 	candidates := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
 		candidates[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
@@ -76,7 +76,7 @@ func (s *session) acquire() error {
 	_ = s.endTrust(err)
 
 	n.mu.Lock()
-	if s.over {
+	if s.ended {
 		n.mu.Unlock()
 		return nil
 	}
@@ -84,16 +84,16 @@ func (s *session) acquire() error {
 		n.mu.Unlock()
 		return err
 	}
-	s.trying = nil
+	s.acquireBatch = nil
 	var failed []*Election
 	var failures failures
 	for i, e := range trying {
 		e.attempt.inFlight = false
-		result, kept := AcquireResult{Outcome: OutcomeFailed, Err: err}, e.attempt.waiting
+		result, kept := AcquireResult{Outcome: OutcomeFailed, Err: err}, e.attempt.pending
 		if err == nil {
 			result, kept = attempts[i], false
 		}
-		if result.Outcome == OutcomeFailed && e.attempt.newCause(result.Err) {
+		if result.Outcome == OutcomeFailed && e.attempt.updateCause(result.Err) {
 			failures.add(e, result.Err)
 		}
 		if s.applyResultLocked(e, result, kept) {
@@ -138,8 +138,8 @@ func (f failures) log(log *slog.Logger) {
 // failed but the session has kept the lock of the one before.
 func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool) (failed bool) {
 	a := &e.attempt
-	continued := a.waiting
-	a.waiting = kept
+	continued := a.pending
+	a.pending = kept
 	state := e.State()
 	stopped := state != Acquiring && state != Reconnecting
 	if stopped || !s.node.mayCampaignLocked() {
@@ -147,18 +147,18 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 		return !stopped && e.attemptCanceledLocked()
 	}
 	if !continued {
-		a.fencedAt = 0
+		a.fencedSince = 0
 	}
 	if result.Outcome != OutcomeFailed {
-		a.cause, a.known = "", false
+		a.cause, a.sameCause = "", false
 	}
 	switch result.Outcome {
 	case OutcomeGranted:
 		s.beginTermLocked(e, result)
 	case OutcomePending:
-		return s.applyWaitingLocked(e, result)
+		return s.applyPendingLocked(e, result)
 	case OutcomeHeld:
-		return s.applyBusyLocked(e, result)
+		return s.applyHeldLocked(e, result)
 	case OutcomeFailed:
 		return s.applyFailedLocked(e, result.Err)
 	}
@@ -168,51 +168,51 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 // declineLocked unlocks the role, if the session holds its lock, for an election
 // that does not want it any more.
 func (s *session) declineLocked(e *Election, result AcquireResult) {
-	holds := e.attempt.waiting || result.Outcome == OutcomeGranted || result.Outcome == OutcomePending
-	e.attempt.waiting = false
+	holds := e.attempt.pending || result.Outcome == OutcomeGranted || result.Outcome == OutcomePending
+	e.attempt.pending = false
 	if holds {
 		s.queueUnlockLocked(e, result.Term)
 	}
 }
 
-// applyWaitingLocked continues an attempt that holds the lock while its term cannot
+// applyPendingLocked continues an attempt that holds the lock while its term cannot
 // begin yet. LockTimeout bounds the wait for fenced transactions.
-func (s *session) applyWaitingLocked(e *Election, result AcquireResult) (failed bool) {
+func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed bool) {
 	a, now := &e.attempt, s.node.clock.Now().Mono
 	// The wait is counted by the server. While a machine is suspended, its own
 	// clock may stand still, so it asks again within a RefreshInterval.
-	a.waiting, a.at = true, now+min(max(result.RetryIn, time.Millisecond), s.node.cfg.RefreshInterval)
+	a.pending, a.nextAt = true, now+min(max(result.RetryIn, time.Millisecond), s.node.cfg.RefreshInterval)
 	if !result.Fenced {
-		a.fencedAt = 0
+		a.fencedSince = 0
 		return false
 	}
-	if a.fencedAt == 0 {
-		a.fencedAt = now
+	if a.fencedSince == 0 {
+		a.fencedSince = now
 	}
-	if now-a.fencedAt < s.node.cfg.LockTimeout {
+	if now-a.fencedSince < s.node.cfg.LockTimeout {
 		return false
 	}
-	a.waiting = false
+	a.pending = false
 	s.queueUnlockLocked(e, 0)
 	return s.failAttemptLocked(e, fsm.AcquireFailed, fmt.Errorf("%w: fenced transactions of the last term still run", ErrLockTimeout))
 }
 
-// applyBusyLocked ends an attempt that found the role held or reserved.
-func (s *session) applyBusyLocked(e *Election, result AcquireResult) (failed bool) {
+// applyHeldLocked ends an attempt that found the role held or reserved.
+func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed bool) {
 	n, a := s.node, &e.attempt
 	now := n.clock.Now().Mono
 	switch {
 	case e.State() == Reconnecting && (result.Holder == n.id || result.Holder == uuid.Nil):
-		a.at = now + nextTry(a) // this node's lost session still holds it
+		a.nextAt = now + nextQuickRetry(a) // this node's lost session still holds it
 		return false
 	case e.State() == Reconnecting:
-		e.tally.attempts++
+		e.counters.attempts++
 		e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
-		a.at = now + n.cfg.CheckInterval
+		a.nextAt = now + n.cfg.CheckInterval
 		return false
 	}
 	if a.quickRetries > 0 && result.RetryIn == 0 {
-		a.at = now + nextTry(a)
+		a.nextAt = now + nextQuickRetry(a)
 		return false
 	}
 	if result.RetryIn > 0 {
@@ -225,14 +225,14 @@ func (s *session) applyBusyLocked(e *Election, result AcquireResult) (failed boo
 func (s *session) applyFailedLocked(e *Election, err error) (failed bool) {
 	a := &e.attempt
 	if e.State() == Reconnecting {
-		a.at, a.err = s.node.clock.Now().Mono+nextTry(a), err
+		a.nextAt, a.err = s.node.clock.Now().Mono+nextQuickRetry(a), err
 		return false
 	}
 	return s.failAttemptLocked(e, fsm.DbError, err)
 }
 
-// nextTry returns the pause before the next quick try.
-func nextTry(a *attempt) time.Duration {
+// nextQuickRetry returns the pause before the next quick try.
+func nextQuickRetry(a *attempt) time.Duration {
 	if a.quickRetries == 0 {
 		return quickRetryDelays[len(quickRetryDelays)-1]
 	}
@@ -242,12 +242,12 @@ func nextTry(a *attempt) time.Duration {
 
 func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) bool {
 	a := &e.attempt
-	a.failures++
-	e.tally.attempts++
-	a.cycle++
+	a.totalFailures++
+	e.counters.attempts++
+	a.cycleFailures++
 	a.err = err
-	if a.cycle == 1 {
-		a.first = s.node.clock.Now()
+	if a.cycleFailures == 1 {
+		a.firstFailure = s.node.clock.Now()
 	}
 	e.stepLocked(input, nil, err)
 	return e.State() == Follower
@@ -269,12 +269,12 @@ func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
 		}
 		if strategy == nil {
 			// All such elections of the session try together.
-			passed := (now - s.opened) / n.cfg.CheckInterval
-			a.at = s.opened + (passed+1)*n.cfg.CheckInterval
+			passed := (now - s.openedAt) / n.cfg.CheckInterval
+			a.nextAt = s.openedAt + (passed+1)*n.cfg.CheckInterval
 			continue
 		}
-		a.at = math.MaxInt64 // until the answer is there
-		cycle, attempts := a.cycle, RetryContext{Attempt: a.cycle, Elapsed: now - a.first.Mono, LastError: a.err}
+		a.nextAt = math.MaxInt64 // until the answer is there
+		cycle, attempts := a.cycleFailures, RetryContext{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure.Mono, LastError: a.err}
 		asked = true
 		asking.Add(1)
 		n.group.Go(func() { // ends when the strategy answers; Close waits for it
@@ -282,7 +282,7 @@ func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
 			delay, again := n.nextDelay(strategy, attempts)
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			e.tryAfterLocked(cycle, now+max(delay, 0), again)
+			e.scheduleRetryLocked(cycle, now+max(delay, 0), again)
 		})
 	}
 	if !asked {
@@ -296,14 +296,14 @@ func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
 	return done
 }
 
-// tryAfterLocked takes the answer of a retry strategy about a cycle of attempts.
-func (e *Election) tryAfterLocked(cycle int, at time.Duration, again bool) {
+// scheduleRetryLocked takes the answer of a retry strategy about a cycle of attempts.
+func (e *Election) scheduleRetryLocked(cycle int, at time.Duration, again bool) {
 	a := &e.attempt
 	switch {
-	case e.State() != Follower || a.cycle != cycle:
+	case e.State() != Follower || a.cycleFailures != cycle:
 	case again:
-		a.at = min(a.at, at)
-		e.node.kickLocked()
+		a.nextAt = min(a.nextAt, at)
+		e.node.wakeSessionLocked()
 	default:
 		e.err = a.err
 		e.requestStopLocked(EndShutdown, ErrStopping)
@@ -313,7 +313,7 @@ func (e *Election) tryAfterLocked(cycle int, at time.Duration, again bool) {
 // nextDelay asks a retry strategy. One that panics is asked again after a
 // CheckInterval. It is called without the node's mutex.
 func (n *Node) nextDelay(strategy RetryStrategy, attempts RetryContext) (delay time.Duration, again bool) {
-	err := guarded("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
+	err := catchPanic("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
 	if err != nil {
 		n.log.Error("asking the retry strategy failed", "error", err)
 		return n.cfg.CheckInterval, true
@@ -325,21 +325,21 @@ func (n *Node) nextDelay(strategy RetryStrategy, attempts RetryContext) (delay t
 func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 	n := s.node
 	t := &Term{
-		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, vacant: granted.PrecedingVacancy,
-		begun:    n.clock.Now().Mono,
+		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, precedingVacancy: granted.PrecedingVacancy,
+		beganAt:    n.clock.Now().Mono,
 		campaign: e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
-	t.ctx, t.cancel = context.WithCancelCause(e.values)
+	t.ctx, t.cancel = context.WithCancelCause(e.valuesContext)
 	if !s.trust.add(t) {
 		t.cancel(ErrTrustExpired)
 		return // the session is about to be given up, and the term with it
 	}
 	t.work.body = e.terms != nil
 	s.terms[t] = struct{}{}
-	e.term, e.stepping = t, false
-	e.tally.began(granted)
-	if t.vacant >= 0 {
-		n.tally.vacancies.add(t.vacant)
+	e.term, e.steppingDown = t, false
+	e.counters.addTermLocked(granted)
+	if t.precedingVacancy >= 0 {
+		n.counters.vacancies.add(t.precedingVacancy)
 	}
 	e.current.Store(t)
 	if e.State() == Reconnecting {
@@ -350,5 +350,5 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 	if e.terms != nil {
 		e.terms <- t // there is room: the last term's work has returned
 	}
-	n.announceLocked()
+	n.notifySubscribersLocked()
 }

@@ -30,7 +30,7 @@ func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error 
 func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.UUID) error {
 	// That the registry does not know yet is no reason to keep the roles, nor is
 	// a database that does not answer.
-	told := n.tellSoon(ctx, func(d *Description) {
+	told := n.tryUpdateRegistry(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
 		}
@@ -43,18 +43,18 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 			targets[e] = to(e.role.Name())
 		}
 	}
-	if err := n.giveUp(ctx, elections, targets); err != nil {
+	if err := n.stepDownAll(ctx, elections, targets); err != nil {
 		return err
 	}
 	if told != nil && ctx.Err() == nil && !errors.Is(told, ErrSessionLost) {
 		return told
 	}
-	return n.tellDrained(ctx)
+	return n.reportDrained(ctx)
 }
 
-// giveUp resigns all roles and waits until they are free.
-func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
-	leaving, err := n.beginGiveUp(elections, targets)
+// stepDownAll resigns all roles and waits until they are free.
+func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
+	leaving, err := n.beginStepDownAll(elections, targets)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (n *Node) giveUp(ctx context.Context, elections []*Election, targets map[*E
 	return failed
 }
 
-// beginGiveUp asks all terms of a draining node to end and returns them.
-func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUID) (leaving []*Term, err error) {
+// beginStepDownAll asks all terms of a draining node to end and returns them.
+func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uuid.UUID) (leaving []*Term, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.description.Status != StatusDraining {
@@ -78,9 +78,9 @@ func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUI
 	by := n.description.StatusBy
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
-			e.beginStepDownLocked(ending{reason: EndSteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
+			e.beginStepDownLocked(termEnd{reason: EndSteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
 		} else {
-			e.beginStepDownLocked(ending{reason: EndHandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
+			e.beginStepDownLocked(termEnd{reason: EndHandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
 		}
 		if e.term != nil {
 			leaving = append(leaving, e.term)
@@ -89,14 +89,14 @@ func (n *Node) beginGiveUp(elections []*Election, targets map[*Election]uuid.UUI
 	return leaving, nil
 }
 
-// tellDrained returns when the registry says that the node is drained, trying
+// reportDrained returns when the registry says that the node is drained, trying
 // again with every new session.
-func (n *Node) tellDrained(ctx context.Context) error {
+func (n *Node) reportDrained(ctx context.Context) error {
 	news, stop := n.Subscribe()
 	defer stop()
 	for {
 		undrained := false
-		err := n.tell(ctx, func(d *Description) {
+		err := n.updateRegistry(ctx, func(d *Description) {
 			undrained = d.Status != StatusDraining
 			d.Drained = !undrained
 		})
@@ -116,8 +116,8 @@ func (n *Node) tellDrained(ctx context.Context) error {
 	}
 }
 
-// tell is Describe where it does not matter whether there is a registry.
-func (n *Node) tell(ctx context.Context, change func(*Description)) error {
+// updateRegistry is Describe where it does not matter whether there is a registry.
+func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) error {
 	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
 		return err
 	}
@@ -126,20 +126,20 @@ func (n *Node) tell(ctx context.Context, change func(*Description)) error {
 
 var errDraining = errors.New("the node drains")
 
-// tellSoon is tell, and waits for the registry no longer than for a heartbeat;
+// tryUpdateRegistry is tell, and waits for the registry no longer than for a heartbeat;
 // then the change stands, and the registry follows.
-func (n *Node) tellSoon(ctx context.Context, change func(*Description)) error {
+func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description)) error {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errUntold) })()
-	err := n.tell(limited, change)
-	if errors.Is(err, errUntold) {
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval, func() { cancel(errRegistryTimeout) })()
+	err := n.updateRegistry(limited, change)
+	if errors.Is(err, errRegistryTimeout) {
 		return nil
 	}
 	return err
 }
 
-var errUntold = errors.New("the registry was not told in time")
+var errRegistryTimeout = errors.New("the registry was not told in time")
 
 // Undrain takes a draining node back into service. Errors are those of
 // Describe.
@@ -147,7 +147,7 @@ func (n *Node) Undrain(ctx context.Context) error { return n.undrain(ctx, "") }
 
 // undrain takes the node back into service as somebody asked.
 func (n *Node) undrain(ctx context.Context, by string) error {
-	return n.tell(ctx, func(d *Description) {
+	return n.updateRegistry(ctx, func(d *Description) {
 		if d.Status == StatusDraining {
 			d.Status, d.Drained, d.StatusBy = StatusActive, false, by
 		}
@@ -198,17 +198,17 @@ func (n *Node) handleNodeRequestLocked(r Request) {
 		if err := do(ctx, r); err != nil && ctx.Err() == nil {
 			n.log.Warn("changing the status as asked failed", "kind", r.Kind, "error", err)
 		}
-		n.tellAgain()
+		n.rewriteRegistry()
 	}()
 }
 
-// tellAgain has the registry written once more: the database may have noted a
+// rewriteRegistry has the registry written once more: the database may have noted a
 // status of its own when the node took the request.
-func (n *Node) tellAgain() {
+func (n *Node) rewriteRegistry() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.descriptionVersion++
-	n.kickLocked()
+	n.wakeSessionLocked()
 }
 
 func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
@@ -221,8 +221,8 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 // cancelAttemptsLocked ends the attempts of a node that is not active any longer.
 func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
-		if e.attempt.waiting && !e.attempt.inFlight {
-			s.node.withdrawLocked(e)
+		if e.attempt.pending && !e.attempt.inFlight {
+			s.node.unlockPendingLocked(e)
 			e.attemptCanceledLocked()
 		}
 	}
@@ -232,9 +232,9 @@ func (s *session) cancelAttemptsLocked() {
 // active. When it is active again, the next attempt begins. It returns false: the
 // retry strategy is not asked.
 func (e *Election) attemptCanceledLocked() bool {
-	e.attempt.at, e.attempt.quickRetries = math.MaxInt64, 0
+	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {
-		e.attempt.failures++
+		e.attempt.totalFailures++
 		e.attempt.err = ErrNotActive
 		e.stepLocked(fsm.AcquireFailed, nil, ErrNotActive)
 	}

@@ -27,20 +27,20 @@ type Election struct {
 
 	// Guarded by Node.mu.
 	mode      mode
-	life      uint64          // counts the starts
-	values    context.Context // whose values the terms' contexts have
+	runNumber      uint64          // counts the starts
+	valuesContext    context.Context // whose values the terms' contexts have
 	terms     chan *Term      // of Run and Campaign: terms with the work already counted
 	term      *Term           // the last term until its work has returned and its lock is gone
-	stepping  bool            // the release in progress is a step-down
+	steppingDown  bool            // the release in progress is a step-down
 	stopping  bool            // stop when the release is done
 	err       error           // why it stopped by itself
 	changed   chan struct{}   // closed at the next change
 	lostTerm  *Term           // while Reconnecting
 	lostCause error           // while Reconnecting
-	endGrace  func() bool
-	unhook    func() bool // from the context given to Start
+	stopGraceTimer  func() bool
+	detachContext    func() bool // from the context given to Start
 	attempt   attempt
-	tally     electionTally
+	counters     electionCounters
 
 	callbacks       []func(Event)
 	queue           []delivery
@@ -105,7 +105,7 @@ func (e *Election) Start(ctx context.Context) error {
 // drive is one life of an election that Run or Campaign drive, from start to
 // stop.
 type electionRun struct {
-	life  uint64
+	number  uint64
 	terms chan *Term
 }
 
@@ -115,30 +115,30 @@ func (e *Election) start(ctx context.Context, by mode) (electionRun, error) {
 	}
 	// The context is the program's, so it is asked without the node's mutex.
 	var begun electionRun
-	unhook := context.AfterFunc(ctx, func() { e.stopFor(ctx, &begun) })
-	err := e.startUnder(ctx, by, unhook, &begun)
+	unhook := context.AfterFunc(ctx, func() { e.stopRun(ctx, &begun) })
+	err := e.startWhenStopped(ctx, by, unhook, &begun)
 	switch {
-	case err != nil || begun.life == 0:
+	case err != nil || begun.number == 0:
 		unhook()
 	case ctx.Err() != nil:
-		e.stopFor(ctx, &begun) // it ended before the start
+		e.stopRun(ctx, &begun) // it ended before the start
 	}
 	return begun, err
 }
 
-// stopFor stops a life of the election whose context has ended.
-func (e *Election) stopFor(ctx context.Context, begun *electionRun) {
+// stopRun stops a life of the election whose context has ended.
+func (e *Election) stopRun(ctx context.Context, begun *electionRun) {
 	cause := withDetail(ErrStopping, context.Cause(ctx))
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
-	if begun.life == e.life && begun.life > 0 {
+	if begun.number == e.runNumber && begun.number > 0 {
 		e.requestStopLocked(EndShutdown, cause)
 	}
 }
 
-// startUnder waits until the election can start and starts it. An election that
+// startWhenStopped waits until the election can start and starts it. An election that
 // is started already leaves begun empty.
-func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, begun *electionRun) error {
+func (e *Election) startWhenStopped(ctx context.Context, by mode, unhook func() bool, begun *electionRun) error {
 	var refused error
 	err := e.waitFor(ctx, func() bool {
 		switch {
@@ -150,9 +150,9 @@ func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, 
 				refused = ErrAlreadyStarted
 			}
 			return true
-		case e.State() == Stopped && !e.attempt.holds() && (by != modeCampaign || e.term == nil):
-			e.beginLocked(ctx, by, unhook)
-			*begun = electionRun{e.life, e.terms}
+		case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
+			e.startLocked(ctx, by, unhook)
+			*begun = electionRun{e.runNumber, e.terms}
 			return true
 		}
 		return false
@@ -160,17 +160,17 @@ func (e *Election) startUnder(ctx context.Context, by mode, unhook func() bool, 
 	return cmp.Or(refused, err)
 }
 
-// beginLocked starts the election. The context is asked for its values only.
-func (e *Election) beginLocked(ctx context.Context, by mode, unhook func() bool) {
-	e.mode, e.values, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
-	e.life++
+// startLocked starts the election. The context is asked for its values only.
+func (e *Election) startLocked(ctx context.Context, by mode, unhook func() bool) {
+	e.mode, e.valuesContext, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
+	e.runNumber++
 	e.terms = nil
 	if by != modeStart {
 		e.terms = make(chan *Term, 1)
 	}
-	e.stepping = false
+	e.steppingDown = false
 	e.stepLocked(fsm.Start, nil, nil)
-	e.unhook = unhook
+	e.detachContext = unhook
 }
 
 // Shutdown stops standing: work in flight is asked to end, the role is
@@ -180,7 +180,7 @@ func (e *Election) beginLocked(ctx context.Context, by mode, unhook func() bool)
 func (e *Election) Shutdown(ctx context.Context) error {
 	e.node.mu.Lock()
 	e.requestStopLocked(EndShutdown, ErrStopping)
-	life := e.life
+	life := e.runNumber
 	e.node.mu.Unlock()
 	return e.awaitFinished(ctx, life)
 }
@@ -267,9 +267,9 @@ func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
-	failures := e.attempt.failures
-	e.attempt.at, e.attempt.notBefore = 0, 0
-	n.kickLocked()
+	failures := e.attempt.totalFailures
+	e.attempt.nextAt, e.attempt.notBefore = 0, 0
+	n.wakeSessionLocked()
 	n.mu.Unlock()
 	var (
 		term   *Term
@@ -279,7 +279,7 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 		term = e.Term()
 		switch {
 		case term != nil:
-		case e.attempt.failures != failures && e.attempt.err != nil:
+		case e.attempt.totalFailures != failures && e.attempt.err != nil:
 			failed = e.attempt.err
 		case e.State() == Stopped:
 			failed = e.stopErrorLocked()
@@ -311,7 +311,7 @@ func (e *Election) Refresh(ctx context.Context) error {
 // work returns. The record of the term says resigned: it is the leader's own
 // program that calls; see HandleRequest for others.
 func (e *Election) StepDown(ctx context.Context) error {
-	return e.stepDown(ctx, ending{reason: EndResigned, cause: ErrSteppedDown})
+	return e.stepDown(ctx, termEnd{reason: EndResigned, cause: ErrSteppedDown})
 }
 
 // HandOver is StepDown in favor of another node: the role is reserved for it
@@ -319,7 +319,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 // privilege. If the target is this node itself, the error matches
 // ErrInvalidConfig and the term goes on.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
-	return e.stepDown(ctx, ending{reason: EndHandedOver, cause: ErrHandedOver, target: target})
+	return e.stepDown(ctx, termEnd{reason: EndHandedOver, cause: ErrHandedOver, target: target})
 }
 
 // HandleRequest is StepDown or HandOver as somebody asks: the record of the term says
@@ -332,7 +332,7 @@ func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	}
 	switch request.Kind {
 	case RequestStepDown, RequestHandOver:
-		return e.stepDown(ctx, request.ending())
+		return e.stepDown(ctx, request.termEnd())
 	default:
 		return fmt.Errorf("%w: an election can step down or hand over, and was asked to %q", ErrInvalidConfig, request.Kind)
 	}
@@ -360,14 +360,14 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 	return nil
 }
 
-func (e *Election) stepDown(ctx context.Context, why ending) error {
+func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	n := e.node
 	if why.reason == EndHandedOver && why.target == n.id {
 		return fmt.Errorf("%w: the node cannot hand %s over to itself", ErrInvalidConfig, e.role)
 	}
 	n.mu.Lock()
 	term := e.term
-	if term == nil || !term.resigning && e.State() != Leading {
+	if term == nil || !term.stopRequested && e.State() != Leading {
 		n.mu.Unlock()
 		return ErrNotLeader
 	}
@@ -377,11 +377,11 @@ func (e *Election) stepDown(ctx context.Context, why ending) error {
 }
 
 // beginStepDownLocked starts the release of the present term, once.
-func (e *Election) beginStepDownLocked(why ending) {
+func (e *Election) beginStepDownLocked(why termEnd) {
 	if e.State() != Leading {
 		return
 	}
-	e.stepping = true
+	e.steppingDown = true
 	e.stepLocked(fsm.ReleaseRequested, e.term, nil)
 	e.term.stopLocked(why)
 }
@@ -393,9 +393,9 @@ func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	case Leading:
 		e.stopping = true
 		e.stepLocked(fsm.StopRequested, e.term, nil)
-		e.term.stopLocked(ending{reason: reason, cause: cause})
+		e.term.stopLocked(termEnd{reason: reason, cause: cause})
 	case Releasing:
-		e.stopping, e.stepping = true, false
+		e.stopping, e.steppingDown = true, false
 	default:
 		e.stopping = true
 		e.stepLocked(fsm.StopRequested, nil, nil)

@@ -101,7 +101,7 @@ type delivery struct {
 
 // postLocked queues an event.
 func (e *Election) postLocked(event Event) {
-	e.node.tally.events[event.Kind]++
+	e.node.counters.events[event.Kind]++
 	if len(e.callbacks) == 0 {
 		return
 	}
@@ -130,7 +130,7 @@ func (e *Election) deliver() {
 			e.call(callback, next.event)
 		}
 		n.mu.Lock()
-		n.tally.callbacks.add(n.clock.Now().Mono - next.posted)
+		n.counters.callbacks.add(n.clock.Now().Mono - next.posted)
 	}
 	e.queue, e.delivering = nil, false
 }
@@ -145,7 +145,7 @@ func (e *Election) call(callback func(Event), event Event) {
 		e.node.log.Error("callback panicked", "role", e.role.Name(), "event", event.Kind, "error", err)
 		e.node.mu.Lock()
 		defer e.node.mu.Unlock()
-		e.node.tally.panics++
+		e.node.counters.panics++
 		if event.Kind == EventError {
 			return // an error callback that panics on errors would never end
 		}

@@ -14,9 +14,9 @@ type loadSampler struct {
 	calling bool
 }
 
-// patience is the part of a refresh interval for which a session waits for code
+// maxWaitDivisor is the part of a refresh interval for which a session waits for code
 // of the program. Nothing depends on the answer coming in that time.
-const patience = 20
+const maxWaitDivisor = 20
 
 // await waits until done is closed, if it is not nil, but not for long. Meanwhile
 // it listens to the connection: if the server ends the session, trust ends at
@@ -30,9 +30,9 @@ func (s *session) await(done <-chan struct{}) error {
 		<-done
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		s.kickLocked()
+		s.wakeLocked()
 	})
-	until := n.clock.Now().Mono + n.cfg.RefreshInterval/patience
+	until := n.clock.Now().Mono + n.cfg.RefreshInterval/maxWaitDivisor
 	for {
 		select {
 		case <-done:
@@ -54,7 +54,7 @@ func (s *session) await(done <-chan struct{}) error {
 func (n *Node) measureLoad(ctx context.Context) {
 	late, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer n.clock.AfterFunc(n.cfg.RefreshInterval/patience, cancel)()
+	defer n.clock.AfterFunc(n.cfg.RefreshInterval/maxWaitDivisor, cancel)()
 	if returned := n.callLoad(); returned != nil {
 		select {
 		case <-returned:
@@ -87,7 +87,7 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	n.group.Go(func() { // ends when Config.Load returns; Close waits for it
 		defer close(done)
 		var load Load
-		err := guarded("the function Load", func() { load = n.cfg.Load() })
+		err := catchPanic("the function Load", func() { load = n.cfg.Load() })
 		if err != nil {
 			n.log.Error("measuring the load failed", "error", err)
 		}
@@ -101,9 +101,9 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	return done
 }
 
-// guarded calls fn, a function of the program, and reports its panic as an
+// catchPanic calls fn, a function of the program, and reports its panic as an
 // error.
-func guarded(what string, fn func()) (err error) {
+func catchPanic(what string, fn func()) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("%s panicked: %v", what, reason)

@@ -40,19 +40,19 @@ type logRecord struct {
 // newLogQueue returns a logger that never blocks, and the queue behind it.
 func newLogQueue(logger *slog.Logger) (*slog.Logger, *logQueue) {
 	q := &logQueue{root: logger.Handler()}
-	q.look()
-	return slog.New(&queuedHandler{q, q.root}), q
+	q.updateDebug()
+	return slog.New(&queueHandler{q, q.root}), q
 }
 
-// queuedHandler is a slog.Handler that leaves all work to a logQueue.
-type queuedHandler struct {
+// queueHandler is a slog.Handler that leaves all work to a logQueue.
+type queueHandler struct {
 	queue *logQueue
 	next  slog.Handler
 }
 
 // Enabled implements slog.Handler. The handler behind is asked when the record
 // is written: its answer may block, too.
-func (h *queuedHandler) Enabled(_ context.Context, level slog.Level) bool {
+func (h *queueHandler) Enabled(_ context.Context, level slog.Level) bool {
 	if level >= slog.LevelInfo || h.queue.debug.Load() {
 		return true
 	}
@@ -61,19 +61,19 @@ func (h *queuedHandler) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 // Handle implements slog.Handler.
-func (h *queuedHandler) Handle(ctx context.Context, record slog.Record) error {
+func (h *queueHandler) Handle(ctx context.Context, record slog.Record) error {
 	h.queue.add(logRecord{ctx, h.next, record.Clone()})
 	return nil
 }
 
 // WithAttrs implements slog.Handler.
-func (h *queuedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &queuedHandler{h.queue, h.next.WithAttrs(attrs)}
+func (h *queueHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &queueHandler{h.queue, h.next.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (h *queuedHandler) WithGroup(name string) slog.Handler {
-	return &queuedHandler{h.queue, h.next.WithGroup(name)}
+func (h *queueHandler) WithGroup(name string) slog.Handler {
+	return &queueHandler{h.queue, h.next.WithGroup(name)}
 }
 
 func (q *logQueue) add(r logRecord) {
@@ -100,8 +100,8 @@ func (q *logQueue) startLocked() {
 	}
 }
 
-// take returns what waits, or marks the end of the goroutine.
-func (q *logQueue) take() (batch []logRecord, dropped int) {
+// takeBatch returns what waits, or marks the end of the goroutine.
+func (q *logQueue) takeBatch() (batch []logRecord, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch, dropped = q.waiting, q.dropped
@@ -118,8 +118,8 @@ func (q *logQueue) take() (batch []logRecord, dropped int) {
 
 func (q *logQueue) run() {
 	for {
-		q.look()
-		batch, dropped := q.take()
+		q.updateDebug()
+		batch, dropped := q.takeBatch()
 		if len(batch) == 0 && dropped == 0 {
 			return
 		}
@@ -136,8 +136,8 @@ func (q *logQueue) run() {
 	}
 }
 
-// look asks whether debug records are wanted.
-func (q *logQueue) look() {
+// updateDebug asks whether debug records are wanted.
+func (q *logQueue) updateDebug() {
 	defer func() { _ = recover() }() // a handler that panics gets no debug records
 	q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug))
 }

@@ -30,7 +30,7 @@ type Node struct {
 	backend Backend
 	clock   Clock
 	log     *slog.Logger   // never blocks
-	records *logQueue      // behind log
+	logQueue *logQueue      // behind log
 	group   sync.WaitGroup // every goroutine of the node, but the writer of records
 	sampler loadSampler
 
@@ -48,13 +48,13 @@ type Node struct {
 	lastSessionEnd Instant                // when the connection of the last one ended, if that is known
 	retryNow       chan struct{}          // wakes a node whose retry strategy gave up
 	closing        bool
-	observers      map[chan struct{}]struct{}
+	subscribers      map[chan struct{}]struct{}
 
 	description        Description
 	descriptionVersion uint64 // counts the descriptions
 	onDrain            func(context.Context, Request) error
 	nodeRequest        *nodeRequest // the last request for the node
-	tally              tally
+	counters              counters
 }
 
 // Open opens a node. It returns when the node's first session stands, trying as
@@ -71,17 +71,17 @@ func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		id: uuid.New(), cfg: cfg, backend: backend, clock: cfg.Clock,
-		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, observers: map[chan struct{}]struct{}{},
+		elections: map[string]*Election{}, followers: map[*Election]struct{}{}, subscribers: map[chan struct{}]struct{}{},
 		retryNow: make(chan struct{}, 1), abandonWork: make(chan struct{}),
-		description: cfg.Description.clone(), descriptionVersion: 1, tally: newTally(),
+		description: cfg.Description.clone(), descriptionVersion: 1, counters: newCounters(),
 	}
 	n.host, _ = os.Hostname()
-	n.log, n.records = newLogQueue(cfg.Logger.With("node", cfg.Name))
+	n.log, n.logQueue = newLogQueue(cfg.Logger.With("node", cfg.Name))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	first, err := n.connect(ctx, true)
 	if err != nil {
 		n.cancel()
-		n.records.flush(ctx, n.clock)
+		n.logQueue.flush(ctx, n.clock)
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
 	n.group.Add(1)
@@ -165,16 +165,16 @@ func (n *Node) Connected() bool {
 // session, which frees all roles, and returns an error that matches
 // ErrShutdown, and ErrWorkRunning if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
-	defer n.records.flush(ctx, n.clock)
+	defer n.logQueue.flush(ctx, n.clock)
 	var failed error
 	for e, life := range n.beginClose() {
 		if failed == nil {
 			failed = e.awaitFinished(ctx, life)
 		}
 	}
-	s := n.beginLeaving()
+	s := n.beginLeave()
 	if failed != nil {
-		n.cut(s)
+		n.forceClose(s)
 	}
 
 	finished := make(chan struct{})
@@ -187,7 +187,7 @@ func (n *Node) Close(ctx context.Context) error {
 		return failed
 	case <-ctx.Done():
 	}
-	n.cut(s)
+	n.forceClose(s)
 	if failed == nil {
 		failed = fmt.Errorf("leaving: %w: %w", ErrShutdown, context.Cause(ctx))
 	}
@@ -204,24 +204,24 @@ func (n *Node) beginClose() map[*Election]uint64 {
 	lives := make(map[*Election]uint64, len(n.elections))
 	for _, e := range n.elections {
 		e.requestStopLocked(EndShutdown, ErrStopping)
-		lives[e] = e.life
+		lives[e] = e.runNumber
 	}
 	return lives
 }
 
-// beginLeaving asks the session, if there is one, to leave when it holds no term.
-func (n *Node) beginLeaving() *session {
+// beginLeave asks the session, if there is one, to leave when it holds no term.
+func (n *Node) beginLeave() *session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.session != nil {
 		n.session.leaving = true
-		n.session.kickLocked()
+		n.session.wakeLocked()
 	}
 	return n.session
 }
 
-// cut ends what Close could not end in time.
-func (n *Node) cut(s *session) {
+// forceClose ends what Close could not end in time.
+func (n *Node) forceClose(s *session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	select {
@@ -329,7 +329,7 @@ func (n *Node) reportOutage(number int, err error) {
 	n.log.Warn("opening a session failed", "attempt", number, "error", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.tally.sessionFailures++
+	n.counters.sessionFailures++
 	if n.outage {
 		return
 	}
@@ -364,20 +364,20 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.announceLocked()
+			n.notifySubscribersLocked()
 		},
 	})
 	if err != nil {
-		return nil, opening(ctx, err)
+		return nil, openError(ctx, err)
 	}
 	s.conn = conn
-	s.registrar, _ = conn.(RegistrySession)
+	s.registry, _ = conn.(RegistrySession)
 	// Nothing is held yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
 	sent, err := n.firstHeartbeat(ctx, conn)
 	if err != nil {
 		conn.Abort()
-		return nil, opening(ctx, fmt.Errorf("first heartbeat: %w", err))
+		return nil, openError(ctx, fmt.Errorf("first heartbeat: %w", err))
 	}
 	if !s.trust.begin(sent.Add(n.cfg.Lease - n.cfg.Margin)) {
 		conn.Abort()
@@ -396,8 +396,8 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// opening says of an error of opening a session whether the time was up.
-func opening(ctx context.Context, err error) error {
+// openError says of an error of opening a session whether the time was up.
+func openError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errOpenTimeout) {
 		return fmt.Errorf("%w: %w", errOpenTimeout, err)
 	}
@@ -428,18 +428,18 @@ func (n *Node) pause(ctx context.Context, d time.Duration) {
 	<-pause.Done()
 }
 
-// kickLocked makes the session, if there is one, choose again what to do.
-func (n *Node) kickLocked() {
+// wakeSessionLocked makes the session, if there is one, choose again what to do.
+func (n *Node) wakeSessionLocked() {
 	if n.session != nil {
-		n.session.kickLocked()
+		n.session.wakeLocked()
 	}
 }
 
-// withdrawLocked unlocks the role of an election that stopped while its lock was held
+// unlockPendingLocked unlocks the role of an election that stopped while its lock was held
 // without a term. If an attempt is in flight, its result does that.
-func (n *Node) withdrawLocked(e *Election) {
-	if e.attempt.waiting && !e.attempt.inFlight && n.session != nil {
-		e.attempt.waiting = false
+func (n *Node) unlockPendingLocked(e *Election) {
+	if e.attempt.pending && !e.attempt.inFlight && n.session != nil {
+		e.attempt.pending = false
 		n.session.queueUnlockLocked(e, 0)
 	}
 }
@@ -453,8 +453,8 @@ func (n *Node) refresh(ctx context.Context) error {
 		n.mu.Unlock()
 		return ErrSessionLost
 	}
-	s.refreshers = append(s.refreshers, done)
-	s.kickLocked()
+	s.heartbeatWaiters = append(s.heartbeatWaiters, done)
+	s.wakeLocked()
 	n.mu.Unlock()
 	select {
 	case err := <-done:

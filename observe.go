@@ -40,7 +40,7 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
 		return changes
 	}
 	wake := make(chan struct{}, 1)
-	n.observers[wake] = struct{}{}
+	n.subscribers[wake] = struct{}{}
 	n.group.Add(1)
 	go func() { // ends with the context or the node; Close waits for it
 		defer n.group.Done()
@@ -53,7 +53,7 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
 		o.run(ctx, wake, changes)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		delete(n.observers, wake)
+		delete(n.subscribers, wake)
 	}()
 	return changes
 }
@@ -66,22 +66,22 @@ func (n *Node) Subscribe() (news <-chan struct{}, stop func()) {
 	wake := make(chan struct{}, 1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.observers[wake] = struct{}{}
+	n.subscribers[wake] = struct{}{}
 	return wake, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		delete(n.observers, wake)
+		delete(n.subscribers, wake)
 	}
 }
 
-// announceLocked wakes the observers.
-func (n *Node) announceLocked() {
-	for wake := range n.observers {
-		poke(wake)
+// notifySubscribersLocked wakes the observers.
+func (n *Node) notifySubscribersLocked() {
+	for wake := range n.subscribers {
+		notify(wake)
 	}
 }
 
-func poke(wake chan<- struct{}) {
+func notify(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
@@ -126,21 +126,21 @@ func newObservation(backend Backend, cfg Config, roles []Role) *observation {
 	return o
 }
 
-// aftermath is when to look again after news: a vacancy is announced, the term
+// recheckDelays is when to look again after news: a vacancy is announced, the term
 // that begins shortly after is not.
-var aftermath = [...]time.Duration{
+var recheckDelays = [...]time.Duration{
 	10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second,
 }
 
 // run looks at the leaders until the context ends.
 func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes chan<- LeaderChange) {
-	for looked := len(aftermath); ; {
-		if !o.look(ctx, changes) {
+	for looked := len(recheckDelays); ; {
+		if !o.poll(ctx, changes) {
 			return
 		}
 		pause := o.interval
-		if looked < len(aftermath) {
-			pause = min(pause, aftermath[looked])
+		if looked < len(recheckDelays) {
+			pause = min(pause, recheckDelays[looked])
 			looked++
 		}
 		if o.pause(ctx, wake, pause) {
@@ -149,8 +149,8 @@ func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes cha
 	}
 }
 
-// look reports what has changed, and whether the context still lives.
-func (o *observation) look(ctx context.Context, changes chan<- LeaderChange) bool {
+// poll reports what has changed, and whether the context still lives.
+func (o *observation) poll(ctx context.Context, changes chan<- LeaderChange) bool {
 	limited, cancel := context.WithTimeout(ctx, max(o.interval, time.Second))
 	leaders, err := o.backend.Leaders(limited, o.roles...)
 	cancel()
@@ -173,7 +173,7 @@ func (o *observation) look(ctx context.Context, changes chan<- LeaderChange) boo
 // interval has to do.
 func (o *observation) listen(ctx context.Context, listener Listener, wake chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := listener.Listen(ctx, func() { poke(wake) })
+		err := listener.Listen(ctx, func() { notify(wake) })
 		if ctx.Err() == nil {
 			o.log.Warn("listening for news failed", "error", err)
 		}

@@ -14,12 +14,12 @@ type release struct {
 // session is over: then the lock goes with the connection.
 func (s *session) queueReleaseLocked(t *Term) {
 	r := release{election: t.election, term: t, number: t.number}
-	if s.over {
+	if s.ended {
 		s.dropRoleLocked(r)
 		return
 	}
 	s.releases = append(s.releases, r)
-	s.kickLocked()
+	s.wakeLocked()
 }
 
 // queueUnlockLocked queues the release of a lock whose election has stopped, or of
@@ -27,7 +27,7 @@ func (s *session) queueReleaseLocked(t *Term) {
 func (s *session) queueUnlockLocked(e *Election, number int64) {
 	e.attempt.unlocking = true
 	s.releases = append(s.releases, release{election: e, number: number})
-	s.kickLocked()
+	s.wakeLocked()
 }
 
 // dropRoleLocked drops a role whose lock is released or went with the session.
@@ -42,7 +42,7 @@ func (s *session) dropRoleLocked(r release) {
 		}
 		close(r.term.released)
 		s.checkIdleLocked()
-		s.node.kickLocked()
+		s.node.wakeSessionLocked()
 	}
 	e.wakeLocked()
 }
@@ -51,14 +51,14 @@ func (s *session) dropRoleLocked(r release) {
 func (s *session) release() error {
 	n := s.node
 	n.mu.Lock()
-	s.releasing, s.releases = s.releases, nil
-	batch := make([]ReleaseRequest, len(s.releasing))
-	for i, r := range s.releasing {
+	s.releaseBatch, s.releases = s.releases, nil
+	batch := make([]ReleaseRequest, len(s.releaseBatch))
+	for i, r := range s.releaseBatch {
 		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: EndResigned}
 		if t := r.term; t != nil {
-			batch[i].Reason, batch[i].By = t.ending.reason, t.ending.by
-			if t.ending.reason == EndHandedOver {
-				batch[i].Target, batch[i].Reservation = t.ending.target, n.cfg.CheckInterval
+			batch[i].Reason, batch[i].By = t.plannedEnd.reason, t.plannedEnd.by
+			if t.plannedEnd.reason == EndHandedOver {
+				batch[i].Target, batch[i].Reservation = t.plannedEnd.target, n.cfg.CheckInterval
 			}
 		}
 	}
@@ -69,11 +69,11 @@ func (s *session) release() error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s.over || err != nil {
+	if s.ended || err != nil {
 		return err
 	}
-	released := s.releasing
-	s.releasing = nil
+	released := s.releaseBatch
+	s.releaseBatch = nil
 	for _, r := range released {
 		s.dropRoleLocked(r)
 		if r.term != nil {

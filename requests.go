@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// requests does what others have asked for.
-func (s *session) requests() error {
+// handleRequests does what others have asked for.
+func (s *session) handleRequests() error {
 	n := s.node
 	n.mu.Lock()
-	s.requested = false
+	s.requestsPending = false
 	n.mu.Unlock()
 	requests, err := s.conn.Requests()
 	if errors.Is(err, ErrSessionLost) {
@@ -27,23 +27,23 @@ func (s *session) requests() error {
 			continue
 		}
 		e := n.elections[r.Role]
-		if s.over || e == nil {
+		if s.ended || e == nil {
 			continue
 		}
 		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
 		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
-			e.beginStepDownLocked(r.ending())
+			e.beginStepDownLocked(r.termEnd())
 		}
 	}
 	return nil
 }
 
-// ending is how the term ends that a request is about.
-func (r Request) ending() ending {
+// termEnd is how the term ends that a request is about.
+func (r Request) termEnd() termEnd {
 	if r.Kind == RequestHandOver {
-		return ending{EndHandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
+		return termEnd{EndHandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
 	}
-	return ending{EndSteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
+	return termEnd{EndSteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
 }
 
 func requesterCause(r Request) error {

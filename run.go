@@ -28,7 +28,7 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 	if err != nil {
 		return err
 	}
-	defer e.abandon(run) // if work panics
+	defer e.stopAndWait(run) // if work panics
 	pause := ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
 	for early := 0; ; {
 		term, err := e.nextTerm(run)
@@ -50,7 +50,7 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 
 // lead does the work of one term and reports whether it returned early.
 func (e *Election) lead(term *Term, work Work) (early bool) {
-	defer term.returned()
+	defer term.mainReturned()
 	err := work(term.ctx, term)
 	done := errors.Is(err, Done)
 	var failed error
@@ -64,13 +64,13 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 		e.requestStopLocked(EndResigned, ErrResigned)
 		return false
 	}
-	early = e.term == term && !term.resigning && !term.over.Load()
+	early = e.term == term && !term.stopRequested && !term.ended.Load()
 	if failed != nil {
 		n.log.Error("work failed", "role", e.role.Name(), "term", term.number, "error", err)
 		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
-		e.beginStepDownLocked(ending{reason: EndResigned, cause: ErrResigned})
+		e.beginStepDownLocked(termEnd{reason: EndResigned, cause: ErrResigned})
 	}
 	return early
 }
@@ -82,10 +82,10 @@ func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
 		if term = e.takeTermLocked(r); term != nil {
 			return true
 		}
-		if !e.finishedLocked(r.life) {
+		if !e.finishedLocked(r.number) {
 			return false
 		}
-		if e.life == r.life && e.err != nil {
+		if e.runNumber == r.number && e.err != nil {
 			err = e.stopErrorLocked()
 		}
 		return true
@@ -99,10 +99,10 @@ func (e *Election) takeTermLocked(r electionRun) *Term {
 	for {
 		select {
 		case term := <-r.terms:
-			if !term.resigning && !term.over.Load() {
+			if !term.stopRequested && !term.ended.Load() {
 				return term
 			}
-			term.bodyReturned()
+			term.clearMain()
 			term.advanceLocked()
 		default:
 			return nil
@@ -110,15 +110,15 @@ func (e *Election) takeTermLocked(r electionRun) *Term {
 	}
 }
 
-// abandon stops a run that has not ended by itself and waits until the role is
+// stopAndWait stops a run that has not ended by itself and waits until the role is
 // free.
-func (e *Election) abandon(r electionRun) {
+func (e *Election) stopAndWait(r electionRun) {
 	_ = e.waitFor(context.Background(), func() bool {
-		if e.finishedLocked(r.life) {
+		if e.finishedLocked(r.number) {
 			return true
 		}
 		e.requestStopLocked(EndShutdown, ErrStopping)
-		return e.finishedLocked(r.life)
+		return e.finishedLocked(r.number)
 	})
 }
 
@@ -144,7 +144,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		return nil, ErrStopped
 	}
 	e.node.mu.Lock()
-	unhook := e.unhook
+	unhook := e.detachContext
 	e.node.mu.Unlock()
 	if unhook != nil {
 		unhook()
@@ -157,16 +157,16 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	n := e.node
 	n.mu.Lock()
 	campaign := e.mode == modeCampaign
-	if e.term == term && !term.over.Load() {
+	if e.term == term && !term.ended.Load() {
 		if campaign {
 			e.requestStopLocked(EndResigned, ErrResigned)
 		} else {
-			e.beginStepDownLocked(ending{reason: EndResigned, cause: ErrResigned})
+			e.beginStepDownLocked(termEnd{reason: EndResigned, cause: ErrResigned})
 		}
 	}
 	n.mu.Unlock()
 	if term.campaign {
-		term.returned()
+		term.mainReturned()
 	}
 	return e.awaitRelease(ctx, term, "resigning from")
 }

@@ -15,29 +15,29 @@ const trustTick = time.Second
 type session struct {
 	node      *Node
 	conn      Session
-	registrar RegistrySession // conn, if it is one
+	registry RegistrySession // conn, if it is one
 	trust     trust
 	lost      chan struct{} // closed when the session is given up
 	idle      chan struct{} // closed when it is given up and all work under it has returned
 
 	// Guarded by Node.mu.
 	started            bool
-	over               bool
-	opened             time.Duration
+	ended               bool
+	openedAt             time.Duration
 	nextBeat           time.Duration
 	vacancyAt          time.Duration // when a role may last have become vacant
-	refreshers         []chan error  // waiting for the next heartbeat
+	heartbeatWaiters         []chan error  // waiting for the next heartbeat
 	terms              map[*Term]struct{}
 	releases           []release
-	releasing          []release   // in a call of Release
-	trying             []*Election // in a call of TryAcquire
-	requested          bool        // requests may wait
+	releaseBatch          []release   // in a call of Release
+	acquireBatch             []*Election // in a call of TryAcquire
+	requestsPending          bool        // requests may wait
 	calls              []call
 	descriptionVersion uint64 // of the description that the registry has
 	describeAt         time.Duration
-	describers         []chan error // waiting for the next write of the description
+	descriptionWaiters         []chan error // waiting for the next write of the description
 	leaving            bool
-	kicked             bool
+	wakePending             bool
 	interrupt          context.CancelFunc // of the Wait in progress
 }
 
@@ -45,16 +45,16 @@ func newSession(n *Node) *session {
 	s := &session{
 		node: n, lost: make(chan struct{}), idle: make(chan struct{}), terms: map[*Term]struct{}{},
 	}
-	s.trust.clock, s.trust.expired = n.clock, s.expire
+	s.trust.clock, s.trust.onExpired = n.clock, s.expire
 	return s
 }
 
 // startLocked makes s the node's session.
 func (s *session) startLocked(sent Instant) {
 	n := s.node
-	n.tally.sessions++
-	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
-	s.opened = sent.Mono
+	n.counters.sessions++
+	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
+	s.openedAt = sent.Mono
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
 	n.session = s
 	s.started = true
@@ -63,12 +63,12 @@ func (s *session) startLocked(sent Instant) {
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
 	go s.serve() // ends with the session; Close waits for it
-	n.announceLocked()
+	n.notifySubscribersLocked()
 }
 
-// kickLocked makes serve choose again what to do.
-func (s *session) kickLocked() {
-	s.kicked = true
+// wakeLocked makes serve choose again what to do.
+func (s *session) wakeLocked() {
+	s.wakePending = true
 	if s.interrupt != nil {
 		s.interrupt()
 	}
@@ -79,7 +79,7 @@ func (s *session) kickLocked() {
 func (s *session) serve() {
 	defer s.node.group.Done()
 	for {
-		job, pause := s.next()
+		job, pause := s.nextJob()
 		var err error
 		switch job {
 		case jobEnd:
@@ -89,10 +89,10 @@ func (s *session) serve() {
 		case jobRelease:
 			err = s.release()
 		case jobRequests:
-			err = s.requests()
+			err = s.handleRequests()
 		case jobDescribe:
-			err = s.describe()
-		case jobAnswer:
+			err = s.writeDescription()
+		case jobCall:
 			err = s.runCall()
 		case jobAcquire:
 			err = s.acquire()
@@ -102,7 +102,7 @@ func (s *session) serve() {
 			err = errors.Join(ErrClosed, s.conn.Close())
 		}
 		if err != nil {
-			s.lose(err)
+			s.fail(err)
 		}
 	}
 }
@@ -115,44 +115,44 @@ const (
 	jobRelease
 	jobRequests
 	jobDescribe
-	jobAnswer
+	jobCall
 	jobAcquire
 	jobLeave
 	jobWait
 )
 
-// next chooses what to do now, or how long to wait.
-func (s *session) next() (job, time.Duration) {
+// nextJob chooses what to do now, or how long to wait.
+func (s *session) nextJob() (job, time.Duration) {
 	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !s.over && !s.trust.valid() {
+	if !s.ended && !s.trust.valid() {
 		s.endLocked(ErrTrustExpired)
 	}
 	now := n.clock.Now().Mono
 	switch {
-	case s.over:
+	case s.ended:
 		return jobEnd, 0
-	case now >= s.nextBeat || len(s.refreshers) > 0:
+	case now >= s.nextBeat || len(s.heartbeatWaiters) > 0:
 		return jobHeartbeat, 0
 	case len(s.releases) > 0:
 		return jobRelease, 0
 	case s.leaving && len(s.terms) == 0:
 		return jobLeave, 0
-	case s.registrar != nil && s.descriptionVersion != n.descriptionVersion && now >= s.describeAt:
+	case s.registry != nil && s.descriptionVersion != n.descriptionVersion && now >= s.describeAt:
 		return jobDescribe, 0
 	case len(s.calls) > 0:
-		return jobAnswer, 0
+		return jobCall, 0
 	}
 	due, next := s.dueLocked(now)
 	if len(due) > 0 {
-		s.trying = due
+		s.acquireBatch = due
 		return jobAcquire, 0
 	}
-	if s.requested && (len(s.terms) > 0 || s.registrar != nil) {
+	if s.requestsPending && (len(s.terms) > 0 || s.registry != nil) {
 		return jobRequests, 0
 	}
-	if s.registrar != nil && s.descriptionVersion != n.descriptionVersion {
+	if s.registry != nil && s.descriptionVersion != n.descriptionVersion {
 		next = min(next, s.describeAt)
 	}
 	return jobWait, min(next, s.nextBeat) - now
@@ -164,8 +164,8 @@ func (s *session) wait(d time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	n.mu.Lock()
-	if s.kicked {
-		s.kicked = false
+	if s.wakePending {
+		s.wakePending = false
 		n.mu.Unlock()
 		return nil
 	}
@@ -179,14 +179,14 @@ func (s *session) wait(d time.Duration) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.interrupt, s.kicked = nil, false
+	s.interrupt, s.wakePending = nil, false
 	if err != nil {
 		return err
 	}
 	if changed {
-		s.requested = true
+		s.requestsPending = true
 		s.attemptAllNowLocked()
-		n.announceLocked()
+		n.notifySubscribersLocked()
 	}
 	return nil
 }
@@ -200,8 +200,8 @@ func (s *session) heartbeat() error {
 	}
 	load := n.lastLoad()
 	n.mu.Lock()
-	refreshers := s.refreshers
-	s.refreshers = nil
+	refreshers := s.heartbeatWaiters
+	s.heartbeatWaiters = nil
 	n.mu.Unlock()
 
 	sent := n.clock.Now()
@@ -218,14 +218,14 @@ func (s *session) heartbeat() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil {
-		n.tally.heartbeatFailures++
+		n.counters.heartbeatFailures++
 		s.nextBeat = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 		n.log.Warn("heartbeat failed", "error", err, "trust_remaining", s.trust.remaining(n.cfg.Lease))
 		return nil
 	}
-	n.tally.heartbeats.add(n.clock.Now().Mono - sent.Mono)
+	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
-	s.requested = s.requested || pulse.RequestsPending
+	s.requestsPending = s.requestsPending || pulse.RequestsPending
 	return nil
 }

@@ -21,9 +21,9 @@ func (s *session) expire() {
 	}
 }
 
-// lose gives up the session after an error, as expire does.
-func (s *session) lose(err error) {
-	_ = s.trust.end(s.causeOf(err))
+// fail gives up the session after an error, as expire does.
+func (s *session) fail(err error) {
+	_ = s.trust.end(s.endCause(err))
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
 	s.endLocked(err)
@@ -33,13 +33,13 @@ func (s *session) lose(err error) {
 // lost, before the mutex is waited for. It returns the error.
 func (s *session) endTrust(err error) error {
 	if errors.Is(err, ErrSessionLost) {
-		_ = s.trust.end(s.causeOf(err))
+		_ = s.trust.end(s.endCause(err))
 	}
 	return err
 }
 
-// causeOf is why terms end when the session ends with an error.
-func (s *session) causeOf(err error) error {
+// endCause is why terms end when the session ends with an error.
+func (s *session) endCause(err error) error {
 	if !s.trust.valid() && !errors.Is(err, ErrConnection) {
 		err = withDetail(ErrTrustExpired, err)
 	}
@@ -53,12 +53,12 @@ func (s *session) causeOf(err error) error {
 // terms, and then notifies the elections. The connection stays open until the
 // work has returned.
 func (s *session) endLocked(err error) {
-	if s.over {
+	if s.ended {
 		return
 	}
-	cause := s.trust.end(s.causeOf(err)) // that of an earlier end, if there was one
+	cause := s.trust.end(s.endCause(err)) // that of an earlier end, if there was one
 	n := s.node
-	s.over = true
+	s.ended = true
 	if n.session == s {
 		n.session = nil
 	}
@@ -76,15 +76,15 @@ func (s *session) endLocked(err error) {
 	now := len(s.terms) == 0 || errors.Is(cause, ErrConnection) // no work, or no locks any more
 	n.group.Add(1)
 	go s.closeWhenIdle(now) // ends when the work has returned; Close waits for it
-	s.kickLocked()
-	n.announceLocked()
+	s.wakeLocked()
+	n.notifySubscribersLocked()
 }
 
 // endTermsLocked ends the terms of a session that is over. A term whose work has
 // returned is dropped with its lock; the others follow when theirs does.
 func (s *session) endTermsLocked(cause error) {
-	queued := slices.Concat(s.releasing, s.releases)
-	s.releases, s.releasing = nil, nil
+	queued := slices.Concat(s.releaseBatch, s.releases)
+	s.releases, s.releaseBatch = nil, nil
 	terms := slices.Collect(maps.Keys(s.terms))
 	for _, t := range terms {
 		if t.election.State() == Releasing {
@@ -116,15 +116,15 @@ func timedOut(err error) bool {
 
 // endAttemptsLocked fails the attempts that the session was making.
 func (s *session) endAttemptsLocked(cause error) {
-	for _, e := range s.trying {
-		e.attempt.inFlight, e.attempt.waiting = false, false
+	for _, e := range s.acquireBatch {
+		e.attempt.inFlight, e.attempt.pending = false, false
 		e.wakeLocked()
 	}
-	s.trying = nil
+	s.acquireBatch = nil
 	for e := range s.node.followers {
-		e.attempt.waiting, e.attempt.fencedAt = false, 0
+		e.attempt.pending, e.attempt.fencedSince = false, 0
 		if e.State() == Acquiring {
-			e.attempt.newCause(cause)
+			e.attempt.updateCause(cause)
 			e.stepLocked(fsm.DbError, nil, cause)
 		}
 	}
@@ -149,7 +149,7 @@ func (s *session) closeWhenIdle(now bool) {
 
 // checkIdleLocked notices when the last work under a lost session has returned.
 func (s *session) checkIdleLocked() {
-	if s.over && len(s.terms) == 0 {
+	if s.ended && len(s.terms) == 0 {
 		select {
 		case <-s.idle:
 		default:

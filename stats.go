@@ -71,8 +71,8 @@ type ElectionStats struct {
 	Losses    uint64 // terms that were lost, and not given up
 }
 
-// tally is what a node counts about its elections.
-type tally struct {
+// counters is what a node counts about its elections.
+type counters struct {
 	transitions map[Transition]uint64
 	events      map[EventKind]uint64
 	panics      uint64
@@ -82,19 +82,19 @@ type tally struct {
 	heartbeatFailures                uint64
 }
 
-func newTally() tally {
-	return tally{transitions: map[Transition]uint64{}, events: map[EventKind]uint64{}}
+func newCounters() counters {
+	return counters{transitions: map[Transition]uint64{}, events: map[EventKind]uint64{}}
 }
 
-// electionTally is what an election counts.
-type electionTally struct {
+// electionCounters is what an election counts.
+type electionCounters struct {
 	attempts, terms, failovers, losses uint64
 	lastTerm                           int64 // that began here
 }
 
-// began counts a term. The first one ever is no failover. Numbers need not be
+// addTermLocked counts a term. The first one ever is no failover. Numbers need not be
 // consecutive.
-func (t *electionTally) began(granted AcquireResult) {
+func (t *electionCounters) addTermLocked(granted AcquireResult) {
 	t.attempts++
 	t.terms++
 	if granted.Previous != 0 && granted.Previous != t.lastTerm {
@@ -103,8 +103,8 @@ func (t *electionTally) began(granted AcquireResult) {
 	t.lastTerm = granted.Term
 }
 
-// transitionLocked counts a change of state.
-func (t *tally) transitionLocked(from, to State, input fsm.Input) {
+// addTransitionLocked counts a change of state.
+func (t *counters) addTransitionLocked(from, to State, input fsm.Input) {
 	t.transitions[Transition{from, to, input.String()}]++
 }
 
@@ -115,15 +115,15 @@ func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	stats := Stats{
-		Transitions:    maps.Clone(n.tally.transitions),
-		Events:         maps.Clone(n.tally.events),
-		CallbackPanics: n.tally.panics,
-		CallbackDelays: n.tally.callbacks.snapshot(),
+		Transitions:    maps.Clone(n.counters.transitions),
+		Events:         maps.Clone(n.counters.events),
+		CallbackPanics: n.counters.panics,
+		CallbackDelays: n.counters.callbacks.snapshot(),
 		Elections:      make([]ElectionStats, 0, len(n.elections)),
 
-		Sessions: n.tally.sessions, SessionFailures: n.tally.sessionFailures,
-		Heartbeats: n.tally.heartbeats.snapshot(), HeartbeatFailures: n.tally.heartbeatFailures,
-		Vacancies: n.tally.vacancies.snapshot(),
+		Sessions: n.counters.sessions, SessionFailures: n.counters.sessionFailures,
+		Heartbeats: n.counters.heartbeats.snapshot(), HeartbeatFailures: n.counters.heartbeatFailures,
+		Vacancies: n.counters.vacancies.snapshot(),
 	}
 	if s := n.session; s != nil {
 		stats.TrustRemaining = s.trust.remaining(math.MaxInt64)
@@ -131,15 +131,15 @@ func (n *Node) Stats() Stats {
 	}
 	now := n.clock.Now().Mono
 	for _, e := range n.elections {
-		counted := e.tally
+		counted := e.counters
 		figures := ElectionStats{
 			Role: e.role.Name(), State: e.State(),
 			Attempts: counted.attempts, Terms: counted.terms, Failovers: counted.failovers, Losses: counted.losses,
 		}
 		// One look at the clocks, not one for each term: all that are trusted
 		// are of this session.
-		if term := e.current.Load(); stats.Connected && term != nil && term.session == n.session && !term.over.Load() {
-			figures.Term, figures.LeadingFor = term.number, now-term.begun
+		if term := e.current.Load(); stats.Connected && term != nil && term.session == n.session && !term.ended.Load() {
+			figures.Term, figures.LeadingFor = term.number, now-term.beganAt
 		}
 		stats.Elections = append(stats.Elections, figures)
 		stats.CallbacksWaiting += len(e.queue)

@@ -18,21 +18,21 @@ type Term struct {
 	session    *session
 	number     int64
 	acquiredAt time.Time
-	vacant     time.Duration
-	begun      time.Duration // on the node's monotonic clock
+	precedingVacancy     time.Duration
+	beganAt      time.Duration // on the node's monotonic clock
 	campaign   bool          // of Campaign: its holder says when the work has returned
 
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
-	over         atomic.Bool // trust in this term has ended
+	ended         atomic.Bool // trust in this term has ended
 	usesStopping atomic.Bool // somebody asked for Stopping
 
 	stopping chan struct{} // closed: take no new work
 	released chan struct{} // closed: the lock is free, or was lost with the session
 
 	// Guarded by Node.mu.
-	resigning     bool
-	ending        ending // why it is being given up
+	stopRequested     bool
+	plannedEnd        termEnd // why it is being given up
 	stopTimer     func() bool
 	releaseQueued bool  // handed to the session for release, or gone with it
 	releaseErr    error // set before released is closed
@@ -45,8 +45,8 @@ type Term struct {
 	}
 }
 
-// ending is why a term is given up, in whose favor, and who asked for it.
-type ending struct {
+// termEnd is why a term is given up, in whose favour, and who asked for it.
+type termEnd struct {
 	reason EndReason
 	cause  error
 	target uuid.UUID
@@ -72,9 +72,9 @@ func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
 
 // PrecedingVacancy returns for how long nobody led the role before this term, or a
 // negative duration if that is not known.
-func (t *Term) PrecedingVacancy() time.Duration { return t.vacant }
+func (t *Term) PrecedingVacancy() time.Duration { return t.precedingVacancy }
 
-// Context returns the term's context. It is canceled when trust in the term
+// Context returns the term's context. It is cancelled when trust in the term
 // ends, before anyone else can lead; context.Cause says why and matches
 // [ErrTermEnded].
 func (t *Term) Context() context.Context { return t.ctx }
@@ -82,7 +82,7 @@ func (t *Term) Context() context.Context { return t.ctx }
 // Stopping returns a channel that is closed when the term was asked to end:
 // work in flight may finish, and is still trusted, for up to
 // [Config].StopTimeout; no new work should be taken. Work that never calls
-// Stopping has its context canceled at once instead, since it would not notice
+// Stopping has its context cancelled at once instead, since it would not notice
 // anything else.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
@@ -92,13 +92,13 @@ func (t *Term) Stopping() <-chan struct{} {
 // Valid reports whether this node may trust the term at this moment. It takes
 // no lock, allocates nothing and asks nobody.
 func (t *Term) Valid() bool {
-	return !t.over.Load() && t.session.trust.valid()
+	return !t.ended.Load() && t.session.trust.valid()
 }
 
 // Remaining returns for how long the term may be trusted if no further
 // heartbeat is acknowledged; 0 when it has ended.
 func (t *Term) Remaining() time.Duration {
-	if t.over.Load() {
+	if t.ended.Load() {
 		return 0
 	}
 	return t.session.trust.remaining(math.MaxInt64)
@@ -171,13 +171,13 @@ func (g *Guard) Done() {
 	})
 }
 
-// returned says that the function of Run, or the holder of a Campaign, is done.
-func (t *Term) returned() {
-	t.bodyReturned()
+// mainReturned says that the function of Run, or the holder of a Campaign, is done.
+func (t *Term) mainReturned() {
+	t.clearMain()
 	t.advance()
 }
 
-func (t *Term) bodyReturned() {
+func (t *Term) clearMain() {
 	t.work.Lock()
 	defer t.work.Unlock()
 	t.work.body = false
@@ -202,11 +202,11 @@ func (t *Term) advance() {
 }
 
 // stopLocked asks the term to end.
-func (t *Term) stopLocked(why ending) {
-	if t.resigning {
+func (t *Term) stopLocked(why termEnd) {
+	if t.stopRequested {
 		return
 	}
-	t.resigning, t.ending = true, why
+	t.stopRequested, t.plannedEnd = true, why
 	t.work.Lock()
 	t.work.closed = true
 	t.work.Unlock()
@@ -216,9 +216,9 @@ func (t *Term) stopLocked(why ending) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !t.releaseQueued {
-			n.log.Warn("work in flight did not finish in time: its context is canceled",
+			n.log.Warn("work in flight did not finish in time: its context is cancelled",
 				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
-			t.endLocked(t.ending.cause)
+			t.endLocked(t.plannedEnd.cause)
 		}
 	})
 	t.advanceLocked()
@@ -233,7 +233,7 @@ func (t *Term) endLocked(cause error) {
 
 // endTrustLocked ends trust in the term and cancels its context, in this order.
 func (t *Term) endTrustLocked(cause error) {
-	if !t.over.CompareAndSwap(false, true) {
+	if !t.ended.CompareAndSwap(false, true) {
 		return
 	}
 	t.election.current.CompareAndSwap(t, nil)
@@ -249,10 +249,10 @@ func (t *Term) endTrustLocked(cause error) {
 // (Invariant 4). It is called when one of them may have become possible.
 func (t *Term) advanceLocked() {
 	running, graceful := t.workState()
-	if t.resigning && !graceful {
-		t.endTrustLocked(t.ending.cause)
+	if t.stopRequested && !graceful {
+		t.endTrustLocked(t.plannedEnd.cause)
 	}
-	if !t.over.Load() || running || t.releaseQueued {
+	if !t.ended.Load() || running || t.releaseQueued {
 		return
 	}
 	t.releaseQueued = true

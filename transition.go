@@ -12,30 +12,30 @@ import (
 
 // attempt is the state of an election's tries to take the role.
 type attempt struct {
-	at           time.Duration // when to try, on the monotonic clock
+	nextAt           time.Duration // when to try, on the monotonic clock
 	notBefore    time.Duration // others go first until then
 	quickRetries int           // quick tries left after news of a vacancy
 	inFlight     bool          // in a call of TryAcquire
-	waiting      bool          // the lock is held, the term cannot begin yet
+	pending      bool          // the lock is held, the term cannot begin yet
 	unlocking    bool          // a lock without a use is being released
-	fencedAt     time.Duration // waiting for fenced transactions since
+	fencedSince     time.Duration // waiting for fenced transactions since
 
-	cycle    int     // failed attempts since the last term or start
-	first    Instant // when the first of them was made
+	cycleFailures    int     // failed attempts since the last term or start
+	firstFailure    Instant // when the first of them was made
 	cause    string  // of the last error of the database, until an attempt has another outcome
-	known    bool    // the last error had the cause of the one before
-	failures uint64  // failed attempts ever
+	sameCause    bool    // the last error had the cause of the one before
+	totalFailures uint64  // failed attempts ever
 	err      error   // of the last one
 }
 
-// newCause takes note of an error of the database and reports whether it has
+// updateCause takes note of an error of the database and reports whether it has
 // another cause than that of the attempt before: one event tells of one cause,
 // however often it is met.
-func (a *attempt) newCause(err error) bool {
+func (a *attempt) updateCause(err error) bool {
 	cause := rootCause(err)
-	a.known = cause == a.cause
+	a.sameCause = cause == a.cause
 	a.cause = cause
-	return !a.known
+	return !a.sameCause
 }
 
 // rootCause is the text of the innermost error: what was being done differs from
@@ -54,9 +54,9 @@ func rootCause(err error) string {
 	}
 }
 
-// holds reports whether the session may hold the lock without a term, or be
+// mayHoldLock reports whether the session may hold the lock without a term, or be
 // about to.
-func (a *attempt) holds() bool { return a.inFlight || a.waiting || a.unlocking }
+func (a *attempt) mayHoldLock() bool { return a.inFlight || a.pending || a.unlocking }
 
 // Quick tries after news of a vacancy: a dying session's locks are not all
 // freed at the same instant.
@@ -81,7 +81,7 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	to, actions, ok := fsm.Step(from, input, fsm.Policy{
 		AutoReacquire: !e.cfg.NoReacquire && !campaign,
 		Grace:         e.cfg.ReconnectGrace > 0 && !campaign,
-		SteppingDown:  e.stepping && !e.stopping,
+		SteppingDown:  e.steppingDown && !e.stopping,
 	})
 	if !ok {
 		n.log.Error("impossible transition", "role", e.role.Name(), "from", from, "input", input)
@@ -89,7 +89,7 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	}
 	if from != to {
 		e.state.Store(uint32(to))
-		n.tally.transitionLocked(from, to, input)
+		n.counters.addTransitionLocked(from, to, input)
 		e.logTransitionLocked(from, to, term, err)
 		e.postLocked(Event{Kind: EventStateChange, From: from, To: to, Term: term, Err: err})
 	}
@@ -97,7 +97,7 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 		e.performLocked(action, term, err)
 	}
 	if to == Stopped && from != Stopped {
-		e.leaveLocked()
+		e.cleanUpLocked()
 	}
 	e.wakeLocked()
 }
@@ -107,20 +107,20 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	now := n.clock.Now()
 	switch action {
 	case fsm.OpenConnection:
-		e.attempt = attempt{failures: e.attempt.failures, first: now}
+		e.attempt = attempt{totalFailures: e.attempt.totalFailures, firstFailure: now}
 		if s := n.session; s != nil && now.Mono-s.vacancyAt < recentVacancy {
 			e.attempt.quickRetries = len(quickRetryDelays)
 		}
 		n.followers[e] = struct{}{}
 		n.requestSession()
 	case fsm.ScheduleAttempt:
-		n.kickLocked()
+		n.wakeSessionLocked()
 	case fsm.ResetRetry:
-		e.attempt.cycle, e.attempt.err = 0, nil
-		e.endReconnectingLocked()
+		e.attempt.cycleFailures, e.attempt.err = 0, nil
+		e.clearReconnectLocked()
 	case fsm.StartGrace:
 		e.lostTerm, e.lostCause = term, err
-		e.endGrace = n.clock.AfterFunc(e.cfg.ReconnectGrace, func() { e.graceExpired(term) })
+		e.stopGraceTimer = n.clock.AfterFunc(e.cfg.ReconnectGrace, func() { e.graceExpired(term) })
 	case fsm.LogRecovered:
 		n.log.Info("leadership recovered within the reconnect grace", "role", e.role.Name(), "term", term.number)
 	case fsm.EmitAcquired:
@@ -132,13 +132,13 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 		if e.lostTerm != nil {
 			term, err = e.lostTerm, e.lostCause
 		}
-		e.endReconnectingLocked()
-		e.tally.losses++
+		e.clearReconnectLocked()
+		e.counters.losses++
 		e.postLocked(Event{Kind: EventLost, Term: term, Err: err})
 	case fsm.EmitAcquireFailed:
 		e.postLocked(Event{Kind: EventAcquireFailed, Err: err})
 	case fsm.EmitError:
-		if e.attempt.known {
+		if e.attempt.sameCause {
 			break // told before
 		}
 		e.postLocked(Event{Kind: EventError, Term: term, Err: err})
@@ -148,23 +148,23 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	}
 }
 
-// leaveLocked cleans up after the election has stopped.
-func (e *Election) leaveLocked() {
+// cleanUpLocked cleans up after the election has stopped.
+func (e *Election) cleanUpLocked() {
 	delete(e.node.followers, e)
-	e.node.withdrawLocked(e)
-	e.endReconnectingLocked()
-	e.mode, e.stepping = modeNone, false
-	if e.unhook != nil {
-		go e.unhook() // asks a context of the program; ends at once unless that blocks
-		e.unhook = nil
+	e.node.unlockPendingLocked(e)
+	e.clearReconnectLocked()
+	e.mode, e.steppingDown = modeNone, false
+	if e.detachContext != nil {
+		go e.detachContext() // asks a context of the program; ends at once unless that blocks
+		e.detachContext = nil
 	}
 }
 
-func (e *Election) endReconnectingLocked() {
-	if e.endGrace != nil {
-		e.endGrace()
+func (e *Election) clearReconnectLocked() {
+	if e.stopGraceTimer != nil {
+		e.stopGraceTimer()
 	}
-	e.endGrace, e.lostTerm, e.lostCause = nil, nil, nil
+	e.stopGraceTimer, e.lostTerm, e.lostCause = nil, nil, nil
 }
 
 func (e *Election) graceExpired(lost *Term) {
@@ -173,7 +173,7 @@ func (e *Election) graceExpired(lost *Term) {
 	defer n.mu.Unlock()
 	if e.State() == Reconnecting && e.lostTerm == lost {
 		e.stepLocked(fsm.GraceExpired, lost, e.lostCause)
-		if e.State() == Follower && (e.attempt.waiting || e.attempt.inFlight) {
+		if e.State() == Follower && (e.attempt.pending || e.attempt.inFlight) {
 			e.stepLocked(fsm.AcquireAttempt, nil, nil) // the try under way goes on as an ordinary one
 		}
 	}
@@ -191,8 +191,8 @@ func (e *Election) logTransitionLocked(from, to State, term *Term, err error) {
 	if term != nil {
 		attributes = append(attributes, "term", term.number)
 	}
-	if e.attempt.cycle > 0 {
-		attributes = append(attributes, "attempt", e.attempt.cycle)
+	if e.attempt.cycleFailures > 0 {
+		attributes = append(attributes, "attempt", e.attempt.cycleFailures)
 	}
 	if err != nil {
 		attributes = append(attributes, "error", err)

@@ -15,7 +15,7 @@ import (
 // for, work learns in time that its term is over.
 type trust struct {
 	clock   Clock
-	expired func() // called on a goroutine of its own when the deadline has passed
+	onExpired func() // called on a goroutine of its own when the deadline has passed
 
 	mono  atomic.Int64 // deadline in nanoseconds; 0 before the first heartbeat
 	wall  atomic.Int64
@@ -55,7 +55,7 @@ func (t *trust) valid() bool {
 		return true
 	}
 	if t.ended.CompareAndSwap(false, true) {
-		t.clock.AfterFunc(0, t.expired)
+		t.clock.AfterFunc(0, t.onExpired)
 	}
 	return false
 }
@@ -76,7 +76,7 @@ func (t *trust) watch(tick time.Duration) {
 		if t.valid() {
 			t.watch(tick)
 		} else {
-			t.expired()
+			t.onExpired()
 		}
 	})
 	t.mu.Lock()

@@ -21,7 +21,7 @@ func TestTrustIsNeverRevived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &handClock{Instant{Mono: time.Hour, Wall: time.Unix(1e9, 0)}}
-			tr := &trust{clock: clock, expired: func() {}}
+			tr := &trust{clock: clock, onExpired: func() {}}
 			if !tr.begin(clock.now.Add(time.Second)) || !tr.valid() {
 				t.Fatal("trust did not begin")
 			}

@@ -54,7 +54,7 @@ func (e *Election) awaitFinished(ctx context.Context, life uint64) error {
 
 // finishedLocked reports whether nothing of a life of the election is left.
 func (e *Election) finishedLocked(life uint64) bool {
-	return e.life != life || e.State() == Stopped && e.term == nil && !e.attempt.holds()
+	return e.runNumber != life || e.State() == Stopped && e.term == nil && !e.attempt.mayHoldLock()
 }
 
 // unfinished is the error of an operation that the context ended.

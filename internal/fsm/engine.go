@@ -15,7 +15,7 @@ var NotFed = map[Input]string{
 // Shared lists the actions that the engine does not perform for one election: the
 // node and its session do them for all elections together. Each entry says where.
 var Shared = map[Action]string{
-	CloseConnection: "Election.leaveLocked takes a stopped election out of the session, which other elections still use. A broken session is closed by session.endLocked.",
+	CloseConnection: "Election.cleanUpLocked takes a stopped election out of the session, which other elections still use. A broken session is closed by session.endLocked.",
 	Reconnect:       "Node.run opens the next session when one is lost.",
 	ComputeBackoff:  "session.backOffLocked asks the retry strategies of all elections whose attempts failed together.",
 	TryLock:         "session.acquire tries all roles that are due in one call.",

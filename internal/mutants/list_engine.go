@@ -122,19 +122,19 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a request for a role of no election is a crash",
-		file: "requests.go", from: "		if s.over || e == nil {", to: "		if s.over && e == nil {",
+		file: "requests.go", from: "		if s.ended || e == nil {", to: "		if s.ended && e == nil {",
 		promise: "a request for a role that the node does not campaign for changes nothing",
 		tests:   []tests{in(".", "^TestRequestForARoleOfNoElection$")},
 	},
 	{
 		name: "engine: a grant to a session that is over counts",
-		file: "acquire.go", from: "	if s.over {\n		n.mu.Unlock()\n		return nil\n", to: "	if s.over && false {\n		n.mu.Unlock()\n		return nil\n",
+		file: "acquire.go", from: "	if s.ended {\n		n.mu.Unlock()\n		return nil\n", to: "	if s.ended && false {\n		n.mu.Unlock()\n		return nil\n",
 		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",
 		tests:   []tests{in(".", "^TestLateGrantOfALostSession$")}, says: "nvariant 7",
 	},
 	{
 		name: "engine: an attempt goes on waiting after its session",
-		file: "session_end.go", from: "		e.attempt.waiting, e.attempt.fencedAt = false, 0\n", to: "		e.attempt.fencedAt = 0\n",
+		file: "session_end.go", from: "		e.attempt.pending, e.attempt.fencedSince = false, 0\n", to: "		e.attempt.fencedSince = 0\n",
 		promise: "7 Someone leads: a node whose session was lost in an attempt campaigns again",
 		tests:   []tests{in(".", "^TestWaitEndsWithTheSession$")}, says: "nvariant 7",
 	},
@@ -160,13 +160,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a term that was given up stays valid",
-		file: "term.go", from: "return !t.over.Load() && t.session.trust.valid()", to: "return t.session.trust.valid()",
+		file: "term.go", from: "return !t.ended.Load() && t.session.trust.valid()", to: "return t.session.trust.valid()",
 		promise: "1 One leader: nobody trusts a term that was given up",
 		tests:   []tests{in(".", "^TestTermThatWasGivenUpIsNotValid$")}, says: "nvariant 1",
 	},
 	{
 		name: "engine: a term that was given up has time left",
-		file: "term.go", from: "	if t.over.Load() {\n		return 0\n	}\n	return t.session.trust.remaining", to: "	if t.over.Load() && false {\n		return 0\n	}\n	return t.session.trust.remaining",
+		file: "term.go", from: "	if t.ended.Load() {\n		return 0\n	}\n	return t.session.trust.remaining", to: "	if t.ended.Load() && false {\n		return 0\n	}\n	return t.session.trust.remaining",
 		promise: "1 One leader: nobody trusts a term that was given up",
 		tests:   []tests{in(".", "^TestTermThatWasGivenUpIsNotValid$")}, says: "remains valid",
 	},
@@ -184,7 +184,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: the connection does not wait for the work",
-		file: "session_end.go", from: "	if s.over && len(s.terms) == 0 {", to: "	if s.over {",
+		file: "session_end.go", from: "	if s.ended && len(s.terms) == 0 {", to: "	if s.ended {",
 		promise: "4 Work ends first: a closed connection frees the locks",
 		tests:   []tests{in(".", "^TestConnectionOutlivesTheWork$")}, says: "nvariant 4",
 	},
@@ -196,13 +196,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: stuck work is never canceled",
-		file: "term.go", from: "			t.endLocked(t.ending.cause)\n		}\n	})", to: "			_ = t.ending.cause\n		}\n	})",
+		file: "term.go", from: "			t.endLocked(t.plannedEnd.cause)\n		}\n	})", to: "			_ = t.plannedEnd.cause\n		}\n	})",
 		promise: "7 Someone leads: work has StopTimeout to end, then its context ends",
 		tests:   []tests{in(".", "^TestStepDownWithStuckWork$|^TestRunStopsPolitely$")},
 	},
 	{
 		name: "engine: polite work is cut off",
-		file: "term.go", from: "if t.resigning && !graceful {", to: "if t.resigning && (graceful || !graceful) {",
+		file: "term.go", from: "if t.stopRequested && !graceful {", to: "if t.stopRequested && (graceful || !graceful) {",
 		promise: "a resignation lets work in flight end first",
 		tests:   []tests{in(".", "^TestRunStopsPolitely$|^TestStepDownWaitsForGuards$")},
 	},
@@ -258,7 +258,7 @@ var engineMutants = []mutant{
 	// Campaigning.
 	{
 		name: "engine: a notification starts no attempt",
-		file: "session.go", from: "		s.requested = true\n		s.attemptAllNowLocked()\n", to: "		s.requested = true\n		_ = s.attemptAllNowLocked\n",
+		file: "session.go", from: "		s.requestsPending = true\n		s.attemptAllNowLocked()\n", to: "		s.requestsPending = true\n		_ = s.attemptAllNowLocked\n",
 		promise: "7 Someone leads: a vacant role is filled at once after a notification",
 		tests:   []tests{in(".", "^TestNewsOfAVacancy$")},
 	},
@@ -270,7 +270,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a draining node campaigns",
-		file: "registrar.go", from: "func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }", to: "func (n *Node) mayCampaignLocked() bool { return n.description.Status != StatusDead }",
+		file: "registry.go", from: "func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }", to: "func (n *Node) mayCampaignLocked() bool { return n.description.Status != StatusDead }",
 		promise: "10 only a node in service begins a term",
 		tests:   []tests{in(".", "^TestDrainWhileWaiting$|^TestDrainAndUndrain$")},
 	},
@@ -320,25 +320,25 @@ var engineMutants = []mutant{
 	// Waiting for a role.
 	{
 		name: "engine: LockTimeout never ends an attempt",
-		file: "acquire.go", from: "if now-a.fencedAt < s.node.cfg.LockTimeout {", to: "if now-a.fencedAt < 1000*s.node.cfg.LockTimeout {",
+		file: "acquire.go", from: "if now-a.fencedSince < s.node.cfg.LockTimeout {", to: "if now-a.fencedSince < 1000*s.node.cfg.LockTimeout {",
 		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
 	},
 	{
 		name: "engine: LockTimeout counts anew with each answer",
-		file: "acquire.go", from: "	if a.fencedAt == 0 {\n", to: "	if a.fencedAt >= 0 {\n",
+		file: "acquire.go", from: "	if a.fencedSince == 0 {\n", to: "	if a.fencedSince >= 0 {\n",
 		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
 	},
 	{
 		name: "engine: the lock is kept when LockTimeout has passed",
-		file: "acquire.go", from: "	a.waiting = false\n	s.queueUnlockLocked(e, 0)\n	return", to: "	a.waiting = false\n	_ = s.queueUnlockLocked\n	return",
+		file: "acquire.go", from: "	a.pending = false\n	s.queueUnlockLocked(e, 0)\n	return", to: "	a.pending = false\n	_ = s.queueUnlockLocked\n	return",
 		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "nvariant 7",
 	},
 	{
 		name: "engine: LockTimeout goes on counting in the next attempt",
-		file: "acquire.go", from: "	if !continued {\n		a.fencedAt = 0\n", to: "	if !continued {\n		_ = a.fencedAt\n",
+		file: "acquire.go", from: "	if !continued {\n		a.fencedSince = 0\n", to: "	if !continued {\n		_ = a.fencedSince\n",
 		promise: "7 Someone leads: each attempt has LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesTheLock$")}, says: "LockTimeout",
 	},
@@ -364,13 +364,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a hand-over reserves nothing",
-		file: "release.go", from: "			if t.ending.reason == EndHandedOver {", to: "			if t.ending.reason == EndHandedOver && false {",
+		file: "release.go", from: "			if t.plannedEnd.reason == EndHandedOver {", to: "			if t.plannedEnd.reason == EndHandedOver && false {",
 		promise: "a role that is handed over is left to its target",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},
 	{
 		name: "engine: a reservation lasts no time",
-		file: "release.go", from: "t.ending.target, n.cfg.CheckInterval\n", to: "t.ending.target, 0*n.cfg.CheckInterval\n",
+		file: "release.go", from: "t.plannedEnd.target, n.cfg.CheckInterval\n", to: "t.plannedEnd.target, 0*n.cfg.CheckInterval\n",
 		promise: "a role that is handed over is left to its target",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},

@@ -26,12 +26,12 @@ var durationBounds = [...]time.Duration{
 type histogram struct {
 	counts [len(durationBounds)]uint64 // of those between the bound before and this one
 	count  uint64
-	total  time.Duration
+	sum  time.Duration
 }
 
 func (t *histogram) add(d time.Duration) {
 	t.count++
-	t.total += d
+	t.sum += d
 	for i, bound := range durationBounds {
 		if d <= bound {
 			t.counts[i]++
@@ -41,7 +41,7 @@ func (t *histogram) add(d time.Duration) {
 }
 
 func (t *histogram) snapshot() Histogram {
-	all := Histogram{Count: t.count, Sum: t.total, Buckets: make(map[time.Duration]uint64, len(durationBounds))}
+	all := Histogram{Count: t.count, Sum: t.sum, Buckets: make(map[time.Duration]uint64, len(durationBounds))}
 	var within uint64
 	for i, bound := range durationBounds {
 		within += t.counts[i]

@@ -41,22 +41,22 @@ func (n *Node) UpdateDescription(ctx context.Context, change func(*Description))
 		if err := next.validate(); err != nil {
 			return err
 		}
-		if written, taken, err := n.adopt(next.clone(), edition); taken {
+		if written, taken, err := n.applyDescription(next.clone(), edition); taken {
 			return awaitWritten(ctx, written, err)
 		}
 	}
 }
 
-// adopt makes next the node's description unless there is another edition than
+// applyDescription makes next the node's description unless there is another edition than
 // the given one by now. written receives the result of telling the registry; it
 // is nil if there is nothing to wait for.
-func (n *Node) adopt(next Description, edition uint64) (written <-chan error, taken bool, err error) {
+func (n *Node) applyDescription(next Description, edition uint64) (written <-chan error, taken bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.descriptionVersion != edition {
 		return nil, false, nil
 	}
-	if next.equal(n.description) && n.describedLocked() {
+	if next.equal(n.description) && n.registryCurrentLocked() {
 		return nil, true, nil
 	}
 	stood := n.mayCampaignLocked()
@@ -71,15 +71,15 @@ func (n *Node) adopt(next Description, edition uint64) (written <-chan error, ta
 		s.cancelAttemptsLocked()
 	case !stood && n.mayCampaignLocked():
 		s.attemptAllNowLocked()
-		s.kickLocked()
+		s.wakeLocked()
 	}
-	if s.registrar == nil {
+	if s.registry == nil {
 		return nil, true, ErrUnsupported
 	}
 	answer := make(chan error, 1)
-	s.describers = append(s.describers, answer)
+	s.descriptionWaiters = append(s.descriptionWaiters, answer)
 	s.describeAt = 0
-	s.kickLocked()
+	s.wakeLocked()
 	return answer, true, nil
 }
 
@@ -106,8 +106,8 @@ func (n *Node) Description() Description {
 // mayCampaignLocked reports whether the node may campaign for roles.
 func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }
 
-// describedLocked reports whether the registry has the present description.
-func (n *Node) describedLocked() bool {
+// registryCurrentLocked reports whether the registry has the present description.
+func (n *Node) registryCurrentLocked() bool {
 	return n.session != nil && n.session.descriptionVersion == n.descriptionVersion
 }
 
@@ -158,19 +158,19 @@ func (d Description) validate() error {
 // ErrSessionLost while there is no session, and ErrUnsupported if the backend
 // has no registry.
 func (n *Node) Members(ctx context.Context) ([]Member, error) {
-	return answered(ctx, n, RegistrySession.Members)
+	return callRegistry(ctx, n, RegistrySession.Members)
 }
 
 // Holders reads on the node's session who leads the named roles, as many as
 // there are, or for whom they are reserved. Other roles are left out. Errors are
 // those of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]RoleHolder, error) {
-	return answered(ctx, n, func(r RegistrySession) ([]RoleHolder, error) { return r.Holders(roles) })
+	return callRegistry(ctx, n, func(r RegistrySession) ([]RoleHolder, error) { return r.Holders(roles) })
 }
 
-// answered asks a question on the session. An answer that comes when the context
+// callRegistry asks a question on the session. An answer that comes when the context
 // has ended goes nowhere.
-func answered[T any](ctx context.Context, n *Node, ask func(RegistrySession) (T, error)) (T, error) {
+func callRegistry[T any](ctx context.Context, n *Node, ask func(RegistrySession) (T, error)) (T, error) {
 	answer := make(chan T, 1)
 	err := n.callOnSession(ctx, func(r RegistrySession) error {
 		value, err := ask(r)
@@ -201,13 +201,13 @@ func (n *Node) callOnSession(ctx context.Context, ask func(RegistrySession) erro
 	case s == nil:
 		n.mu.Unlock()
 		return ErrSessionLost
-	case s.registrar == nil:
+	case s.registry == nil:
 		n.mu.Unlock()
 		return ErrUnsupported
 	}
 	q := call{ask, make(chan error, 1)}
 	s.calls = append(s.calls, q)
-	s.kickLocked()
+	s.wakeLocked()
 	n.mu.Unlock()
 	select {
 	case err := <-q.result:
@@ -228,51 +228,51 @@ func (s *session) runCall() error {
 	q := s.calls[0]
 	s.calls = s.calls[1:]
 	n.mu.Unlock()
-	err := q.run(s.registrar)
+	err := q.run(s.registry)
 	q.result <- err
-	return lostOnly(err)
+	return onlySessionLoss(err)
 }
 
-// describe writes the node's description to the registry.
-func (s *session) describe() error {
+// writeDescription writes the node's description to the registry.
+func (s *session) writeDescription() error {
 	n := s.node
 	n.mu.Lock()
 	description, edition := n.description.clone(), n.descriptionVersion
-	describers := s.describers
-	s.describers = nil
+	describers := s.descriptionWaiters
+	s.descriptionWaiters = nil
 	n.mu.Unlock()
-	err := s.endTrust(s.registrar.WriteDescription(description))
+	err := s.endTrust(s.registry.WriteDescription(description))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
 		s.descriptionVersion = edition
-		n.announceLocked()
-	} else if lostOnly(err) == nil {
+		n.notifySubscribersLocked()
+	} else if onlySessionLoss(err) == nil {
 		n.log.Warn("telling the others about this node failed", "error", err)
 		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 	}
 	for _, written := range describers { // only now: a caller that goes on finds the edition written
 		written <- err
 	}
-	return lostOnly(err)
+	return onlySessionLoss(err)
 }
 
 // failCallsLocked returns an error to every caller that waits for the session.
 func (s *session) failCallsLocked(err error) {
-	for _, done := range s.refreshers {
+	for _, done := range s.heartbeatWaiters {
 		done <- err
 	}
 	for _, q := range s.calls {
 		q.result <- err
 	}
-	for _, written := range s.describers {
+	for _, written := range s.descriptionWaiters {
 		written <- err
 	}
-	s.refreshers, s.calls, s.describers = nil, nil, nil
+	s.heartbeatWaiters, s.calls, s.descriptionWaiters = nil, nil, nil
 }
 
-// lostOnly keeps an error that ends the session and drops any other.
-func lostOnly(err error) error {
+// onlySessionLoss keeps an error that ends the session and drops any other.
+func onlySessionLoss(err error) error {
 	if errors.Is(err, ErrSessionLost) {
 		return err
 	}

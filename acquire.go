@@ -16,11 +16,11 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// maxBatch is how many roles one call of TryAcquire asks for, so that a
-// heartbeat never waits long behind it.
+// maxBatch limits the roles in one call of TryAcquire, so that a heartbeat
+// never waits long for it.
 const maxBatch = 1000
 
-// attemptAllNowLocked makes every follower due now: a role may have become vacant.
+// attemptAllNowLocked makes every follower due: a role may have become vacant.
 func (s *session) attemptAllNowLocked() {
 	now := s.node.clock.Now().Mono
 	s.vacancyAt = now
@@ -31,8 +31,8 @@ func (s *session) attemptAllNowLocked() {
 	}
 }
 
-// dueLocked returns the elections that begin an attempt now, and when the next one
-// is due.
+// dueLocked returns the elections whose attempt begins now, and when the next
+// one is due.
 func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Duration) {
 	next = math.MaxInt64
 	if !s.node.mayCampaignLocked() {
@@ -40,7 +40,7 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 	}
 	for e := range s.node.followers {
 		a := &e.attempt
-		// Never campaign while work of the last term still runs here.
+		// Invariant 4: no attempt while work of the last term still runs in this process.
 		if e.term != nil || a.inFlight || a.unlocking {
 			continue
 		}
@@ -61,18 +61,18 @@ func (s *session) dueLocked(now time.Duration) (due []*Election, next time.Durat
 	return due, next
 }
 
-// acquire tries to take the roles of s.trying in one batch.
+// acquire tries to acquire the roles of s.acquireBatch in one call.
 func (s *session) acquire() error {
 	n := s.node
 	n.mu.Lock()
 	trying := s.acquireBatch
-	candidates := make([]AcquireRequest, len(trying))
+	requests := make([]AcquireRequest, len(trying))
 	for i, e := range trying {
-		candidates[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
+		requests[i] = AcquireRequest{Role: e.role, Recovering: e.State() == Reconnecting}
 	}
 	n.mu.Unlock()
 
-	attempts, err := s.conn.TryAcquire(candidates)
+	results, err := s.conn.TryAcquire(requests)
 	_ = s.endTrust(err)
 
 	n.mu.Lock()
@@ -91,7 +91,7 @@ func (s *session) acquire() error {
 		e.attempt.inFlight = false
 		result, kept := AcquireResult{Outcome: OutcomeFailed, Err: err}, e.attempt.pending
 		if err == nil {
-			result, kept = attempts[i], false
+			result, kept = results[i], false
 		}
 		if result.Outcome == OutcomeFailed && e.attempt.updateCause(result.Err) {
 			failures.add(e, result.Err)
@@ -102,19 +102,19 @@ func (s *session) acquire() error {
 		e.wakeLocked()
 	}
 	failures.log(n.log)
-	answered := s.backOffLocked(failed)
+	scheduled := s.backOffLocked(failed)
 	n.mu.Unlock()
-	return s.await(answered)
+	return s.await(scheduled)
 }
 
-// failure is a cause that is not known yet for which attempts failed.
+// failure is a new cause of failed attempts.
 type failure struct {
 	first *Election
 	roles int
-	err   error // of the first
+	err   error // of first
 }
 
-// failures are those of one batch.
+// failures are the new causes of one batch.
 type failures []failure
 
 func (f *failures) add(e *Election, err error) {
@@ -129,13 +129,13 @@ func (f *failures) add(e *Election, err error) {
 
 func (f failures) log(log *slog.Logger) {
 	for _, failure := range f {
-		log.Warn("taking a role failed", "role", failure.first.role.Name(), "roles", failure.roles, "error", failure.err)
+		log.Warn("acquiring a role failed", "role", failure.first.role.Name(), "roles", failure.roles, "error", failure.err)
 	}
 }
 
-// applyResultLocked applies the result of one attempt and reports whether it
-// failed, so that the retry strategy must be asked. kept says that the attempt
-// failed but the session has kept the lock of the one before.
+// applyResultLocked applies the result of one attempt and reports whether the
+// retry strategy must be called because it failed. With kept, the call failed
+// but the session still holds the lock of a pending attempt.
 func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool) (failed bool) {
 	a := &e.attempt
 	continued := a.pending
@@ -165,8 +165,8 @@ func (s *session) applyResultLocked(e *Election, result AcquireResult, kept bool
 	return false
 }
 
-// declineLocked unlocks the role, if the session holds its lock, for an election
-// that does not want it any more.
+// declineLocked unlocks a role, if the session holds its lock, for an election
+// that has stopped campaigning.
 func (s *session) declineLocked(e *Election, result AcquireResult) {
 	holds := e.attempt.pending || result.Outcome == OutcomeGranted || result.Outcome == OutcomePending
 	e.attempt.pending = false
@@ -175,12 +175,12 @@ func (s *session) declineLocked(e *Election, result AcquireResult) {
 	}
 }
 
-// applyPendingLocked continues an attempt that holds the lock while its term cannot
-// begin yet. LockTimeout bounds the wait for fenced transactions.
+// applyPendingLocked continues an attempt that holds the lock while its term
+// cannot begin yet. LockTimeout bounds the wait for fenced transactions.
 func (s *session) applyPendingLocked(e *Election, result AcquireResult) (failed bool) {
 	a, now := &e.attempt, s.node.clock.Now().Mono
-	// The wait is counted by the server. While a machine is suspended, its own
-	// clock may stand still, so it asks again within a RefreshInterval.
+	// The server measures the wait. This machine's clock may stop while it is
+	// suspended, so the next attempt follows within a RefreshInterval.
 	a.pending, a.nextAt = true, now+min(max(result.RetryIn, time.Millisecond), s.node.cfg.RefreshInterval)
 	if !result.Fenced {
 		a.fencedSince = 0
@@ -221,7 +221,7 @@ func (s *session) applyHeldLocked(e *Election, result AcquireResult) (failed boo
 	return s.failAttemptLocked(e, fsm.AcquireFailed, ErrHeld)
 }
 
-// applyFailedLocked ends an attempt that met an error of the database.
+// applyFailedLocked ends an attempt that failed with a database error.
 func (s *session) applyFailedLocked(e *Election, err error) (failed bool) {
 	a := &e.attempt
 	if e.State() == Reconnecting {
@@ -231,7 +231,7 @@ func (s *session) applyFailedLocked(e *Election, err error) (failed bool) {
 	return s.failAttemptLocked(e, fsm.DbError, err)
 }
 
-// nextQuickRetry returns the pause before the next quick try.
+// nextQuickRetry returns the delay before the next quick retry.
 func nextQuickRetry(a *attempt) time.Duration {
 	if a.quickRetries == 0 {
 		return quickRetryDelays[len(quickRetryDelays)-1]
@@ -240,6 +240,8 @@ func nextQuickRetry(a *attempt) time.Duration {
 	return quickRetryDelays[len(quickRetryDelays)-1-a.quickRetries]
 }
 
+// failAttemptLocked ends an attempt and reports whether the election remains a
+// follower.
 func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) bool {
 	a := &e.attempt
 	a.totalFailures++
@@ -253,50 +255,52 @@ func (s *session) failAttemptLocked(e *Election, input fsm.Input, err error) boo
 	return e.State() == Follower
 }
 
-// backOffLocked decides when to try again. Retry strategies are the program's code:
-// they are asked beside the session, and an election whose strategy has not
-// answered waits for it. The channel is closed when all have; it is nil if there
-// are none.
-func (s *session) backOffLocked(failed []*Election) (answered <-chan struct{}) {
+// backOffLocked schedules the next attempts of the elections whose attempts
+// failed. It calls retry strategies on goroutines of their own, because they
+// are user code; an election whose strategy has not returned makes no attempt.
+// done is closed when all strategies have returned; it is nil if there are
+// none.
+func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {
 	n := s.node
 	now := n.clock.Now().Mono
-	var asking sync.WaitGroup
-	asked := false
+	var strategies sync.WaitGroup
+	called := false
 	for _, e := range failed {
 		strategy, a := e.cfg.Retry, &e.attempt
 		if strategy == nil {
 			strategy = n.cfg.Retry
 		}
 		if strategy == nil {
-			// All such elections of the session try together.
-			passed := (now - s.openedAt) / n.cfg.CheckInterval
-			a.nextAt = s.openedAt + (passed+1)*n.cfg.CheckInterval
+			// These elections try together, in one call.
+			intervals := (now - s.openedAt) / n.cfg.CheckInterval
+			a.nextAt = s.openedAt + (intervals+1)*n.cfg.CheckInterval
 			continue
 		}
-		a.nextAt = math.MaxInt64 // until the answer is there
+		a.nextAt = math.MaxInt64 // until scheduleRetryLocked
 		cycle, attempts := a.cycleFailures, RetryContext{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure.Mono, LastError: a.err}
-		asked = true
-		asking.Add(1)
-		n.group.Go(func() { // ends when the strategy answers; Close waits for it
-			defer asking.Done()
+		called = true
+		strategies.Add(1)
+		n.group.Go(func() { // exits when the strategy returns; Close waits through n.group
+			defer strategies.Done()
 			delay, again := n.nextDelay(strategy, attempts)
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			e.scheduleRetryLocked(cycle, now+max(delay, 0), again)
 		})
 	}
-	if !asked {
+	if !called {
 		return nil
 	}
-	done := make(chan struct{})
-	n.group.Go(func() { // ends with the others
-		asking.Wait()
-		close(done)
+	returned := make(chan struct{})
+	n.group.Go(func() { // exits after the goroutines above; Close waits through n.group
+		strategies.Wait()
+		close(returned)
 	})
-	return done
+	return returned
 }
 
-// scheduleRetryLocked takes the answer of a retry strategy about a cycle of attempts.
+// scheduleRetryLocked applies the decision of a retry strategy about a cycle of
+// attempts.
 func (e *Election) scheduleRetryLocked(cycle int, at time.Duration, again bool) {
 	a := &e.attempt
 	switch {
@@ -310,12 +314,12 @@ func (e *Election) scheduleRetryLocked(cycle int, at time.Duration, again bool) 
 	}
 }
 
-// nextDelay asks a retry strategy. One that panics is asked again after a
-// CheckInterval. It is called without the node's mutex.
+// nextDelay calls a retry strategy, without n.mu because it is user code. If
+// the strategy panics, the next attempt follows after a CheckInterval.
 func (n *Node) nextDelay(strategy RetryStrategy, attempts RetryContext) (delay time.Duration, again bool) {
 	err := catchPanic("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
 	if err != nil {
-		n.log.Error("asking the retry strategy failed", "error", err)
+		n.log.Error("calling the retry strategy failed", "error", err)
 		return n.cfg.CheckInterval, true
 	}
 	return delay, again
@@ -326,13 +330,13 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 	n := s.node
 	t := &Term{
 		election: e, session: s, number: granted.Term, acquiredAt: granted.AcquiredAt, precedingVacancy: granted.PrecedingVacancy,
-		beganAt:    n.clock.Now().Mono,
+		beganAt:  n.clock.Now().Mono,
 		campaign: e.mode == modeCampaign, stopping: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.valuesContext)
 	if !s.trust.add(t) {
 		t.cancel(ErrTrustExpired)
-		return // the session is about to be given up, and the term with it
+		return // the session is about to end, and the lock with it
 	}
 	t.work.body = e.terms != nil
 	s.terms[t] = struct{}{}
@@ -348,7 +352,7 @@ func (s *session) beginTermLocked(e *Election, granted AcquireResult) {
 		e.stepLocked(fsm.AcquireSucceeded, t, nil)
 	}
 	if e.terms != nil {
-		e.terms <- t // there is room: the last term's work has returned
+		e.terms <- t // does not block: the last term's work has returned
 	}
 	n.notifySubscribersLocked()
 }

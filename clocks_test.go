@@ -30,9 +30,9 @@ func unanswered(t *testing.T, test func(clock *steppedClock, term *tenure.Term))
 	})
 }
 
-// A wall clock that is set back does not prolong trust: the monotonic clock ends
-// it, to the instant (Invariant 1).
-func TestTheMonotonicClockEndsTrust(t *testing.T) {
+// A wall clock that is set back does not extend trust: the monotonic clock ends
+// it on time (Invariant 1).
+func TestMonotonicClockEndsTrust(t *testing.T) {
 	unanswered(t, func(clock *steppedClock, term *tenure.Term) {
 		begun := time.Now()
 		clock.step(-time.Hour)
@@ -51,9 +51,9 @@ func TestTheMonotonicClockEndsTrust(t *testing.T) {
 	})
 }
 
-// A wall clock that jumps ahead ends trust within one look at it, whether or not
-// anybody asks for the term (Invariant 1).
-func TestAJumpOfTheWallClockIsSeenInTime(t *testing.T) {
+// A wall clock that jumps ahead ends trust at the next tick, even if nothing
+// calls the term (Invariant 1).
+func TestWallClockJumpEndsTermWithinOneTick(t *testing.T) {
 	unanswered(t, func(clock *steppedClock, term *tenure.Term) {
 		begun := time.Now()
 		clock.step(4500 * time.Millisecond)

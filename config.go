@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,90 +10,92 @@ import (
 
 // Config configures a node. The zero value is ready to use.
 type Config struct {
-	// Name is what people call the node, in logs and status; default the
-	// host's name and the process id. It need not be unique.
+	// Name identifies the node in logs and status output. It need not be
+	// unique. Default: the host name and the process id.
 	Name string
 
-	// Lease is how long the database keeps a silent node's roles: the bound on
-	// replacing a leader that vanished without a word. Default 10 s, with leases
-	// on SQLite 3 s; at least 100 ms.
+	// Lease is how long the database reserves the roles of a node that sends no
+	// heartbeat. It bounds the failover from a node that vanished. At least 100
+	// ms. Default: 10 s; 3 s with leases on SQLite.
 	Lease time.Duration
-	// RefreshInterval is the time between heartbeats. Default a third of Lease.
+	// RefreshInterval is the time between heartbeats. Default: a third of
+	// Lease.
 	RefreshInterval time.Duration
-	// Margin is how much earlier than the lease a node's trust in its own term
-	// ends. Default a tenth of Lease. RefreshInterval + Margin must be less
-	// than Lease.
+	// Margin is how much earlier than the lease the node's trust in its own
+	// terms ends. RefreshInterval + Margin must be less than Lease. Default: a
+	// tenth of Lease.
 	Margin time.Duration
-	// CheckInterval is the time between attempts to take roles that nobody
-	// announced as vacant: the fallback for lost notifications. Default 5 s.
+	// CheckInterval is the time between attempts to acquire roles without a
+	// notification. Default: 5 s.
 	CheckInterval time.Duration
-	// LockTimeout bounds one attempt to take a role whose old term is kept
-	// alive by fenced transactions. It must be at least FenceTimeout: otherwise
-	// no attempt would last until those are ended. Default 10 s, or twice
+	// LockTimeout bounds an attempt to acquire a role that waits for fenced
+	// transactions of the old term. It must be at least FenceTimeout, or no
+	// attempt would last until those are terminated. Default: 10 s, or twice
 	// FenceTimeout if that is longer.
 	LockTimeout time.Duration
 	// FenceTimeout is how long a fenced transaction of an old term may delay a
-	// new one before its backend is ended. Default 5 s, or half of LockTimeout
-	// if that is shorter.
+	// new term before it is terminated. Default: 5 s, or half of LockTimeout if
+	// that is shorter.
 	FenceTimeout time.Duration
-	// StopTimeout is how long work in flight may go on, still trusted, after a
-	// term was asked to end. Default 10 s.
+	// StopTimeout is how long work in flight may continue, with its term still
+	// valid, after the term was asked to end. Default: 10 s.
 	StopTimeout time.Duration
-	// Settle is an extra wait before a term begins whose predecessor ended
-	// uncleanly. Default 0: see the page on guarantees.
+	// Settle is an extra wait before a term whose predecessor ended uncleanly.
+	// Default: 0; docs/guarantees.md says when to set it.
 	Settle time.Duration
-	// FailoverWait is the least wait before a term begins on another server
-	// than the last one's, where the default is one lease: the bound within
-	// which an old primary is fenced off.
+	// FailoverWait is the minimum wait before a term begins on another server
+	// than the last term. Set it to the time within which an old primary is
+	// fenced. Default: one lease.
 	FailoverWait time.Duration
 
-	// Retry governs opening a new session after a loss and, for elections that
-	// have none of their own, acquiring. By default a session is tried again
-	// after 100 ms, doubling to 2 s, jittered, and roles every CheckInterval.
+	// Retry governs opening a new session after a loss and, for elections
+	// without a strategy of their own, acquiring roles. Default: sessions are
+	// retried after 100 ms, doubling to 2 s, with jitter, and roles every
+	// CheckInterval.
 	Retry RetryStrategy
-	// Description is what the node tells the others about itself, from the
-	// first moment on; see [Node.UpdateDescription].
+	// Description is what the node publishes about itself from the start; see
+	// [Node.UpdateDescription].
 	Description Description
-	// UniqueName refuses to open the node, with ErrNameTaken, while another
-	// living node has the same name.
+	// UniqueName makes Open fail with ErrNameTaken while another live node has
+	// the same name.
 	UniqueName bool
-	// Load, if set, is called before each heartbeat and tells how busy the node
-	// is. A heartbeat waits for it for a twentieth of RefreshInterval at most,
-	// and then uses the last answer.
+	// Load, if set, is called before each heartbeat and returns how busy the
+	// node is. The heartbeat waits for it for at most a twentieth of
+	// RefreshInterval and then uses the last result.
 	Load func() Load
-	// Logger receives what happens, on a goroutine of the node: a handler that
-	// blocks delays nothing else. Default slog.Default().
+	// Logger receives log records on a goroutine of the node, so a handler that
+	// blocks delays nothing else. Default: slog.Default().
 	Logger *slog.Logger
-	// Clock is for tests. Default the machine's clock.
+	// Clock is for tests. Default: the system clock.
 	Clock Clock
 }
 
 // ElectionConfig configures one election. The zero value is ready to use.
 type ElectionConfig struct {
-	// Retry governs when to try again after another was found to lead; default
-	// the node's.
+	// Retry governs when to try again after another node was found to lead.
+	// Default: the node's strategy.
 	Retry RetryStrategy
-	// ReconnectGrace damps events: if the session is lost while leading, the
-	// election is Reconnecting, and not leader, for at most this long. If it
-	// gets the role back in that time, OnLost and OnAcquired stay silent; the
-	// term is a new one. 0 disables it.
+	// ReconnectGrace delays events after a loss: for at most this long, the
+	// election is Reconnecting and does not lead. If it acquires the role again
+	// in that time, OnLost and OnAcquired are not called, although the term is
+	// a new one. Default: 0, off.
 	ReconnectGrace time.Duration
 	// NoReacquire stops the election after a loss or a step-down instead of
-	// standing again.
+	// campaigning again.
 	NoReacquire bool
 }
 
 func (c Config) withDefaults() Config {
-	c.Lease = or(c.Lease, 10*time.Second)
-	c.RefreshInterval = or(c.RefreshInterval, c.Lease/3)
-	c.Margin = or(c.Margin, c.Lease/10)
-	c.CheckInterval = or(c.CheckInterval, 5*time.Second)
-	c.LockTimeout = or(c.LockTimeout, max(10*time.Second, 2*c.FenceTimeout))
-	c.FenceTimeout = or(c.FenceTimeout, min(5*time.Second, max(c.LockTimeout/2, time.Millisecond)))
-	c.StopTimeout = or(c.StopTimeout, 10*time.Second)
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.RefreshInterval = cmp.Or(c.RefreshInterval, c.Lease/3)
+	c.Margin = cmp.Or(c.Margin, c.Lease/10)
+	c.CheckInterval = cmp.Or(c.CheckInterval, 5*time.Second)
+	c.LockTimeout = cmp.Or(c.LockTimeout, max(10*time.Second, 2*c.FenceTimeout))
+	c.FenceTimeout = cmp.Or(c.FenceTimeout, min(5*time.Second, max(c.LockTimeout/2, time.Millisecond)))
+	c.StopTimeout = cmp.Or(c.StopTimeout, 10*time.Second)
 	if c.Name == "" {
 		host, _ := os.Hostname()
-		c.Name = fmt.Sprintf("%s-%d", or(host, "node"), os.Getpid())
+		c.Name = fmt.Sprintf("%s-%d", cmp.Or(host, "node"), os.Getpid())
 	}
 	if c.Description.Status == "" {
 		c.Description.Status = StatusActive
@@ -106,7 +109,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate checks the settings against each other. c has its defaults.
+// validate checks the settings, with defaults filled in.
 func (c Config) validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
@@ -127,11 +130,11 @@ func (c Config) validate() error {
 		{"failover wait", c.FailoverWait, 0},
 	} {
 		if d.value < d.least {
-			return bad("the %s is %v; the least is %v", d.name, d.value, d.least)
+			return bad("the %s is %v; it must be at least %v", d.name, d.value, d.least)
 		}
 	}
 	if c.Lease > 24*time.Hour {
-		return bad("the lease is %v; the most is 24h", c.Lease)
+		return bad("the lease is %v; it must be at most 24h", c.Lease)
 	}
 	if c.RefreshInterval+c.Margin >= c.Lease {
 		return bad("the lease (%v) must be longer than the refresh interval (%v) plus the margin (%v)",
@@ -139,10 +142,10 @@ func (c Config) validate() error {
 	}
 	if c.LockTimeout < c.FenceTimeout {
 		return bad("the lock timeout is %v and the fence timeout %v; the lock timeout must be at least the fence timeout: "+
-			"no attempt to take a role would last until fenced transactions of the old term are ended", c.LockTimeout, c.FenceTimeout)
+			"otherwise no attempt lasts until fenced transactions of the old term are terminated", c.LockTimeout, c.FenceTimeout)
 	}
 	if err := NamedRole(c.Name).Validate(); err != nil {
-		return bad("the node's name %q cannot be used: at most %d bytes of UTF-8 without control characters", c.Name, MaxRoleName)
+		return bad("the node's name %q must be at most %d bytes of UTF-8 without control characters", c.Name, MaxRoleName)
 	}
 	return c.Description.validate()
 }

@@ -28,7 +28,7 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
-func TestConfigDerivesFromTheLease(t *testing.T) {
+func TestConfigDefaultsFollowLease(t *testing.T) {
 	t.Parallel()
 	c := Config{Lease: 3 * time.Second}.withDefaults()
 	if c.RefreshInterval != time.Second || c.Margin != 300*time.Millisecond {
@@ -40,7 +40,7 @@ func TestConfigDerivesFromTheLease(t *testing.T) {
 	}
 }
 
-func TestFenceTimeoutAndLockTimeoutFollowEachOther(t *testing.T) {
+func TestFenceTimeoutAndLockTimeoutDefaultsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ config, want Config }{
 		{Config{LockTimeout: time.Second}, Config{LockTimeout: time.Second, FenceTimeout: time.Second / 2}},
@@ -60,16 +60,16 @@ func TestFenceTimeoutAndLockTimeoutFollowEachOther(t *testing.T) {
 	}
 }
 
-func TestConfigValidation(t *testing.T) {
+func TestConfigRejectsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		config Config
 		want   string // part of the message; empty if the configuration is good
 	}{
 		"shortest lease":             {Config{Lease: 100 * time.Millisecond}, ""},
-		"lease too short":            {Config{Lease: 99 * time.Millisecond}, "the lease is 99ms; the least is 100ms"},
+		"lease too short":            {Config{Lease: 99 * time.Millisecond}, "the lease is 99ms; it must be at least 100ms"},
 		"longest lease":              {Config{Lease: 24 * time.Hour}, ""},
-		"lease too long":             {Config{Lease: 25 * time.Hour}, "the most is 24h"},
+		"lease too long":             {Config{Lease: 25 * time.Hour}, "it must be at most 24h"},
 		"negative lease":             {Config{Lease: -time.Second}, "the lease is -1s"},
 		"refresh and margin fit":     {Config{RefreshInterval: 8 * time.Second, Margin: 2*time.Second - 1}, ""},
 		"refresh and margin too big": {Config{RefreshInterval: 8 * time.Second, Margin: 2 * time.Second}, "must be longer than"},

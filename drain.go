@@ -11,26 +11,27 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// Drain takes the node out of service: its status becomes draining, it stands
-// for no role any more, and gives up those that it leads, politely, each in
-// favor of the node that to names; a nil to, or the answer uuid.Nil, leaves
-// the choice to the others. It returns when all are free and the registry says
-// that the node is drained: if the session is lost meanwhile, when there is one
-// again. The node lives on; [Node.Undrain] takes it back.
+// Drain sets the node's status to draining, so that it stops campaigning, and
+// releases its roles gracefully. It hands each role over to the node that to
+// returns; a nil to, or uuid.Nil, reserves the role for no node. Drain returns
+// when all roles are free and the registry records that the node is drained; if
+// the session is lost, it waits for the next one. The node stays open, and
+// [Node.Undrain] reverses the drain.
 //
-// If the context ends first, the error matches ErrShutdown, and ErrWorkRunning
-// if work under a term has not returned; what was begun goes on. The error is
-// ErrDrainCanceled if the node is taken back before the end, and ErrClosed if it
-// closes. Other errors are those of Describe.
+// If ctx ends first, the drain continues and the error matches ErrShutdown, and
+// ErrWorkRunning if work under a term has not returned. The error is
+// ErrDrainCanceled if the node is undrained first, and ErrClosed if it closes.
+// Other errors are those of [Node.UpdateDescription].
 func (n *Node) Drain(ctx context.Context, to func(role string) uuid.UUID) error {
 	return n.drain(ctx, "", to)
 }
 
-// drain drains the node as somebody asked; the last who did counts.
+// drain drains the node for the requester by, if any. The latest requester is
+// recorded.
 func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.UUID) error {
-	// That the registry does not know yet is no reason to keep the roles, nor is
-	// a database that does not answer.
-	told := n.tryUpdateRegistry(ctx, func(d *Description) {
+	// Release the roles even if the registry has not been updated, for example
+	// because the database does not answer.
+	updateErr := n.tryUpdateRegistry(ctx, func(d *Description) {
 		if d.Status != StatusDraining {
 			d.Status, d.Drained = StatusDraining, false
 		}
@@ -46,21 +47,21 @@ func (n *Node) drain(ctx context.Context, by string, to func(role string) uuid.U
 	if err := n.stepDownAll(ctx, elections, targets); err != nil {
 		return err
 	}
-	if told != nil && ctx.Err() == nil && !errors.Is(told, ErrSessionLost) {
-		return told
+	if updateErr != nil && ctx.Err() == nil && !errors.Is(updateErr, ErrSessionLost) {
+		return updateErr
 	}
 	return n.reportDrained(ctx)
 }
 
-// stepDownAll resigns all roles and waits until they are free.
+// stepDownAll steps down from all roles and waits until they are free.
 func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets map[*Election]uuid.UUID) error {
-	leaving, err := n.beginStepDownAll(elections, targets)
+	terms, err := n.beginStepDownAll(elections, targets)
 	if err != nil {
 		return err
 	}
 	var failed error
-	for _, term := range leaving {
-		// A role that was lost with its session is as free as one released.
+	for _, term := range terms {
+		// Any other error means that the session was lost, and the lock with it.
 		if err := term.election.awaitRelease(ctx, term, "draining"); errors.Is(err, ErrShutdown) {
 			failed = errors.Join(failed, err)
 		}
@@ -69,7 +70,7 @@ func (n *Node) stepDownAll(ctx context.Context, elections []*Election, targets m
 }
 
 // beginStepDownAll asks all terms of a draining node to end and returns them.
-func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uuid.UUID) (leaving []*Term, err error) {
+func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uuid.UUID) (terms []*Term, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.description.Status != StatusDraining {
@@ -83,16 +84,16 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 			e.beginStepDownLocked(termEnd{reason: EndHandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
 		}
 		if e.term != nil {
-			leaving = append(leaving, e.term)
+			terms = append(terms, e.term)
 		}
 	}
-	return leaving, nil
+	return terms, nil
 }
 
-// reportDrained returns when the registry says that the node is drained, trying
-// again with every new session.
+// reportDrained records in the registry that the node is drained. It retries
+// with every new session.
 func (n *Node) reportDrained(ctx context.Context) error {
-	news, stop := n.Subscribe()
+	changed, stop := n.Subscribe()
 	defer stop()
 	for {
 		undrained := false
@@ -107,7 +108,7 @@ func (n *Node) reportDrained(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-news: // among it, that a session stands
+		case <-changed: // for example, a new session is open
 		case <-ctx.Done():
 			return fmt.Errorf("draining: %w: %w", ErrShutdown, context.Cause(ctx))
 		case <-n.ctx.Done():
@@ -116,7 +117,7 @@ func (n *Node) reportDrained(ctx context.Context) error {
 	}
 }
 
-// updateRegistry is Describe where it does not matter whether there is a registry.
+// updateRegistry is UpdateDescription for callers that do not need a registry.
 func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) error {
 	if err := n.UpdateDescription(ctx, change); !errors.Is(err, ErrUnsupported) {
 		return err
@@ -124,10 +125,10 @@ func (n *Node) updateRegistry(ctx context.Context, change func(*Description)) er
 	return nil
 }
 
-var errDraining = errors.New("the node drains")
+var errDraining = errors.New("the node is draining")
 
-// tryUpdateRegistry is tell, and waits for the registry no longer than for a heartbeat;
-// then the change stands, and the registry follows.
+// tryUpdateRegistry is updateRegistry with a time limit of one RefreshInterval.
+// After that, the change is in effect and the registry follows when it can.
 func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description)) error {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,13 +140,13 @@ func (n *Node) tryUpdateRegistry(ctx context.Context, change func(*Description))
 	return err
 }
 
-var errRegistryTimeout = errors.New("the registry was not told in time")
+var errRegistryTimeout = errors.New("the registry was not updated in time")
 
-// Undrain takes a draining node back into service. Errors are those of
-// Describe.
+// Undrain makes a draining node active again. Errors are those of
+// [Node.UpdateDescription].
 func (n *Node) Undrain(ctx context.Context) error { return n.undrain(ctx, "") }
 
-// undrain takes the node back into service as somebody asked.
+// undrain makes the node active again for the requester by, if any.
 func (n *Node) undrain(ctx context.Context, by string) error {
 	return n.updateRegistry(ctx, func(d *Description) {
 		if d.Status == StatusDraining {
@@ -154,40 +155,42 @@ func (n *Node) undrain(ctx context.Context, by string) error {
 	})
 }
 
-// OnDrain registers what is done, instead of Drain and Undrain, when others ask
-// the node to drain (RequestDrain) or to come back (RequestUndrain). It is
-// called with one request at a time, on a goroutine that the node owns; its
-// context ends when the next request arrives, or the node closes. An error is
-// logged. For the record of who asked, fn sets Description.StatusBy to
-// Request.By when it changes the status with Describe.
+// OnDrain registers fn to handle requests to drain the node (RequestDrain) or
+// to undrain it (RequestUndrain), instead of Drain and Undrain. A goroutine of
+// the node calls fn with one request at a time. The context ends when the next
+// request arrives or the node closes. The node logs an error that fn returns.
+// When fn changes the status with UpdateDescription, it sets
+// Description.StatusBy to Request.By so that the requester is recorded.
 func (n *Node) OnDrain(fn func(context.Context, Request) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.onDrain = fn
 }
 
-// nodeRequest is a request for the node that is in progress.
+// nodeRequest is a request for the node that is being handled.
 type nodeRequest struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// handleNodeRequestLocked does what a request asks of the node, after it has
-// interrupted the request before.
+// handleNodeRequestLocked starts to handle a request for the node, after it has
+// interrupted the one before.
 func (n *Node) handleNodeRequestLocked(r Request) {
-	n.log.Info("asked to change its status", "kind", r.Kind, "by", r.By, "target", r.Target)
+	n.log.Info("received a request for the node", "kind", r.Kind, "by", r.By, "target", r.Target)
 	if n.closing {
 		return
 	}
 	ctx, cancel := context.WithCancel(n.ctx)
 	last, next := n.nodeRequest, &nodeRequest{cancel, make(chan struct{})}
 	n.nodeRequest = next
-	do := n.onDrain
-	if do == nil {
-		do = n.applyNodeRequest
+	handle := n.onDrain
+	if handle == nil {
+		handle = n.applyNodeRequest
 	}
 	n.group.Add(1)
-	go func() { // not the session's goroutine, which has to write what follows
+	// Exits when the handler returns; Close waits through n.group. The handler may
+	// wait for the registry, which only the session's goroutine can write.
+	go func() {
 		defer n.group.Done()
 		defer close(next.done)
 		defer cancel()
@@ -195,15 +198,15 @@ func (n *Node) handleNodeRequestLocked(r Request) {
 			last.cancel()
 			<-last.done
 		}
-		if err := do(ctx, r); err != nil && ctx.Err() == nil {
-			n.log.Warn("changing the status as asked failed", "kind", r.Kind, "error", err)
+		if err := handle(ctx, r); err != nil && ctx.Err() == nil {
+			n.log.Warn("handling a request for the node failed", "kind", r.Kind, "error", err)
 		}
 		n.rewriteRegistry()
 	}()
 }
 
-// rewriteRegistry has the registry written once more: the database may have noted a
-// status of its own when the node took the request.
+// rewriteRegistry writes the registry once more: the database may have recorded
+// another status when the node took the request.
 func (n *Node) rewriteRegistry() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -211,6 +214,7 @@ func (n *Node) rewriteRegistry() {
 	n.wakeSessionLocked()
 }
 
+// applyNodeRequest drains or undrains the node.
 func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	if r.Kind == RequestUndrain {
 		return n.undrain(ctx, r.By)
@@ -218,7 +222,7 @@ func (n *Node) applyNodeRequest(ctx context.Context, r Request) error {
 	return n.drain(ctx, r.By, func(string) uuid.UUID { return r.Target })
 }
 
-// cancelAttemptsLocked ends the attempts of a node that is not active any longer.
+// cancelAttemptsLocked ends the attempts of a node that is no longer active.
 func (s *session) cancelAttemptsLocked() {
 	for e := range s.node.followers {
 		if e.attempt.pending && !e.attempt.inFlight {
@@ -229,8 +233,8 @@ func (s *session) cancelAttemptsLocked() {
 }
 
 // attemptCanceledLocked records that an attempt ended because the node is not
-// active. When it is active again, the next attempt begins. It returns false: the
-// retry strategy is not asked.
+// active. The next attempt begins when the node is active again. It returns
+// false: the retry strategy is not called.
 func (e *Election) attemptCanceledLocked() bool {
 	e.attempt.nextAt, e.attempt.quickRetries = math.MaxInt64, 0
 	if e.State() == Acquiring {

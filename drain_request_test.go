@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-func TestRequestsToDrain(t *testing.T) {
+func TestRequestDrainsAndUndrainsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -43,9 +43,9 @@ func TestRequestsToDrain(t *testing.T) {
 	})
 }
 
-// Who asks for a status is told with it, and not with the next one. The roles
-// that are given up for it name them too.
-func TestWhoAsked(t *testing.T) {
+// The requester of a status is recorded with it, but not with the next status.
+// The terms that end for it record the requester too.
+func TestStatusRequesterIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		var log strings.Builder
@@ -53,7 +53,7 @@ func TestWhoAsked(t *testing.T) {
 		defer func() {
 			closeNode(t, node)
 			for _, by := range []string{"ann", "bob", "cem", "dan"} {
-				want(t, "the log names "+by, strings.Contains(log.String(), `msg="asked to change its status"`) && strings.Contains(log.String(), " by="+by), true)
+				want(t, "the log names "+by, strings.Contains(log.String(), `msg="received a request for the node"`) && strings.Contains(log.String(), " by="+by), true)
 			}
 		}()
 		e, _ := elect(t, node, tenure.ElectionConfig{})
@@ -74,7 +74,7 @@ func TestWhoAsked(t *testing.T) {
 		want(t, "asked again", by(), "draining by bob")
 		ask(tenure.RequestDrain, "")
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
-		want(t, "what nobody asked changes nothing", by(), "draining by bob")
+		want(t, "a change without a requester", by(), "draining by bob")
 		wantError(t, "Undrain", node.Undrain(t.Context()), nil)
 		want(t, "by itself", by(), "active by ")
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
@@ -96,9 +96,9 @@ func TestWhoAsked(t *testing.T) {
 	})
 }
 
-// Requests are done one after the other; the next interrupts the last, and so
-// does the end of the node.
-func TestOnDrain(t *testing.T) {
+// Requests are handled one after the other. The next request, or the end of the
+// node, interrupts the current one.
+func TestOnDrainHandlesOneRequestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -128,9 +128,9 @@ func TestOnDrain(t *testing.T) {
 	})
 }
 
-// The database may have noted a status when it gave the request out: what the
-// node says of itself is written again when the request was done.
-func TestRequestThatChangesNothing(t *testing.T) {
+// The database may have recorded a status when the node took the request, so
+// the node writes its description again after the request.
+func TestRequestWithoutChangeRewritesRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// told returns what a session was told of statuses and releases, in order.
-func (c *conn) told() string {
+// summary returns the statuses and releases that a session received, in order.
+func (c *conn) summary() string {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func undrain(t *testing.T, node *tenure.Node) {
 	}
 }
 
-func TestDrainAndUndrain(t *testing.T) {
+func TestDrainReleasesRolesUntilUndrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -48,8 +48,8 @@ func TestDrainAndUndrain(t *testing.T) {
 		term := lead(t, e)
 		rec.forget()
 		wantError(t, "Drain", node.Drain(t.Context(), nil), nil)
-		want(t, "told", db.last().told(), "draining, release r stepped_down, drained")
-		want(t, "events", rec.told(), "leader>releasing releasing>follower released")
+		want(t, "session", db.last().summary(), "draining, release r stepped_down, drained")
+		want(t, "events", rec.summary(), "leader>releasing releasing>follower released")
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		wantError(t, "Drain again", node.Drain(t.Context(), nil), nil)
 
@@ -68,7 +68,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	})
 }
 
-func TestDrainHandsOver(t *testing.T) {
+func TestDrainHandsRolesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -78,7 +78,7 @@ func TestDrainHandsOver(t *testing.T) {
 		term, ownTerm := lead(t, e), lead(t, own)
 		err := node.Drain(t.Context(), func(role string) uuid.UUID {
 			if role == "own" {
-				return node.ID() // nobody hands over to itself
+				return node.ID() // a node does not hand over to itself
 			}
 			return uuid.New()
 		})
@@ -89,8 +89,8 @@ func TestDrainHandsOver(t *testing.T) {
 	})
 }
 
-// A grant that arrives after the node has stopped to stand is given back.
-func TestDrainWhileAcquiring(t *testing.T) {
+// A grant that arrives after the node has stopped campaigning is released.
+func TestGrantDuringDrainIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -111,15 +111,15 @@ func TestDrainWhileAcquiring(t *testing.T) {
 		close(resume)
 		wantError(t, "Drain", <-drained, nil)
 		want(t, "held", db.holder("r") == nil, true)
-		want(t, "events", rec.told(), "stopped>follower follower>acquiring acquiring>follower acquire_failed")
+		want(t, "events", rec.summary(), "stopped>follower follower>acquiring acquiring>follower acquire_failed")
 		undrain(t, node)
 		synctest.Wait()
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }
 
-// The node is back before the answer: the attempt counts.
-func TestUndrainWhileAcquiring(t *testing.T) {
+// The node is active again before the grant arrives: the attempt counts.
+func TestGrantAfterUndrainBeginsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -166,9 +166,9 @@ func (c *conn) waits(role string, then func() *tenure.AcquireResult) {
 	})
 }
 
-// A lock that waits for its term is given up, once, whether or not the session
-// is just asking for the term.
-func TestDrainWhileWaiting(t *testing.T) {
+// A pending lock is released once, with or without a call of TryAcquire in
+// flight.
+func TestDrainReleasesPendingRoleOnce(t *testing.T) {
 	for name, asking := range map[string]bool{"between attempts": false, "in an attempt": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,9 +202,9 @@ func TestDrainWhileWaiting(t *testing.T) {
 	}
 }
 
-// An election that stops in the same place gives the lock up once, too, also if
-// the attempt fails: the session has kept the lock then.
-func TestShutdownWhileWaiting(t *testing.T) {
+// An election that stops with a pending lock releases it once, even if the
+// attempt in flight fails: the session has kept the lock then.
+func TestShutdownReleasesPendingRoleOnce(t *testing.T) {
 	for name, answer := range map[string]func(*conn) *tenure.AcquireResult{
 		"granted": func(*conn) *tenure.AcquireResult {
 			return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
@@ -243,9 +243,9 @@ func TestShutdownWhileWaiting(t *testing.T) {
 	}
 }
 
-// The lock that a failed attempt left with the session is given up when the
+// The lock that a failed attempt left with the session is released when the
 // election stops later.
-func TestShutdownAfterAFailedWait(t *testing.T) {
+func TestShutdownReleasesRoleOfFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -266,8 +266,8 @@ func TestShutdownAfterAFailedWait(t *testing.T) {
 	})
 }
 
-// The session dies under the last attempt of an election that stops.
-func TestShutdownWhileWaitingLosesTheSession(t *testing.T) {
+// The session is lost during the last attempt of an election that stops.
+func TestShutdownEndsWhenPendingRoleIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -290,7 +290,7 @@ func TestShutdownWhileWaitingLosesTheSession(t *testing.T) {
 	})
 }
 
-func TestDrainWhileReconnecting(t *testing.T) {
+func TestDrainWhileReconnectingStopsCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -312,16 +312,16 @@ func TestDrainWhileReconnecting(t *testing.T) {
 		want(t, "status", db.status(), "drained")
 		rec.forget()
 		time.Sleep(30 * time.Second)
-		want(t, "events", rec.told(), "reconnecting>follower lost")
+		want(t, "events", rec.summary(), "reconnecting>follower lost")
 		undrain(t, node)
 		synctest.Wait()
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }
 
-// Work that does not return keeps its role and the drain; what was begun goes
-// on without anybody who waits.
-func TestDrainWithStuckWork(t *testing.T) {
+// Work that does not return keeps its role and the drain waits. The drain
+// continues after its caller has stopped waiting.
+func TestDrainWaitsForStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -346,8 +346,8 @@ func TestDrainWithStuckWork(t *testing.T) {
 	})
 }
 
-// Terms that were asked to end do end; the node is in service again after.
-func TestUndrainDuringADrain(t *testing.T) {
+// Terms that were asked to end do end; the node is active again afterwards.
+func TestUndrainCancelsDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -357,7 +357,7 @@ func TestUndrainDuringADrain(t *testing.T) {
 		guard, _ := term.Guard()
 		drained := drain(t.Context(), node)
 		undrain(t, node)
-		want(t, "the others stand", db.status(), "active")
+		want(t, "the status is written", db.status(), "active")
 		guard.Done()
 		wantError(t, "Drain", <-drained, tenure.ErrDrainCanceled)
 		want(t, "status", db.status(), "active")
@@ -366,8 +366,9 @@ func TestUndrainDuringADrain(t *testing.T) {
 	})
 }
 
-// A role that is lost with its session is free: the drain ends in the next one.
-func TestDrainLosesTheSession(t *testing.T) {
+// A role that was lost with its session is free: the drain ends in the next
+// session.
+func TestDrainEndsInNextSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -382,7 +383,7 @@ func TestDrainLosesTheSession(t *testing.T) {
 	})
 }
 
-func TestDrainWithoutASession(t *testing.T) {
+func TestDrainWithoutSessionWaitsForOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -401,7 +402,7 @@ func TestDrainWithoutASession(t *testing.T) {
 	})
 }
 
-func TestCloseDuringADrain(t *testing.T) {
+func TestCloseEndsDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -424,8 +425,8 @@ func TestCloseDuringADrain(t *testing.T) {
 	})
 }
 
-// A registry that does not answer keeps nobody in work who is to stop.
-func TestDrainWithASilentRegistry(t *testing.T) {
+// A registry that does not answer does not prevent the release of the roles.
+func TestDrainReleasesRolesWithoutRegistryAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)

@@ -14,41 +14,41 @@ import (
 )
 
 // Election is a node's candidacy for one role. Obtain it from [Node.Election]
-// and drive it in one of three ways: Run, which leads again and again;
-// Campaign, for one term by hand; or Start and Shutdown with callbacks. It is
-// safe for concurrent use.
+// and use it in one of three ways: Run, which leads again and again; Campaign,
+// for one term; or Start and Shutdown with callbacks. It is safe for concurrent
+// use.
 type Election struct {
 	node *Node
 	role Role
 	cfg  ElectionConfig
 
-	current atomic.Pointer[Term] // the term that this node may trust, if any
+	current atomic.Pointer[Term] // the term that this node trusts, or nil
 	state   atomic.Uint32        // written under Node.mu
 
 	// Guarded by Node.mu.
-	mode      mode
+	mode           mode
 	runNumber      uint64          // counts the starts
-	valuesContext    context.Context // whose values the terms' contexts have
-	terms     chan *Term      // of Run and Campaign: terms with the work already counted
-	term      *Term           // the last term until its work has returned and its lock is gone
-	steppingDown  bool            // the release in progress is a step-down
-	stopping  bool            // stop when the release is done
-	err       error           // why it stopped by itself
-	changed   chan struct{}   // closed at the next change
-	lostTerm  *Term           // while Reconnecting
-	lostCause error           // while Reconnecting
-	stopGraceTimer  func() bool
-	detachContext    func() bool // from the context given to Start
-	attempt   attempt
-	counters     electionCounters
+	valuesContext  context.Context // provides the values of the terms' contexts
+	terms          chan *Term      // of Run and Campaign: terms whose work counts as running
+	term           *Term           // the last term, until its work has returned and its lock is released or lost
+	steppingDown   bool            // the release in progress is a step-down
+	stopping       bool            // stop when the release is done
+	err            error           // why it stopped without a request
+	changed        chan struct{}   // closed at the next change
+	lostTerm       *Term           // while Reconnecting
+	lostCause      error           // while Reconnecting
+	stopGraceTimer func() bool
+	detachContext  func() bool // from the context given to Start
+	attempt        attempt
+	counters       electionCounters
 
 	callbacks       []func(Event)
 	queue           []delivery
 	delivering      bool
-	deliveringSince time.Duration // while delivering: when the event being told was posted, on the monotonic clock
+	deliveringSince time.Duration // while delivering: when the current event was posted, on the monotonic clock
 }
 
-// driver says who started an election.
+// mode is how an election was started.
 type mode uint8
 
 const (
@@ -61,22 +61,22 @@ const (
 // Role returns the role.
 func (e *Election) Role() Role { return e.role }
 
-// Node returns the node that stands.
+// Node returns the election's node.
 func (e *Election) Node() *Node { return e.node }
 
-// State returns the state. Whether this node leads is decided by IsLeader: a
-// term can end a moment before the state follows.
+// State returns the state. Use IsLeader to find out whether this node leads: a
+// term can end a moment before the state changes.
 func (e *Election) State() State { return State(e.state.Load()) }
 
-// IsLeader reports whether this node holds a term of the role that it may trust
-// at this moment. The answer comes from the node's own clocks: no lock, no
-// allocation, no question to the database.
+// IsLeader reports whether this node has a valid term of the role at this
+// moment. It uses the node's clocks only: it takes no lock, does not allocate
+// and does not query the database.
 func (e *Election) IsLeader() bool {
 	term := e.current.Load()
 	return term != nil && term.Valid()
 }
 
-// Term returns the present term, or nil if this node does not lead.
+// Term returns the valid term, or nil if this node does not lead.
 func (e *Election) Term() *Term {
 	if term := e.current.Load(); term != nil && term.Valid() {
 		return term
@@ -84,7 +84,7 @@ func (e *Election) Term() *Term {
 	return nil
 }
 
-// Guard registers a piece of work with the present term; see [Term.Guard].
+// Guard registers a piece of work with the current term; see [Term.Guard].
 func (e *Election) Guard() (*Guard, error) {
 	if term := e.current.Load(); term != nil {
 		return term.Guard()
@@ -92,53 +92,53 @@ func (e *Election) Guard() (*Guard, error) {
 	return nil, ErrNotLeader
 }
 
-// Start begins to stand for the role. It is idempotent. When the context ends,
-// the election shuts down as by Shutdown; its values are those of the terms'
-// contexts. If the election is being shut down, Start first waits for the end
-// of that. It returns ErrAlreadyStarted if Run or Campaign drive the election, and
-// ErrClosed if the node is closed.
+// Start begins to campaign for the role. It is idempotent. When ctx ends, the
+// election shuts down as Shutdown does; ctx also provides the values of the
+// terms' contexts. If the election is shutting down, Start first waits for the
+// end of the shutdown. It returns ErrAlreadyStarted if Run or Campaign started
+// the election, and ErrClosed if the node is closed.
 func (e *Election) Start(ctx context.Context) error {
 	_, err := e.start(ctx, modeStart)
 	return err
 }
 
-// drive is one life of an election that Run or Campaign drive, from start to
-// stop.
+// electionRun is one run of an election, from start to stop. For Run and
+// Campaign it has a channel of terms.
 type electionRun struct {
-	number  uint64
-	terms chan *Term
+	number uint64
+	terms  chan *Term
 }
 
 func (e *Election) start(ctx context.Context, by mode) (electionRun, error) {
 	if ctx.Err() != nil {
 		return electionRun{}, context.Cause(ctx)
 	}
-	// The context is the program's, so it is asked without the node's mutex.
-	var begun electionRun
-	unhook := context.AfterFunc(ctx, func() { e.stopRun(ctx, &begun) })
-	err := e.startWhenStopped(ctx, by, unhook, &begun)
+	// The context is user code, so it is called without n.mu.
+	var run electionRun
+	detach := context.AfterFunc(ctx, func() { e.stopRun(ctx, &run) })
+	err := e.startWhenStopped(ctx, by, detach, &run)
 	switch {
-	case err != nil || begun.number == 0:
-		unhook()
+	case err != nil || run.number == 0:
+		detach()
 	case ctx.Err() != nil:
-		e.stopRun(ctx, &begun) // it ended before the start
+		e.stopRun(ctx, &run) // ctx ended before the start
 	}
-	return begun, err
+	return run, err
 }
 
-// stopRun stops a life of the election whose context has ended.
-func (e *Election) stopRun(ctx context.Context, begun *electionRun) {
+// stopRun stops a run of the election whose context has ended.
+func (e *Election) stopRun(ctx context.Context, run *electionRun) {
 	cause := withDetail(ErrStopping, context.Cause(ctx))
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
-	if begun.number == e.runNumber && begun.number > 0 {
+	if run.number == e.runNumber && run.number > 0 {
 		e.requestStopLocked(EndShutdown, cause)
 	}
 }
 
-// startWhenStopped waits until the election can start and starts it. An election that
-// is started already leaves begun empty.
-func (e *Election) startWhenStopped(ctx context.Context, by mode, unhook func() bool, begun *electionRun) error {
+// startWhenStopped starts the election once its last run has ended. If the
+// election is started already, run stays empty.
+func (e *Election) startWhenStopped(ctx context.Context, by mode, detach func() bool, run *electionRun) error {
 	var refused error
 	err := e.waitFor(ctx, func() bool {
 		switch {
@@ -151,8 +151,8 @@ func (e *Election) startWhenStopped(ctx context.Context, by mode, unhook func() 
 			}
 			return true
 		case e.State() == Stopped && !e.attempt.mayHoldLock() && (by != modeCampaign || e.term == nil):
-			e.startLocked(ctx, by, unhook)
-			*begun = electionRun{e.runNumber, e.terms}
+			e.startLocked(ctx, by, detach)
+			*run = electionRun{e.runNumber, e.terms}
 			return true
 		}
 		return false
@@ -160,8 +160,8 @@ func (e *Election) startWhenStopped(ctx context.Context, by mode, unhook func() 
 	return cmp.Or(refused, err)
 }
 
-// startLocked starts the election. The context is asked for its values only.
-func (e *Election) startLocked(ctx context.Context, by mode, unhook func() bool) {
+// startLocked starts the election. It uses only the values of ctx.
+func (e *Election) startLocked(ctx context.Context, by mode, detach func() bool) {
 	e.mode, e.valuesContext, e.stopping, e.err = by, context.WithoutCancel(ctx), false, nil
 	e.runNumber++
 	e.terms = nil
@@ -170,24 +170,24 @@ func (e *Election) startLocked(ctx context.Context, by mode, unhook func() bool)
 	}
 	e.steppingDown = false
 	e.stepLocked(fsm.Start, nil, nil)
-	e.detachContext = unhook
+	e.detachContext = detach
 }
 
-// Shutdown stops standing: work in flight is asked to end, the role is
-// released, and the election is Stopped. It returns when that is done and all
-// work has returned. It is idempotent. If the context ends first, it returns an
-// error that matches ErrShutdown; the shutdown goes on.
+// Shutdown stops campaigning. It asks work in flight to end, releases the role,
+// and returns when the election is Stopped and all work has returned. It is
+// idempotent. If ctx ends first, it returns an error that matches ErrShutdown,
+// and the shutdown continues.
 func (e *Election) Shutdown(ctx context.Context) error {
 	e.node.mu.Lock()
 	e.requestStopLocked(EndShutdown, ErrStopping)
-	life := e.runNumber
+	run := e.runNumber
 	e.node.mu.Unlock()
-	return e.awaitFinished(ctx, life)
+	return e.awaitFinished(ctx, run)
 }
 
-// Participate runs body between Start and Shutdown. It returns the error of
-// body, joined with that of Shutdown, which gets at most StopTimeout plus one
-// lease even if the context has ended. A panic of body shuts down too.
+// Participate calls body between Start and Shutdown. It returns the error of
+// body, joined with that of Shutdown. The shutdown has StopTimeout plus one
+// lease, even if ctx has ended, and also follows a panic of body.
 func (e *Election) Participate(ctx context.Context, body func(context.Context) error) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return err
@@ -202,8 +202,8 @@ func (e *Election) Participate(ctx context.Context, body func(context.Context) e
 }
 
 // WaitForLeadership waits until this node leads and returns the term. It
-// returns the context's error when that ends first, and ErrStopped if the
-// election is stopped or stops.
+// returns the context's error if ctx ends first, and ErrStopped if the election
+// is stopped or stops.
 func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	var (
 		term    *Term
@@ -219,7 +219,8 @@ func (e *Election) WaitForLeadership(ctx context.Context) (*Term, error) {
 	return term, cmp.Or(stopped, err)
 }
 
-// Leader looks up who leads the role. It returns ErrNoLeader if nobody does.
+// Leader reads from the database which node leads the role. It returns
+// ErrNoLeader if there is none.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	leaders, err := e.node.backend.Leaders(ctx, e.role.Name())
 	if err != nil {
@@ -231,8 +232,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leaders[0], nil
 }
 
-// LeaderHealthy reports whether somebody leads the role with a lease that still
-// runs.
+// LeaderHealthy reports whether the role has a leader whose lease has not
+// expired.
 func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 	leader, err := e.Leader(ctx)
 	if errors.Is(err, ErrNoLeader) {
@@ -241,10 +242,10 @@ func (e *Election) LeaderHealthy(ctx context.Context) (bool, error) {
 	return err == nil && leader.Valid(), err
 }
 
-// TryAcquire makes one attempt to lead now and returns the term. It returns an
-// error that matches ErrHeld if another leads. An election that was stopped is
-// started for it, as by Start with the context's values only, and stopped again
-// if the attempt fails.
+// TryAcquire makes one attempt to become leader now and returns the term. It
+// returns an error that matches ErrHeld if another node leads. It starts a
+// stopped election, as Start does with only the values of ctx, and stops it
+// again if the attempt fails.
 func (e *Election) TryAcquire(ctx context.Context) (*Term, error) {
 	n := e.node
 	n.mu.Lock()
@@ -291,8 +292,8 @@ func (e *Election) tryOnce(ctx context.Context) (*Term, error) {
 	return term, cmp.Or(failed, err)
 }
 
-// Refresh sends a heartbeat now and waits for its acknowledgment. It returns
-// ErrNotLeader if this node does not lead then.
+// Refresh sends a heartbeat and waits for its acknowledgment. It returns
+// ErrNotLeader if this node does not lead afterwards.
 func (e *Election) Refresh(ctx context.Context) error {
 	if err := e.node.refresh(ctx); err != nil {
 		return err
@@ -303,44 +304,42 @@ func (e *Election) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// StepDown gives the role up without stopping: work in flight is asked to end,
-// the role is released, and unless NoReacquire is set the election stands
-// again. It returns when the role is free, and ErrNotLeader if this node does
-// not lead. If the context ends before the work has returned, the role stays
-// locked, the error matches ErrWorkRunning, and the release follows when the
-// work returns. The record of the term says resigned: it is the leader's own
-// program that calls; see HandleRequest for others.
+// StepDown gives up the role and stays a candidate, unless NoReacquire is set.
+// It asks work in flight to end, and returns when the role is free. It returns
+// ErrNotLeader if this node does not lead. If ctx ends before the work has
+// returned, the error matches ErrWorkRunning; the role stays locked and is
+// released when the work returns. The record of the term says resigned; use
+// HandleRequest to record a requester.
 func (e *Election) StepDown(ctx context.Context) error {
 	return e.stepDown(ctx, termEnd{reason: EndResigned, cause: ErrSteppedDown})
 }
 
-// HandOver is StepDown in favor of another node: the role is reserved for it
-// for one CheckInterval. A target that does not take it in that time loses the
-// privilege. If the target is this node itself, the error matches
-// ErrInvalidConfig and the term goes on.
+// HandOver steps down and reserves the role for the node target for one
+// CheckInterval. If the target does not acquire the role in that time, any
+// candidate can. If the target is this node, the error matches ErrInvalidConfig
+// and the term continues.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, termEnd{reason: EndHandedOver, cause: ErrHandedOver, target: target})
 }
 
-// HandleRequest is StepDown or HandOver as somebody asks: the record of the term says
-// who did, as it does for a request that comes through the database. The role of
-// the request may be left out. A request for something else, or for another
-// role, matches ErrInvalidConfig.
+// HandleRequest steps down or hands over as request says, and records
+// request.By as the requester. request.Role may be empty. A request of another
+// kind, or for another role, matches ErrInvalidConfig.
 func (e *Election) HandleRequest(ctx context.Context, request Request) error {
 	if request.Role != "" && request.Role != e.role.Name() {
-		return fmt.Errorf("%w: a request for %q cannot be done by the election for %q", ErrInvalidConfig, request.Role, e.role.Name())
+		return fmt.Errorf("%w: the election for %[3]q cannot handle a request for %[2]q", ErrInvalidConfig, request.Role, e.role.Name())
 	}
 	switch request.Kind {
 	case RequestStepDown, RequestHandOver:
 		return e.stepDown(ctx, request.termEnd())
 	default:
-		return fmt.Errorf("%w: an election can step down or hand over, and was asked to %q", ErrInvalidConfig, request.Kind)
+		return fmt.Errorf("%w: an election cannot handle a request of kind %q", ErrInvalidConfig, request.Kind)
 	}
 }
 
-// ForceStepDown is StepDown, but when the context ends first it cuts the node's
-// session, which frees the role although its work may still run, and ends every
-// other term of the node too.
+// ForceStepDown is StepDown, except that it aborts the node's session if ctx
+// ends first. That releases the role although its work may still be running,
+// and ends every other term of the node.
 func (e *Election) ForceStepDown(ctx context.Context) error {
 	err := e.StepDown(ctx)
 	if err == nil || !errors.Is(err, ErrShutdown) {
@@ -352,7 +351,7 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 		n.mu.Unlock()
 		return nil
 	}
-	n.log.Warn("cutting the session to force a step-down; all terms of this node end", "role", e.role.Name())
+	n.log.Warn("aborting the session to force a step-down: all terms of this node end", "role", e.role.Name())
 	s := e.term.session
 	s.endLocked(fmt.Errorf("%w: forced", ErrSteppedDown))
 	n.mu.Unlock()
@@ -376,7 +375,8 @@ func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	return e.awaitRelease(ctx, term, "stepping down from")
 }
 
-// beginStepDownLocked starts the release of the present term, once.
+// beginStepDownLocked starts the release of the current term, if this node
+// leads.
 func (e *Election) beginStepDownLocked(why termEnd) {
 	if e.State() != Leading {
 		return
@@ -386,7 +386,7 @@ func (e *Election) beginStepDownLocked(why termEnd) {
 	e.term.stopLocked(why)
 }
 
-// requestStopLocked makes the election stop, once.
+// requestStopLocked stops the election, after its term if it has one.
 func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	switch e.State() {
 	case Stopped:
@@ -402,7 +402,7 @@ func (e *Election) requestStopLocked(reason EndReason, cause error) {
 	}
 }
 
-// withDetail adds what is known to a cause.
+// withDetail wraps cause and detail unless one of them matches the other.
 func withDetail(cause, detail error) error {
 	switch {
 	case detail == nil || errors.Is(cause, detail):

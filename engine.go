@@ -10,11 +10,11 @@
 //
 //	Node.run        opens the first session's successors, one after the other
 //	session.serve   is the only caller of the Session's methods, apart from Abort:
-//	                one call at a time, without deadlines, chosen by session.next
+//	                one call at a time, without deadlines, chosen by session.nextJob
 //	closeWhenIdle   closes the connection of a session that has ended
 //	deliver         calls an election's callbacks, while events are queued
 //
-// Others run code of the program, so that it delays nothing else: Work (in the caller
+// Others run user code, so that it delays nothing else: Work (in the caller
 // of Run), Config.Load, the retry strategies of elections, the function of OnDrain. The
 // strategy for reconnecting runs in Node.run. logQueue.run writes the log; Close waits
 // at most 2 s for it. Timers of the node's Clock end trust, the reconnect grace and
@@ -37,12 +37,12 @@
 // # Locks
 //
 // Node.mu guards all bookkeeping of the node, its session, elections and terms. A
-// method whose name ends in Locked needs it held. Node.mu may be held when one of
+// method whose name ends in Locked must be called with it held. Node.mu may be held when one of
 // these is taken, never the other way around: Term.work, trust.mu, loadSampler.mu,
 // logQueue.mu. No logger's handler, callback, retry strategy, load function or I/O
 // runs under Node.mu; a Clock does, and therefore must not block. trust.end needs no
 // Node.mu: contexts are canceled in time even if something keeps that mutex. Callers
-// that wait hold no mutex: Election.waitFor looks again after each change.
+// that wait hold no mutex: Election.waitFor checks again after each change.
 //
 // # Shutdowns
 //
@@ -56,8 +56,8 @@
 //   - A session ends (an error, a missed deadline, force): trust.end, without Node.mu;
 //     then endLocked: its terms end, queued releases fail (their locks go with the
 //     session), the elections step, waiting calls fail. Node.run opens the next
-//     session at once. A connection that still works stays open until the work of
-//     the old one has returned, because its end frees the locks.
+//     session immediately. A connection that still works stays open until the work
+//     under it has returned, because its end releases the locks.
 //   - An election stops (Shutdown, the end of a context, Done): its term is given up;
 //     a lock without a term is unlocked; on_stopped comes last.
 //   - A node closes: every election stops and is waited for; serve leaves with
@@ -72,7 +72,7 @@
 //   - A session asks for no role that it holds (Invariant 5).
 //   - No deadline closes the connection of a session that may hold a lock, and a session
 //     whose trust has ended sends nothing: both would move the server's own deadline.
-//   - A role is retried at once after a notification, otherwise every CheckInterval or
+//   - A role is retried immediately after a notification, otherwise every CheckInterval or
 //     as the retry strategy says (Invariant 7).
 
 package tenure

@@ -65,8 +65,8 @@ func (r *recorder) record(event tenure.Event) {
 	r.events = append(r.events, event)
 }
 
-// told returns the events in short: state changes as "a>b".
-func (r *recorder) told() string {
+// summary returns the events in short: state changes as "a>b".
+func (r *recorder) summary() string {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func lead(t *testing.T, e *tenure.Election) *tenure.Term {
 	return term
 }
 
-func TestLifeWithoutAccidents(t *testing.T) {
+func TestElectionLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -143,21 +143,22 @@ func TestLifeWithoutAccidents(t *testing.T) {
 		}
 		want(t, "leader", e.IsLeader(), false)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrStopping)
-		want(t, "events", rec.told(), "stopped>follower follower>acquiring acquiring>leader acquired "+
+		want(t, "events", rec.summary(), "stopped>follower follower>acquiring acquiring>leader acquired "+
 			"leader>releasing releasing>stopped released stopped")
 		want(t, "released", db.last().count("release r shutdown"), 1)
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Errorf("Shutdown again: %v", err)
 		}
 		closeNode(t, node)
-		want(t, "left politely", db.last().count("close"), 1)
+		want(t, "left gracefully", db.last().count("close"), 1)
 		wantError(t, "Start after Close", e.Start(t.Context()), tenure.ErrClosed)
 	})
 }
 
-// Trust counts from when the heartbeat was sent, ends on time though the
-// session hangs, and stays ended; the connection outlives the work.
-func TestTrustEndsByItself(t *testing.T) {
+// Trust counts from when the heartbeat was sent, ends on time although the
+// session hangs, and stays ended. The connection stays open until the work has
+// returned.
+func TestTrustEndsWithoutAcknowledgement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -211,9 +212,9 @@ func TestHeartbeatsExtendTrust(t *testing.T) {
 	})
 }
 
-// A heartbeat that fails does not prolong trust, and one that then succeeds in
-// time does.
-func TestFailedHeartbeats(t *testing.T) {
+// A failed heartbeat does not extend trust; one that succeeds after it in time
+// does.
+func TestFailedHeartbeatDoesNotExtendTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -235,13 +236,13 @@ func TestFailedHeartbeats(t *testing.T) {
 		select {
 		case <-term.Context().Done():
 		case <-time.After(9*time.Second + time.Nanosecond):
-			t.Error("invariant 1: trust goes on although heartbeats fail")
+			t.Error("invariant 1: trust continues although heartbeats fail")
 		}
 		db.last().set(func(c *conn) { c.onHeartbeat = nil })
 	})
 }
 
-func TestTheWallClockEndsTrust(t *testing.T) {
+func TestWallClockEndsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &steppedClock{Clock: tenure.SystemClock()}
 		db := newDatabase()
@@ -278,7 +279,7 @@ func (c *steppedClock) Now() tenure.Instant {
 	return now
 }
 
-func TestSessionLost(t *testing.T) {
+func TestSessionLossEndsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -295,13 +296,13 @@ func TestSessionLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, "number grows", next.Number() > term.Number(), true)
-		want(t, "events", rec.told(), "leader>follower lost follower>acquiring acquiring>leader acquired")
+		want(t, "events", rec.summary(), "leader>follower lost follower>acquiring acquiring>leader acquired")
 	})
 }
 
-// A new session is told when the connection of the last one ended, unless the
-// other side may not know that it did.
-func TestForerunner(t *testing.T) {
+// A new session gets the time when the last connection ended, unless the server
+// may not know of that end.
+func TestPreviousSessionEndIsReported(t *testing.T) {
 	const pause = 3 * time.Second
 	for name, c := range map[string]struct {
 		fails error
@@ -318,7 +319,7 @@ func TestForerunner(t *testing.T) {
 				defer closeNode(t, node)
 				e, _ := elect(t, node, tenure.ElectionConfig{})
 				term := lead(t, e)
-				want(t, "before the first session", db.last().opening.PreviousSessionEnd, tenure.Instant{})
+				want(t, "before the first session", db.last().options.PreviousSessionEnd, tenure.Instant{})
 				db.mu.Lock()
 				db.refuse = tenure.ErrConnection
 				db.mu.Unlock()
@@ -336,15 +337,15 @@ func TestForerunner(t *testing.T) {
 				if c.known {
 					wanted = ended
 				}
-				if told := db.last().opening.PreviousSessionEnd.Wall; !told.Equal(wanted) {
-					t.Errorf("%v; want %v", told, wanted)
+				if got := db.last().options.PreviousSessionEnd.Wall; !got.Equal(wanted) {
+					t.Errorf("%v; want %v", got, wanted)
 				}
 			})
 		})
 	}
 }
 
-func TestNoReacquire(t *testing.T) {
+func TestNoReacquireStopsAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -353,17 +354,17 @@ func TestNoReacquire(t *testing.T) {
 		lead(t, e)
 		rec.forget()
 		db.last().kill()
-		want(t, "events", rec.told(), "leader>stopped lost stopped")
+		want(t, "events", rec.summary(), "leader>stopped lost stopped")
 		lead(t, e) // and it can be started again
 		rec.forget()
 		if err := e.StepDown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		want(t, "events", rec.told(), "leader>releasing releasing>stopped released stopped")
+		want(t, "events", rec.summary(), "leader>releasing releasing>stopped released stopped")
 	})
 }
 
-func TestRetryStrategyStops(t *testing.T) {
+func TestRetryStrategyStopsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.seize("r")
@@ -381,15 +382,15 @@ func TestRetryStrategyStops(t *testing.T) {
 		want(t, "asked", len(asked), 3)
 		want(t, "elapsed", asked[2].Elapsed, 2*time.Second)
 		wantError(t, "last error", asked[2].LastError, tenure.ErrHeld)
-		if !strings.HasSuffix(rec.told(), "acquire_failed follower>stopped stopped") {
-			t.Error(rec.told())
+		if !strings.HasSuffix(rec.summary(), "acquire_failed follower>stopped stopped") {
+			t.Error(rec.summary())
 		}
 	})
 }
 
-// The strategy of the node governs reconnecting; "stop" stops its elections,
-// and a new start wakes it.
-func TestReconnectingStops(t *testing.T) {
+// The node's strategy governs reconnecting. If it gives up, the elections stop,
+// and a new start makes the node reconnect.
+func TestRetryStrategyStopsReconnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) {
@@ -406,8 +407,8 @@ func TestReconnectingStops(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		want(t, "tries", db.opened, 1+4)
-		if !strings.HasSuffix(rec.told(), "leader>follower lost error follower>stopped stopped") {
-			t.Error(rec.told())
+		if !strings.HasSuffix(rec.summary(), "leader>follower lost error follower>stopped stopped") {
+			t.Error(rec.summary())
 		}
 		db.mu.Lock()
 		db.refuse = nil
@@ -416,7 +417,7 @@ func TestReconnectingStops(t *testing.T) {
 	})
 }
 
-func TestOpenRefused(t *testing.T) {
+func TestOpenFailsAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.refuse = tenure.ErrPooled

@@ -2,25 +2,24 @@ package tenure
 
 import "errors"
 
-// The categories of errors. Every error that this module returns for a reason
-// of its own matches [ErrTenure] under errors.Is, and most match one category.
+// Categories of errors. Every error that this module creates matches [ErrTenure]
+// under errors.Is, and most match one category.
 var (
 	// ErrTenure is the base of all errors of this module.
 	ErrTenure = errors.New("tenure")
 	// ErrConnection: a database connection could not be established or kept.
 	ErrConnection = derive(ErrTenure, "connection failed")
-	// ErrDatabase: the database answers but cannot do what it must just now. It
-	// passes when its cause does.
+	// ErrDatabase: the database responds but cannot do what was asked. Retrying can
+	// succeed once the cause is gone.
 	ErrDatabase = derive(ErrTenure, "the database failed")
-	// ErrLock: a role could not be taken or released.
+	// ErrLock: a role could not be acquired or released.
 	ErrLock = derive(ErrTenure, "lock failed")
-	// ErrShutdown: stopping did not finish in time.
+	// ErrShutdown: a shutdown, drain or step-down did not finish in time.
 	ErrShutdown = derive(ErrTenure, "shutdown failed")
-	// ErrRefused: the backend must not be used as it is, and trying again does
-	// not help; the message says what to change.
+	// ErrRefused: the backend must not be used as it is, and a retry does not help.
+	// The message says what to change.
 	ErrRefused = derive(ErrTenure, "refused")
-	// ErrTermEnded is the category of every reason for which a term ends; it
-	// matches context.Cause of a term's context.
+	// ErrTermEnded: a term has ended. It matches the cause of every term's context.
 	ErrTermEnded = derive(ErrTenure, "the term has ended")
 )
 
@@ -57,22 +56,22 @@ var (
 	ErrInstallationInUse = derive(ErrDatabase, "the installation is in use")
 )
 
-// Reasons why a term ended, as found with errors.Is in context.Cause of the
-// term's context. All match [ErrTermEnded].
+// Reasons why a term ended: the cause of its context matches one of them. All
+// match [ErrTermEnded].
 var (
 	// ErrTrustExpired: no heartbeat was acknowledged in time.
 	ErrTrustExpired = derive(ErrTermEnded, "the trust window ended without an acknowledged heartbeat")
-	// ErrSessionLost: the session with the database ended or is not this
-	// node's any more. A session returns it when it must be given up.
+	// ErrSessionLost: the session with the database ended or no longer belongs to
+	// this node.
 	ErrSessionLost = derive(ErrTermEnded, "the session was lost")
-	// ErrSuperseded: a newer incarnation of this node exists, or somebody reset
-	// the session. It matches ErrSessionLost.
+	// ErrSuperseded: a newer incarnation of this node exists, or the session was
+	// reset. It matches ErrSessionLost.
 	ErrSuperseded = derive(ErrSessionLost, "the session is superseded")
-	// ErrResigned: the term was given up voluntarily.
+	// ErrResigned: the leader gave up the term.
 	ErrResigned = derive(ErrTermEnded, "resigned")
-	// ErrSteppedDown: somebody asked the leader to step down.
+	// ErrSteppedDown: the leader was asked to step down.
 	ErrSteppedDown = derive(ErrResigned, "stepped down")
-	// ErrHandedOver: the term was given up in favor of a named node.
+	// ErrHandedOver: the leader handed the role over to a named node.
 	ErrHandedOver = derive(ErrResigned, "handed over")
 	// ErrStopping: the election or the node is being shut down.
 	ErrStopping = derive(ErrResigned, "shutting down")
@@ -80,60 +79,60 @@ var (
 
 // Errors of single operations.
 var (
-	// ErrNotLeader: the operation needs a trusted term and there is none.
+	// ErrNotLeader: the operation needs a valid term and this node has none.
 	ErrNotLeader = derive(ErrTenure, "not the leader")
-	// ErrNoLeader: nobody leads the role.
-	ErrNoLeader = derive(ErrTenure, "nobody leads the role")
-	// ErrHasLeader: the operation needs a role that nobody leads.
-	ErrHasLeader = derive(ErrTenure, "the role is led")
-	// ErrUnknownRole: nobody has ever stood for the role here.
-	ErrUnknownRole = derive(ErrTenure, "nobody has stood for the role")
-	// ErrHeld: the role is held by somebody else.
-	ErrHeld = derive(ErrLock, "the role is held by another")
-	// ErrLockTimeout: an attempt to take a role took longer than LockTimeout.
-	ErrLockTimeout = derive(ErrLock, "taking the role took too long")
+	// ErrNoLeader: the role has no leader.
+	ErrNoLeader = derive(ErrTenure, "the role has no leader")
+	// ErrHasLeader: the operation needs a vacant role.
+	ErrHasLeader = derive(ErrTenure, "the role has a leader")
+	// ErrUnknownRole: no node has ever been a candidate for the role.
+	ErrUnknownRole = derive(ErrTenure, "no node has ever been a candidate for the role")
+	// ErrHeld: another node holds the role, or it is reserved.
+	ErrHeld = derive(ErrLock, "another node holds the role")
+	// ErrLockTimeout: an attempt to acquire a role took longer than LockTimeout.
+	ErrLockTimeout = derive(ErrLock, "the attempt to acquire the role timed out")
 	// ErrLockTableFull: the server's lock table has no room for more roles.
 	ErrLockTableFull = derive(ErrLock, "the server's lock table is full")
 	// ErrKeyMismatch: another node uses another lock key for the same name.
 	ErrKeyMismatch = derive(ErrLock, "the role has another lock key")
-	// ErrFenced: a newer term exists, or this one has ended; the transaction
-	// was or must be rolled back.
-	ErrFenced = derive(ErrTenure, "fenced: the term does not stand any more")
-	// ErrWorkRunning: work done under a term has not returned yet, so the role
-	// was not released.
+	// ErrFenced: the term has ended or a newer one exists. The transaction was, or
+	// must be, rolled back.
+	ErrFenced = derive(ErrTenure, "fenced: the term is no longer valid")
+	// ErrWorkRunning: work under a term has not returned, so the role is not
+	// released.
 	ErrWorkRunning = derive(ErrShutdown, "the work has not returned")
-	// ErrDrainCanceled: the node was taken back into service before it was drained.
-	ErrDrainCanceled = derive(ErrShutdown, "the node was taken back into service")
-	// ErrInvalidRole: a role's name cannot be used.
+	// ErrDrainCanceled: the node was undrained before it was drained.
+	ErrDrainCanceled = derive(ErrShutdown, "the node was undrained")
+	// ErrInvalidRole: the name of a role is invalid.
 	ErrInvalidRole = derive(ErrTenure, "invalid role")
 	// ErrInvalidConfig: a setting is out of range or contradicts another.
 	ErrInvalidConfig = derive(ErrTenure, "invalid configuration")
 	// ErrDuplicateRole: the node already has an election for the role.
-	ErrDuplicateRole = derive(ErrTenure, "the node already stands for this role")
-	// ErrAlreadyStarted: the election is already driven by Start, Run or Campaign.
+	ErrDuplicateRole = derive(ErrTenure, "the node already has an election for this role")
+	// ErrAlreadyStarted: Start, Run or Campaign has already started the election.
 	ErrAlreadyStarted = derive(ErrTenure, "the election is already started")
-	// ErrStopped: the election stopped, by itself or because it was asked to.
+	// ErrStopped: the election has stopped.
 	ErrStopped = derive(ErrTenure, "the election has stopped")
 	// ErrClosed: the node is closed.
 	ErrClosed = derive(ErrStopped, "the node is closed")
-	// ErrNotActive: the node is joining or draining, so it stands for no role.
+	// ErrNotActive: the node is joining or draining, so it does not campaign.
 	ErrNotActive = derive(ErrLock, "the node is not active")
-	// ErrUnsupported: the backend cannot do this, for example keep a registry of
-	// nodes.
+	// ErrUnsupported: the backend cannot do this, for example because it has no
+	// registry of nodes.
 	ErrUnsupported = derive(ErrTenure, "the backend does not support this")
-	// ErrNameTaken: another living node has the name, and names must be unique.
-	ErrNameTaken = derive(ErrRefused, "another living node has this name")
-	// ErrLastNode: no other node would be in service.
-	ErrLastNode = derive(ErrTenure, "no other node is in service")
-	// ErrUnknownNode: no living node has this id or name.
+	// ErrNameTaken: another live node has the name, and names must be unique.
+	ErrNameTaken = derive(ErrRefused, "another live node has this name")
+	// ErrLastNode: no other node is active.
+	ErrLastNode = derive(ErrTenure, "no other node is active")
+	// ErrUnknownNode: no live node has this id or name.
 	ErrUnknownNode = derive(ErrTenure, "no such node")
 )
 
-// Done is what the function given to [Election.Run] returns to resign and to end
-// Run without an error.
+// Done is returned by the function of [Election.Run] to resign and to end Run
+// without an error.
 var Done = errors.New("done")
 
-// derived is a sentinel with a parent: errors.Is finds the whole chain.
+// derived is an error that matches its parent and all ancestors.
 type derived struct {
 	parent error
 	text   string

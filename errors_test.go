@@ -64,7 +64,7 @@ var ancestry = map[error][]error{
 	tenure.ErrLastNode:          {tenure.ErrTenure},
 }
 
-func TestErrorsMatchTheirCategoriesAndNoOthers(t *testing.T) {
+func TestErrorsMatchOnlyTheirCategories(t *testing.T) {
 	t.Parallel()
 	for err, ancestors := range ancestry {
 		wrapped := fmt.Errorf("heartbeat: %w", err)
@@ -77,7 +77,7 @@ func TestErrorsMatchTheirCategoriesAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestErrorTextsDiffer(t *testing.T) {
+func TestErrorTextsAreUnique(t *testing.T) {
 	t.Parallel()
 	texts := map[string]bool{}
 	for err := range ancestry {
@@ -88,7 +88,7 @@ func TestErrorTextsDiffer(t *testing.T) {
 	}
 }
 
-// The table above would be of little use if it forgot what is added later.
+// The table above must include every error that is added later.
 func TestEverySentinelIsTested(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
@@ -111,7 +111,7 @@ func TestEverySentinelIsTested(t *testing.T) {
 	}
 }
 
-func TestDoneIsNoFailure(t *testing.T) {
+func TestDoneMatchesNoCategory(t *testing.T) {
 	t.Parallel()
 	if errors.Is(tenure.Done, tenure.ErrTenure) {
 		t.Error("Done matches ErrTenure")

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventKind is what an [Event] tells.
+// EventKind is the kind of an [Event].
 type EventKind string
 
-// The kinds of events.
+// Kinds of events.
 const (
 	EventStateChange   EventKind = "state_change"
 	EventAcquired      EventKind = "acquired"
@@ -24,21 +24,21 @@ type Event struct {
 	Kind     EventKind
 	At       time.Time // by the node's wall clock
 	Role     Role
-	Term     *Term // the term concerned; nil if there is none
+	Term     *Term // nil if the event belongs to no term
 	From, To State // of a state change
-	Err      error // of lost, acquire_failed and error: why
+	Err      error // of lost, acquire_failed and error: the reason
 }
 
-// OnEvent registers a function for every event of the election. The functions
-// of an election are called one at a time, in the order of the events and for
-// each event in the order of their registration, on a goroutine that the node
-// owns: a slow one delays the later ones and [Node.Close], never a heartbeat.
-// By then trust has ended and contexts are canceled, where that is the news. A
-// panic is caught, logged, and handed to the error callbacks.
+// OnEvent registers fn for every event of the election. A goroutine of the node
+// calls the functions one at a time, in the order of the events and, for each
+// event, in the order of their registration. A slow function delays later calls
+// and [Node.Close], but never a heartbeat. When fn is called, trust has already
+// ended and contexts are canceled, if the event implies it. A panic of fn is
+// caught, logged, and passed to the error callbacks.
 func (e *Election) OnEvent(fn func(Event)) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
-	// A copy: events under way keep the functions that they were posted with.
+	// A copy: queued events keep the functions that they were posted with.
 	e.callbacks = append(e.callbacks[:len(e.callbacks):len(e.callbacks)], fn)
 }
 
@@ -50,26 +50,27 @@ func (e *Election) on(kind EventKind, fn func(Event)) {
 	})
 }
 
-// OnAcquired registers a function that is called when a term has begun, unless
-// the role was recovered within the reconnect grace. See [Election.OnEvent].
+// OnAcquired registers a function that is called when a term has begun, except
+// after a recovery within the reconnect grace. See [Election.OnEvent].
 func (e *Election) OnAcquired(fn func(*Term)) {
 	e.on(EventAcquired, func(event Event) { fn(event.Term) })
 }
 
-// OnReleased registers a function that is called when a term was given up
-// voluntarily and the role is free. See [Election.OnEvent].
+// OnReleased registers a function that is called when the leader gave up a term
+// and the role is free. See [Election.OnEvent].
 func (e *Election) OnReleased(fn func(*Term)) {
 	e.on(EventReleased, func(event Event) { fn(event.Term) })
 }
 
-// OnLost registers a function that is called when a term was lost, with the
-// reason; with a reconnect grace, when that has ended. See [Election.OnEvent].
+// OnLost registers a function that is called with the reason when a term was
+// lost. With a reconnect grace, it is called when the grace has ended. See
+// [Election.OnEvent].
 func (e *Election) OnLost(fn func(*Term, error)) {
 	e.on(EventLost, func(event Event) { fn(event.Term, event.Err) })
 }
 
-// OnAcquireFailed registers a function that is called when an attempt failed;
-// the error matches ErrHeld if another leads. See [Election.OnEvent].
+// OnAcquireFailed registers a function that is called when an attempt failed.
+// The error matches ErrHeld if another node leads. See [Election.OnEvent].
 func (e *Election) OnAcquireFailed(fn func(error)) {
 	e.on(EventAcquireFailed, func(event Event) { fn(event.Err) })
 }
@@ -80,8 +81,8 @@ func (e *Election) OnStateChange(fn func(from, to State)) {
 	e.on(EventStateChange, func(event Event) { fn(event.From, event.To) })
 }
 
-// OnError registers a function that is called with errors that belong to no
-// call: of the database, and panics of other callbacks. See [Election.OnEvent].
+// OnError registers a function that is called with errors that no call returns:
+// database errors, and panics of other callbacks. See [Election.OnEvent].
 func (e *Election) OnError(fn func(error)) {
 	e.on(EventError, func(event Event) { fn(event.Err) })
 }
@@ -111,11 +112,11 @@ func (e *Election) postLocked(event Event) {
 	if !e.delivering {
 		e.delivering, e.deliveringSince = true, now.Mono
 		e.node.group.Add(1)
-		go e.deliver() // ends when the queue is empty; Close waits for it
+		go e.deliver() // exits when the queue is empty; Close waits through n.group
 	}
 }
 
-// deliver calls back until the queue is empty.
+// deliver calls the callbacks of queued events until the queue is empty.
 func (e *Election) deliver() {
 	n := e.node
 	defer n.group.Done()
@@ -147,7 +148,7 @@ func (e *Election) call(callback func(Event), event Event) {
 		defer e.node.mu.Unlock()
 		e.node.counters.panics++
 		if event.Kind == EventError {
-			return // an error callback that panics on errors would never end
+			return // no event: an error callback that panics would be called forever
 		}
 		e.postLocked(Event{Kind: EventError, Term: event.Term, Err: err})
 	}()

@@ -140,7 +140,7 @@ func ExampleTerm_Stopping() {
 	// error: <nil>
 }
 
-// Start campaigns in the background; callbacks tell of terms. They run on a
+// Start campaigns in the background; callbacks report terms. They run on a
 // goroutine of the node, in order.
 func ExampleElection_OnAcquired() {
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// database is a coordinator in memory whose sessions do what a test tells them.
+// database is a backend in memory whose sessions do what a test sets.
 type database struct {
 	mu       sync.Mutex
 	refuse   error // what Open returns
@@ -47,12 +47,12 @@ func newDatabase() *database {
 // conn is one session. The hooks are called without the database's mutex and
 // may block.
 type conn struct {
-	db      *database
-	opening tenure.SessionOptions
-	number  int64
-	news    chan struct{}
-	dead    chan struct{} // closed when the connection is gone
-	once    sync.Once
+	db       *database
+	options  tenure.SessionOptions
+	number   int64
+	notified chan struct{}
+	dead     chan struct{} // closed when the connection is gone
+	once     sync.Once
 
 	mu          sync.Mutex
 	calls       []string
@@ -60,20 +60,20 @@ type conn struct {
 	onRelease   func() error
 	onRequests  func() error
 	onWait      func()                                  // once
-	onAcquire   func(tenure.Role) *tenure.AcquireResult // nil to go on as usual
+	onAcquire   func(tenure.Role) *tenure.AcquireResult // nil: the usual result
 	failAcquire error                                   // what a whole call of TryAcquire returns after its hooks
 	load        tenure.Load                             // of the last heartbeat
 	aborted     bool
 }
 
-func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+func (d *database) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opened++
 	if d.refuse != nil {
 		return nil, d.refuse
 	}
-	c := &conn{db: d, opening: opening, number: int64(len(d.sessions) + 1), news: make(chan struct{}, 1), dead: make(chan struct{})}
+	c := &conn{db: d, options: options, number: int64(len(d.sessions) + 1), notified: make(chan struct{}, 1), dead: make(chan struct{})}
 	if d.prepare != nil {
 		d.prepare(c)
 	}
@@ -98,15 +98,15 @@ func (d *database) Request(_ context.Context, request tenure.Request) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requests = append(d.requests, request)
-	d.tell()
+	d.notifyLocked()
 	return nil
 }
 
-// tell wakes every session. Under the mutex.
-func (d *database) tell() {
+// notifyLocked wakes every session.
+func (d *database) notifyLocked() {
 	for _, c := range d.sessions {
 		select {
-		case c.news <- struct{}{}:
+		case c.notified <- struct{}{}:
 		default:
 		}
 	}
@@ -116,7 +116,7 @@ func (d *database) tell() {
 func (d *database) wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tell()
+	d.notifyLocked()
 }
 
 // last is the newest session.
@@ -144,7 +144,7 @@ func (d *database) free(role string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.holders, role)
-	d.tell()
+	d.notifyLocked()
 }
 
 // kill ends the session as the server would: the client sees the connection
@@ -158,7 +158,7 @@ func (c *conn) kill() {
 			delete(c.db.holders, role)
 		}
 	}
-	c.db.tell()
+	c.db.notifyLocked()
 }
 
 func (c *conn) say(format string, args ...any) {
@@ -201,7 +201,7 @@ func (c *conn) sendable() error {
 		return errGone
 	default:
 	}
-	if !c.opening.MaySend() {
+	if !c.options.MaySend() {
 		return tenure.ErrSessionLost
 	}
 	return nil
@@ -242,9 +242,9 @@ func (c *conn) take(candidate tenure.AcquireRequest) tenure.AcquireResult {
 	if holder := d.holders[role]; holder == c {
 		panic("a lock was stacked")
 	} else if holder != nil {
-		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, Holder: holder.opening.Node.ID}
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, Holder: holder.options.Node.ID}
 	}
-	if r := d.reserved[role]; r.node != c.opening.Node.ID && time.Until(r.until) > 0 {
+	if r := d.reserved[role]; r.node != c.options.Node.ID && time.Until(r.until) > 0 {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: time.Until(r.until)}
 	}
 	delete(d.reserved, role)
@@ -252,7 +252,7 @@ func (c *conn) take(candidate tenure.AcquireRequest) tenure.AcquireResult {
 	previous := d.terms[role]
 	d.terms[role] = max(previous+1, time.Now().UnixMilli())
 	d.leaders[role] = tenure.Leader{
-		Role: role, Term: d.terms[role], NodeID: c.opening.Node.ID, NodeName: c.opening.Node.Name, AcquiredAt: time.Now(),
+		Role: role, Term: d.terms[role], NodeID: c.options.Node.ID, NodeName: c.options.Node.Name, AcquiredAt: time.Now(),
 	}
 	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), PrecedingVacancy: 3 * time.Second}
 }
@@ -301,7 +301,7 @@ func (c *conn) Release(releases []tenure.ReleaseRequest) error {
 			d.reserved[r.Role.Name()] = reservation{r.Target, time.Now().Add(r.Reservation)}
 		}
 	}
-	d.tell()
+	d.notifyLocked()
 	return nil
 }
 
@@ -332,7 +332,7 @@ func (c *conn) Wait(ctx context.Context) (bool, error) {
 	select {
 	case <-c.dead:
 		return false, errGone
-	case <-c.news:
+	case <-c.notified:
 		return true, nil
 	case <-ctx.Done():
 		return false, nil

@@ -2,18 +2,17 @@ package tenure
 
 import "time"
 
-// Histogram says how long something took, each time that it happened: a
-// histogram.
+// Histogram counts durations.
 type Histogram struct {
 	Count uint64
 	Sum   time.Duration
-	// Buckets counts those that took at most so long, for each of a fixed set of
-	// bounds between a millisecond and five minutes.
+	// Buckets has, for each upper bound, the number of durations up to it. The
+	// bounds are fixed, from 1 ms to 5 min.
 	Buckets map[time.Duration]uint64
 }
 
-// durationBounds are those of all histograms: from what a change of leader takes
-// at best to what nobody should wait for.
+// durationBounds are the upper bounds of all histograms, from the fastest
+// change of leader to the longest tolerable wait.
 var durationBounds = [...]time.Duration{
 	1 * time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
@@ -22,11 +21,11 @@ var durationBounds = [...]time.Duration{
 	10 * time.Second, 30 * time.Second, 1 * time.Minute, 5 * time.Minute,
 }
 
-// histogram counts durations. It allocates nothing.
+// histogram counts durations. It does not allocate.
 type histogram struct {
-	counts [len(durationBounds)]uint64 // of those between the bound before and this one
+	counts [len(durationBounds)]uint64 // above the previous bound, up to this one
 	count  uint64
-	sum  time.Duration
+	sum    time.Duration
 }
 
 func (t *histogram) add(d time.Duration) {

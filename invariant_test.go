@@ -13,9 +13,9 @@ import (
 // Each test here breaks when the line of the engine does that keeps the
 // invariant, and says which one.
 
-// Once trust has ended, nothing may be sent on the session: a statement would
-// restart the server's idle timer and keep the lock (Invariant 1 rests on it).
-func TestNothingIsSentAfterTrustHasEnded(t *testing.T) {
+// Once trust has ended, the session must not send anything: a statement would
+// restart the server's idle timer and keep the lock (a premise of Invariant 1).
+func TestNothingIsSentAfterTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -23,7 +23,7 @@ func TestNothingIsSentAfterTrustHasEnded(t *testing.T) {
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
 		c := db.last()
-		want(t, "may send while trusted", c.opening.MaySend(), true)
+		want(t, "may send while trusted", c.options.MaySend(), true)
 		c.set(func(c *conn) {
 			c.onHeartbeat = func() error {
 				<-term.Context().Done() // an answer that comes too late
@@ -31,18 +31,18 @@ func TestNothingIsSentAfterTrustHasEnded(t *testing.T) {
 			}
 		})
 		<-term.Context().Done()
-		if c.opening.MaySend() {
+		if c.options.MaySend() {
 			t.Error("invariant 1: the session may send although its trust has ended")
 		}
 		time.Sleep(time.Minute)
-		if c.opening.MaySend() {
+		if c.options.MaySend() {
 			t.Error("invariant 1: the session may send again although its trust has ended")
 		}
 	})
 }
 
-// A late answer does not revive trust (Invariant 1).
-func TestTrustIsNotRevived(t *testing.T) {
+// A late acknowledgement does not revive trust (Invariant 1).
+func TestLateHeartbeatDoesNotReviveTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -77,7 +77,7 @@ func TestTrustIsNotRevived(t *testing.T) {
 
 // A node does not campaign for a role while its own work of an earlier term
 // still runs (Invariant 4).
-func TestNoCampaignWhileOldWorkRuns(t *testing.T) {
+func TestNoAttemptWhileOldWorkRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var working, campaigned atomic.Bool
 		db := newDatabase()
@@ -121,9 +121,9 @@ func TestNoCampaignWhileOldWorkRuns(t *testing.T) {
 	})
 }
 
-// The end of trust cancels the contexts of terms whatever else the engine waits
-// for: it needs no mutex (Invariant 1).
-func TestContextsEndWithoutTheMutex(t *testing.T) {
+// The end of trust cancels the contexts of terms without the engine's mutex, so
+// nothing else in the engine can delay it (Invariant 1).
+func TestContextsEndWithoutMutex(t *testing.T) {
 	t.Parallel()
 	db := newDatabase()
 	node := open(t, db, short)
@@ -135,11 +135,11 @@ func TestContextsEndWithoutTheMutex(t *testing.T) {
 	awaitEnd(t, term)
 	wantError(t, "cause", context.Cause(term.Context()), tenure.ErrTrustExpired)
 	want(t, "leader", e.IsLeader(), false)
-	want(t, "may send", db.last().opening.MaySend(), false)
+	want(t, "may send", db.last().options.MaySend(), false)
 }
 
-// The loss of the session does so, too.
-func TestContextsEndWithTheSession(t *testing.T) {
+// The loss of the session cancels them without the mutex, too.
+func TestContextsEndWithSessionWithoutMutex(t *testing.T) {
 	t.Parallel()
 	db := newDatabase()
 	node := open(t, db, func(c *tenure.Config) { c.Lease = time.Hour })

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Leader is who led a role when it was looked up.
+// Leader is the leader of a role at the time of a query.
 type Leader struct {
 	Role       string
 	Term       int64
@@ -16,16 +16,15 @@ type Leader struct {
 	AcquiredAt time.Time // by the database's clock
 	LeaseUntil time.Time // by the database's clock
 
-	// ValidFor is how long the lease still ran when the leader was looked up,
-	// computed by the database; ReadAt is when the question was sent, with its
-	// monotonic reading.
+	// ValidFor is the remaining time of the lease, computed by the database. ReadAt
+	// is when the query was sent, on this machine's monotonic clock.
 	ValidFor time.Duration
 	ReadAt   time.Time
 }
 
-// Valid reports whether the leader's lease still runs: the remaining time as
-// the database computed it, aged on the local monotonic clock. No local clock
-// is compared with the database's.
+// Valid reports whether the leader's lease has not expired: the remaining time
+// at the query less the time since, on the monotonic clock. It compares no
+// local clock with the database's.
 func (l Leader) Valid() bool {
 	return l.Term > 0 && time.Since(l.ReadAt) < l.ValidFor
 }

@@ -6,27 +6,27 @@ import (
 	"sync"
 )
 
-// loadSampler calls Config.Load beside the session: a call that blocks costs
-// one heartbeat a short wait, and those after it nothing.
+// loadSampler calls Config.Load on a goroutine of its own: if the function
+// blocks, one heartbeat waits briefly and later ones not at all.
 type loadSampler struct {
 	mu      sync.Mutex // a leaf: Config.Load is not called under it
 	last    Load
 	calling bool
 }
 
-// maxWaitDivisor is the part of a refresh interval for which a session waits for code
-// of the program. Nothing depends on the answer coming in that time.
+// maxWaitDivisor bounds how long a session waits for user code: a
+// RefreshInterval divided by it. No result depends on this wait.
 const maxWaitDivisor = 20
 
-// await waits until done is closed, if it is not nil, but not for long. Meanwhile
-// it listens to the connection: if the server ends the session, trust ends at
-// that moment. n.mu must not be held.
+// await waits until done is closed, if it is not nil, for a bounded time. It
+// listens to the connection while it waits: if the server ends the session,
+// trust ends immediately. n.mu must not be held.
 func (s *session) await(done <-chan struct{}) error {
 	if done == nil {
 		return nil
 	}
 	n := s.node
-	n.group.Go(func() { // ends when done is closed; Close waits for it
+	n.group.Go(func() { // exits when done is closed; Close waits through n.group
 		<-done
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *session) await(done <-chan struct{}) error {
 	}
 }
 
-// measureLoad calls Config.Load and waits for its answer, but not for long. It is
-// for a node that holds nothing yet.
+// measureLoad calls Config.Load and waits for the result, for a bounded time.
+// It is for a node without a session.
 func (n *Node) measureLoad(ctx context.Context) {
 	late, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,15 +63,15 @@ func (n *Node) measureLoad(ctx context.Context) {
 	}
 }
 
-// lastLoad is what Config.Load returned last.
+// lastLoad returns the last result of Config.Load.
 func (n *Node) lastLoad() Load {
 	n.sampler.mu.Lock()
 	defer n.sampler.mu.Unlock()
 	return n.sampler.last
 }
 
-// callLoad calls Config.Load on a goroutine of its own. It returns nil if there
-// is no such function, or if a call is still in progress.
+// callLoad calls Config.Load on a new goroutine. It returns nil if there is no
+// such function, or if a call is still in progress.
 func (n *Node) callLoad() (returned <-chan struct{}) {
 	if n.cfg.Load == nil {
 		return nil
@@ -84,7 +84,7 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	}
 	s.calling = true
 	done := make(chan struct{})
-	n.group.Go(func() { // ends when Config.Load returns; Close waits for it
+	n.group.Go(func() { // exits when Config.Load returns; Close waits through n.group
 		defer close(done)
 		var load Load
 		err := catchPanic("the function Load", func() { load = n.cfg.Load() })
@@ -101,8 +101,7 @@ func (n *Node) callLoad() (returned <-chan struct{}) {
 	return done
 }
 
-// catchPanic calls fn, a function of the program, and reports its panic as an
-// error.
+// catchPanic calls fn, which is user code, and returns its panic as an error.
 func catchPanic(what string, fn func()) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

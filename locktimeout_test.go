@@ -23,10 +23,11 @@ func (c *conn) locks(role string, fenced bool) {
 	})
 }
 
-// An attempt that waits for fenced transactions withdraws its request for the
-// role after LockTimeout, and the next attempt has as long (Invariant 7: a node
-// that cannot begin its term does not keep the role from the others).
-func TestLockTimeoutReleasesTheLock(t *testing.T) {
+// An attempt that waits for fenced transactions releases the lock after
+// LockTimeout, and the next attempt gets a full LockTimeout (Invariant 7: a
+// node that cannot begin its term does not keep the role from other
+// candidates).
+func TestLockTimeoutReleasesLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db) // LockTimeout 10 s, CheckInterval 5 s
@@ -50,9 +51,9 @@ func TestLockTimeoutReleasesTheLock(t *testing.T) {
 	})
 }
 
-// LockTimeout does not bound the wait for Settle or for a server change: a node
-// that gave up would begin that wait anew (Invariant 7).
-func TestLockTimeoutBoundsFencedTransactionsOnly(t *testing.T) {
+// LockTimeout does not bound the wait for Settle or after a server change: a
+// node that gave up would begin that wait again (Invariant 7).
+func TestLockTimeoutBoundsOnlyFencedTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

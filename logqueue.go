@@ -9,54 +9,54 @@ import (
 )
 
 const (
-	// logCapacity is how many records wait for a slow log; later ones are
-	// dropped and counted.
+	// logCapacity is how many records wait for a slow log. Later ones are dropped
+	// and counted.
 	logCapacity = 8192
 	// logFlush bounds the wait for the last records when a node closes.
 	logFlush = 2 * time.Second
 )
 
-// logQueue writes log records in order on a goroutine of its own. A handler
-// that is slow, blocks for ever or panics delays nothing but the log. The
-// goroutine exists while there is something to write; flush waits for it.
+// logQueue writes log records, in order, on a goroutine of its own. A handler
+// that is slow, blocks forever or panics delays only the log. The goroutine
+// exists while there are records to write; flush waits for it.
 type logQueue struct {
-	root  slog.Handler // asked whether debug records are wanted
-	debug atomic.Bool  // its last answer
+	root  slog.Handler // decides whether debug records are wanted
+	debug atomic.Bool  // the last decision of root
 
-	mu      sync.Mutex // a leaf: no handler is called under it
+	mu      sync.Mutex // a leaf: held only for the fields below, never while a handler runs
 	waiting []logRecord
 	dropped int
 	writing bool
-	idle    chan struct{} // closed when nothing is left to write; nil unless flush waits
+	idle    chan struct{} // closed when all records are written; nil unless flush waits
 }
 
-// logRecord is a record and the handler that it is for.
+// logRecord is a record with its handler.
 type logRecord struct {
 	ctx     context.Context
 	handler slog.Handler
 	record  slog.Record
 }
 
-// newLogQueue returns a logger that never blocks, and the queue behind it.
+// newLogQueue returns a logger that never blocks, and its queue.
 func newLogQueue(logger *slog.Logger) (*slog.Logger, *logQueue) {
 	q := &logQueue{root: logger.Handler()}
 	q.updateDebug()
 	return slog.New(&queueHandler{q, q.root}), q
 }
 
-// queueHandler is a slog.Handler that leaves all work to a logQueue.
+// queueHandler is a slog.Handler that passes records to a logQueue.
 type queueHandler struct {
 	queue *logQueue
 	next  slog.Handler
 }
 
-// Enabled implements slog.Handler. The handler behind is asked when the record
-// is written: its answer may block, too.
+// Enabled implements slog.Handler. It does not call the next handler, which may
+// block; write does.
 func (h *queueHandler) Enabled(_ context.Context, level slog.Level) bool {
 	if level >= slog.LevelInfo || h.queue.debug.Load() {
 		return true
 	}
-	h.queue.wake() // debug records may be wanted from now on
+	h.queue.wake() // to update debug for later records
 	return false
 }
 
@@ -96,11 +96,12 @@ func (q *logQueue) wake() {
 func (q *logQueue) startLocked() {
 	if !q.writing {
 		q.writing = true
-		go q.run() // ends when nothing waits; flush waits for that
+		go q.run() // exits when no record waits; flush waits for it
 	}
 }
 
-// takeBatch returns what waits, or marks the end of the goroutine.
+// takeBatch returns the waiting records, or marks the end of the goroutine if
+// there are none.
 func (q *logQueue) takeBatch() (batch []logRecord, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,13 +137,14 @@ func (q *logQueue) run() {
 	}
 }
 
-// updateDebug asks whether debug records are wanted.
+// updateDebug asks the handler whether debug records are wanted.
 func (q *logQueue) updateDebug() {
 	defer func() { _ = recover() }() // a handler that panics gets no debug records
 	q.debug.Store(q.root.Enabled(context.Background(), slog.LevelDebug))
 }
 
-// write hands the record to its handler and reports whether that returned.
+// write passes the record to its handler and reports whether the handler
+// returned.
 func (r logRecord) write() (ok bool) {
 	defer func() { ok = recover() == nil }()
 	if r.handler.Enabled(r.ctx, r.record.Level) {
@@ -151,8 +153,8 @@ func (r logRecord) write() (ok bool) {
 	return true
 }
 
-// flush returns when everything is written, or when ctx ends or the bound has
-// passed: a handler may never return.
+// flush returns when all records are written, ctx ends, or logFlush has passed:
+// a handler may never return.
 func (q *logQueue) flush(ctx context.Context, clock Clock) {
 	q.mu.Lock()
 	if !q.writing {

@@ -24,7 +24,7 @@ func (g gate) Handle(ctx context.Context, r slog.Record) error {
 	return g.Handler.Handle(ctx, r)
 }
 
-func TestLogQueue(t *testing.T) {
+func TestLogQueueNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		level := new(slog.LevelVar)
@@ -72,8 +72,8 @@ func TestLogQueue(t *testing.T) {
 	})
 }
 
-// Records of one goroutine keep their order, and none is lost while there is
-// room.
+// Records of one goroutine keep their order, and none is lost while the queue
+// has room.
 func TestLogQueueKeepsOrder(t *testing.T) {
 	var mu sync.Mutex
 	last := map[int64]int64{}

@@ -8,15 +8,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// NodeStatus is where a node is in its life.
+// NodeStatus is the status of a node.
 type NodeStatus string
 
 // The statuses of nodes.
 const (
-	StatusJoining  NodeStatus = "joining"  // starting up
-	StatusActive   NodeStatus = "active"   // in service
-	StatusDraining NodeStatus = "draining" // finishes its work and takes no more
-	StatusDead     NodeStatus = "dead"     // gone without a word
+	StatusJoining  NodeStatus = "joining"  // starts and does not campaign yet
+	StatusActive   NodeStatus = "active"   // takes work and campaigns
+	StatusDraining NodeStatus = "draining" // finishes its work and takes no new work
+	StatusDead     NodeStatus = "dead"     // crashed or silent
 )
 
 // ParseNodeStatus returns the status of a text; that of an unknown text is
@@ -30,32 +30,32 @@ func ParseNodeStatus(text string) NodeStatus {
 	}
 }
 
-// AcceptsWork reports whether a node of this status takes new work: only an
-// active one does.
+// AcceptsWork reports whether a node with this status takes new work. Only an
+// active node does.
 func (s NodeStatus) AcceptsWork() bool { return s == StatusActive }
 
-// Description is what a node tells the others about itself. All of it may be
-// changed while the node lives; see [Node.UpdateDescription].
+// Description is what a node publishes about itself. It can change while the
+// node is open; see [Node.UpdateDescription].
 type Description struct {
-	// Status is joining, active or draining; default active. Unless it is
-	// active, the node stands for no role.
+	// Status is joining, active or draining. Only an active node campaigns.
+	// Default: active.
 	Status NodeStatus
-	// StatusBy is who asked for the status, as in Request.By; empty if nobody
-	// did, or nobody knows, and of a dead node. The registry's history has it
-	// beside the change.
+	// StatusBy is the requester of the status, as in Request.By. It is empty if
+	// there is none or the node is dead. The registry's history records it with
+	// the change.
 	StatusBy string
-	// Drained says that a draining node has nothing left to do.
+	// Drained reports that a draining node has no work and no role left.
 	Drained bool
 
-	Address      string // where other nodes reach this one: an IP address or a host's name
-	HTTPPort     int    // 0 for none
-	GRPCPort     int    // 0 for none
+	Address      string // of this node for other nodes: an IP address or a host name
+	HTTPPort     int    // 0: none
+	GRPCPort     int    // 0: none
 	Roles        []string
 	Capabilities []string
 	Labels       map[string]string
 	Version      string // of the program
-	// Spreads are the sets of roles that the node shares with others, and its
-	// weight in each.
+	// Spreads has the node's weight in each set of roles that it shares with other
+	// nodes.
 	Spreads map[string]float64
 }
 
@@ -66,7 +66,7 @@ func (d Description) clone() Description {
 	return d
 }
 
-// equal reports whether d and other say the same.
+// equal reports whether d and other have the same content.
 func (d Description) equal(other Description) bool {
 	return d.Status == other.Status && d.StatusBy == other.StatusBy && d.Drained == other.Drained && d.Address == other.Address &&
 		d.HTTPPort == other.HTTPPort && d.GRPCPort == other.GRPCPort && d.Version == other.Version &&
@@ -74,8 +74,8 @@ func (d Description) equal(other Description) bool {
 		maps.Equal(d.Labels, other.Labels) && maps.Equal(d.Spreads, other.Spreads)
 }
 
-// Member is a node as the registry has it. Its lists and maps may be shared with
-// other readings: they must not be changed.
+// Member is a node in the registry. Its slices and maps may be shared with
+// other results: do not change them.
 type Member struct {
 	NodeInfo
 	Description
@@ -84,32 +84,33 @@ type Member struct {
 	Incarnation   int64
 	StartedAt     time.Time     // of the node's first session, by the database's clock
 	LastHeartbeat time.Time     // by the database's clock
-	Lease         time.Duration // for which the database keeps the node if it is silent
-	SilentFor     time.Duration // since LastHeartbeat, when this was read, by the database's clock
+	Lease         time.Duration // reserved for the node while it is silent
+	SilentFor     time.Duration // since LastHeartbeat at the time of the query, by the database's clock
 }
 
-// RoleHolder is who leads a role.
+// RoleHolder is the leader of a role, or the node that the role is reserved
+// for.
 type RoleHolder struct {
 	Role string
 	Term int64
 	Node uuid.UUID
-	// Reserved says that the term has ended in favor of Node, which may take
-	// the role before all others but does not lead it yet.
+	// Reserved reports that the role was handed over to Node, which can acquire it
+	// before other candidates but does not lead it yet.
 	Reserved bool
 }
 
-// RegistrySession is implemented by a [Session] whose database keeps a registry of
-// nodes. Its methods are called as those of Session are.
+// RegistrySession is implemented by a [Session] with a registry of nodes. The
+// rules for the methods of Session apply.
 type RegistrySession interface {
-	// WriteDescription replaces what the registry tells of this node and tells the
-	// others that it did.
+	// WriteDescription replaces this node's description in the registry and
+	// notifies other nodes.
 	WriteDescription(description Description) error
 
-	// Members reads the nodes that the registry has, the dead among them,
-	// ordered by incarnation.
+	// Members reads all nodes in the registry, dead ones included, ordered by
+	// incarnation.
 	Members() ([]Member, error)
 
-	// Holders reads who leads the named roles, or may take them before all
-	// others, ordered by role. Other roles are left out.
+	// Holders reads which nodes lead the named roles or have them reserved,
+	// ordered by role. It leaves out other roles.
 	Holders(roles []string) ([]RoleHolder, error)
 }

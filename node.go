@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,56 +15,56 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// openTimeout bounds one attempt to open a session, but for what the backend says
-// takes longer; see SessionOptions.Extend.
+// openTimeout bounds one attempt to open a session, unless the backend extends
+// it with SessionOptions.Extend.
 const openTimeout = 10 * time.Second
 
 var errOpenTimeout = fmt.Errorf("opening took too long: %w", context.DeadlineExceeded)
 
-// Node is one running process that takes part: one session with the backend,
-// and any number of elections on it. Its id is new with every Open. It is safe
-// for concurrent use.
+// Node is one running process that takes part in elections. It has one session
+// with the backend and any number of elections on it. Its id is new with every
+// Open. It is safe for concurrent use.
 type Node struct {
-	id      uuid.UUID
-	host    string
-	cfg     Config
-	backend Backend
-	clock   Clock
-	log     *slog.Logger   // never blocks
-	logQueue *logQueue      // behind log
-	group   sync.WaitGroup // every goroutine of the node, but the writer of records
-	sampler loadSampler
+	id       uuid.UUID
+	host     string
+	cfg      Config
+	backend  Backend
+	clock    Clock
+	log      *slog.Logger   // never blocks
+	logQueue *logQueue      // writes what log receives
+	group    sync.WaitGroup // all goroutines of the node, except logQueue.run
+	sampler  loadSampler
 
 	ctx         context.Context // ends when the node begins to close
 	cancel      context.CancelFunc
-	abandonWork chan struct{} // closed: do not wait for work any longer
+	abandonWork chan struct{} // closed when the node must not wait for work
 
 	mu sync.Mutex
 
 	// Guarded by mu.
 	elections      map[string]*Election
-	followers      map[*Election]struct{} // elections that take part
-	session        *session               // the present one, or nil
-	outage         bool                   // the elections have been told that opening sessions fails
-	lastSessionEnd Instant                // when the connection of the last one ended, if that is known
-	retryNow       chan struct{}          // wakes a node whose retry strategy gave up
+	followers      map[*Election]struct{} // elections that are started
+	session        *session               // the current session, or nil
+	outage         bool                   // the elections have been notified that opening sessions fails
+	lastSessionEnd Instant                // when the last session's connection ended, if known
+	retryNow       chan struct{}          // wakes reconnect after the retry strategy gave up
 	closing        bool
-	subscribers      map[chan struct{}]struct{}
+	subscribers    map[chan struct{}]struct{}
 
 	description        Description
-	descriptionVersion uint64 // counts the descriptions
+	descriptionVersion uint64 // the number of the description
 	onDrain            func(context.Context, Request) error
-	nodeRequest        *nodeRequest // the last request for the node
-	counters              counters
+	nodeRequest        *nodeRequest // the latest request for the node
+	counters           counters
 }
 
-// Open opens a node. It returns when the node's first session stands, trying as
-// long as the retry strategy and the context allow, and at once with an error
-// that matches ErrRefused if the backend must not be used as it is, or
-// ErrInvalidConfig. Canceling the context afterwards has no effect.
+// Open opens a node and returns when its first session is open. It retries as
+// the retry strategy says until ctx ends. It returns an error that matches
+// ErrRefused, without a retry, if the backend must not be used as it is, or
+// ErrInvalidConfig. Once Open has returned, the end of ctx has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
 	if d, ok := backend.(LeaseDefaulter); ok {
-		cfg.Lease = or(cfg.Lease, d.DefaultLease())
+		cfg.Lease = cmp.Or(cfg.Lease, d.DefaultLease())
 	}
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -98,22 +99,23 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Timing returns the node's durations, with the defaults filled in.
 func (n *Node) Timing() Timing { return n.cfg.timing() }
 
-// Clock returns the clock that the node goes by.
+// Clock returns the node's clock.
 func (n *Node) Clock() Clock { return n.cfg.Clock }
 
 // Logger returns the node's logger. It never blocks: a goroutine of the node
-// hands the records, in order, to the handler of [Config].Logger. What a record
-// refers to must not change afterwards. Records that wait while a handler is
-// slow are bounded in number; how many were lost is logged. Close waits up to
-// 2 s for the last ones.
+// passes the records, in order, to the handler of [Config].Logger. Values in a
+// record must not change afterwards. If the handler is slow, a bounded number
+// of records waits; the node logs how many it dropped. Close waits up to 2 s
+// for the last records.
 func (n *Node) Logger() *slog.Logger { return n.log }
 
 // Backend returns the backend that the node was opened with.
 func (n *Node) Backend() Backend { return n.backend }
 
-// Election returns a new election for a role, with default settings. It is not
-// started. It returns an error that matches ErrInvalidRole or ErrDuplicateRole:
-// a node has at most one election for a role, for as long as it lives.
+// Election returns a new election for a role, with default settings. The
+// election is not started. Election returns an error that matches
+// ErrInvalidRole, or ErrDuplicateRole if the node already has an election for
+// the role.
 func (n *Node) Election(role Role) (*Election, error) {
 	return n.ElectionWith(role, ElectionConfig{})
 }
@@ -124,7 +126,7 @@ func (n *Node) ElectionWith(role Role, cfg ElectionConfig) (*Election, error) {
 		return nil, err
 	}
 	if cfg.ReconnectGrace < 0 {
-		return nil, fmt.Errorf("%w: the reconnect grace is %v; the least is 0", ErrInvalidConfig, cfg.ReconnectGrace)
+		return nil, fmt.Errorf("%w: the reconnect grace is %v; it must be at least 0", ErrInvalidConfig, cfg.ReconnectGrace)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,26 +152,26 @@ func (n *Node) Elections() []*Election {
 	return all
 }
 
-// Connected reports whether the node has a session that it may trust. A node
-// can still lead for a while without being able to renew; then it is
-// unconnected only when trust has ended.
+// Connected reports whether the node has a session that it can trust. A node
+// without a connection stays connected, and can lead, until its trust window
+// ends.
 func (n *Node) Connected() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.session != nil && n.session.trust.valid()
 }
 
-// Close shuts all elections down as by [Election.Shutdown], leaves the cluster
-// and closes the session. It is idempotent. It waits for callbacks in progress,
-// so it must not be called from one. If the context ends first, it cuts the
-// session, which frees all roles, and returns an error that matches
+// Close shuts down all elections as [Election.Shutdown] does, leaves the
+// cluster and closes the session. It is idempotent. It waits for running
+// callbacks, so a callback must not call it. If ctx ends first, Close aborts
+// the session, which releases all roles, and returns an error that matches
 // ErrShutdown, and ErrWorkRunning if work has not returned.
 func (n *Node) Close(ctx context.Context) error {
 	defer n.logQueue.flush(ctx, n.clock)
 	var failed error
-	for e, life := range n.beginClose() {
+	for e, run := range n.beginClose() {
 		if failed == nil {
-			failed = e.awaitFinished(ctx, life)
+			failed = e.awaitFinished(ctx, run)
 		}
 	}
 	s := n.beginLeave()
@@ -178,7 +180,7 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 
 	finished := make(chan struct{})
-	go func() { // ends with the node's goroutines, or with the callback that never returns
+	go func() { // exits when all goroutines of the node have exited
 		defer close(finished)
 		n.group.Wait()
 	}()
@@ -194,22 +196,22 @@ func (n *Node) Close(ctx context.Context) error {
 	return failed
 }
 
-// beginClose makes all elections of the node stop, for good, and returns the life
-// that each is in.
+// beginClose stops all elections and returns the number of the run that each is
+// in.
 func (n *Node) beginClose() map[*Election]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.closing = true // from now on no election is added or started
+	n.closing = true // no election is added or started after this
 	n.cancel()
-	lives := make(map[*Election]uint64, len(n.elections))
+	runs := make(map[*Election]uint64, len(n.elections))
 	for _, e := range n.elections {
 		e.requestStopLocked(EndShutdown, ErrStopping)
-		lives[e] = e.runNumber
+		runs[e] = e.runNumber
 	}
-	return lives
+	return runs
 }
 
-// beginLeave asks the session, if there is one, to leave when it holds no term.
+// beginLeave asks the session, if there is one, to leave once it has no term.
 func (n *Node) beginLeave() *session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,7 +236,7 @@ func (n *Node) forceClose(s *session) {
 	}
 }
 
-// run keeps the node in session until it closes.
+// run opens a new session whenever one is lost, until the node closes.
 func (n *Node) run(s *session) {
 	defer n.group.Done()
 	for {
@@ -247,8 +249,8 @@ func (n *Node) run(s *session) {
 	}
 }
 
-// reconnect opens sessions until one stands. When the retry strategy gives up,
-// every election stops, and it waits until one starts again.
+// reconnect opens sessions until one succeeds. If the retry strategy gives up,
+// it stops every election and waits until one starts again.
 func (n *Node) reconnect() (*session, error) {
 	for {
 		if n.ctx.Err() != nil {
@@ -258,7 +260,7 @@ func (n *Node) reconnect() (*session, error) {
 		if err == nil || n.ctx.Err() != nil {
 			return s, err
 		}
-		n.log.Error("giving up: the retry strategy says stop", "error", err)
+		n.log.Error("stopped reconnecting: the retry strategy gave up", "error", err)
 		n.mu.Lock()
 		for e := range n.followers {
 			e.err = err
@@ -276,7 +278,7 @@ func (n *Node) reconnect() (*session, error) {
 	}
 }
 
-// requestSession wakes a node that gave up reconnecting.
+// requestSession wakes reconnect after the retry strategy gave up.
 func (n *Node) requestSession() {
 	select {
 	case n.retryNow <- struct{}{}:
@@ -286,8 +288,8 @@ func (n *Node) requestSession() {
 
 var defaultReconnect = ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}
 
-// connect opens a session, trying again as the retry strategy says. The first
-// of a node is not tried again after a refusal.
+// connect opens a session and retries as the retry strategy says. It does not
+// retry a node's first session after a refusal.
 func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	var strategy RetryStrategy = defaultReconnect
 	if n.cfg.Retry != nil {
@@ -297,7 +299,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	case <-n.retryNow:
 	default:
 	}
-	begun := n.clock.Now()
+	start := n.clock.Now()
 	for number := 1; ; number++ {
 		s, err := n.open(ctx)
 		if err == nil {
@@ -310,7 +312,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 			return nil, err
 		}
 		n.reportOutage(number, err)
-		elapsed := n.clock.Now().Mono - begun.Mono
+		elapsed := n.clock.Now().Mono - start.Mono
 		delay, again := n.nextDelay(strategy, RetryContext{Attempt: number, Elapsed: elapsed, LastError: err})
 		if !again {
 			return nil, err
@@ -322,9 +324,10 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 	}
 }
 
-// reportOutage logs a failed attempt to open a session and tells the elections
-// once per outage. An outage lasts until a session has been proved a second time:
-// one that is opened and lost at once does not end it.
+// reportOutage logs a failed attempt to open a session and notifies the
+// elections once per outage. An outage lasts until a session acknowledges its
+// second heartbeat: a session that is lost right after it was opened does not
+// end it.
 func (n *Node) reportOutage(number int, err error) {
 	n.log.Warn("opening a session failed", "attempt", number, "error", err)
 	n.mu.Lock()
@@ -339,16 +342,16 @@ func (n *Node) reportOutage(number int, err error) {
 	}
 }
 
-// open opens one session and proves it with a first heartbeat, from which trust
-// counts.
+// open opens one session and proves it with a first heartbeat. The trust window
+// begins when that heartbeat is sent.
 func (n *Node) open(ctx context.Context) (*session, error) {
 	s := newSession(n)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	bound := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
-	defer bound.Stop()
+	timeout := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
+	defer timeout.Stop()
 	n.mu.Lock()
-	description, gone := n.description.clone(), n.lastSessionEnd
+	description, lastEnd := n.description.clone(), n.lastSessionEnd
 	s.descriptionVersion = n.descriptionVersion
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, SessionOptions{
@@ -358,9 +361,9 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		Timing:             n.cfg.timing(),
 		Clock:              n.clock,
 		Logger:             n.log,
-		PreviousSessionEnd: gone,
+		PreviousSessionEnd: lastEnd,
 		MaySend:            s.trust.maySend,
-		Extend:             func(d time.Duration) { bound.Reset(max(d, openTimeout)) },
+		Extend:             func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -372,7 +375,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	}
 	s.conn = conn
 	s.registry, _ = conn.(RegistrySession)
-	// Nothing is held yet, so here a deadline may close the connection.
+	// The session holds no lock yet, so here a deadline may close the connection.
 	defer context.AfterFunc(ctx, conn.Abort)()
 	sent, err := n.firstHeartbeat(ctx, conn)
 	if err != nil {
@@ -396,7 +399,8 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// openError says of an error of opening a session whether the time was up.
+// openError adds errOpenTimeout to an error of open if the time limit was the
+// cause.
 func openError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errOpenTimeout) {
 		return fmt.Errorf("%w: %w", errOpenTimeout, err)
@@ -404,9 +408,9 @@ func openError(ctx context.Context, err error) error {
 	return err
 }
 
-// firstHeartbeat proves a new session and returns when the acknowledged heartbeat
-// was sent. One that fails although the session stands is sent again: a slow
-// database need not see the node join anew.
+// firstHeartbeat proves a new session and returns when the acknowledged
+// heartbeat was sent. It repeats a heartbeat that failed without ending the
+// session: on a slow database that is cheaper than a new session.
 func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent Instant, err error) {
 	for {
 		n.measureLoad(ctx)
@@ -420,7 +424,7 @@ func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent Instant, 
 	}
 }
 
-// pause waits for d or for the end of the context.
+// pause waits until d has passed or ctx ends.
 func (n *Node) pause(ctx context.Context, d time.Duration) {
 	pause, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -428,15 +432,17 @@ func (n *Node) pause(ctx context.Context, d time.Duration) {
 	<-pause.Done()
 }
 
-// wakeSessionLocked makes the session, if there is one, choose again what to do.
+// wakeSessionLocked makes the session, if there is one, choose its next job
+// again.
 func (n *Node) wakeSessionLocked() {
 	if n.session != nil {
 		n.session.wakeLocked()
 	}
 }
 
-// unlockPendingLocked unlocks the role of an election that stopped while its lock was held
-// without a term. If an attempt is in flight, its result does that.
+// unlockPendingLocked releases the lock of an election that stopped while it
+// held the lock without a term. If an attempt is in flight, applyResultLocked
+// does that.
 func (n *Node) unlockPendingLocked(e *Election) {
 	if e.attempt.pending && !e.attempt.inFlight && n.session != nil {
 		e.attempt.pending = false
@@ -444,7 +450,7 @@ func (n *Node) unlockPendingLocked(e *Election) {
 	}
 }
 
-// refresh sends a heartbeat and waits for its end.
+// refresh sends a heartbeat and waits for its result.
 func (n *Node) refresh(ctx context.Context) error {
 	done := make(chan error, 1)
 	n.mu.Lock()

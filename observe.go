@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// LeaderChange is a change of leadership.
+// LeaderChange is a change of the leader of a role.
 type LeaderChange struct {
 	Role     string
-	Previous *Leader // nil if nobody led, or at the start of the observation
-	Leader   *Leader // nil if nobody leads now
+	Previous *Leader // nil if there was no leader, or at the start of the observation
+	Leader   *Leader // nil if there is no leader now
 }
 
-// Listener is implemented by a [Backend] that tells of news without a session.
+// Listener is implemented by a [Backend] that can receive notifications without
+// a session.
 type Listener interface {
 	// Listen calls wake, in this goroutine, when it has begun to listen and
-	// whenever something about the elections may have changed. It returns nil
-	// when the context ends, and an error when it cannot listen any more.
+	// whenever an election or a node may have changed. It returns nil when ctx
+	// ends, and an error when it cannot continue.
 	Listen(ctx context.Context, wake func()) error
 }
 
-// Observe tells who leads the named roles, or all roles if none is named: first
-// who leads now, then every change that can be seen. News of a vacancy arrives
-// at once and who leads next is looked up in the moments after it; in case news
-// is lost, the database is asked every CheckInterval. A slow receiver misses
-// intermediate leaders, never the last one. The channel is closed when the
-// context ends or the node closes.
+// Observe sends the current leaders of the named roles, or of all roles if none
+// is named, and then every change of leader. It reads the leaders after a
+// notification, several times in the seconds after it, and every CheckInterval
+// in case a notification was lost. A slow receiver misses intermediate leaders
+// but never the latest one. The channel is closed when ctx ends or the node
+// closes.
 func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
 	changes := make(chan LeaderChange)
 	n.mu.Lock()
@@ -42,7 +43,7 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
 	wake := make(chan struct{}, 1)
 	n.subscribers[wake] = struct{}{}
 	n.group.Add(1)
-	go func() { // ends with the context or the node; Close waits for it
+	go func() { // exits when ctx ends or the node closes; Close waits through n.group
 		defer n.group.Done()
 		defer close(changes)
 		ctx, cancel := context.WithCancel(ctx)
@@ -58,11 +59,11 @@ func (n *Node) Observe(ctx context.Context, roles ...Role) <-chan LeaderChange {
 	return changes
 }
 
-// Subscribe returns a channel that receives whenever something about the elections
-// or the nodes may have changed, and when the node's session begins or ends;
-// what was not received yet is not repeated. stop ends it; the channel is never
-// closed.
-func (n *Node) Subscribe() (news <-chan struct{}, stop func()) {
+// Subscribe returns a channel that receives a value when an election or a node
+// may have changed, and when the node's session begins or ends. Changes are
+// merged until the value is received. stop ends the subscription; the channel
+// is never closed.
+func (n *Node) Subscribe() (changed <-chan struct{}, stop func()) {
 	wake := make(chan struct{}, 1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +75,7 @@ func (n *Node) Subscribe() (news <-chan struct{}, stop func()) {
 	}
 }
 
-// notifySubscribersLocked wakes the observers.
+// notifySubscribersLocked wakes all observations and subscriptions.
 func (n *Node) notifySubscribersLocked() {
 	for wake := range n.subscribers {
 		notify(wake)
@@ -88,13 +89,13 @@ func notify(wake chan<- struct{}) {
 	}
 }
 
-// Observe is [Node.Observe] for programs that take no part in elections. Of the
-// configuration it uses CheckInterval, Logger and Clock. The channel is closed,
-// and everything that Observe started has ended, when the context ends.
+// Observe is [Node.Observe] for programs without a node. Of cfg it uses
+// CheckInterval, Logger and Clock. When ctx ends, it stops all that it started
+// and then closes the channel.
 func Observe(ctx context.Context, backend Backend, cfg Config, roles ...Role) <-chan LeaderChange {
 	o := newObservation(backend, cfg.withDefaults(), roles)
 	changes, wake := make(chan LeaderChange), make(chan struct{}, 1)
-	go func() { // ends with the context; its end closes the channel
+	go func() { // exits when ctx ends; the closed channel shows it
 		defer close(changes)
 		var listening sync.WaitGroup
 		if listener, ok := backend.(Listener); ok {
@@ -126,37 +127,38 @@ func newObservation(backend Backend, cfg Config, roles []Role) *observation {
 	return o
 }
 
-// recheckDelays is when to look again after news: a vacancy is announced, the term
-// that begins shortly after is not.
+// recheckDelays are the delays of the reads after a notification: a vacancy
+// causes a notification, the next term does not.
 var recheckDelays = [...]time.Duration{
 	10 * time.Millisecond, 40 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second,
 }
 
-// run looks at the leaders until the context ends.
+// run reads the leaders until ctx ends.
 func (o *observation) run(ctx context.Context, wake <-chan struct{}, changes chan<- LeaderChange) {
-	for looked := len(recheckDelays); ; {
+	for recheck := len(recheckDelays); ; {
 		if !o.poll(ctx, changes) {
 			return
 		}
 		pause := o.interval
-		if looked < len(recheckDelays) {
-			pause = min(pause, recheckDelays[looked])
-			looked++
+		if recheck < len(recheckDelays) {
+			pause = min(pause, recheckDelays[recheck])
+			recheck++
 		}
 		if o.pause(ctx, wake, pause) {
-			looked = 0
+			recheck = 0
 		}
 	}
 }
 
-// poll reports what has changed, and whether the context still lives.
+// poll reads the leaders and sends the changes. It reports whether ctx has not
+// ended.
 func (o *observation) poll(ctx context.Context, changes chan<- LeaderChange) bool {
 	limited, cancel := context.WithTimeout(ctx, max(o.interval, time.Second))
 	leaders, err := o.backend.Leaders(limited, o.roles...)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			o.log.Warn("looking up the leaders failed", "error", err)
+			o.log.Warn("reading the leaders failed", "error", err)
 		}
 		return ctx.Err() == nil
 	}
@@ -169,20 +171,21 @@ func (o *observation) poll(ctx context.Context, changes chan<- LeaderChange) boo
 	return ctx.Err() == nil
 }
 
-// listen passes the backend's news on. While that does not work, looking every
-// interval has to do.
+// listen receives the backend's notifications. While that fails, run polls
+// every interval.
 func (o *observation) listen(ctx context.Context, listener Listener, wake chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := listener.Listen(ctx, func() { notify(wake) })
 		if ctx.Err() == nil {
-			o.log.Warn("listening for news failed", "error", err)
+			o.log.Warn("listening for notifications failed", "error", err)
 		}
 		o.pause(ctx, nil, o.interval)
 	}
 }
 
-// pause waits for d, for the end of the context, or for news, which it reports.
-func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Duration) (news bool) {
+// pause waits until d has passed, ctx ends, or a notification arrives, which it
+// reports.
+func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Duration) (notified bool) {
 	passed := make(chan struct{})
 	defer o.clock.AfterFunc(d, func() { close(passed) })()
 	select {
@@ -194,7 +197,7 @@ func (o *observation) pause(ctx context.Context, wake <-chan struct{}, d time.Du
 	return false
 }
 
-// compare brings known up to date and returns what changed, by role.
+// compare updates known and returns the changes, ordered by role.
 func (o *observation) compare(leaders []Leader) []LeaderChange {
 	before := o.known
 	o.known = make(map[string]Leader, len(leaders))

@@ -9,57 +9,53 @@ import (
 	"unicode/utf8"
 )
 
-// call is a function to run on the session, by its goroutine.
+// call is a function for the session's goroutine to run.
 type call struct {
 	run    func(RegistrySession) error
-	result chan error // has room for it
+	result chan error // buffered
 }
 
-// UpdateDescription changes what the node tells the others about itself: change gets
-// the present description and must not keep it. StatusBy it gets empty: who
-// asked for the last status is not who asks for the next one, so a change of
-// the status says anew who asked for it, if somebody did. What follows from the status
-// takes effect at once: unless it is active, the node stands for no role; the
-// terms that it holds go on. Describe returns when the registry has it. If it
-// returns an error, which matches ErrSessionLost while there is no session and
-// ErrUnsupported if the backend has no registry, the change stands all the
-// same, and the registry follows when it can. A description that cannot be used
-// matches ErrInvalidConfig and changes nothing. Calls take effect in some
-// order, one after the other: change is called again, with the newer
-// description, if another call takes effect in between.
+// UpdateDescription applies change to the node's description and returns when
+// the registry has the result. change must not keep its argument; it sets
+// StatusBy to name the requester of a new status. With a status other than
+// active the node stops campaigning but keeps its terms. An invalid description
+// matches ErrInvalidConfig and changes nothing. After any other error, such as
+// ErrSessionLost or ErrUnsupported, the change is in effect and the registry
+// follows when it can. Concurrent calls take effect one after another; change
+// is called again if another call was faster.
 func (n *Node) UpdateDescription(ctx context.Context, change func(*Description)) error {
 	for {
 		n.mu.Lock()
-		present, edition := n.description.clone(), n.descriptionVersion
+		current, version := n.description.clone(), n.descriptionVersion
 		n.mu.Unlock()
-		next := present.clone()
+		next := current.clone()
 		next.StatusBy = ""
-		change(&next) // the program's: it may call the node, and may panic
-		if next.StatusBy == "" && next.Status == present.Status {
-			next.StatusBy = present.StatusBy
+		change(&next) // without n.mu: user code
+		if next.StatusBy == "" && next.Status == current.Status {
+			next.StatusBy = current.StatusBy
 		}
 		if err := next.validate(); err != nil {
 			return err
 		}
-		if written, taken, err := n.applyDescription(next.clone(), edition); taken {
+		if written, applied, err := n.applyDescription(next.clone(), version); applied {
 			return awaitWritten(ctx, written, err)
 		}
 	}
 }
 
-// applyDescription makes next the node's description unless there is another edition than
-// the given one by now. written receives the result of telling the registry; it
-// is nil if there is nothing to wait for.
-func (n *Node) applyDescription(next Description, edition uint64) (written <-chan error, taken bool, err error) {
+// applyDescription makes next the node's description if the present one still
+// has the given version. written receives the result of the write to the
+// registry; it is nil if there is none to wait for.
+func (n *Node) applyDescription(next Description, version uint64) (written <-chan error, applied bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.descriptionVersion != edition {
+	if n.descriptionVersion != version {
 		return nil, false, nil
 	}
 	if next.equal(n.description) && n.registryCurrentLocked() {
 		return nil, true, nil
 	}
-	stood := n.mayCampaignLocked()
+	couldCampaign := n.mayCampaignLocked()
 	n.description = next
 	n.descriptionVersion++
 	s := n.session
@@ -67,20 +63,20 @@ func (n *Node) applyDescription(next Description, edition uint64) (written <-cha
 		return nil, true, ErrSessionLost
 	}
 	switch {
-	case stood && !n.mayCampaignLocked():
+	case couldCampaign && !n.mayCampaignLocked():
 		s.cancelAttemptsLocked()
-	case !stood && n.mayCampaignLocked():
+	case !couldCampaign && n.mayCampaignLocked():
 		s.attemptAllNowLocked()
 		s.wakeLocked()
 	}
 	if s.registry == nil {
 		return nil, true, ErrUnsupported
 	}
-	answer := make(chan error, 1)
-	s.descriptionWaiters = append(s.descriptionWaiters, answer)
+	result := make(chan error, 1)
+	s.descriptionWaiters = append(s.descriptionWaiters, result)
 	s.describeAt = 0
 	s.wakeLocked()
-	return answer, true, nil
+	return result, true, nil
 }
 
 // awaitWritten waits until the registry has a description.
@@ -96,7 +92,7 @@ func awaitWritten(ctx context.Context, written <-chan error, err error) error {
 	}
 }
 
-// Description returns what the node tells the others about itself.
+// Description returns what the node publishes about itself.
 func (n *Node) Description() Description {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +102,8 @@ func (n *Node) Description() Description {
 // mayCampaignLocked reports whether the node may campaign for roles.
 func (n *Node) mayCampaignLocked() bool { return n.description.Status == StatusActive }
 
-// registryCurrentLocked reports whether the registry has the present description.
+// registryCurrentLocked reports whether the registry has the present
+// description.
 func (n *Node) registryCurrentLocked() bool {
 	return n.session != nil && n.session.descriptionVersion == n.descriptionVersion
 }
@@ -118,7 +115,7 @@ func (d Description) validate() error {
 	switch d.Status {
 	case StatusJoining, StatusActive, StatusDraining:
 	default:
-		return bad("a node cannot call itself %q: its status is joining, active or draining", d.Status)
+		return bad("the status of a node is %q; it must be joining, active or draining", d.Status)
 	}
 	for _, port := range []struct {
 		name  string
@@ -129,7 +126,7 @@ func (d Description) validate() error {
 		}
 	}
 	if !utf8.ValidString(d.StatusBy) || strings.ContainsRune(d.StatusBy, 0) {
-		return bad("%q cannot be told to have asked for a status: it must be UTF-8 without the character NUL", d.StatusBy)
+		return bad("requester %q must be valid UTF-8 without NUL", d.StatusBy)
 	}
 	texts := []string{d.Address, d.Version}
 	texts = append(append(texts, d.Roles...), d.Capabilities...)
@@ -141,54 +138,52 @@ func (d Description) validate() error {
 	}
 	for name, weight := range d.Spreads {
 		if !(weight > 0) || math.IsInf(weight, 0) {
-			return bad("the weight in the spread %q is %v; it must be more than 0", name, weight)
+			return bad("the weight in the spread %q is %v; it must be greater than 0", name, weight)
 		}
 		texts = append(texts, name)
 	}
 	for _, text := range texts {
 		if text != "" && NamedRole(text).Validate() != nil {
-			return bad("%q cannot be told of a node: at most %d bytes of UTF-8 without control characters", text, MaxRoleName)
+			return bad("value %q in the node description must be at most %d bytes of UTF-8 without control characters", text, MaxRoleName)
 		}
 	}
 	return nil
 }
 
-// Members reads the registry on the node's session: what every node has told
-// about itself, the dead among them. It returns an error that matches
-// ErrSessionLost while there is no session, and ErrUnsupported if the backend
-// has no registry.
+// Members reads the registry over the node's session: all nodes, dead ones
+// included. It returns an error that matches ErrSessionLost while the node has
+// no session, and ErrUnsupported if the backend has no registry.
 func (n *Node) Members(ctx context.Context) ([]Member, error) {
 	return callRegistry(ctx, n, RegistrySession.Members)
 }
 
-// Holders reads on the node's session who leads the named roles, as many as
-// there are, or for whom they are reserved. Other roles are left out. Errors are
-// those of Members.
+// Holders reads, over the node's session, which nodes lead the named roles or
+// have them reserved. It leaves out other roles. Errors are those of Members.
 func (n *Node) Holders(ctx context.Context, roles []string) ([]RoleHolder, error) {
 	return callRegistry(ctx, n, func(r RegistrySession) ([]RoleHolder, error) { return r.Holders(roles) })
 }
 
-// callRegistry asks a question on the session. An answer that comes when the context
-// has ended goes nowhere.
-func callRegistry[T any](ctx context.Context, n *Node, ask func(RegistrySession) (T, error)) (T, error) {
-	answer := make(chan T, 1)
+// callRegistry calls the registry on the session and returns the result. If ctx
+// ends first, the result is dropped.
+func callRegistry[T any](ctx context.Context, n *Node, read func(RegistrySession) (T, error)) (T, error) {
+	result := make(chan T, 1)
 	err := n.callOnSession(ctx, func(r RegistrySession) error {
-		value, err := ask(r)
+		value, err := read(r)
 		if err == nil {
-			answer <- value
+			result <- value
 		}
 		return err
 	})
 	if err != nil {
-		var none T
-		return none, err
+		var zero T
+		return zero, err
 	}
-	return <-answer, nil
+	return <-result, nil
 }
 
-// callOnSession has a function run by the session's goroutine and waits for its
+// callOnSession runs a function on the session's goroutine and returns its
 // result. The end of ctx does not interrupt a call that has begun.
-func (n *Node) callOnSession(ctx context.Context, ask func(RegistrySession) error) error {
+func (n *Node) callOnSession(ctx context.Context, run func(RegistrySession) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -205,31 +200,31 @@ func (n *Node) callOnSession(ctx context.Context, ask func(RegistrySession) erro
 		n.mu.Unlock()
 		return ErrUnsupported
 	}
-	q := call{ask, make(chan error, 1)}
-	s.calls = append(s.calls, q)
+	c := call{run, make(chan error, 1)}
+	s.calls = append(s.calls, c)
 	s.wakeLocked()
 	n.mu.Unlock()
 	select {
-	case err := <-q.result:
+	case err := <-c.result:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// runCall runs the first call that waits.
+// runCall runs the first queued call.
 func (s *session) runCall() error {
 	n := s.node
 	n.mu.Lock()
-	if len(s.calls) == 0 { // the session was given up a moment ago
+	if len(s.calls) == 0 { // the session has just ended
 		n.mu.Unlock()
 		return nil
 	}
-	q := s.calls[0]
+	c := s.calls[0]
 	s.calls = s.calls[1:]
 	n.mu.Unlock()
-	err := q.run(s.registry)
-	q.result <- err
+	err := c.run(s.registry)
+	c.result <- err
 	return onlySessionLoss(err)
 }
 
@@ -237,33 +232,33 @@ func (s *session) runCall() error {
 func (s *session) writeDescription() error {
 	n := s.node
 	n.mu.Lock()
-	description, edition := n.description.clone(), n.descriptionVersion
-	describers := s.descriptionWaiters
+	description, version := n.description.clone(), n.descriptionVersion
+	waiters := s.descriptionWaiters
 	s.descriptionWaiters = nil
 	n.mu.Unlock()
 	err := s.endTrust(s.registry.WriteDescription(description))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
-		s.descriptionVersion = edition
+		s.descriptionVersion = version
 		n.notifySubscribersLocked()
 	} else if onlySessionLoss(err) == nil {
-		n.log.Warn("telling the others about this node failed", "error", err)
+		n.log.Warn("writing the node's description failed", "error", err)
 		s.describeAt = n.clock.Now().Mono + n.cfg.RefreshInterval/10
 	}
-	for _, written := range describers { // only now: a caller that goes on finds the edition written
+	for _, written := range waiters { // last: the callers must find the version recorded
 		written <- err
 	}
 	return onlySessionLoss(err)
 }
 
-// failCallsLocked returns an error to every caller that waits for the session.
+// failCallsLocked returns err to every caller that waits for the session.
 func (s *session) failCallsLocked(err error) {
 	for _, done := range s.heartbeatWaiters {
 		done <- err
 	}
-	for _, q := range s.calls {
-		q.result <- err
+	for _, c := range s.calls {
+		c.result <- err
 	}
 	for _, written := range s.descriptionWaiters {
 		written <- err
@@ -271,7 +266,7 @@ func (s *session) failCallsLocked(err error) {
 	s.heartbeatWaiters, s.calls, s.descriptionWaiters = nil, nil, nil
 }
 
-// onlySessionLoss keeps an error that ends the session and drops any other.
+// onlySessionLoss returns err if it ends the session, and nil otherwise.
 func onlySessionLoss(err error) error {
 	if errors.Is(err, ErrSessionLost) {
 		return err

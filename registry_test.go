@@ -32,7 +32,7 @@ type entry struct {
 	registry *registry
 }
 
-func (r *registry) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+func (r *registry) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	session, err := r.database.Open(ctx, opening)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (e entry) Members() ([]tenure.Member, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return []tenure.Member{{NodeInfo: e.opening.Node, Description: r.known}}, nil
+	return []tenure.Member{{NodeInfo: e.options.Node, Description: r.known}}, nil
 }
 
 func (e entry) Holders(roles []string) ([]tenure.RoleHolder, error) {
@@ -132,7 +132,7 @@ func version(v string) func(*tenure.Description) {
 	return func(d *tenure.Description) { d.Version = v }
 }
 
-func TestDescribe(t *testing.T) {
+func TestUpdateDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -152,7 +152,7 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
-func TestDescriptionThatCannotBeUsed(t *testing.T) {
+func TestUpdateDescriptionRejectsInvalidValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -172,9 +172,9 @@ func TestDescriptionThatCannotBeUsed(t *testing.T) {
 	})
 }
 
-// What is told while there is no session, or while one is being opened, reaches
-// the registry with the next one.
-func TestDescribeWhileReconnecting(t *testing.T) {
+// A description that changes without a session, or while one is being opened,
+// reaches the registry with the next session.
+func TestDescriptionReachesRegistryInNextSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -198,8 +198,8 @@ func TestDescribeWhileReconnecting(t *testing.T) {
 	})
 }
 
-// A write that fails is tried again by itself.
-func TestDescribeFails(t *testing.T) {
+// A failed write of the description is repeated.
+func TestFailedDescriptionWriteIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -215,7 +215,7 @@ func TestDescribeFails(t *testing.T) {
 	})
 }
 
-func TestDescribeLosesTheSession(t *testing.T) {
+func TestUpdateDescriptionReturnsSessionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -233,8 +233,8 @@ func TestDescribeLosesTheSession(t *testing.T) {
 	})
 }
 
-// Many who change different things at once lose nothing.
-func TestDescribeByMany(t *testing.T) {
+// Concurrent changes of different fields all take effect.
+func TestConcurrentUpdateDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -258,7 +258,7 @@ func TestDescribeByMany(t *testing.T) {
 	})
 }
 
-func TestNoRegistry(t *testing.T) {
+func TestRegistryCallsWithoutRegistryFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -283,7 +283,7 @@ func TestNoRegistry(t *testing.T) {
 	})
 }
 
-func TestHolders(t *testing.T) {
+func TestHoldersReturnsLeadersAndReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -297,9 +297,9 @@ func TestHolders(t *testing.T) {
 	})
 }
 
-// A question that nobody waits for any more is answered all the same, and
-// those behind it are.
-func TestQuestionsEnd(t *testing.T) {
+// A call whose caller has stopped waiting still runs, and so do the calls
+// behind it.
+func TestRegistryCallOutlivesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -338,8 +338,8 @@ func TestQuestionsEnd(t *testing.T) {
 	})
 }
 
-// Trust ends while a question waits: it is refused, not forgotten.
-func TestQuestionWhenTrustEnds(t *testing.T) {
+// A call that is queued when trust ends fails.
+func TestRegistryCallFailsWhenTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newRegistry()
 		node := open(t, db)
@@ -366,8 +366,8 @@ func TestQuestionWhenTrustEnds(t *testing.T) {
 	})
 }
 
-// A session that is cut may have been about to answer.
-func TestQuestionsWhileTheNodeIsCut(t *testing.T) {
+// A call that is queued or running when Close aborts the session fails.
+func TestRegistryCallFailsWhenNodeCloses(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		db := newRegistry()

@@ -2,16 +2,16 @@ package tenure
 
 import "github.com/exactly-one/tenure/internal/fsm"
 
-// release is a role to give up: a term, or a lock without one.
+// release is a role to release: a term, or a lock without a term.
 type release struct {
 	election *Election
 	term     *Term // nil for a lock whose term has not begun
 	number   int64
 }
 
-// queueReleaseLocked takes over a term whose trust has ended and whose work has
-// returned. It queues the release of the lock, or drops the term at once if the
-// session is over: then the lock goes with the connection.
+// queueReleaseLocked queues the release of a term whose trust has ended and
+// whose work has returned. If the session has ended, it drops the role: the
+// lock is lost with the connection.
 func (s *session) queueReleaseLocked(t *Term) {
 	r := release{election: t.election, term: t, number: t.number}
 	if s.ended {
@@ -22,15 +22,16 @@ func (s *session) queueReleaseLocked(t *Term) {
 	s.wakeLocked()
 }
 
-// queueUnlockLocked queues the release of a lock whose election has stopped, or of
-// one whose term could not begin in time.
+// queueUnlockLocked queues the release of a lock without a term: its election
+// has stopped, or the term could not begin in time.
 func (s *session) queueUnlockLocked(e *Election, number int64) {
 	e.attempt.unlocking = true
 	s.releases = append(s.releases, release{election: e, number: number})
 	s.wakeLocked()
 }
 
-// dropRoleLocked drops a role whose lock is released or went with the session.
+// dropRoleLocked drops a role whose lock is released or was lost with the
+// session.
 func (s *session) dropRoleLocked(r release) {
 	e := r.election
 	if r.term == nil {
@@ -47,7 +48,7 @@ func (s *session) dropRoleLocked(r release) {
 	e.wakeLocked()
 }
 
-// release sends all queued releases in one batch.
+// release sends all queued releases in one call.
 func (s *session) release() error {
 	n := s.node
 	n.mu.Lock()

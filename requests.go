@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// handleRequests does what others have asked for.
+// handleRequests reads the requests for this node and its roles, and starts to
+// handle them.
 func (s *session) handleRequests() error {
 	n := s.node
 	n.mu.Lock()
@@ -30,7 +31,7 @@ func (s *session) handleRequests() error {
 		if s.ended || e == nil {
 			continue
 		}
-		n.log.Info("asked to give up a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
+		n.log.Info("received a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
 		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
 			e.beginStepDownLocked(r.termEnd())
 		}
@@ -38,7 +39,7 @@ func (s *session) handleRequests() error {
 	return nil
 }
 
-// termEnd is how the term ends that a request is about.
+// termEnd returns how the term that the request is about ends.
 func (r Request) termEnd() termEnd {
 	if r.Kind == RequestHandOver {
 		return termEnd{EndHandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
@@ -50,5 +51,5 @@ func requesterCause(r Request) error {
 	if r.By == "" {
 		return nil
 	}
-	return fmt.Errorf("asked by %s", r.By)
+	return fmt.Errorf("requested by %s", r.By)
 }

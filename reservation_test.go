@@ -12,7 +12,7 @@ import (
 )
 
 // While a role is reserved, only its target tries the lock: other candidates
-// neither acquire it nor try, whatever notifications arrive.
+// neither acquire it nor try, even after notifications.
 func TestReservationBindsOtherCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -47,8 +47,8 @@ func TestReservationBindsOtherCandidates(t *testing.T) {
 	})
 }
 
-// A reservation ends with the CheckInterval if its target does not campaign.
-func TestReservationEnds(t *testing.T) {
+// A reservation ends after one CheckInterval if its target does not campaign.
+func TestReservationExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -65,8 +65,8 @@ func TestReservationEnds(t *testing.T) {
 }
 
 // A node does not hand a role over to itself: a request for that changes
-// nothing, and a call is an error.
-func TestNoHandOverToOneself(t *testing.T) {
+// nothing, and a call returns an error.
+func TestHandOverToOwnNodeIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

@@ -43,16 +43,16 @@ func TestStepDownWaitsForGuards(t *testing.T) {
 		want(t, "took", time.Since(begun), 5*time.Second)
 		wantError(t, "cause", context.Cause(term.Context()), tenure.ErrSteppedDown)
 		want(t, "held", db.holder("r") == nil, true)
-		want(t, "events", rec.told(), "leader>releasing releasing>follower released")
+		want(t, "events", rec.summary(), "leader>releasing releasing>follower released")
 		wantError(t, "again", e.StepDown(t.Context()), tenure.ErrNotLeader)
 		time.Sleep(2 * time.Second) // longer than stepDownPause
 		want(t, "leads again", e.IsLeader(), true)
 	})
 }
 
-// Work that does not return keeps the lock, and the other roles their trust;
-// the release follows when it returns.
-func TestStepDownWithStuckWork(t *testing.T) {
+// Work that does not return keeps the lock of its role, and other terms stay
+// valid. The release follows when the work returns.
+func TestStepDownKeepsLockUnderStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -82,7 +82,7 @@ func TestStepDownWithStuckWork(t *testing.T) {
 	})
 }
 
-func TestForceStepDownCutsTheSession(t *testing.T) {
+func TestForceStepDownAbortsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -108,8 +108,9 @@ func TestForceStepDownCutsTheSession(t *testing.T) {
 	})
 }
 
-// Never campaign for a role while its old work still runs in this process.
-func TestNoCampaignUnderOldWork(t *testing.T) {
+// The node never campaigns for a role while its old work still runs in this
+// process.
+func TestNoCampaignWhileOldWorkRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -127,10 +128,10 @@ func TestNoCampaignUnderOldWork(t *testing.T) {
 	})
 }
 
-func TestReleaseFails(t *testing.T) {
+func TestFailedReleaseEndsSession(t *testing.T) {
 	for name, test := range map[string]struct {
-		cfg  tenure.ElectionConfig
-		told string
+		cfg    tenure.ElectionConfig
+		events string
 	}{
 		"reacquire": {tenure.ElectionConfig{}, "leader>releasing releasing>follower error follower>acquiring acquiring>leader acquired"},
 		"stop":      {tenure.ElectionConfig{NoReacquire: true}, "leader>releasing releasing>stopped error stopped"},
@@ -150,13 +151,13 @@ func TestReleaseFails(t *testing.T) {
 				wantError(t, "on_error", rec.errorOf(tenure.EventError), broken)
 				synctest.Wait()
 				want(t, "session given up", first.wasAborted(), true)
-				want(t, "events", rec.told(), test.told)
+				want(t, "events", rec.summary(), test.events)
 			})
 		})
 	}
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsReachLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -175,14 +176,14 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// What is asked beside the database is recorded as if it had come through it.
-func TestComply(t *testing.T) {
+// A request that does not come through the database is recorded as if it did.
+func TestHandleRequestRecordsRequester(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
-		wantError(t, "while nobody leads", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestStepDown}), tenure.ErrNotLeader)
+		wantError(t, "without a leader", e.HandleRequest(t.Context(), tenure.Request{Kind: tenure.RequestStepDown}), tenure.ErrNotLeader)
 		term := lead(t, e)
 		for _, request := range []tenure.Request{{}, {Kind: tenure.RequestDrain}, {Kind: tenure.RequestStepDown, Role: "other"}} {
 			wantError(t, string(request.Kind), e.HandleRequest(t.Context(), request), tenure.ErrInvalidConfig)
@@ -198,7 +199,7 @@ func TestComply(t *testing.T) {
 	})
 }
 
-func TestReconnectGrace(t *testing.T) {
+func TestReconnectGraceSuppressesEvents(t *testing.T) {
 	grace := tenure.ElectionConfig{ReconnectGrace: 30 * time.Second}
 	t.Run("recovered", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestReconnectGrace(t *testing.T) {
 			next, _ := e.WaitForLeadership(t.Context())
 			want(t, "number grows", next.Number() > term.Number(), true)
 			time.Sleep(time.Minute)
-			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>leader")
+			want(t, "events", rec.summary(), "leader>reconnecting error reconnecting>leader")
 		})
 	})
 	t.Run("expired", func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestReconnectGrace(t *testing.T) {
 			db.mu.Unlock()
 			db.last().kill()
 			time.Sleep(31 * time.Second)
-			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>follower lost")
+			want(t, "events", rec.summary(), "leader>reconnecting error reconnecting>follower lost")
 			want(t, "lost term", rec.events[len(rec.events)-1].Term, term)
 			wantError(t, "why", rec.errorOf(tenure.EventLost), tenure.ErrSessionLost)
 		})
@@ -256,8 +257,8 @@ func TestReconnectGrace(t *testing.T) {
 			db.holders["r"] = &conn{db: db, opening: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
 			db.mu.Unlock()
 			first.kill()
-			if told := rec.told(); !strings.HasPrefix(told, "leader>reconnecting reconnecting>follower lost") {
-				t.Error(told)
+			if got := rec.summary(); !strings.HasPrefix(got, "leader>reconnecting reconnecting>follower lost") {
+				t.Error(got)
 			}
 		})
 	})
@@ -277,7 +278,7 @@ func TestReconnectGrace(t *testing.T) {
 				t.Error(err)
 			}
 			closeNode(t, node)
-			want(t, "events", rec.told(), "leader>reconnecting error reconnecting>stopped stopped")
+			want(t, "events", rec.summary(), "leader>reconnecting error reconnecting>stopped stopped")
 		})
 	})
 }
@@ -310,7 +311,7 @@ func TestConcurrentLifecycle(t *testing.T) {
 		want(t, "held", db.holder("r") == nil, true)
 		lead(t, e)
 		closeNode(t, node)
-		rec.told()
+		rec.summary()
 		from := tenure.Stopped
 		for _, event := range rec.events {
 			if event.Kind == tenure.EventStateChange {
@@ -322,7 +323,7 @@ func TestConcurrentLifecycle(t *testing.T) {
 	})
 }
 
-func TestCloseWithStuckWork(t *testing.T) {
+func TestCloseWaitsForStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -341,9 +342,9 @@ func TestCloseWithStuckWork(t *testing.T) {
 	})
 }
 
-// While Close waits for work, no election is added, none starts, and one that was
-// never started does not delay it.
-func TestCloseAdmitsNoElection(t *testing.T) {
+// While Close waits for work, no election can be added or started, and one that
+// was never started does not delay it.
+func TestCloseRejectsNewElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -363,8 +364,8 @@ func TestCloseAdmitsNoElection(t *testing.T) {
 	})
 }
 
-// Closing does not hang on a database that never answers.
-func TestCloseOnASilentDatabase(t *testing.T) {
+// Close returns even if the database never answers.
+func TestCloseReturnsOnSilentDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

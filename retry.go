@@ -1,6 +1,7 @@
 package tenure
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -9,27 +10,26 @@ import (
 
 // RetryContext describes a series of failed attempts to a [RetryStrategy].
 type RetryContext struct {
-	Attempt   int           // how many attempts have failed in this cycle, from 1
-	Elapsed   time.Duration // since the first attempt of this cycle began
-	LastError error         // why the last one failed; ErrHeld if another leads
+	Attempt   int           // failed attempts in this series, from 1
+	Elapsed   time.Duration // since the first attempt of this series
+	LastError error         // of the last attempt; matches ErrHeld if another node leads
 }
 
-// RetryStrategy decides when to try again: to take a role that is held, and to
-// open a session that was lost. Elections and reconnecting each keep their own
-// count. It must be safe for concurrent use.
+// RetryStrategy decides when to try again to acquire a role or to open a
+// session. Each election counts its own attempts, and so does reconnecting. It
+// must be safe for concurrent use.
 //
-// News of a vacancy starts an attempt at once, whatever the strategy says; it
-// governs only what happens when no news comes. A strategy that takes long
-// delays its own election, or the next attempt to open a session, and nothing
-// else; one that panics is asked again after a CheckInterval.
+// A notification of a vacancy starts an attempt regardless of the strategy. A
+// slow strategy delays only its own election, or the next attempt to open a
+// session. If it panics, the next attempt follows after a CheckInterval.
 type RetryStrategy interface {
-	// NextDelay returns how long to wait before the next attempt, and false to
-	// give up: the election, or when reconnecting every election of the node,
-	// stops.
+	// NextDelay returns the delay before the next attempt, or false to give up:
+	// then the election stops or, when reconnecting, every election of the
+	// node.
 	NextDelay(attempts RetryContext) (delay time.Duration, again bool)
 }
 
-// RetryFunc is a function as a [RetryStrategy].
+// RetryFunc adapts a function to a [RetryStrategy].
 type RetryFunc func(RetryContext) (time.Duration, bool)
 
 // NextDelay calls the function.
@@ -40,32 +40,31 @@ type ExponentialBackoff struct {
 	Base       time.Duration // default 1 s
 	Max        time.Duration // default 30 s
 	Multiplier float64       // default 2
-	Jitter     float64       // takes up to this part, 0 to 1, off each delay at random; default 0
+	Jitter     float64       // random share, 0 to 1, that is taken off each delay; default 0
 }
 
 // NextDelay implements [RetryStrategy].
 func (b ExponentialBackoff) NextDelay(attempts RetryContext) (time.Duration, bool) {
-	base, limit, multiplier := or(b.Base, time.Second), or(b.Max, 30*time.Second), or(b.Multiplier, 2)
+	base, limit, multiplier := cmp.Or(b.Base, time.Second), cmp.Or(b.Max, 30*time.Second), cmp.Or(b.Multiplier, 2)
 	delay := float64(base) * math.Pow(multiplier, float64(max(attempts.Attempt, 1)-1))
 	delay = min(delay, float64(limit))
 	delay *= 1 - min(max(b.Jitter, 0), 1)*rand.Float64()
 	return time.Duration(delay), true
 }
 
-// FixedInterval always waits the same time.
+// FixedInterval always waits for the same time.
 type FixedInterval struct {
 	Interval time.Duration // default 5 s
 }
 
 // NextDelay implements [RetryStrategy].
 func (f FixedInterval) NextDelay(RetryContext) (time.Duration, bool) {
-	return or(f.Interval, 5*time.Second), true
+	return cmp.Or(f.Interval, 5*time.Second), true
 }
 
 // DecorrelatedJitter waits min(Max, random between Base and three times the
-// previous delay), which spreads the attempts of many nodes. It keeps the
-// previous delay, so each election and each node needs one of its own: give
-// them a pointer to a new value.
+// previous delay), which spreads the attempts of many nodes. It stores the
+// previous delay: give each election and each node a pointer to its own value.
 type DecorrelatedJitter struct {
 	Base time.Duration // default 1 s
 	Max  time.Duration // default 30 s
@@ -77,10 +76,10 @@ type DecorrelatedJitter struct {
 	previous time.Duration
 }
 
-// NextDelay implements [RetryStrategy]. The first attempt of a cycle starts
+// NextDelay implements [RetryStrategy]. The first attempt of a series starts
 // from Base again.
 func (d *DecorrelatedJitter) NextDelay(attempts RetryContext) (time.Duration, bool) {
-	base, limit := or(d.Base, time.Second), or(d.Max, 30*time.Second)
+	base, limit := cmp.Or(d.Base, time.Second), cmp.Or(d.Max, 30*time.Second)
 	random := d.Random
 	if random == nil {
 		random = rand.Float64
@@ -93,13 +92,4 @@ func (d *DecorrelatedJitter) NextDelay(attempts RetryContext) (time.Duration, bo
 	span := float64(3*d.previous) - float64(base)
 	d.previous = min(limit, base+time.Duration(random()*span))
 	return d.previous, true
-}
-
-// or returns value, or fallback if value is zero.
-func or[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }

@@ -34,7 +34,7 @@ func seconds(values ...float64) []time.Duration {
 	return all
 }
 
-func TestDelays(t *testing.T) {
+func TestRetryDelays(t *testing.T) {
 	t.Parallel()
 	highest := func() float64 { return math.Nextafter(1, 0) }
 	lowest := func() float64 { return 0 }
@@ -66,7 +66,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-func TestDecorrelatedJitterStartsAgainWithEachCycle(t *testing.T) {
+func TestDecorrelatedJitterRestartsWithEachSeries(t *testing.T) {
 	t.Parallel()
 	jitter := &tenure.DecorrelatedJitter{Random: func() float64 { return 0.5 }}
 	first := delays(t, jitter, 4)
@@ -75,7 +75,7 @@ func TestDecorrelatedJitterStartsAgainWithEachCycle(t *testing.T) {
 	}
 }
 
-func TestRetryFuncSeesTheAttempts(t *testing.T) {
+func TestRetryFuncReceivesAttempts(t *testing.T) {
 	t.Parallel()
 	seen := tenure.RetryContext{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}
 	strategy := tenure.RetryFunc(func(attempts tenure.RetryContext) (time.Duration, bool) {
@@ -116,7 +116,7 @@ func TestExponentialBackoffStaysInBounds(t *testing.T) {
 	})
 }
 
-func TestJitterIsHeldWithinItsRange(t *testing.T) {
+func TestJitterIsClampedToItsRange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		backoff := tenure.ExponentialBackoff{Jitter: rapid.Float64().Draw(t, "jitter")}
@@ -145,9 +145,10 @@ func TestDecorrelatedJitterStaysInBounds(t *testing.T) {
 	})
 }
 
-// A machine that is suspended while it waits for a term counts the time too slowly:
-// the server is asked again within a refresh interval, whatever it said at first.
-func TestLongWaitIsAskedAboutAgain(t *testing.T) {
+// The clock of a machine that is suspended during a pending attempt counts too
+// slowly, so the attempt continues within a RefreshInterval, whatever the
+// server said at first.
+func TestPendingAttemptContinuesWithinRefreshInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxRoleName is the longest role name, in bytes.
+// MaxRoleName is the maximum length of a role name in bytes.
 const MaxRoleName = 255
 
-// Role is what is being led: a name and the key of its lock. The zero Role is
-// not valid. Roles are comparable.
+// Role is what a leader is elected for: a name and a lock key. The zero Role is
+// invalid. Roles are comparable.
 type Role struct {
 	name string
 	kind keyKind
@@ -31,21 +31,21 @@ const (
 	keyPair
 )
 
-// NamedRole is the role with this name. Its lock key is derived from the name
-// and from a random identifier of the installation, so that two installations
-// in one database never meet. The name must be valid UTF-8 of 1 to 255 bytes
-// without control characters; [Node.Election] refuses any other.
+// NamedRole returns the role with this name. Its lock key is derived from the
+// name and a random identifier of the installation, so that the keys of two
+// installations in one database differ. The name must be valid UTF-8 of 1 to
+// 255 bytes without control characters; [Node.Election] rejects any other.
 func NamedRole(name string) Role { return Role{name: name} }
 
-// KeyRole is the role that is led by holding this 64-bit advisory lock, for
-// programs that share the key with others. Its name is "key:N".
+// KeyRole returns the role whose lock is this 64-bit advisory lock, for
+// programs that share the key with other software. Its name is "key:N".
 func KeyRole(key int64) Role {
 	return Role{name: "key:" + strconv.FormatInt(key, 10), kind: keySingle, a: key}
 }
 
-// KeyPairRole is the role that is led by holding this pair of 32-bit integers
-// as an advisory lock. Its name is "key:A:B". PostgreSQL keeps pairs and 64-bit
-// keys in separate spaces.
+// KeyPairRole returns the role whose lock is the advisory lock with this pair
+// of 32-bit keys. Its name is "key:A:B". PostgreSQL keeps pairs and 64-bit keys
+// in separate key spaces.
 func KeyPairRole(key1, key2 int32) Role {
 	return Role{
 		name: "key:" + strconv.Itoa(int(key1)) + ":" + strconv.Itoa(int(key2)),
@@ -53,9 +53,9 @@ func KeyPairRole(key1, key2 int32) Role {
 	}
 }
 
-// WithKey returns the role with the same name and this 64-bit lock key instead
-// of its own. Every node must bring the same key for the same name; one that
-// does not is refused with [ErrKeyMismatch].
+// WithKey returns the role with the same name and this 64-bit lock key. Every
+// node must use the same key for the same name; a node that does not gets
+// [ErrKeyMismatch].
 func (r Role) WithKey(key int64) Role {
 	return Role{name: r.name, kind: keySingle, a: key}
 }
@@ -66,11 +66,11 @@ func (r Role) Name() string { return r.name }
 // String returns the role's name.
 func (r Role) String() string { return r.name }
 
-// LockKey is the key of an advisory lock: one 64-bit integer, or a pair of
-// 32-bit integers. LockKeys are comparable.
+// LockKey is the key of an advisory lock: a 64-bit integer or a pair of 32-bit
+// integers. LockKeys are comparable.
 type LockKey struct {
-	Key  int64 // the key, or of a pair the first
-	Key2 int32 // of a pair the second
+	Key  int64 // the key, or the first of a pair
+	Key2 int32 // the second of a pair
 	Pair bool
 }
 
@@ -82,9 +82,9 @@ func (k LockKey) String() string {
 	return strconv.FormatInt(k.Key, 10)
 }
 
-// LockKey returns the key of the role's lock in an installation: for a role
-// with a key of its own that key, otherwise the first 64 bits, big-endian, of
-// SHA-256 over the installation's 16 bytes and the name.
+// LockKey returns the key of the role's lock in an installation. For a role
+// without a key of its own, it is the first 64 bits, big-endian, of SHA-256
+// over the installation's 16 bytes and the name.
 func (r Role) LockKey(installation uuid.UUID) LockKey {
 	switch r.kind {
 	case keySingle:
@@ -97,8 +97,8 @@ func (r Role) LockKey(installation uuid.UUID) LockKey {
 	}
 }
 
-// Validate returns an error that wraps [ErrInvalidRole] and says what is wrong
-// with the role's name, or nil.
+// Validate returns an error that matches [ErrInvalidRole] if the role's name is
+// invalid.
 func (r Role) Validate() error {
 	switch {
 	case r.name == "":

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Nodes of different versions must agree on the key of a role: these values,
-// computed outside this program, may never change.
-func TestLockKeyOfANameIsStable(t *testing.T) {
+// Nodes of different versions must agree on the key of a role: these values
+// were computed outside this program and must never change.
+func TestLockKeyOfNameIsStable(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		installation, name string
@@ -34,7 +34,7 @@ func TestLockKeyOfANameIsStable(t *testing.T) {
 	}
 }
 
-func TestRolesWithKeysOfTheirOwn(t *testing.T) {
+func TestRolesWithExplicitKeys(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		role      tenure.Role
@@ -96,7 +96,7 @@ func TestRolesAreComparable(t *testing.T) {
 	}
 }
 
-func TestRoleNames(t *testing.T) {
+func TestRoleValidateRejectsInvalidNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{ // part of the message; empty if the name is good
 		"billing":                        "",

@@ -7,21 +7,21 @@ import (
 )
 
 // Work is what a leader does. Its context is canceled when trust in the term
-// ends, before anyone else can lead; context.Cause says why. It should return
-// soon after: the role stays locked, and this node does not stand again, until
-// it has.
+// ends, before another node can lead; context.Cause returns the reason. Work
+// should return soon after that: until then the role stays locked and this node
+// does not campaign for it.
 type Work func(ctx context.Context, term *Term) error
 
-// Run stands for the role, calls work in this goroutine for each term, and
-// stands again after it, until the context ends or the election is shut down;
-// then it resigns, waits until the role is free, and returns nil.
+// Run campaigns for the role and calls work, in this goroutine, for each term.
+// When ctx ends or the election is shut down, it resigns, waits until the role
+// is free, and returns nil.
 //
-// If work returns while its term still stands, the role is given up. After
-// [Done], Run returns nil; after any other error, which goes to the error
-// callbacks, and after nil, the node lets the others go first and stands again,
-// later and later if that repeats.
+// If work returns during its term, the node gives up the role. After [Done],
+// Run returns nil. After nil or any other error, which goes to the error
+// callbacks, the node pauses before it campaigns again; the pause grows if this
+// repeats.
 //
-// Run returns ErrAlreadyStarted if the election is already driven otherwise, and an
+// Run returns ErrAlreadyStarted if the election is already started, and an
 // error that matches ErrStopped if the retry strategy gives up.
 func (e *Election) Run(ctx context.Context, work Work) error {
 	run, err := e.start(ctx, modeRun)
@@ -48,7 +48,8 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 	}
 }
 
-// lead does the work of one term and reports whether it returned early.
+// lead calls work for one term and reports whether work returned during its
+// term.
 func (e *Election) lead(term *Term, work Work) (early bool) {
 	defer term.mainReturned()
 	err := work(term.ctx, term)
@@ -75,8 +76,8 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	return early
 }
 
-// nextTerm waits for the next term of a run, or returns nil when the run has ended
-// and nothing of it is left.
+// nextTerm waits for the next term of a run. It returns nil when the run has
+// ended, with its work and locks.
 func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
 	_ = e.waitFor(context.Background(), func() bool {
 		if term = e.takeTermLocked(r); term != nil {
@@ -93,8 +94,8 @@ func (e *Election) nextTerm(r electionRun) (term *Term, err error) {
 	return term, err
 }
 
-// takeTermLocked returns the term that a run has been given and that still goes on,
-// or nil. The work of one that has ended by now counts as returned.
+// takeTermLocked returns the next term of a run that is still valid, or nil. It
+// records that the work of terms that have ended meanwhile has returned.
 func (e *Election) takeTermLocked(r electionRun) *Term {
 	for {
 		select {
@@ -110,8 +111,7 @@ func (e *Election) takeTermLocked(r electionRun) *Term {
 	}
 }
 
-// stopAndWait stops a run that has not ended by itself and waits until the role is
-// free.
+// stopAndWait stops a run and waits until the role is free.
 func (e *Election) stopAndWait(r electionRun) {
 	_ = e.waitFor(context.Background(), func() bool {
 		if e.finishedLocked(r.number) {
@@ -122,13 +122,13 @@ func (e *Election) stopAndWait(r electionRun) {
 	})
 }
 
-// Campaign stands for the role until elected and returns the term. The caller
-// works under its context and calls [Term.Resign] when the work has returned,
-// whether the term still stands or not; the election is stopped after the term.
-// It returns the context's error if that ends before, ErrAlreadyStarted if the
-// election is driven otherwise, and an error that matches ErrStopped if the
-// retry strategy gives up or the election is shut down. After it has returned
-// a term, the context's end has no effect.
+// Campaign campaigns for the role until elected and returns the term. The
+// caller works under the term's context and calls [Term.Resign] when the work
+// has returned, even if the term was lost. The election stops after the term.
+// Campaign returns the context's error if ctx ends first, ErrAlreadyStarted if
+// the election is already started, and an error that matches ErrStopped if the
+// retry strategy gives up or the election is shut down. Once it has returned a
+// term, the end of ctx has no effect.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	run, err := e.start(ctx, modeCampaign)
 	if err != nil {
@@ -144,15 +144,15 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		return nil, ErrStopped
 	}
 	e.node.mu.Lock()
-	unhook := e.detachContext
+	detach := e.detachContext
 	e.node.mu.Unlock()
-	if unhook != nil {
-		unhook()
+	if detach != nil {
+		detach()
 	}
 	return term, nil
 }
 
-// resign gives a term up and waits until its lock is gone.
+// resign gives up a term and waits until its lock is released or lost.
 func (e *Election) resign(ctx context.Context, term *Term) error {
 	n := e.node
 	n.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-func TestRunLeadsAgainAndAgain(t *testing.T) {
+func TestRunLeadsRepeatedly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -39,9 +39,9 @@ func TestRunLeadsAgainAndAgain(t *testing.T) {
 
 type key struct{}
 
-// Work that listens to Stopping may finish, trusted; work that does not has its
-// context canceled at once.
-func TestRunStopsPolitely(t *testing.T) {
+// Work that uses Stopping may finish with a valid term; other work has its
+// context canceled without delay.
+func TestRunStopsGracefully(t *testing.T) {
 	for _, listens := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			db := newDatabase()
@@ -68,7 +68,7 @@ func TestRunStopsPolitely(t *testing.T) {
 	}
 }
 
-func TestRunDone(t *testing.T) {
+func TestRunReturnsAfterDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -76,15 +76,15 @@ func TestRunDone(t *testing.T) {
 		e, rec := elect(t, node, tenure.ElectionConfig{})
 		want(t, "Run", e.Run(t.Context(), func(context.Context, *tenure.Term) error { return tenure.Done }), nil)
 		want(t, "held", db.holder("r") == nil, true)
-		if told := rec.told(); told != "stopped>follower follower>acquiring acquiring>leader acquired leader>releasing releasing>stopped released stopped" {
-			t.Error(told)
+		if got := rec.summary(); got != "stopped>follower follower>acquiring acquiring>leader acquired leader>releasing releasing>stopped released stopped" {
+			t.Error(got)
 		}
 	})
 }
 
-// Work that returns early gives the role up, reports its error, and waits
-// longer each time.
-func TestRunReturnsEarly(t *testing.T) {
+// If work returns early, the node gives up the role, reports the error, and
+// pauses longer each time.
+func TestRunPausesAfterEarlyReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -100,7 +100,7 @@ func TestRunReturnsEarly(t *testing.T) {
 	})
 }
 
-func TestRunPanics(t *testing.T) {
+func TestPanicOfWorkEndsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -115,9 +115,9 @@ func TestRunPanics(t *testing.T) {
 	})
 }
 
-// The panic of work whose term is lost passes through Run although nothing about
-// the election changes any more: there is no session.
-func TestRunPanicsAfterItsTermIsLost(t *testing.T) {
+// The panic of work whose term was lost passes through Run although there is no
+// session and the election does not change any longer.
+func TestPanicOfWorkEndsRunAfterTermLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -139,7 +139,7 @@ func TestRunPanicsAfterItsTermIsLost(t *testing.T) {
 	})
 }
 
-func TestDriversExclude(t *testing.T) {
+func TestElectionCannotBeStartedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -152,7 +152,7 @@ func TestDriversExclude(t *testing.T) {
 	})
 }
 
-func TestCampaign(t *testing.T) {
+func TestCampaignReturnsOneTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -172,7 +172,7 @@ func TestCampaign(t *testing.T) {
 		rec.forget()
 		db.last().kill()
 		<-term.Context().Done()
-		want(t, "one term only", rec.told(), "leader>stopped lost stopped")
+		want(t, "one term only", rec.summary(), "leader>stopped lost stopped")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = e.Campaign(ctx)
@@ -189,7 +189,7 @@ func TestCampaign(t *testing.T) {
 	})
 }
 
-func TestTryAcquire(t *testing.T) {
+func TestTryAcquireMakesOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -228,7 +228,7 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-func TestParticipate(t *testing.T) {
+func TestParticipateShutsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, newDatabase())
 		defer closeNode(t, node)
@@ -243,7 +243,7 @@ func TestParticipate(t *testing.T) {
 	})
 }
 
-func TestStartEndsWithItsContext(t *testing.T) {
+func TestStartStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, newDatabase())
 		defer closeNode(t, node)
@@ -260,7 +260,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestNewsOfAVacancy(t *testing.T) {
+func TestNotificationStartsAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.seize("r")
@@ -272,10 +272,10 @@ func TestNewsOfAVacancy(t *testing.T) {
 		begun := time.Now()
 		db.free("r")
 		_, _ = e.WaitForLeadership(t.Context())
-		want(t, "news", time.Since(begun), time.Duration(0))
+		want(t, "after a notification", time.Since(begun), time.Duration(0))
 		_ = e.Shutdown(t.Context())
 
-		// Lost news cost at most a check interval.
+		// A lost notification costs at most a check interval.
 		db.seize("r")
 		_ = e.Start(context.Background())
 		synctest.Wait()
@@ -285,20 +285,20 @@ func TestNewsOfAVacancy(t *testing.T) {
 		begun = time.Now()
 		_, _ = e.WaitForLeadership(t.Context())
 		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("without news it took %v", took)
+			t.Errorf("without a notification it took %v", took)
 		}
 
-		// A lock that is freed a little after the news.
+		// A lock that is released a little after the notification.
 		_ = e.Shutdown(t.Context())
 		db.seize("r")
 		_ = e.Start(context.Background())
 		time.Sleep(time.Second)
 		rec.forget()
 		db.mu.Lock()
-		db.tell()
+		db.notifyLocked()
 		db.mu.Unlock()
 		time.Sleep(5 * time.Millisecond)
-		want(t, "one attempt, not a failure for each try", rec.told(), "follower>acquiring")
+		want(t, "one attempt, not a failure for each quick retry", rec.summary(), "follower>acquiring")
 		db.mu.Lock()
 		delete(db.holders, "r")
 		db.mu.Unlock()
@@ -310,9 +310,9 @@ func TestNewsOfAVacancy(t *testing.T) {
 	})
 }
 
-// An election that starts because a node has died also finds a lock that the
-// dying session frees a little later.
-func TestStartSoonAfterNews(t *testing.T) {
+// An election that starts because a node has died also acquires a lock that the
+// dying session releases a little later.
+func TestStartAfterNotificationRetriesQuickly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.seize("r")
@@ -320,7 +320,7 @@ func TestStartSoonAfterNews(t *testing.T) {
 		defer closeNode(t, node)
 		time.Sleep(time.Minute)
 		db.mu.Lock()
-		db.tell()
+		db.notifyLocked()
 		db.mu.Unlock()
 		time.Sleep(20 * time.Millisecond)
 
@@ -338,7 +338,7 @@ func TestStartSoonAfterNews(t *testing.T) {
 	})
 }
 
-func TestCallbacks(t *testing.T) {
+func TestCallbacksRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -368,7 +368,7 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
-func TestObserve(t *testing.T) {
+func TestObserveSendsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -401,7 +401,7 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-func TestIsLeaderIsFree(t *testing.T) {
+func TestIsLeaderDoesNotAllocate(t *testing.T) {
 	node := open(t, newDatabase())
 	defer closeNode(t, node)
 	e, _ := elect(t, node, tenure.ElectionConfig{})

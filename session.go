@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// trustTick is how often trust is looked at, at least, apart from its deadline:
-// the wall clock may have jumped. For short leases it is a tenth of the lease.
+// trustTick is the longest interval between two checks of trust: the wall clock
+// may jump. For short leases it is a tenth of the lease.
 const trustTick = time.Second
 
-// session is one incarnation of a node as the engine sees it. engine.go describes
-// its goroutines.
+// session is one incarnation of a node as the engine sees it. engine.go
+// describes its goroutines.
 type session struct {
-	node      *Node
-	conn      Session
+	node     *Node
+	conn     Session
 	registry RegistrySession // conn, if it is one
-	trust     trust
-	lost      chan struct{} // closed when the session is given up
-	idle      chan struct{} // closed when it is given up and all work under it has returned
+	trust    trust
+	lost     chan struct{} // closed when the session has ended
+	idle     chan struct{} // closed when the session has ended and all work under it has returned
 
 	// Guarded by Node.mu.
 	started            bool
-	ended               bool
-	openedAt             time.Duration
+	ended              bool
+	openedAt           time.Duration
 	nextBeat           time.Duration
-	vacancyAt          time.Duration // when a role may last have become vacant
-	heartbeatWaiters         []chan error  // waiting for the next heartbeat
+	vacancyAt          time.Duration // of the latest notification that a role may be vacant
+	heartbeatWaiters   []chan error  // of callers that wait for the next heartbeat
 	terms              map[*Term]struct{}
 	releases           []release
-	releaseBatch          []release   // in a call of Release
-	acquireBatch             []*Election // in a call of TryAcquire
-	requestsPending          bool        // requests may wait
+	releaseBatch       []release   // in the current call of Release
+	acquireBatch       []*Election // in the current call of TryAcquire
+	requestsPending    bool        // the database may have requests for this node
 	calls              []call
-	descriptionVersion uint64 // of the description that the registry has
+	descriptionVersion uint64 // of the description in the registry
 	describeAt         time.Duration
-	descriptionWaiters         []chan error // waiting for the next write of the description
+	descriptionWaiters []chan error // of callers that wait for the next write of the description
 	leaving            bool
-	wakePending             bool
-	interrupt          context.CancelFunc // of the Wait in progress
+	wakePending        bool
+	interrupt          context.CancelFunc // interrupts the current Wait
 }
 
 func newSession(n *Node) *session {
@@ -59,14 +59,14 @@ func (s *session) startLocked(sent Instant) {
 	n.session = s
 	s.started = true
 	s.trust.watch(min(trustTick, n.cfg.Lease/10))
-	s.attemptAllNowLocked() // among it, what the node's last session may be about to free
+	s.attemptAllNowLocked() // the server may just be releasing the locks of the node's last session
 	n.log.Info("session opened", "incarnation", s.conn.Incarnation())
 	n.group.Add(1)
-	go s.serve() // ends with the session; Close waits for it
+	go s.serve() // exits when s ends; Close waits through n.group
 	n.notifySubscribersLocked()
 }
 
-// wakeLocked makes serve choose again what to do.
+// wakeLocked makes serve choose its next job again.
 func (s *session) wakeLocked() {
 	s.wakePending = true
 	if s.interrupt != nil {
@@ -74,8 +74,8 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// serve talks to the connection until the session ends. It is the only caller
-// of its methods, but for Abort.
+// serve calls the connection until the session ends. It is the only caller of
+// the connection's methods, except Abort.
 func (s *session) serve() {
 	defer s.node.group.Done()
 	for {
@@ -121,7 +121,7 @@ const (
 	jobWait
 )
 
-// nextJob chooses what to do now, or how long to wait.
+// nextJob returns the next job, and for jobWait how long to wait.
 func (s *session) nextJob() (job, time.Duration) {
 	n := s.node
 	n.mu.Lock()
@@ -158,7 +158,8 @@ func (s *session) nextJob() (job, time.Duration) {
 	return jobWait, min(next, s.nextBeat) - now
 }
 
-// wait waits for news, for at most d.
+// wait waits until a notification arrives, wakeLocked is called, or d has
+// passed.
 func (s *session) wait(d time.Duration) error {
 	n := s.node
 	ctx, cancel := context.WithCancel(context.Background())
@@ -191,8 +192,8 @@ func (s *session) wait(d time.Duration) error {
 	return nil
 }
 
-// heartbeat proves that the session stands. Trust counts from before it is
-// sent.
+// heartbeat proves that the session is live. The trust window begins when the
+// heartbeat is sent.
 func (s *session) heartbeat() error {
 	n := s.node
 	if err := s.await(n.callLoad()); err != nil {
@@ -205,7 +206,7 @@ func (s *session) heartbeat() error {
 	n.mu.Unlock()
 
 	sent := n.clock.Now()
-	pulse, err := s.conn.Heartbeat(load)
+	result, err := s.conn.Heartbeat(load)
 	for _, done := range refreshers {
 		done <- err
 	}
@@ -226,6 +227,6 @@ func (s *session) heartbeat() error {
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
-	s.requestsPending = s.requestsPending || pulse.RequestsPending
+	s.requestsPending = s.requestsPending || result.RequestsPending
 	return nil
 }

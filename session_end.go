@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// expire ends the session when the deadline of trust has passed: first trust
-// and the contexts, for which the mutex is not needed, then the rest.
+// expire ends the session when its trust deadline has passed. It ends trust and
+// cancels the contexts first, for which it does not need n.mu.
 func (s *session) expire() {
 	_ = s.trust.end(ErrTrustExpired)
 	n := s.node
@@ -21,7 +21,7 @@ func (s *session) expire() {
 	}
 }
 
-// fail gives up the session after an error, as expire does.
+// fail ends the session after an error, in the same order as expire.
 func (s *session) fail(err error) {
 	_ = s.trust.end(s.endCause(err))
 	s.node.mu.Lock()
@@ -29,8 +29,8 @@ func (s *session) fail(err error) {
 	s.endLocked(err)
 }
 
-// endTrust ends trust if an answer of the connection says that the session is
-// lost, before the mutex is waited for. It returns the error.
+// endTrust ends trust if err says that the session is lost, before the caller
+// waits for n.mu. It returns err.
 func (s *session) endTrust(err error) error {
 	if errors.Is(err, ErrSessionLost) {
 		_ = s.trust.end(s.endCause(err))
@@ -38,7 +38,8 @@ func (s *session) endTrust(err error) error {
 	return err
 }
 
-// endCause is why terms end when the session ends with an error.
+// endCause returns the cause of the end of the terms when the session ends with
+// err.
 func (s *session) endCause(err error) error {
 	if !s.trust.valid() && !errors.Is(err, ErrConnection) {
 		err = withDetail(ErrTrustExpired, err)
@@ -56,7 +57,7 @@ func (s *session) endLocked(err error) {
 	if s.ended {
 		return
 	}
-	cause := s.trust.end(s.endCause(err)) // that of an earlier end, if there was one
+	cause := s.trust.end(s.endCause(err)) // the cause of an earlier end, if there was one
 	n := s.node
 	s.ended = true
 	if n.session == s {
@@ -73,15 +74,16 @@ func (s *session) endLocked(err error) {
 	if !s.leaving {
 		n.log.Warn("session ended", "incarnation", s.conn.Incarnation(), "error", cause)
 	}
-	now := len(s.terms) == 0 || errors.Is(cause, ErrConnection) // no work, or no locks any more
+	now := len(s.terms) == 0 || errors.Is(cause, ErrConnection) // no work, or the locks are gone already
 	n.group.Add(1)
-	go s.closeWhenIdle(now) // ends when the work has returned; Close waits for it
+	go s.closeWhenIdle(now) // exits when the work has returned; Close waits through n.group
 	s.wakeLocked()
 	n.notifySubscribersLocked()
 }
 
-// endTermsLocked ends the terms of a session that is over. A term whose work has
-// returned is dropped with its lock; the others follow when theirs does.
+// endTermsLocked ends the terms of a session that has ended. It drops a term
+// whose work has returned together with its lock; advanceLocked drops the
+// others later.
 func (s *session) endTermsLocked(cause error) {
 	queued := slices.Concat(s.releaseBatch, s.releases)
 	s.releases, s.releaseBatch = nil, nil
@@ -95,7 +97,7 @@ func (s *session) endTermsLocked(cause error) {
 	for _, r := range queued {
 		s.dropRoleLocked(r)
 	}
-	for _, t := range terms { // only now: a transition finds all terms of the session ended
+	for _, t := range terms { // in a second loop: transitions must find all terms ended
 		if e := t.election; e.State() == Releasing {
 			e.stepLocked(fsm.DbError, t, cause)
 		} else {
@@ -104,8 +106,8 @@ func (s *session) endTermsLocked(cause error) {
 	}
 }
 
-// timedOut reports that the other side of a connection did not answer: it may not
-// know that the connection is over.
+// timedOut reports whether err is a timeout. After a timeout, the server may
+// not know yet that the connection has ended.
 func timedOut(err error) bool {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -114,7 +116,7 @@ func timedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// endAttemptsLocked fails the attempts that the session was making.
+// endAttemptsLocked fails the attempts of the session.
 func (s *session) endAttemptsLocked(cause error) {
 	for _, e := range s.acquireBatch {
 		e.attempt.inFlight, e.attempt.pending = false, false
@@ -130,8 +132,8 @@ func (s *session) endAttemptsLocked(cause error) {
 	}
 }
 
-// closeWhenIdle closes the connection, now or when all work has returned, and lets
-// the node open its next session at once.
+// closeWhenIdle closes the connection, now or when all work has returned. It
+// lets the node open its next session immediately.
 func (s *session) closeWhenIdle(now bool) {
 	defer s.node.group.Done()
 	if now {
@@ -147,7 +149,7 @@ func (s *session) closeWhenIdle(now bool) {
 	s.conn.Abort()
 }
 
-// checkIdleLocked notices when the last work under a lost session has returned.
+// checkIdleLocked closes s.idle if the session has ended and has no terms left.
 func (s *session) checkIdleLocked() {
 	if s.ended && len(s.terms) == 0 {
 		select {

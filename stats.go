@@ -8,48 +8,47 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// Stats are figures about a node and its elections, for monitoring. What they
-// count, they count since [Open].
+// Stats are figures about a node and its elections, for monitoring. Counters
+// start at zero in [Open].
 type Stats struct {
-	// Connected and TrustRemaining tell of the node's session: whether it may
-	// be trusted, and for how long if no further heartbeat is acknowledged.
+	// Connected reports whether the node trusts its session, and TrustRemaining
+	// for how long if no further heartbeat is acknowledged.
 	Connected      bool
 	TrustRemaining time.Duration
 
-	// Sessions counts those that were opened, and SessionFailures the attempts
-	// to open one that failed.
+	// Sessions counts the sessions that were opened, and SessionFailures the
+	// failed attempts to open one.
 	Sessions        uint64
 	SessionFailures uint64
-	// Heartbeats says how long acknowledged ones took, and HeartbeatFailures
-	// counts the others.
+	// Heartbeats has the durations of acknowledged heartbeats, and
+	// HeartbeatFailures counts the others.
 	Heartbeats        Histogram
 	HeartbeatFailures uint64
-	// Vacancies says for how long nobody had led when terms of this node began,
-	// where that is known; see [Term.PrecedingVacancy].
+	// Vacancies has the vacancies that terms of this node ended, where known;
+	// see [Term.PrecedingVacancy].
 	Vacancies Histogram
 
 	// Transitions counts the changes of state of all elections.
 	Transitions map[Transition]uint64
-	// Events counts what happened to all elections, whether or not a function
-	// was registered for it.
+	// Events counts the events of all elections, with or without a callback.
 	Events map[EventKind]uint64
-	// CallbacksWaiting is how many events have not been told to the registered
-	// functions yet. Many mean that one of those is slow or hangs.
+	// CallbacksWaiting is the number of events whose callbacks have not all
+	// returned. If it grows, a callback is slow or hangs.
 	CallbacksWaiting int
-	// CallbackDelays says how long after an event its functions had returned, and
-	// OldestCallbackAge is how long ago the oldest event was of which that is not so
-	// yet; 0 if there is none.
+	// CallbackDelays has the times from an event to the return of its
+	// callbacks. OldestCallbackAge is the age of the oldest event whose
+	// callbacks have not all returned, or 0 if there is none.
 	CallbackDelays    Histogram
 	OldestCallbackAge time.Duration
-	// CallbackPanics counts the panics of registered functions.
+	// CallbackPanics counts the panics of callbacks.
 	CallbackPanics uint64
 
-	// Elections are those of the node, in no particular order.
+	// Elections are the node's elections in no particular order.
 	Elections []ElectionStats
 }
 
-// Transition is a change of state of an election and its reason, which is an
-// input of the state machine: "AcquireSucceeded", "HealthFailed".
+// Transition is a change of state of an election and its reason, an input of
+// the state machine such as "AcquireSucceeded" or "HealthFailed".
 type Transition struct {
 	From, To State
 	Reason   string
@@ -59,19 +58,18 @@ type Transition struct {
 type ElectionStats struct {
 	Role       string
 	State      State
-	Term       int64         // the present term's number; 0 if this node does not lead
-	LeadingFor time.Duration // for how long the present term has lasted, on the node's clock
+	Term       int64         // number of the current term; 0 if this node does not lead
+	LeadingFor time.Duration // age of the current term on the node's clock
 
-	Attempts uint64 // to take the role, successful or not
+	Attempts uint64 // to acquire the role, successful or not
 	Terms    uint64 // that began here
-	// Failovers counts the terms that began here after another node's term. A
-	// node is new with each start of a program; terms that were handed over
-	// count too.
+	// Failovers counts the terms that began here after a term of another node,
+	// also after a hand-over. A restarted program is another node.
 	Failovers uint64
-	Losses    uint64 // terms that were lost, and not given up
+	Losses    uint64 // terms that were lost, not given up
 }
 
-// counters is what a node counts about its elections.
+// counters are the counters of a node.
 type counters struct {
 	transitions map[Transition]uint64
 	events      map[EventKind]uint64
@@ -86,14 +84,14 @@ func newCounters() counters {
 	return counters{transitions: map[Transition]uint64{}, events: map[EventKind]uint64{}}
 }
 
-// electionCounters is what an election counts.
+// electionCounters are the counters of an election.
 type electionCounters struct {
 	attempts, terms, failovers, losses uint64
-	lastTerm                           int64 // that began here
+	lastTerm                           int64 // the last term that began here
 }
 
-// addTermLocked counts a term. The first one ever is no failover. Numbers need not be
-// consecutive.
+// addTermLocked counts a term. A role's first term is not a failover. Term
+// numbers need not be consecutive.
 func (t *electionCounters) addTermLocked(granted AcquireResult) {
 	t.attempts++
 	t.terms++
@@ -108,9 +106,8 @@ func (t *counters) addTransitionLocked(from, to State, input fsm.Input) {
 	t.transitions[Transition{from, to, input.String()}]++
 }
 
-// Stats returns the present figures. It asks no database and never waits for
-// one, so it may be called as often as a monitoring system likes: it takes about
-// a millisecond for 10,000 elections.
+// Stats returns the current figures. It does not query the database. It takes
+// about 1 ms for 10,000 elections.
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,8 +133,8 @@ func (n *Node) Stats() Stats {
 			Role: e.role.Name(), State: e.State(),
 			Attempts: counted.attempts, Terms: counted.terms, Failovers: counted.failovers, Losses: counted.losses,
 		}
-		// One look at the clocks, not one for each term: all that are trusted
-		// are of this session.
+		// The clocks are read once for all terms: every valid term belongs to this
+		// session.
 		if term := e.current.Load(); stats.Connected && term != nil && term.session == n.session && !term.ended.Load() {
 			figures.Term, figures.LeadingFor = term.number, now-term.beganAt
 		}

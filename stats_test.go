@@ -24,7 +24,7 @@ func figures(t *testing.T, node *tenure.Node) (tenure.Stats, tenure.ElectionStat
 	return stats, stats.Elections[0]
 }
 
-func TestStats(t *testing.T) {
+func TestStatsCountElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -85,8 +85,8 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// A role that another took within the reconnect grace was tried for.
-func TestStatsOfReconnecting(t *testing.T) {
+// An attempt that finds another leader within the reconnect grace is counted.
+func TestStatsCountReacquireAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -103,7 +103,7 @@ func TestStatsOfReconnecting(t *testing.T) {
 	})
 }
 
-func TestStatsOfSessions(t *testing.T) {
+func TestStatsCountSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -152,7 +152,7 @@ func TestStatsOfSessions(t *testing.T) {
 	})
 }
 
-func TestStatsOfCallbacks(t *testing.T) {
+func TestStatsCountCallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, newDatabase())
 		defer closeNode(t, node)
@@ -171,7 +171,7 @@ func TestStatsOfCallbacks(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		stats, _ = figures(t, node)
 		want(t, "the oldest event", stats.OldestCallbackAge, 500*time.Millisecond)
-		want(t, "told", stats.CallbackDelays.Count, uint64(3)) // the way to leader
+		want(t, "delivered", stats.CallbackDelays.Count, uint64(3)) // the way to leader
 		want(t, "released", stats.Events[tenure.EventReleased], uint64(1))
 		// Two changes of state and the release.
 		want(t, "waiting", stats.CallbacksWaiting, 3)
@@ -182,8 +182,8 @@ func TestStatsOfCallbacks(t *testing.T) {
 		want(t, "panics at the end", stats.CallbackPanics, uint64(1))
 		want(t, "errors", stats.Events[tenure.EventError], uint64(1))
 		want(t, "the oldest event at the end", stats.OldestCallbackAge, time.Duration(0))
-		want(t, "told in", stats.CallbackDelays.Sum, 4*500*time.Millisecond)
-		want(t, "told within 250 ms", stats.CallbackDelays.Buckets[250*time.Millisecond], uint64(4)) // and that of the panic
+		want(t, "sum", stats.CallbackDelays.Sum, 4*500*time.Millisecond)
+		want(t, "within 250 ms", stats.CallbackDelays.Buckets[250*time.Millisecond], uint64(4)) // and that of the panic
 	})
 }
 

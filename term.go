@@ -11,41 +11,42 @@ import (
 	"github.com/google/uuid"
 )
 
-// Term is one uninterrupted holding of a role by this node. It is safe for
+// Term is one uninterrupted leadership of a role by this node. It is safe for
 // concurrent use.
 type Term struct {
-	election   *Election
-	session    *session
-	number     int64
-	acquiredAt time.Time
-	precedingVacancy     time.Duration
-	beganAt      time.Duration // on the node's monotonic clock
-	campaign   bool          // of Campaign: its holder says when the work has returned
+	election         *Election
+	session          *session
+	number           int64
+	acquiredAt       time.Time
+	precedingVacancy time.Duration
+	beganAt          time.Duration // on the node's monotonic clock
+	campaign         bool          // of Campaign: its caller reports with Resign that the work has returned
 
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
-	ended         atomic.Bool // trust in this term has ended
-	usesStopping atomic.Bool // somebody asked for Stopping
+	ended        atomic.Bool // trust in this term has ended
+	usesStopping atomic.Bool // the work has called Stopping
 
-	stopping chan struct{} // closed: take no new work
-	released chan struct{} // closed: the lock is free, or was lost with the session
+	stopping chan struct{} // closed when the term was asked to end
+	released chan struct{} // closed when the lock is released or was lost with the session
 
 	// Guarded by Node.mu.
-	stopRequested     bool
-	plannedEnd        termEnd // why it is being given up
+	stopRequested bool
+	plannedEnd    termEnd // why and how it ends, once stopRequested
 	stopTimer     func() bool
-	releaseQueued bool  // handed to the session for release, or gone with it
+	releaseQueued bool  // queued in the session for release, or dropped with it
 	releaseErr    error // set before released is closed
 
 	work struct {
 		sync.Mutex
 		guards int
-		body   bool // the function of Run, or the holder of a Campaign
+		body   bool // the function of Run or the caller of Campaign has not returned
 		closed bool // no new guards
 	}
 }
 
-// termEnd is why a term is given up, in whose favour, and who asked for it.
+// termEnd is why a term is given up, the node it is handed over to, and the
+// requester.
 type termEnd struct {
 	reason EndReason
 	cause  error
@@ -56,9 +57,10 @@ type termEnd struct {
 // Role returns the role.
 func (t *Term) Role() Role { return t.election.role }
 
-// Number returns the term's number: the fencing token. It is larger than that
-// of every term of the role before, and at least the milliseconds since 1970 on
-// the database's clock when the term began. It is not a count.
+// Number returns the term's number, the fencing token. It is larger than the
+// number of every earlier term of the role, and at least the Unix time in
+// milliseconds, on the database's clock, when the term began. It is not a
+// count.
 func (t *Term) Number() int64 { return t.number }
 
 // NodeID returns the id of the node whose term it is.
@@ -70,33 +72,32 @@ func (t *Term) Backend() Backend { return t.election.node.backend }
 // AcquiredAt returns when the term began, by the database's clock.
 func (t *Term) AcquiredAt() time.Time { return t.acquiredAt }
 
-// PrecedingVacancy returns for how long nobody led the role before this term, or a
-// negative duration if that is not known.
+// PrecedingVacancy returns how long the role had no leader before this term, or
+// a negative duration if that is unknown.
 func (t *Term) PrecedingVacancy() time.Duration { return t.precedingVacancy }
 
-// Context returns the term's context. It is cancelled when trust in the term
-// ends, before anyone else can lead; context.Cause says why and matches
+// Context returns the term's context. It is canceled when trust in the term
+// ends, before another node can lead. Its cause, from context.Cause, matches
 // [ErrTermEnded].
 func (t *Term) Context() context.Context { return t.ctx }
 
-// Stopping returns a channel that is closed when the term was asked to end:
-// work in flight may finish, and is still trusted, for up to
-// [Config].StopTimeout; no new work should be taken. Work that never calls
-// Stopping has its context cancelled at once instead, since it would not notice
-// anything else.
+// Stopping returns a channel that is closed when the term is asked to end. From
+// then on, work in flight has up to [Config].StopTimeout to finish, with the
+// term still valid, and should not begin new work. If the work never calls
+// Stopping, the term's context is canceled without this delay.
 func (t *Term) Stopping() <-chan struct{} {
 	t.usesStopping.Store(true)
 	return t.stopping
 }
 
-// Valid reports whether this node may trust the term at this moment. It takes
-// no lock, allocates nothing and asks nobody.
+// Valid reports whether this node can trust the term at this moment. It uses
+// the node's clocks only, takes no lock and does not allocate.
 func (t *Term) Valid() bool {
 	return !t.ended.Load() && t.session.trust.valid()
 }
 
-// Remaining returns for how long the term may be trusted if no further
-// heartbeat is acknowledged; 0 when it has ended.
+// Remaining returns how long the term stays valid if no further heartbeat is
+// acknowledged, or 0 if it has ended.
 func (t *Term) Remaining() time.Duration {
 	if t.ended.Load() {
 		return 0
@@ -104,41 +105,41 @@ func (t *Term) Remaining() time.Duration {
 	return t.session.trust.remaining(math.MaxInt64)
 }
 
-// LockConn returns the network connection that keeps this term's lock, or nil if
-// no connection does, as with leases. While any process has a duplicate of its
-// descriptor open, the server keeps the session and the lock even if this
-// process dies, for at most one lease after its last heartbeat: whoever must
-// finish something before others may lead holds one. The connection stays the
-// session's: make the duplicate within Control, read and write nothing, and do
-// not change its blocking mode, as [os.File.Fd] would. It may be called at any
-// time; after the session has ended, Control fails.
+// LockConn returns the network connection that keeps this term's lock, or nil
+// if no connection does, as with leases. While any process has a duplicate of
+// its descriptor open, the server keeps the lock even if this process dies, for
+// at most one lease after its last heartbeat. Use it to prevent a new term
+// until another process has ended. The session keeps using the connection:
+// duplicate the descriptor within Control, do not read or write, and do not
+// change its blocking mode, as [os.File.Fd] would. LockConn may be called at
+// any time; after the session has ended, Control fails.
 func (t *Term) LockConn() (syscall.RawConn, error) {
-	if anchored, ok := t.session.conn.(LockConnProvider); ok {
-		return anchored.LockConn()
+	if provider, ok := t.session.conn.(LockConnProvider); ok {
+		return provider.LockConn()
 	}
 	return nil, nil
 }
 
-// Resign gives the term up and waits until the role is free. For a term from
-// [Election.Campaign] it also says that the work under it has returned: call it
-// exactly once for each, also when the term was lost. From within the function
-// of [Election.Run], return Done or an error instead: Resign would wait for
-// that function.
+// Resign gives up the term and waits until the role is free. For a term from
+// [Election.Campaign] it also reports that the work under the term has
+// returned: call it exactly once for each such term, even if the term was lost.
+// Do not call it from the function of [Election.Run], because it would wait for
+// that function: return Done or an error instead.
 //
-// If the context ends first, it returns an error that matches ErrShutdown; the
-// resignation goes on.
+// If ctx ends first, Resign returns an error that matches ErrShutdown, and the
+// resignation continues.
 func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }
 
-// Guard keeps one piece of work within a term: while it is held, the role is
-// not released. Obtain it with [Term.Guard] or [Election.Guard] and call
-// Release when the work has returned.
+// Guard keeps a piece of work within a term: the role is not released until the
+// guard is done. Obtain it with [Term.Guard] or [Election.Guard] and call Done
+// when the work has returned.
 type Guard struct {
 	term *Term
 	once sync.Once
 }
 
 // Guard registers a piece of work with the term. It returns an error that
-// matches ErrNotLeader if the term is not trusted or was asked to end.
+// matches ErrNotLeader if the term is not valid or was asked to end.
 func (t *Term) Guard() (*Guard, error) {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -155,10 +156,10 @@ func (g *Guard) Term() *Term { return g.term }
 // Context returns the context of the guard's term.
 func (g *Guard) Context() context.Context { return g.term.ctx }
 
-// Valid reports whether the guard's term may still be trusted.
+// Valid reports whether the guard's term is valid.
 func (g *Guard) Valid() bool { return g.term.Valid() }
 
-// Done says that the work has returned. Only the first call counts.
+// Done reports that the work has returned. Only the first call counts.
 func (g *Guard) Done() {
 	g.once.Do(func() {
 		g.term.work.Lock()
@@ -171,7 +172,8 @@ func (g *Guard) Done() {
 	})
 }
 
-// mainReturned says that the function of Run, or the holder of a Campaign, is done.
+// mainReturned records that the function of Run, or the caller of Campaign, has
+// returned, and advances the end of the term.
 func (t *Term) mainReturned() {
 	t.clearMain()
 	t.advance()
@@ -183,8 +185,8 @@ func (t *Term) clearMain() {
 	t.work.body = false
 }
 
-// workState reports whether work has not returned, and whether it is work that
-// may finish, until StopTimeout, after the term was asked to end.
+// workState reports whether work has not returned, and whether that work may
+// finish gracefully, within StopTimeout, after the term was asked to end.
 func (t *Term) workState() (running, graceful bool) {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -193,7 +195,7 @@ func (t *Term) workState() (running, graceful bool) {
 	return running, graceful
 }
 
-// advance moves the end of the term along after work has returned.
+// advance continues the end of the term after work has returned.
 func (t *Term) advance() {
 	n := t.election.node
 	n.mu.Lock()
@@ -216,7 +218,7 @@ func (t *Term) stopLocked(why termEnd) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !t.releaseQueued {
-			n.log.Warn("work in flight did not finish in time: its context is cancelled",
+			n.log.Warn("work in flight did not finish in time: its context is canceled",
 				"role", t.Role().Name(), "term", t.number, "stop_timeout", n.cfg.StopTimeout)
 			t.endLocked(t.plannedEnd.cause)
 		}
@@ -224,7 +226,7 @@ func (t *Term) stopLocked(why termEnd) {
 	t.advanceLocked()
 }
 
-// endLocked ends the term: trust ends at once, the rest follows when the work has
+// endLocked ends the term: trust ends now, the rest follows when the work has
 // returned.
 func (t *Term) endLocked(cause error) {
 	t.endTrustLocked(cause)
@@ -244,9 +246,10 @@ func (t *Term) endTrustLocked(cause error) {
 	t.session.trust.remove(t)
 }
 
-// advanceLocked takes the steps of the end of a term whose time has come: trust
-// ends, the context is canceled, the work returns, the lock is released
-// (Invariant 4). It is called when one of them may have become possible.
+// advanceLocked takes every step of the term's end that is possible now. In
+// this order, trust ends, the context is canceled, the work returns, and the
+// lock is released (Invariant 4). It is called whenever a step may have become
+// possible.
 func (t *Term) advanceLocked() {
 	running, graceful := t.workState()
 	if t.stopRequested && !graceful {

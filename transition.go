@@ -10,27 +10,26 @@ import (
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
-// attempt is the state of an election's tries to take the role.
+// attempt is the state of an election's attempts to acquire the role.
 type attempt struct {
-	nextAt           time.Duration // when to try, on the monotonic clock
-	notBefore    time.Duration // others go first until then
-	quickRetries int           // quick tries left after news of a vacancy
+	nextAt       time.Duration // when the next attempt is due, on the monotonic clock
+	notBefore    time.Duration // no attempt before, so that other candidates can acquire the role
+	quickRetries int           // quick retries left after a notification
 	inFlight     bool          // in a call of TryAcquire
 	pending      bool          // the lock is held, the term cannot begin yet
-	unlocking    bool          // a lock without a use is being released
-	fencedSince     time.Duration // waiting for fenced transactions since
+	unlocking    bool          // a lock without a term is being released
+	fencedSince  time.Duration // start of the wait for fenced transactions
 
-	cycleFailures    int     // failed attempts since the last term or start
-	firstFailure    Instant // when the first of them was made
-	cause    string  // of the last error of the database, until an attempt has another outcome
-	sameCause    bool    // the last error had the cause of the one before
-	totalFailures uint64  // failed attempts ever
-	err      error   // of the last one
+	cycleFailures int     // failed attempts since the last term or start
+	firstFailure  Instant // when the first of them failed
+	cause         string  // root cause of the last database error, until an attempt has another outcome
+	sameCause     bool    // the last error had the same cause as the one before
+	totalFailures uint64  // failed attempts since Open
+	err           error   // of the last failed attempt
 }
 
-// updateCause takes note of an error of the database and reports whether it has
-// another cause than that of the attempt before: one event tells of one cause,
-// however often it is met.
+// updateCause records a database error and reports whether its root cause is
+// new. Attempts that fail for the same cause emit one event.
 func (a *attempt) updateCause(err error) bool {
 	cause := rootCause(err)
 	a.sameCause = cause == a.cause
@@ -38,15 +37,15 @@ func (a *attempt) updateCause(err error) bool {
 	return !a.sameCause
 }
 
-// rootCause is the text of the innermost error: what was being done differs from
-// attempt to attempt.
+// rootCause returns the text of the innermost error, because the outer ones
+// differ from attempt to attempt.
 func rootCause(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
 			inner = several.Unwrap()[len(several.Unwrap())-1]
 		}
-		//nolint:errorlint // this link of the chain alone is asked
+		//nolint:errorlint // only this link of the chain matters
 		if _, category := err.(*derived); category || inner == nil {
 			return err.Error()
 		}
@@ -54,27 +53,27 @@ func rootCause(err error) string {
 	}
 }
 
-// mayHoldLock reports whether the session may hold the lock without a term, or be
-// about to.
+// mayHoldLock reports whether the session may hold the lock without a term, now
+// or after the current call.
 func (a *attempt) mayHoldLock() bool { return a.inFlight || a.pending || a.unlocking }
 
-// Quick tries after news of a vacancy: a dying session's locks are not all
-// freed at the same instant.
+// quickRetryDelays are the delays of quick retries after a notification: a
+// server does not release all locks of a session at the same instant.
 var quickRetryDelays = [...]time.Duration{
 	2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond,
 }
 
 // recentVacancy is how long after a notification an election that starts makes
-// quick tries: it may start because a node died.
+// quick retries: a node's death may be why it starts.
 const recentVacancy = time.Second
 
-// stepDownPause is how long a node that stepped down waits, at most, before it
-// campaigns for that role again. It waits no longer than half of the time for which
-// a hand-over reserves a role: the new leader may hand it back at once.
+// stepDownPause is the longest time that a node waits after it gave up a role
+// before it campaigns for it again. The limit is half of the reservation of a
+// hand-over, because the new leader may hand the role back right away.
 const stepDownPause = time.Second
 
-// stepLocked feeds the state machine and performs its actions. term and err go with
-// the events that the transition emits.
+// stepLocked feeds the state machine and performs its actions. term and err are
+// attached to the events that the transition emits.
 func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	n, from := e.node, e.State()
 	campaign := e.mode == modeCampaign
@@ -139,7 +138,7 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 		e.postLocked(Event{Kind: EventAcquireFailed, Err: err})
 	case fsm.EmitError:
 		if e.attempt.sameCause {
-			break // told before
+			break // reported by an earlier event
 		}
 		e.postLocked(Event{Kind: EventError, Term: term, Err: err})
 	case fsm.EmitStopped:
@@ -148,14 +147,14 @@ func (e *Election) performLocked(action fsm.Action, term *Term, err error) {
 	}
 }
 
-// cleanUpLocked cleans up after the election has stopped.
+// cleanUpLocked takes a stopped election out of the session.
 func (e *Election) cleanUpLocked() {
 	delete(e.node.followers, e)
 	e.node.unlockPendingLocked(e)
 	e.clearReconnectLocked()
 	e.mode, e.steppingDown = modeNone, false
 	if e.detachContext != nil {
-		go e.detachContext() // asks a context of the program; ends at once unless that blocks
+		go e.detachContext() // calls user code; exits when that returns, nothing waits for it
 		e.detachContext = nil
 	}
 }
@@ -174,7 +173,7 @@ func (e *Election) graceExpired(lost *Term) {
 	if e.State() == Reconnecting && e.lostTerm == lost {
 		e.stepLocked(fsm.GraceExpired, lost, e.lostCause)
 		if e.State() == Follower && (e.attempt.pending || e.attempt.inFlight) {
-			e.stepLocked(fsm.AcquireAttempt, nil, nil) // the try under way goes on as an ordinary one
+			e.stepLocked(fsm.AcquireAttempt, nil, nil) // the current attempt continues as an ordinary one
 		}
 	}
 }

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// trust is the time for which a session may believe in its own terms. It ends
-// at a deadline, on the monotonic or the wall clock, whichever comes first, or
-// when it is told to; once ended it is never revived (Invariant 1).
+// trust is the trust window of a session. It ends at a deadline on the
+// monotonic or the wall clock, whichever comes first, or by a call of end; once
+// ended it is never revived (Invariant 1).
 //
-// The end of trust cancels the contexts of the session's terms. It needs no
-// lock under which anything else is done: whatever the rest of the engine waits
-// for, work learns in time that its term is over.
+// The end of trust cancels the contexts of the session's terms. It waits for no
+// other lock, so contexts are canceled in time whatever the rest of the engine
+// does.
 type trust struct {
-	clock   Clock
-	onExpired func() // called on a goroutine of its own when the deadline has passed
+	clock     Clock
+	onExpired func() // called on a new goroutine when the deadline has passed
 
 	mono  atomic.Int64 // deadline in nanoseconds; 0 before the first heartbeat
 	wall  atomic.Int64
 	ended atomic.Bool
 
-	mu    sync.Mutex // a leaf: only the fields below are touched under it
+	mu    sync.Mutex // a leaf: held only for the fields below
 	terms map[*Term]struct{}
 	timer func() bool // stops the timer of the deadline
-	cause error       // why trust ended, once contexts are canceled
+	cause error       // why trust ended; nil while it is valid
 }
 
-// begin starts the trust window with the first acknowledged heartbeat.
+// begin starts the trust window when the first heartbeat is acknowledged.
 func (t *trust) begin(until Instant) bool {
 	t.wall.Store(until.Wall.UnixNano())
 	t.mono.Store(int64(until.Mono))
@@ -44,8 +44,8 @@ func (t *trust) extend(until Instant) bool {
 	return !t.ended.Load()
 }
 
-// valid reports whether trust still runs. It neither locks nor allocates,
-// but for the one call that finds it over.
+// valid reports whether trust has not ended. It neither locks nor allocates,
+// except in the one call that finds the deadline passed.
 func (t *trust) valid() bool {
 	if t.ended.Load() {
 		return false
@@ -60,8 +60,8 @@ func (t *trust) valid() bool {
 	return false
 }
 
-// maySend reports whether the session may still send: while trust stands, and
-// before its first heartbeat, when nothing is held yet.
+// maySend reports whether the session may still send statements: while trust is
+// valid, and before the first heartbeat, when the session holds no lock.
 func (t *trust) maySend() bool {
 	if t.mono.Load() == 0 {
 		return !t.ended.Load()
@@ -69,8 +69,8 @@ func (t *trust) maySend() bool {
 	return t.valid()
 }
 
-// watch looks at the clocks at the deadline and once per tick, because the wall
-// clock may jump.
+// watch checks the clocks at the deadline and at least once per tick, because
+// the wall clock may jump.
 func (t *trust) watch(tick time.Duration) {
 	stop := t.clock.AfterFunc(t.remaining(tick), func() {
 		if t.valid() {
@@ -88,8 +88,8 @@ func (t *trust) watch(tick time.Duration) {
 	}
 }
 
-// add puts a term under this trust and reports whether there is any: a term
-// that begins while trust ends is either refused or canceled.
+// add puts a term under this trust. It returns false if trust has ended: a term
+// that begins at that moment is either refused here or canceled by end.
 func (t *trust) add(term *Term) bool {
 	if !t.valid() {
 		return false
@@ -106,15 +106,15 @@ func (t *trust) add(term *Term) bool {
 	return true
 }
 
-// remove takes out a term whose context is canceled.
+// remove removes a term whose context is canceled.
 func (t *trust) remove(term *Term) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.terms, term)
 }
 
-// end ends trust, then cancels the contexts of its terms, in this order. It
-// returns the cause of the first call.
+// end ends trust and then cancels the contexts of its terms. It returns the
+// cause of the first call.
 func (t *trust) end(cause error) error {
 	t.ended.Store(true)
 	t.mu.Lock()
@@ -134,7 +134,8 @@ func (t *trust) end(cause error) error {
 	return cause
 }
 
-// remaining is the time until the nearer deadline, at most limit, at least 0.
+// remaining returns the time until the nearer deadline, at least 0 and at most
+// limit.
 func (t *trust) remaining(limit time.Duration) time.Duration {
 	if t.ended.Load() {
 		return 0

@@ -11,11 +11,12 @@ type handClock struct{ now Instant }
 func (c *handClock) Now() Instant                                { return c.now }
 func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
-// Trust that has ended is never revived (Invariant 1), whoever notices the end.
-func TestTrustIsNeverRevived(t *testing.T) {
+// Trust that has ended is never revived, whichever call notices the end
+// (Invariant 1).
+func TestEndedTrustIsNotRevived(t *testing.T) {
 	for name, end := range map[string]func(*trust, *handClock){
 		"a reader saw the deadline":  func(tr *trust, c *handClock) { c.now.Mono += 2 * time.Second; tr.valid() },
-		"nobody saw the deadline":    func(_ *trust, c *handClock) { c.now.Mono += 2 * time.Second },
+		"unnoticed deadline":         func(_ *trust, c *handClock) { c.now.Mono += 2 * time.Second },
 		"the wall clock jumped once": func(_ *trust, c *handClock) { c.now.Wall = c.now.Wall.Add(2 * time.Second) },
 		"it was ended":               func(tr *trust, _ *handClock) { _ = tr.end(ErrSessionLost) },
 	} {

@@ -8,9 +8,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Trust counts from before a heartbeat is sent, the first of a session among
-// them: the server's timer may have started then (Invariant 1).
-func TestTrustCountsFromBeforeTheHeartbeat(t *testing.T) {
+// Trust counts from before a heartbeat is sent, including the first one of a
+// session: the server's timer may have started then (Invariant 1).
+func TestTrustCountsFromBeforeHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.prepare = func(c *conn) {
@@ -36,9 +36,9 @@ func TestTrustCountsFromBeforeTheHeartbeat(t *testing.T) {
 	})
 }
 
-// A term that is granted when trust has ended does not begin, whether or not
-// anybody has noticed the end (Invariant 1).
-func TestNoTermBeginsAfterTrustHasEnded(t *testing.T) {
+// A term that is granted after trust has ended does not begin, whether or not
+// the end has been noticed (Invariant 1).
+func TestNoTermBeginsAfterTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &steppedClock{Clock: tenure.SystemClock()}
 		db := newDatabase()
@@ -57,7 +57,7 @@ func TestNoTermBeginsAfterTrustHasEnded(t *testing.T) {
 		term := lead(t, e)
 		want(t, "sessions", db.opened, 2)
 		acquired := 0
-		rec.told()
+		rec.summary()
 		for _, event := range rec.events {
 			if event.Kind == tenure.EventAcquired {
 				acquired++

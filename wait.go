@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// waitFor calls ready, with Node.mu held, now and after each change of the
-// election, until ready returns true. It returns the cause if ctx ends first. No
-// mutex is held while it waits.
+// waitFor calls ready, with n.mu held, now and after each change of the
+// election, until ready returns true. It returns the context's cause if ctx
+// ends first. It holds no mutex while it waits.
 func (e *Election) waitFor(ctx context.Context, ready func() bool) error {
 	for {
 		changed := e.changeUnless(ready)
@@ -36,7 +36,7 @@ func (e *Election) changeUnless(ready func() bool) <-chan struct{} {
 	return e.changed
 }
 
-// wakeLocked wakes every waitFor: something about the election has changed.
+// wakeLocked wakes every waitFor after a change of the election.
 func (e *Election) wakeLocked() {
 	if e.changed != nil {
 		close(e.changed)
@@ -44,20 +44,21 @@ func (e *Election) wakeLocked() {
 	}
 }
 
-// awaitFinished waits until nothing of a life of the election is left.
-func (e *Election) awaitFinished(ctx context.Context, life uint64) error {
-	if err := e.waitFor(ctx, func() bool { return e.finishedLocked(life) }); err != nil {
+// awaitFinished waits until a run of the election has ended.
+func (e *Election) awaitFinished(ctx context.Context, run uint64) error {
+	if err := e.waitFor(ctx, func() bool { return e.finishedLocked(run) }); err != nil {
 		return e.unfinished("shutting down", err)
 	}
 	return nil
 }
 
-// finishedLocked reports whether nothing of a life of the election is left.
-func (e *Election) finishedLocked(life uint64) bool {
-	return e.runNumber != life || e.State() == Stopped && e.term == nil && !e.attempt.mayHoldLock()
+// finishedLocked reports whether a run of the election has ended, with its work
+// and locks.
+func (e *Election) finishedLocked(run uint64) bool {
+	return e.runNumber != run || e.State() == Stopped && e.term == nil && !e.attempt.mayHoldLock()
 }
 
-// unfinished is the error of an operation that the context ended.
+// unfinished returns the error of an operation whose context ended first.
 func (e *Election) unfinished(doing string, err error) error {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
@@ -70,7 +71,8 @@ func (e *Election) unfinished(doing string, err error) error {
 	return &unfinishedError{doing, e.role, kind, err}
 }
 
-// unfinishedError is formatted when it is read: its cause is the program's.
+// unfinishedError formats its text when it is read, because its cause is user
+// code.
 type unfinishedError struct {
 	doing       string
 	role        Role
@@ -83,7 +85,8 @@ func (e *unfinishedError) Error() string {
 
 func (e *unfinishedError) Unwrap() []error { return []error{e.kind, e.cause} }
 
-// awaitRelease waits until the term's lock is released or went with the session.
+// awaitRelease waits until the term's lock is released or was lost with the
+// session.
 func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) error {
 	var err error
 	select {
@@ -99,7 +102,7 @@ func (e *Election) awaitRelease(ctx context.Context, term *Term, doing string) e
 	}
 }
 
-// stopErrorLocked says why the election is stopped.
+// stopErrorLocked returns why the election is stopped.
 func (e *Election) stopErrorLocked() error {
 	if e.err != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, e.err)

@@ -110,7 +110,7 @@ func TestUniqueNames(t *testing.T) {
 	first := place.run(t, "--role", "billing", "--name", "one", "--unique-names")
 	first.await("acquired")
 	got := invoke(t, place.with("run", "--role", "billing", "--name", "one", "--unique-names")...).want(t, console.ExitUsage)
-	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "another living node has this name") {
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "another live node has this name") {
 		t.Errorf("%q", got.stderr)
 	}
 	first.signal(syscall.SIGKILL)
@@ -120,7 +120,7 @@ func TestUniqueNames(t *testing.T) {
 	dsn := "sqlite:" + t.TempDir() + "/leases.db" // leases know their nodes, too
 	launch(t, "run", "--role", "billing", "--name", "one", "-o", "json", "--dsn", dsn).await("acquired")
 	got = invoke(t, "run", "--role", "billing", "--name", "one", "--unique-names", "--dsn", dsn).want(t, console.ExitUsage)
-	if !strings.Contains(got.stderr, "another living node has this name") {
+	if !strings.Contains(got.stderr, "another live node has this name") {
 		t.Errorf("%q", got.stderr)
 	}
 }

@@ -19,7 +19,7 @@ func TestRetire(t *testing.T) {
 		"--role billing":             "one leads billing; stop what stands for it first",
 		"--role biling":              `did you mean "billing"?`,
 		"--role a --role b":          "give one role",
-		"--role other":               "nobody has stood for the role",
+		"--role other":               "no node has ever been a candidate for the role",
 		"":                           "--role",
 		"--role billing --dsn mysql": "",
 	} {

@@ -9,10 +9,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// A term that was given up is not valid, even though its session lives and its
+// A term that was given up is not valid, even if its session is live and its
 // work has not returned: trust ends and the context is canceled first, then the
 // work returns, then the lock is released (Invariants 1 and 4).
-func TestTermThatWasGivenUpIsNotValid(t *testing.T) {
+func TestGivenUpTermIsInvalid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -52,9 +52,9 @@ func TestTermThatWasGivenUpIsNotValid(t *testing.T) {
 	})
 }
 
-// Work that takes no notice of Stopping learns of the end of its term from the
-// context alone, in the same instant (Invariant 4).
-func TestContextIsCanceledWhenATermIsGivenUp(t *testing.T) {
+// For work that does not use Stopping, the context is canceled as soon as the
+// term is given up (Invariant 4).
+func TestGivenUpTermCancelsContext(t *testing.T) {
 	for name, giveUp := range map[string]func(*tenure.Election) error{
 		"StepDown": func(e *tenure.Election) error { return e.StepDown(context.Background()) },
 		"Shutdown": func(e *tenure.Election) error { return e.Shutdown(context.Background()) },
@@ -96,8 +96,8 @@ func TestContextIsCanceledWhenATermIsGivenUp(t *testing.T) {
 	}
 }
 
-// The connection is closed only when the work under a lost session has returned,
-// because a closed connection frees the locks (Invariant 4).
+// The connection is closed only after the work under a lost session has
+// returned, because closing it releases the locks (Invariant 4).
 func TestConnectionOutlivesTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -124,9 +124,9 @@ func TestConnectionOutlivesTheWork(t *testing.T) {
 	})
 }
 
-// A guard counts once, whoever releases it how often: the role waits for every
+// A guard counts once, however often Done is called: the role waits for every
 // other piece of work (Invariant 4).
-func TestGuardReleasedTwiceCountsOnce(t *testing.T) {
+func TestGuardDoneTwiceCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

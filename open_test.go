@@ -16,11 +16,11 @@ type slowBackend struct {
 	*database
 	takes   time.Duration
 	extends bool
-	opening tenure.SessionOptions // the last one
+	options tenure.SessionOptions // the last one
 }
 
-func (b *slowBackend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
-	b.opening = opening
+func (b *slowBackend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
+	b.options = opening
 	if b.extends {
 		opening.Extend(time.Hour)
 		defer opening.Extend(0)
@@ -33,8 +33,9 @@ func (b *slowBackend) Open(ctx context.Context, opening tenure.SessionOptions) (
 	}
 }
 
-// Opening a session has a bound, but for a step that says that it takes longer.
-func TestBoundOfOpening(t *testing.T) {
+// Opening a session has a time limit, which a step that takes longer can
+// extend.
+func TestOpenTimeoutBoundsOpening(t *testing.T) {
 	for _, test := range []struct {
 		takes   time.Duration
 		extends bool
@@ -62,8 +63,8 @@ func TestBoundOfOpening(t *testing.T) {
 	}
 }
 
-// A first heartbeat that fails is sent again on the same session.
-func TestFirstHeartbeatIsSentAgain(t *testing.T) {
+// A failed first heartbeat is repeated on the same session.
+func TestFailedFirstHeartbeatIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, failures := newDatabase(), 3
 		db.prepare = func(c *conn) {
@@ -81,9 +82,9 @@ func TestFirstHeartbeatIsSentAgain(t *testing.T) {
 	})
 }
 
-// One event tells of one cause, however often it is met; another cause, or the
-// same after a success, is told again.
-func TestOneErrorEventForOneCause(t *testing.T) {
+// Repeated failures with one cause emit one event. Another cause, or the same
+// one after a success, emits another.
+func TestRepeatedCauseEmitsOneErrorEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails atomic.Pointer[error]
 		db := newDatabase()

@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Whichever call learns that the session is lost, trust ends in that instant
-// (Invariant 1: the locks may be free).
-func TestLossIsHeardFromEveryCall(t *testing.T) {
+// Trust ends as soon as any call of the session reports its loss (Invariant 1:
+// the locks may be free).
+func TestSessionLossInAnyCallEndsTrust(t *testing.T) {
 	for name, lose := range map[string]func(*database, *tenure.Node){
 		"Heartbeat": func(db *database, node *tenure.Node) {
 			db.last().set(func(c *conn) { c.onHeartbeat = func() error { return tenure.ErrSuperseded } })
@@ -69,9 +69,9 @@ func stop(t *testing.T, e *tenure.Election) {
 	}
 }
 
-// A role that is granted when its session is over is nobody's: the node campaigns
-// again in its next session (Invariant 7).
-func TestLateGrantOfALostSession(t *testing.T) {
+// A role that is granted after its session has ended has no leader: the node
+// campaigns again in its next session (Invariant 7).
+func TestGrantOfLostSessionIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.prepare = func(c *conn) {
@@ -95,9 +95,9 @@ func TestLateGrantOfALostSession(t *testing.T) {
 	})
 }
 
-// An attempt that waits for its term ends with the session: nothing of it is left
-// when the election starts again (Invariant 7).
-func TestWaitEndsWithTheSession(t *testing.T) {
+// A pending attempt ends with its session and leaves no trace when the election
+// starts again (Invariant 7).
+func TestPendingAttemptEndsWithSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
@@ -124,8 +124,8 @@ func TestWaitEndsWithTheSession(t *testing.T) {
 	})
 }
 
-// A request for a role that the node does not campaign for changes nothing.
-func TestRequestForARoleOfNoElection(t *testing.T) {
+// A request for a role without an election on this node changes nothing.
+func TestRequestForUnknownRoleChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)

@@ -78,7 +78,7 @@ func short(c *tenure.Config) {
 	c.Lease, c.CheckInterval = 500*time.Millisecond, 100*time.Millisecond
 }
 
-func TestBlockedLogger(t *testing.T) {
+func TestBlockedLoggerDelaysNothing(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]func(*conn, *tenure.Node){
 		"heartbeats fail": func(c *conn, _ *tenure.Node) {
@@ -125,8 +125,8 @@ func TestBlockedLogger(t *testing.T) {
 	}
 }
 
-// Close waits for the last records, but not for a log that takes none.
-func TestCloseWithBlockedLogger(t *testing.T) {
+// Close waits for the last records, but not for a handler that blocks.
+func TestCloseDoesNotWaitForBlockedLogger(t *testing.T) {
 	t.Parallel()
 	handler := newStuckHandler()
 	defer close(handler.release)
@@ -145,7 +145,7 @@ func TestCloseWithBlockedLogger(t *testing.T) {
 	want(t, "state", e.State(), tenure.Stopped)
 }
 
-func TestPanickingLogger(t *testing.T) {
+func TestPanickingLoggerDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) { c.Logger = slog.New(panickingHandler{}) })
@@ -167,7 +167,7 @@ func (panickingHandler) Handle(context.Context, slog.Record) error { panic("on p
 func (h panickingHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
 func (h panickingHandler) WithGroup(string) slog.Handler           { return h }
 
-func TestDescribeFunctionThatPanics(t *testing.T) {
+func TestUpdateDescriptionPassesPanicOn(t *testing.T) {
 	t.Parallel()
 	db := newDatabase()
 	node := open(t, db, short)
@@ -183,7 +183,7 @@ func TestDescribeFunctionThatPanics(t *testing.T) {
 	awaitEnd(t, term)
 }
 
-func TestDescribeFunctionThatCallsTheNode(t *testing.T) {
+func TestUpdateDescriptionFunctionMayCallNode(t *testing.T) {
 	t.Parallel()
 	node := open(t, newDatabase(), short)
 	defer within(t, "Close", func() { closeNode(t, node) })
@@ -204,9 +204,9 @@ func TestDescribeFunctionThatCallsTheNode(t *testing.T) {
 	want(t, "version", node.Description().Version, "2")
 }
 
-// A retry strategy that takes longer than the lease delays its own election
-// only.
-func TestSlowRetryStrategy(t *testing.T) {
+// A retry strategy that takes longer than the lease delays only its own
+// election.
+func TestSlowRetryStrategyDelaysOnlyItsElection(t *testing.T) {
 	for name, slow := range map[string]func(tenure.RetryContext) (time.Duration, bool){
 		"takes 10 s": func(tenure.RetryContext) (time.Duration, bool) {
 			time.Sleep(10 * time.Second)
@@ -247,9 +247,9 @@ func TestSlowRetryStrategy(t *testing.T) {
 	}
 }
 
-// Heartbeats go on, with the last figures, while the function Load blocks or
+// Heartbeats continue, with the last figures, while Config.Load blocks or
 // panics.
-func TestLoadThatFails(t *testing.T) {
+func TestHeartbeatsContinueWithoutLoad(t *testing.T) {
 	release := make(chan struct{})
 	for name, fail := range map[string]func(){
 		"blocks": func() { <-release },
@@ -284,9 +284,9 @@ func TestLoadThatFails(t *testing.T) {
 	}
 }
 
-// While a session waits for the function Load, it hears at once that the server
+// While a session waits for Config.Load, it notices immediately that the server
 // has ended it.
-func TestLossIsHeardWhileLoadBlocks(t *testing.T) {
+func TestSessionLossEndsTrustWhileLoadBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		blocked, release := make(chan struct{}), make(chan struct{})

@@ -41,7 +41,7 @@ func TestNothingIsSentAfterTrustEnds(t *testing.T) {
 	})
 }
 
-// A late acknowledgement does not revive trust (Invariant 1).
+// A late acknowledgment does not revive trust (Invariant 1).
 func TestLateHeartbeatDoesNotReviveTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
@@ -148,7 +148,7 @@ func TestContextsEndWithSessionWithoutMutex(t *testing.T) {
 	term := lead(t, e)
 	waiting := make(chan struct{})
 	db.last().set(func(c *conn) { c.onWait = func() { close(waiting) } })
-	db.last().news <- struct{}{} // one more round
+	db.last().notified <- struct{}{} // one more round
 	<-waiting
 	release := tenure.HoldMutex(node)
 	defer release()

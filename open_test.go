@@ -20,14 +20,14 @@ type slowBackend struct {
 }
 
 func (b *slowBackend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
-	b.options = opening
+	b.options = options
 	if b.extends {
-		opening.Extend(time.Hour)
-		defer opening.Extend(0)
+		options.Extend(time.Hour)
+		defer options.Extend(0)
 	}
 	select {
 	case <-time.After(b.takes):
-		return b.database.Open(ctx, opening)
+		return b.database.Open(ctx, options)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -33,13 +33,13 @@ type entry struct {
 }
 
 func (r *registry) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
-	session, err := r.database.Open(ctx, opening)
+	session, err := r.database.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	hook := r.onOpen
-	r.known = opening.Description
+	r.known = options.Description
 	r.mu.Unlock()
 	if hook != nil {
 		hook()

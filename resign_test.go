@@ -254,7 +254,7 @@ func TestReconnectGraceSuppressesEvents(t *testing.T) {
 			rec.forget()
 			first := db.last()
 			db.mu.Lock()
-			db.holders["r"] = &conn{db: db, opening: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
+			db.holders["r"] = &conn{db: db, options: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
 			db.mu.Unlock()
 			first.kill()
 			if got := rec.summary(); !strings.HasPrefix(got, "leader>reconnecting reconnecting>follower lost") {

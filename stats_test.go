@@ -95,7 +95,7 @@ func TestStatsCountReacquireAttempts(t *testing.T) {
 		lead(t, e)
 		db.last().kill()
 		db.mu.Lock()
-		db.holders["r"] = &conn{db: db, opening: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
+		db.holders["r"] = &conn{db: db, options: tenure.SessionOptions{Node: tenure.NodeInfo{ID: uuid.New()}}}
 		db.mu.Unlock()
 		time.Sleep(time.Second)
 		_, after := figures(t, node)

@@ -14,19 +14,19 @@ func TestConfigurationsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	store := newSite(t).store()
 	for says, config := range map[string]cluster.Config{
-		"the HTTP port is 65536":            {HTTPPort: 65536},
-		"the HTTP port is -1":               {HTTPPort: -1},
-		"the gRPC port is 70000":            {GRPCPort: 70000},
-		"the minimum of nodes is -1":        {MinNodes: -1},
-		"the startup timeout is -1s":        {StartupTimeout: -time.Second},
-		"the heartbeat interval is -1s":     {Heartbeat: cluster.HeartbeatConfig{Interval: -time.Second}},
-		"the dead threshold is -1ns":        {Heartbeat: cluster.HeartbeatConfig{DeadThreshold: -1}},
-		"the drain timeout is -1s":          {Shutdown: cluster.ShutdownConfig{DrainTimeout: -time.Second}},
-		"a shutdown is forced is -1s":       {Shutdown: cluster.ShutdownConfig{ForceAfter: -time.Second}},
-		"a role of the node is empty":       {Roles: []cluster.NodeRole{"worker", ""}},
-		"a capability of the node is empty": {Capabilities: []string{""}},
-		`"a\nb" cannot be told`:             {Address: "a\nb"},
-		"a label has no name":               {Labels: map[string]string{"": "x"}},
+		"the HTTP port is 65536":               {HTTPPort: 65536},
+		"the HTTP port is -1":                  {HTTPPort: -1},
+		"the gRPC port is 70000":               {GRPCPort: 70000},
+		"the minimum of nodes is -1":           {MinNodes: -1},
+		"the startup timeout is -1s":           {StartupTimeout: -time.Second},
+		"the heartbeat interval is -1s":        {Heartbeat: cluster.HeartbeatConfig{Interval: -time.Second}},
+		"the dead threshold is -1ns":           {Heartbeat: cluster.HeartbeatConfig{DeadThreshold: -1}},
+		"the drain timeout is -1s":             {Shutdown: cluster.ShutdownConfig{DrainTimeout: -time.Second}},
+		"a shutdown is forced is -1s":          {Shutdown: cluster.ShutdownConfig{ForceAfter: -time.Second}},
+		"a role of the node is empty":          {Roles: []cluster.NodeRole{"worker", ""}},
+		"a capability of the node is empty":    {Capabilities: []string{""}},
+		`value "a\nb" in the node description`: {Address: "a\nb"},
+		"a label has no name":                  {Labels: map[string]string{"": "x"}},
 	} {
 		member, err := cluster.Join(within(t), store, tenure.Config{Name: "n"}, config)
 		if err == nil {

@@ -81,7 +81,7 @@ func TestBadInput(t *testing.T) {
 		{"lease too short", on("run", "--role", "a", "--lease", "1s", "--refresh", "900ms", "--margin", "100ms"), "must be longer than"},
 		{"refresh too long", on("run", "--role", "a", "--health-interval", "10.0"), "must be longer than"},
 		{"both intervals", on("run", "--role", "a", "--health-interval", "1", "--refresh", "1"), "give one of them"},
-		{"tiny lease", on("acquire", "--role", "a", "--lease", "1ms"), "the least is 100ms"},
+		{"tiny lease", on("acquire", "--role", "a", "--lease", "1ms"), "it must be at least 100ms"},
 		{"huge lease", on("run", "--role", "a", "--lease", "25h"), "it must be at most 24h"},
 		{"zero lease", on("run", "--role", "a", "--lease", "0"), "more than zero"},
 		{"negative", on("run", "--role", "a", "--retry-base", "-1"), "negative"},

@@ -32,7 +32,7 @@ func TestMembershipBadInput(t *testing.T) {
 		{on("--capability", ""), "--capability is empty"},
 		{on("--node-role", ""), "--node-role is empty"},
 		{on("--address", ""), "--address is empty"},
-		{on("--capability", "a\x01b"), "cannot be told of a node"},
+		{on("--capability", "a\x01b"), "in the node description must be at most"},
 		{on("--heartbeat-interval", "0"), "more than zero"},
 		{on("--drain-timeout", "-1s"), "must not be negative"},
 		{append(file, "--min-nodes", "2"), "--min-nodes needs the registry of nodes"},

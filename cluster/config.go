@@ -11,34 +11,35 @@ import (
 
 // Config configures a member. The zero value is ready to use.
 type Config struct {
-	// Name is the cluster's, for people. Default "default".
+	// Name is the cluster's display name. Default "default".
 	Name string
 
-	// Address is where other nodes reach this one: an IP address or a host's
-	// name. Default the address that this machine uses toward others.
+	// Address is where other nodes reach this one: an IP address or a host
+	// name. Default: the address that this machine uses for outgoing
+	// connections.
 	Address  string
 	HTTPPort int // 0 for none; otherwise 1 to 65535
 	GRPCPort int // as HTTPPort
-	// Roles are what this node is there for. Default all of [NodeRoles].
+	// Roles are the node roles of this node. Default: all of [NodeRoles].
 	Roles []NodeRole
-	// Capabilities say what kinds of work the node can do.
+	// Capabilities are the kinds of work that the node can do.
 	Capabilities []string
-	// Labels describe the node for the placement of roles and for people.
+	// Labels describe the node to operators and to the placement of roles.
 	Labels map[string]string
-	// Version is the program's. Default what the Go build says of it.
+	// Version is the program's version. Default: the version of the Go build.
 	Version string
 
-	// MinNodes is how many nodes, this one among them, must have come before
-	// this one accepts work; until then its status is joining and it stands for
-	// no role. Once it accepts work it goes on, however many leave. Default 0:
-	// at once.
+	// MinNodes is the number of nodes, including this one, that must have
+	// joined before this node accepts work. Until then its status is joining
+	// and it campaigns for no role. Once it accepts work, it continues even if
+	// nodes leave. Default 0: it accepts work immediately.
 	MinNodes int
 	// StartupTimeout is how long to wait for MinNodes before [Member.Ready] and
-	// [Member.WaitReady] say that it failed. The node goes on waiting. Default
-	// 0: no limit.
+	// [Member.WaitReady] report a failure. The node keeps waiting. Default 0:
+	// no limit.
 	StartupTimeout time.Duration
-	// UniqueNames refuses to join, with tenure.ErrNameTaken, while another
-	// living node has the same name.
+	// UniqueNames makes Join fail with tenure.ErrNameTaken while another live
+	// node has the same name.
 	UniqueNames bool
 
 	Heartbeat HeartbeatConfig
@@ -48,31 +49,31 @@ type Config struct {
 // HeartbeatConfig configures the heartbeat of a member. The zero value is ready
 // to use.
 type HeartbeatConfig struct {
-	// Interval is the most time between two heartbeats, and the time between two
-	// samples of the load. Default 5 s. The heartbeat is the same statement that
-	// renews the node's lease, so it is sent as often as the shorter of Interval
-	// and the node's RefreshInterval says.
+	// Interval is the longest time between two heartbeats and the time between
+	// two samples of the load. Default 5 s. The heartbeat is the statement that
+	// renews the node's lease, so the interval is the shorter of Interval and
+	// the node's RefreshInterval.
 	Interval time.Duration
-	// DeadThreshold is how long a node must have been silent to be marked as
-	// dead by others, if neither the end of its session nor that of its lease
-	// has told them before. Default 15 s; a longer lease of the silent node
-	// counts instead.
+	// DeadThreshold is how long a node must be silent before other nodes mark
+	// it dead, if neither the end of its session nor the expiry of its lease
+	// was detected earlier. Default 15 s. If the silent node's lease is longer,
+	// the lease applies instead.
 	DeadThreshold time.Duration
-	// SkipMarkingDead leaves the marking to the other nodes.
+	// SkipMarkingDead leaves it to the other nodes to mark dead nodes.
 	SkipMarkingDead bool
 }
 
 // ShutdownConfig configures how a member leaves. The zero value is ready to use.
 type ShutdownConfig struct {
-	// DrainTimeout is how long work in flight may go on. Default 30 s.
+	// DrainTimeout is how long to wait for work in flight. Default 30 s.
 	DrainTimeout time.Duration
-	// ForceAfter bounds the whole of leaving; then the session is cut, which
-	// frees all roles whatever still runs. Default 0: the drain timeout, the
-	// node's StopTimeout and two leases.
+	// ForceAfter limits the time to leave. After it the session is closed,
+	// which releases all roles even if work is still running. Default 0: the
+	// drain timeout plus the node's StopTimeout plus two leases.
 	ForceAfter time.Duration
-	// HandOver gives the roles of a leaving node to HandOverTo, or if that is
-	// not set, to the nodes with the least load that take part in the same
-	// roles. Without it the other nodes settle it among themselves.
+	// HandOver hands the roles of a leaving node over to HandOverTo. If
+	// HandOverTo is not set, they go to the least loaded nodes with the node
+	// role scheduler. Without HandOver, the standbys compete for them.
 	HandOver   bool
 	HandOverTo NodeID
 }
@@ -92,8 +93,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate checks what tenure.Open does not: it refuses ports out of range and
-// texts that cannot be kept.
+// validate checks what tenure.Open does not check: durations, the minimum of
+// nodes, and empty roles and capabilities.
 func (c Config) validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
@@ -110,14 +111,14 @@ func (c Config) validate() error {
 		{"time after which a shutdown is forced", c.Shutdown.ForceAfter, 0},
 	} {
 		if d.value < d.least {
-			return bad("the %s is %v; the least is %v", d.name, d.value, d.least)
+			return bad("the %s is %v; it must be at least %v", d.name, d.value, d.least)
 		}
 	}
 	switch {
 	case c.MinNodes < 0:
-		return bad("the minimum of nodes is %d; the least is 0, for none", c.MinNodes)
+		return bad("the minimum of nodes is %d; it must be at least 0", c.MinNodes)
 	case slices.Contains(c.Roles, ""):
-		return bad("a role of the node is empty; leave the roles out for all of %v", NodeRoles())
+		return bad("a node role is empty; omit the node roles for all of %v", NodeRoles())
 	case slices.Contains(c.Capabilities, ""):
 		return bad("a capability of the node is empty")
 	}

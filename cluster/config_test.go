@@ -23,7 +23,7 @@ func TestConfigurationsThatCannotBeUsed(t *testing.T) {
 		"the dead threshold is -1ns":           {Heartbeat: cluster.HeartbeatConfig{DeadThreshold: -1}},
 		"the drain timeout is -1s":             {Shutdown: cluster.ShutdownConfig{DrainTimeout: -time.Second}},
 		"a shutdown is forced is -1s":          {Shutdown: cluster.ShutdownConfig{ForceAfter: -time.Second}},
-		"a role of the node is empty":          {Roles: []cluster.NodeRole{"worker", ""}},
+		"a node role is empty":                 {Roles: []cluster.NodeRole{"worker", ""}},
 		"a capability of the node is empty":    {Capabilities: []string{""}},
 		`value "a\nb" in the node description`: {Address: "a\nb"},
 		"a label has no name":                  {Labels: map[string]string{"": "x"}},

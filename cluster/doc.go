@@ -1,6 +1,7 @@
-// Package cluster lets nodes find each other, share roles, and leave politely,
-// on the session that every [tenure.Node] already has. The database is the
-// registry, the discovery service and the mesh: there is nothing else to run.
+// Package cluster lets nodes discover one another, share roles, and leave
+// gracefully, over the session that every [tenure.Node] already has. The
+// database is the registry and the discovery service; no other system has to
+// run.
 //
-// [Join] opens a node and returns the [Member] that this process is.
+// [Join] opens a node and returns it as a [Member] of the cluster.
 package cluster

@@ -14,41 +14,41 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// departure is how a member takes itself out of service: drained and back, as
-// often as it is asked, or for good.
-type departure struct {
+// drainState holds the state of the member's drains and of its shutdown. A
+// member can drain and undrain any number of times.
+type drainState struct {
 	inFlight InFlight
 
-	turn chan struct{} // held by whoever starts a drain or takes one back
+	transition chan struct{} // a one-slot lock: held while a drain starts or is reversed
 
-	staying context.Context // ends when the member begins to leave for good
-	leave   context.CancelCauseFunc
+	serviceCtx context.Context // ends when the member begins to leave
+	endService context.CancelCauseFunc
 
-	mu         sync.Mutex
-	drain      *drain // the present one, or nil in service
-	evacuators []*evacuator
-	shutdown   *shutdown // the one that somebody performs, or nil
+	mu           sync.Mutex
+	drain        *drain // the current drain; nil unless the node drains
+	releaseHooks []*releaseHook
+	shutdown     *shutdown // the shutdown in progress, or nil
 }
 
-// evacuator prepares the hand-over of roles; see [Member.beforeRelease].
-type evacuator struct {
+// releaseHook prepares the handover of roles; see [Member.beforeRelease].
+type releaseHook struct {
 	run func(context.Context) error
 }
 
-// drain is one time out of service. Its run, which a goroutine of the member
-// performs, ends when the node is drained.
+// drain is one drain of the node. A goroutine of the member performs it; it
+// ends when the node is drained.
 type drain struct {
-	until  time.Duration // on the monotonic clock: when waiting for work in flight ends
-	cancel context.CancelFunc
-	worked chan struct{} // closed when work in flight is not waited for any more
-	done   chan struct{} // closed when the run has ended
-	err    error         // of the run, once it has ended
-	target uuid.UUID     // where roles are handed to, if asked; under the departure's mutex
-	by     atomic.Value  // who asked last, a string; nothing if nobody did
+	workDeadline time.Duration // deadline for work in flight, on the monotonic clock
+	cancel       context.CancelFunc
+	workEnded    chan struct{} // closed when the wait for work in flight ends
+	done         chan struct{} // closed when the drain has ended
+	err          error         // result; valid once done is closed
+	target       uuid.UUID     // where roles are handed over, or uuid.Nil; guarded by drainState.mu
+	by           atomic.Value  // latest requester, a string; not set if there is none
 }
 
-// note takes up what a request says of a drain. Under the departure's mutex.
-func (d *drain) note(request tenure.Request) {
+// recordRequestLocked records the target and the requester of a request.
+func (d *drain) recordRequestLocked(request tenure.Request) {
 	if request.Target != uuid.Nil {
 		d.target = request.Target
 	}
@@ -57,58 +57,58 @@ func (d *drain) note(request tenure.Request) {
 	}
 }
 
-// asker returns who asked last; empty if the node drains by itself.
-func (d *drain) asker() string {
+// requester returns the latest requester, or "" if the node drains on its own.
+func (d *drain) requester() string {
 	by, _ := d.by.Load().(string)
 	return by
 }
 
-func newDeparture() *departure {
-	d := &departure{turn: make(chan struct{}, 1)}
-	d.staying, d.leave = context.WithCancelCause(context.Background())
+func newDrainState() *drainState {
+	d := &drainState{transition: make(chan struct{}, 1)}
+	d.serviceCtx, d.endService = context.WithCancelCause(context.Background())
 	return d
 }
 
-// InFlight returns what counts the member's work in flight.
-func (m *Member) InFlight() *InFlight { return &m.departure.inFlight }
+// InFlight returns the counter of the member's work in flight.
+func (m *Member) InFlight() *InFlight { return &m.drainState.inFlight }
 
-// Drain takes the node out of service while the process lives on: its status
-// becomes draining, new work is refused, and work in flight is waited for, at
-// most ShutdownConfig.DrainTimeout; then its roles are resigned, or handed over
-// as ShutdownConfig says, and the registry calls it drained. It returns then.
-// [Member.Undrain] takes the node back, also while Drain runs.
+// Drain drains the node and returns when it is drained; the process continues.
+// The status becomes draining, new work is refused, and work in flight may
+// finish within ShutdownConfig.DrainTimeout. Then the node releases its roles,
+// or hands them over as ShutdownConfig says. [Member.Undrain] reverses a drain,
+// also while Drain runs.
 //
 // The error matches tenure.ErrWorkRunning if work was still in flight at the
-// end, tenure.ErrDrainCanceled if the node was taken back, tenure.ErrStopping if it
-// is leaving for good, and tenure.ErrShutdown in all these cases and if the
-// context ended first: then what was begun goes on. Calls of several goroutines
-// wait for the same drain.
+// end, tenure.ErrDrainCanceled if the node was undrained, and
+// tenure.ErrStopping if the member is leaving. In all these cases, and if ctx
+// ends first, it also matches tenure.ErrShutdown. If ctx ends, the drain
+// continues. Concurrent calls wait for the same drain.
 func (m *Member) Drain(ctx context.Context) error { return m.drain(ctx, tenure.Request{}) }
 
-// drain drains the node as was asked, or as it wants itself.
+// drain drains the node for a request; the zero request has no requester.
 func (m *Member) drain(ctx context.Context, request tenure.Request) error {
 	run, err := m.startDrain(ctx, request, false)
 	if err != nil {
 		return fmt.Errorf("draining: %w", err)
 	}
-	m.tellAsker(ctx, request.By)
+	m.recordRequester(ctx, request.By)
 	select {
 	case <-run.done:
 		return run.err
 	case <-ctx.Done():
-		return m.unfinished("draining", context.Cause(ctx))
+		return m.unfinishedError("draining", context.Cause(ctx))
 	}
 }
 
-// unfinished is the error of an operation that ended too early. It says what is
-// left.
-func (m *Member) unfinished(doing string, err error) error {
-	return fmt.Errorf("%s: %w: %d roles are led and %d pieces of work are in flight: %w",
-		doing, tenure.ErrShutdown, m.leads(), m.InFlight().Count(), err)
+// unfinishedError is the error of an operation that ended too early. It says
+// what is left.
+func (m *Member) unfinishedError(doing string, err error) error {
+	return fmt.Errorf("%s: %w: %d roles are still led and %d units of work are in flight: %w",
+		doing, tenure.ErrShutdown, m.ledRoles(), m.InFlight().Count(), err)
 }
 
-// leads returns how many roles the node leads.
-func (m *Member) leads() int {
+// ledRoles returns the number of roles that the node leads.
+func (m *Member) ledRoles() int {
 	leads := 0
 	for _, e := range m.node.Elections() {
 		if e.IsLeader() {
@@ -118,29 +118,29 @@ func (m *Member) leads() int {
 	return leads
 }
 
-// startDrain returns the drain in progress, or that has succeeded, or begins
-// one. The last target that was named counts, and the last who asked.
+// startDrain returns the drain that is running or has succeeded, or starts one.
+// The latest target and the latest requester are recorded.
 func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving bool) (*drain, error) {
-	d := m.departure
-	if err := d.takeTurn(ctx); err != nil {
+	d := m.drainState
+	if err := d.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer d.yieldTurn()
+	defer d.unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.leaving() && !leaving {
 		return nil, errLeaving
 	}
 	if d.drain == nil || d.drain.failed() {
-		life, cancel := context.WithCancel(m.life)
-		run := &drain{cancel: cancel, worked: make(chan struct{}), done: make(chan struct{})}
-		run.until = m.node.Clock().Now().Mono + m.policy.Load().DrainTimeout
-		run.note(request) // before it is performed
+		runCtx, cancel := context.WithCancel(m.ctx)
+		run := &drain{cancel: cancel, workEnded: make(chan struct{}), done: make(chan struct{})}
+		run.workDeadline = m.node.Clock().Now().Mono + m.policy.Load().DrainTimeout
+		run.recordRequestLocked(request) // before the drain begins
 		d.inFlight.drain()
 		begun := m.run(func() {
 			defer close(run.done)
 			defer cancel()
-			run.err = m.performDrain(life, run)
+			run.err = m.performDrain(runCtx, run)
 		})
 		if !begun {
 			cancel()
@@ -148,16 +148,16 @@ func (m *Member) startDrain(ctx context.Context, request tenure.Request, leaving
 		}
 		d.drain = run
 	}
-	d.drain.note(request)
+	d.drain.recordRequestLocked(request)
 	return d.drain, nil
 }
 
-// leaving reports whether the member leaves for good.
-func (d *departure) leaving() bool { return d.staying.Err() != nil }
+// leaving reports whether the member is leaving the cluster.
+func (d *drainState) leaving() bool { return d.serviceCtx.Err() != nil }
 
 var errLeaving = fmt.Errorf("%w: %w", tenure.ErrShutdown, tenure.ErrStopping)
 
-// failed reports whether the run has ended and has to be performed again.
+// failed reports whether the drain has ended with an error.
 func (d *drain) failed() bool {
 	select {
 	case <-d.done:
@@ -167,77 +167,77 @@ func (d *drain) failed() bool {
 	}
 }
 
-// takeTurn waits for the turn. A turn that is free it takes even if the context
-// has ended: then a drain begins and nobody waits for it.
-func (d *departure) takeTurn(ctx context.Context) error {
+// lock acquires the lock. If it is free, lock succeeds even if ctx has ended;
+// the drain then starts without a caller waiting for it.
+func (d *drainState) lock(ctx context.Context) error {
 	select {
-	case d.turn <- struct{}{}:
+	case d.transition <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case d.turn <- struct{}{}:
+	case d.transition <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (d *departure) yieldTurn() { <-d.turn }
+func (d *drainState) unlock() { <-d.transition }
 
-// performDrain takes the node out of service. Work ends before roles are given
-// up.
+// performDrain drains the node. Work returns before roles are released.
 func (m *Member) performDrain(ctx context.Context, run *drain) error {
 	node, log := m.node, m.node.Logger()
-	log.Info("draining", "in_flight", m.InFlight().Count(), "leads", m.leads())
-	if err := m.tellDraining(ctx, run); err != nil && ctx.Err() == nil {
-		log.Warn("telling the others that this node drains failed; they will hear of it when the database answers", "error", err)
+	log.Info("draining", "in_flight", m.InFlight().Count(), "leads", m.ledRoles())
+	if err := m.publishDraining(ctx, run); err != nil && ctx.Err() == nil {
+		log.Warn("publishing the status draining failed; it is published when the database responds", "error", err)
 	}
 	err := m.awaitWork(ctx, run)
-	close(run.worked)
+	close(run.workEnded)
 	if err != nil {
-		return m.interrupted(err)
+		return m.interruptedError(err)
 	}
-	m.evacuate(ctx)
+	m.runReleaseHooks(ctx)
 	if ctx.Err() != nil {
-		return m.interrupted(context.Cause(ctx))
+		return m.interruptedError(context.Cause(ctx))
 	}
-	successor := m.successors(m.departure.destination(run))
-	if m.departure.leaving() && successor == nil {
-		return m.interrupted(errLeaving) // closing the node resigns the roles
+	successor := m.successors(m.drainState.handOverTarget(run))
+	if m.drainState.leaving() && successor == nil {
+		return m.interruptedError(errLeaving) // closing the node resigns the roles
 	}
 	if err := node.Drain(ctx, successor); err != nil {
 		if ctx.Err() != nil {
-			return m.interrupted(err)
+			return m.interruptedError(err)
 		}
 		return fmt.Errorf("draining: %w", err)
 	}
 	log.Info("drained", "in_flight", m.InFlight().Count())
-	return m.workLeft("draining")
+	return m.workLeftError("draining")
 }
 
-// tellPatience is the most that the work waits for the others to be told that the
-// node drains, where a refresh interval is not shorter. The session tells them before it frees a role, however long that takes;
-// but a database that does not answer must not keep the work from ending.
-const tellPatience = time.Second
+// publishTimeout limits how long the drain waits for the registry to show the
+// new status; a shorter refresh interval applies instead. The session publishes
+// the status before it releases a role, however long that takes, but a database
+// that does not respond must not delay the end of work.
+const publishTimeout = time.Second
 
-// tellDraining makes the node draining.
-func (m *Member) tellDraining(ctx context.Context, run *drain) error {
+// publishDraining sets the node's status to draining.
+func (m *Member) publishDraining(ctx context.Context, run *drain) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := min(tellPatience, m.node.Timing().RefreshInterval)
-	defer m.node.Clock().AfterFunc(patience, func() { cancel(errNotAnswered) })()
+	patience := min(publishTimeout, m.node.Timing().RefreshInterval)
+	defer m.node.Clock().AfterFunc(patience, func() { cancel(errRegistryTimeout) })()
 	return m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status != Draining {
 			d.Status, d.Drained = Draining, false
 		}
-		d.StatusBy = run.asker()
+		d.StatusBy = run.requester()
 	})
 }
 
-// tellAsker says who has asked a node to drain that drains already. If it
-// cannot be told now, the others hear of it when the database answers.
-func (m *Member) tellAsker(ctx context.Context, by string) {
+// recordRequester records the requester of a drain that is already running. If
+// the database does not respond, the registry is updated later.
+func (m *Member) recordRequester(ctx context.Context, by string) {
 	if by == "" {
 		return
 	}
@@ -248,19 +248,19 @@ func (m *Member) tellAsker(ctx context.Context, by string) {
 	})
 }
 
-var errNotAnswered = fmt.Errorf("%w: it does not answer", tenure.ErrDatabase)
+var errRegistryTimeout = fmt.Errorf("%w: it does not respond", tenure.ErrDatabase)
 
-// destination returns where roles are handed to, if somebody asked.
-func (d *departure) destination(run *drain) uuid.UUID {
+// handOverTarget returns the requested target of the handover, or uuid.Nil.
+func (d *drainState) handOverTarget(run *drain) uuid.UUID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return run.target
 }
 
-// interrupted is why a drain did not end.
-func (m *Member) interrupted(err error) error {
+// interruptedError returns the reason why a drain did not finish.
+func (m *Member) interruptedError(err error) error {
 	switch {
-	case m.departure.leaving():
+	case m.drainState.leaving():
 		err = errLeaving
 	case errors.Is(err, context.Canceled):
 		err = tenure.ErrDrainCanceled
@@ -268,73 +268,74 @@ func (m *Member) interrupted(err error) error {
 	return fmt.Errorf("draining: %w", err)
 }
 
-// awaitWork waits until nothing is in flight or the time for it is over. Its
-// error is the context's.
+// awaitWork waits until no work is in flight or its deadline passes. It returns
+// the cause of ctx if ctx ends first.
 func (m *Member) awaitWork(ctx context.Context, run *drain) error {
 	clock, flight := m.node.Clock(), m.InFlight()
 	expired := make(chan struct{})
-	defer clock.AfterFunc(run.until-clock.Now().Mono, func() { close(expired) })()
+	defer clock.AfterFunc(run.workDeadline-clock.Now().Mono, func() { close(expired) })()
 	select {
 	case <-flight.drain():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-expired:
 		if left := flight.Count(); left > 0 {
-			m.node.Logger().Warn("work in flight did not end in time; going on without it",
+			m.node.Logger().Warn("work in flight did not finish in time; continuing without it",
 				"in_flight", left, "drain_timeout", m.policy.Load().DrainTimeout)
 		}
 	}
 	return nil
 }
 
-// workLeft is the error of work that is in flight when it should not be.
-func (m *Member) workLeft(doing string) error {
+// workLeftError returns an error if work is in flight, or nil.
+func (m *Member) workLeftError(doing string) error {
 	if left := m.InFlight().Count(); left > 0 {
-		return fmt.Errorf("%s: %w: %d pieces of work were still in flight after %v",
+		return fmt.Errorf("%s: %w: %d units of work were still in flight after %v",
 			doing, tenure.ErrWorkRunning, left, m.policy.Load().DrainTimeout)
 	}
 	return nil
 }
 
-// beforeRelease registers what is done, when the node leaves or drains, between
-// the end of work in flight and the release of the roles: to hand some over as
-// it was planned. An error is logged. remove ends it.
+// beforeRelease registers a function that runs when the node drains or leaves,
+// after work in flight has ended and before roles are released. It can hand
+// roles over according to a plan. An error is logged. remove unregisters the
+// function.
 func (m *Member) beforeRelease(run func(context.Context) error) (remove func()) {
-	d, e := m.departure, &evacuator{run}
+	d, e := m.drainState, &releaseHook{run}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.evacuators = append(d.evacuators, e)
+	d.releaseHooks = append(d.releaseHooks, e)
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.evacuators = slices.DeleteFunc(d.evacuators, func(other *evacuator) bool { return other == e })
+		d.releaseHooks = slices.DeleteFunc(d.releaseHooks, func(other *releaseHook) bool { return other == e })
 	}
 }
 
-func (m *Member) evacuate(ctx context.Context) {
-	m.departure.mu.Lock()
-	evacuators := slices.Clone(m.departure.evacuators)
-	m.departure.mu.Unlock()
+func (m *Member) runReleaseHooks(ctx context.Context) {
+	m.drainState.mu.Lock()
+	evacuators := slices.Clone(m.drainState.releaseHooks)
+	m.drainState.mu.Unlock()
 	for _, e := range evacuators {
 		if err := e.run(ctx); err != nil && ctx.Err() == nil {
-			m.node.Logger().Warn("handing over roles failed; they are resigned", "error", err)
+			m.node.Logger().Warn("handing over roles failed; releasing them", "error", err)
 		}
 	}
 }
 
-// Undrain takes a draining node back into service, also while Drain runs: the
-// roles that it has not given up yet it keeps. It returns when the registry has
-// it; if it returns an error of tenure.Node.UpdateDescription, the node is back all the
-// same, and the registry follows. A node that is leaving for good cannot be
-// taken back: the error matches tenure.ErrStopping.
+// Undrain reverses a drain, also while Drain runs. The node keeps the roles
+// that it has not yet released. Undrain returns when the registry shows the
+// change. After an error of tenure.Node.UpdateDescription, the node is
+// undrained and the registry is updated later. If the member is leaving, the
+// error matches tenure.ErrStopping.
 func (m *Member) Undrain(ctx context.Context) error { return m.undrainFor(ctx, "") }
 
-// undrainFor takes the node back as somebody asked.
+// undrainFor undrains the node for the requester by, if any.
 func (m *Member) undrainFor(ctx context.Context, by string) error {
-	d := m.departure
+	d := m.drainState
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.staying, func() { cancel(errLeaving) })()
+	defer context.AfterFunc(d.serviceCtx, func() { cancel(errLeaving) })()
 	if err := m.undrain(ctx, by); err != nil {
 		return fmt.Errorf("undraining: %w", err)
 	}
@@ -342,13 +343,13 @@ func (m *Member) undrainFor(ctx context.Context, by string) error {
 }
 
 func (m *Member) undrain(ctx context.Context, by string) error {
-	d := m.departure
-	if err := d.takeTurn(ctx); err != nil {
+	d := m.drainState
+	if err := d.lock(ctx); err != nil {
 		return err
 	}
-	defer d.yieldTurn()
+	defer d.unlock()
 	var run *drain
-	if !d.change(func() { run = d.interrupt() }) {
+	if !d.unlessLeaving(func() { run = d.cancelDrainLocked() }) {
 		return errLeaving
 	}
 	if run != nil {
@@ -358,30 +359,30 @@ func (m *Member) undrain(ctx context.Context, by string) error {
 			return context.Cause(ctx)
 		}
 	}
-	if !d.change(func() { d.drain = nil }) {
+	if !d.unlessLeaving(func() { d.drain = nil }) {
 		return errLeaving
 	}
 	err := m.node.UpdateDescription(ctx, func(d *tenure.Description) {
 		if d.Status == Draining {
-			d.Status, d.Drained, d.StatusBy = m.statusInService(), false, by
+			d.Status, d.Drained, d.StatusBy = m.undrainedStatus(), false, by
 		}
 	})
-	if !d.change(d.inFlight.reopen) {
+	if !d.unlessLeaving(d.inFlight.reopen) {
 		return errLeaving
 	}
 	return err
 }
 
-// interrupt cancels the present drain, if there is one. Under the mutex.
-func (d *departure) interrupt() *drain {
+// cancelDrainLocked cancels the current drain, if there is one.
+func (d *drainState) cancelDrainLocked() *drain {
 	if d.drain != nil {
 		d.drain.cancel()
 	}
 	return d.drain
 }
 
-// change makes a change unless the member leaves for good.
-func (d *departure) change(do func()) bool {
+// unlessLeaving calls do with d.mu held, unless the member is leaving.
+func (d *drainState) unlessLeaving(do func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.leaving() {
@@ -391,8 +392,8 @@ func (d *departure) change(do func()) bool {
 	return true
 }
 
-// asked does what others have asked of the node.
-func (m *Member) asked(ctx context.Context, request tenure.Request) error {
+// handleRequest drains or undrains the node as another party requested.
+func (m *Member) handleRequest(ctx context.Context, request tenure.Request) error {
 	if request.Kind == tenure.RequestUndrain {
 		return m.undrainFor(ctx, request.By)
 	}

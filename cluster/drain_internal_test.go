@@ -13,7 +13,7 @@ import (
 
 // What prepares the hand-over of roles runs when work in flight has ended and
 // before a role is given up; if it fails, the roles are resigned.
-func TestBeforeRelease(t *testing.T) {
+func TestReleaseHooksRunBeforeRelease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	m, err := Join(ctx, tenuretest.NewDatabase(), tenure.Config{Logger: slog.New(slog.DiscardHandler)}, Config{})

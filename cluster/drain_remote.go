@@ -10,61 +10,60 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ErrNodeDied says that the node died before it had done what it was asked to. It
+// ErrNodeDied is returned if a node died before it completed a request. It
 // matches tenure.ErrUnknownNode.
 var ErrNodeDied = fmt.Errorf("%w: it died", tenure.ErrUnknownNode)
 
-// followInterval is how often the database is asked how far a node is, in case
-// news is lost.
+// followInterval is the longest time between two reads of a node's progress, in
+// case a notification is lost.
 const followInterval = 500 * time.Millisecond
 
-// DrainOptions says how a node is drained from elsewhere. The zero value is
-// ready to use.
+// DrainOptions configures [DrainNode]. The zero value is ready to use.
 type DrainOptions struct {
-	// Force drains the node even if no other one is in service.
+	// Force drains the node even if no other node is active.
 	Force bool
-	// Target, if set, is the node to lead next. Default what the node's
-	// ShutdownConfig says.
+	// Target, if set, is the node that roles are handed over to. Default: the
+	// node's ShutdownConfig decides.
 	Target NodeID
-	// By is who asks, for the record.
+	// By is the requester to record.
 	By string
-	// Progress, if set, is called at first and whenever something has changed.
+	// Progress, if set, is called once at the start and after every change.
 	Progress func(DrainProgress)
 }
 
-// DrainProgress is how far a node is.
+// DrainProgress is the progress of a node's drain.
 type DrainProgress struct {
 	Status   NodeStatus
 	Drained  bool
-	Leads    int // roles
-	InFlight int // pieces of work, as of its last heartbeat
+	Leads    int // number of roles
+	InFlight int // units of work, as of the latest heartbeat
 }
 
 func (p DrainProgress) String() string {
-	return fmt.Sprintf("its status is %s, it leads %d roles and has %d pieces of work in flight", p.Status, p.Leads, p.InFlight)
+	return fmt.Sprintf("its status is %s, it leads %d roles and has %d units of work in flight", p.Status, p.Leads, p.InFlight)
 }
 
-// DrainNode asks a node of the cluster, on whatever machine, to drain, follows
-// how it does, and returns nil when it is drained or has left. It needs no
-// member.
+// DrainNode requests that a node of the cluster drains, on whatever machine it
+// runs, and returns nil when the node is drained or has left. The caller need
+// not be a member.
 //
 // The error matches tenure.ErrUnknownNode if the node or the target is not a
-// living node, tenure.ErrLastNode if no other node would be in service and Force
-// is not set, [ErrNodeDied] if the node died meanwhile, and tenure.ErrDrainCanceled if it
-// was taken back. If the context ends first, the error matches its cause and
-// tenure.ErrShutdown and says what is left; the node goes on draining.
+// live node, tenure.ErrLastNode if no other node would be active and Force is
+// not set, [ErrNodeDied] if the node died, and tenure.ErrDrainCanceled if it
+// was undrained. If ctx ends first, the error matches its cause and
+// tenure.ErrShutdown and says what is left; the node continues to drain.
 func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions) error {
 	err := store.Request(ctx, tenure.Request{
 		Kind: tenure.RequestDrain, Node: id.UUID(), Target: options.Target.UUID(), Force: options.Force, By: options.By,
 	})
 	if errors.Is(err, tenure.ErrLastNode) {
-		return fmt.Errorf("draining %s: %w: add a node first, or force it", id, err)
+		return fmt.Errorf("draining %s: %w: add a node first, or use force", id, err)
 	}
 	if err != nil {
 		return fmt.Errorf("draining %s: %w", id, err)
 	}
 	drains := false
-	err = follow(ctx, store, id, options.Progress, func(p DrainProgress) (bool, error) {
+	err = followNode(ctx, store, id, options.Progress, func(p DrainProgress) (bool, error) {
 		if drains && p.Status.AcceptsWork() {
 			return false, tenure.ErrDrainCanceled
 		}
@@ -77,13 +76,13 @@ func DrainNode(ctx context.Context, store Store, id NodeID, options DrainOptions
 	return nil
 }
 
-// UndrainNode asks a node to come back into service and returns when it has. by
-// is who asks, for the record. Errors are those of [DrainNode]; a node that left
-// matches tenure.ErrUnknownNode.
+// UndrainNode requests that a node undrains and returns when it has. by is the
+// requester to record. Errors are those of [DrainNode]; if the node has left,
+// the error matches tenure.ErrUnknownNode.
 func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 	err := store.Request(ctx, tenure.Request{Kind: tenure.RequestUndrain, Node: id.UUID(), By: by})
 	if err == nil {
-		err = follow(ctx, store, id, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
+		err = followNode(ctx, store, id, nil, func(p DrainProgress) (bool, error) { return p.Status != Draining, nil })
 	}
 	if err != nil {
 		return fmt.Errorf("undraining %s: %w", id, err)
@@ -91,11 +90,12 @@ func UndrainNode(ctx context.Context, store Store, id NodeID, by string) error {
 	return nil
 }
 
-// errLeft is the end of a node that left by itself.
+// errLeft is the result if the node left the cluster.
 var errLeft = fmt.Errorf("%w: it has left", tenure.ErrUnknownNode)
 
-// follow asks how far a node is, at all news, until it has arrived.
-func follow(
+// followNode reads a node's progress after every notification until arrived
+// reports true.
+func followNode(
 	ctx context.Context, store Store, id NodeID, report func(DrainProgress), arrived func(DrainProgress) (bool, error),
 ) error {
 	news := make(chan struct{}, 1)
@@ -105,7 +105,7 @@ func follow(
 	defer cancel()
 	if listener, ok := store.(tenure.Listener); ok {
 		listening.Go(func() {
-			_ = listener.Listen(ctx, func() { // without it, every interval has to do
+			_ = listener.Listen(ctx, func() { // if this fails, polling has to suffice
 				select {
 				case news <- struct{}{}:
 				default:

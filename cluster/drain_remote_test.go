@@ -18,7 +18,7 @@ func (s site) drainNode(ctx context.Context, id cluster.NodeID, options cluster.
 	return cluster.DrainNode(ctx, s.store(), id, options)
 }
 
-func TestDrainNode(t *testing.T) {
+func TestDrainNodeReportsProgress(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b, c := site.join("a", cluster.Config{}), site.join("b", cluster.Config{}), site.join("c", cluster.Config{})
@@ -68,7 +68,7 @@ func TestDrainNode(t *testing.T) {
 
 func isDraining(p cluster.DrainProgress) bool { return p.Status == cluster.Draining }
 
-func TestDrainOfTheOnlyNode(t *testing.T) {
+func TestDrainNodeRejectsLastNode(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -84,7 +84,7 @@ func TestDrainOfTheOnlyNode(t *testing.T) {
 	}
 }
 
-func TestDrainOfNobody(t *testing.T) {
+func TestDrainNodeRejectsUnknownNode(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -101,7 +101,7 @@ func TestDrainOfNobody(t *testing.T) {
 	}
 }
 
-func TestTwoOperatorsDrainTheSameNode(t *testing.T) {
+func TestConcurrentDrainNodeCallsBothWait(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})
@@ -119,7 +119,7 @@ func TestTwoOperatorsDrainTheSameNode(t *testing.T) {
 }
 
 // However the two meet, one node of the last two stays in service.
-func TestTwoOperatorsDrainTheLastTwoNodes(t *testing.T) {
+func TestConcurrentDrainsOfTheLastTwoNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	nodes := [2]node{site.join("a", cluster.Config{}), site.join("b", cluster.Config{})}
@@ -153,7 +153,7 @@ func TestTwoOperatorsDrainTheLastTwoNodes(t *testing.T) {
 	}
 }
 
-func TestNodeLeavesWhileItDrains(t *testing.T) {
+func TestDrainNodeSucceedsIfNodeLeaves(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", patientDrain(100*time.Millisecond))
@@ -168,7 +168,7 @@ func TestNodeLeavesWhileItDrains(t *testing.T) {
 	}
 }
 
-func TestDrainNodeIsTakenBack(t *testing.T) {
+func TestDrainNodeFailsIfUndrained(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})
@@ -195,7 +195,7 @@ func TestDrainNodeIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestDrainNodeTakesTooLong(t *testing.T) {
+func TestDrainNodeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})

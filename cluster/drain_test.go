@@ -91,7 +91,7 @@ func patientDrain(limit time.Duration) cluster.Config {
 	return cluster.Config{Shutdown: cluster.ShutdownConfig{DrainTimeout: limit}}
 }
 
-func TestDrainAndBack(t *testing.T) {
+func TestDrainAndUndrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -125,7 +125,7 @@ func TestDrainAndBack(t *testing.T) {
 
 // No role is given up before work in flight has ended, and Undrain keeps what
 // was not given up.
-func TestUndrainInterruptsADrain(t *testing.T) {
+func TestUndrainCancelsDrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -172,7 +172,7 @@ func TestDrainWithWorkThatNeverEnds(t *testing.T) {
 	}
 }
 
-func TestDrainThatNobodyWaitsForGoesOn(t *testing.T) {
+func TestDrainContinuesWithoutCaller(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -248,7 +248,7 @@ func TestDrainLosesTheSessionOfATerm(t *testing.T) {
 	a.seesDrained(b.ID())
 }
 
-func TestHandOverToTheLeastLoaded(t *testing.T) {
+func TestDrainHandsOverToTheLeastLoaded(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	loaded := func(percent float64) func(*tenure.Config) {
@@ -276,7 +276,7 @@ func TestHandOverToTheLeastLoaded(t *testing.T) {
 	}
 }
 
-func TestHandOverToAConfiguredNode(t *testing.T) {
+func TestDrainHandsOverToTheConfiguredNode(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	heir := site.join("heir", cluster.Config{})

@@ -54,14 +54,14 @@ func ExampleJoin() {
 	// <nil> <nil>
 }
 
-// Backends is what a gateway knows of the nodes that work for it.
+// Backends holds the nodes that a gateway sends requests to.
 type Backends struct {
 	nodes atomic.Pointer[[]cluster.NodeInfo]
 	next  atomic.Uint64
 }
 
-// Update takes a change. A program does this for all that a watch tells, on a
-// goroutine of its own, which ends when the channel is closed.
+// Update applies a change. A program calls it for every change of a watch, in a
+// goroutine that ends when the channel is closed.
 func (b *Backends) Update(change cluster.Change) {
 	b.nodes.Store(&change.Nodes)
 	fmt.Printf("%s: %d nodes\n", change.Kind, len(change.Nodes))
@@ -71,7 +71,7 @@ func (b *Backends) Update(change cluster.Change) {
 func (b *Backends) Pick() string {
 	nodes := b.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
-		return "nobody"
+		return "no node"
 	}
 	node := (*nodes)[b.next.Add(1)%uint64(len(*nodes))]
 	return net.JoinHostPort(node.Address, strconv.Itoa(node.HTTPPort))
@@ -109,10 +109,10 @@ func ExampleMember_Watch() {
 	// joined: 1 nodes
 	// 10.0.0.7:8080
 	// left: 0 nodes
-	// nobody
+	// no node
 }
 
-// A node answers no requests before three nodes have come.
+// A node answers no requests before three nodes have joined.
 func ExampleMember_WaitReady() {
 	ctx := context.Background()
 	db := tenuretest.NewDatabase()
@@ -138,7 +138,7 @@ func ExampleMember_WaitReady() {
 		fmt.Println(member.Node().Name(), member.WaitReady(ctx))
 	}
 	// Output:
-	// true the node is not active: too few nodes: 1 of 3 nodes has come: api-1
+	// true the node is not active: too few nodes: 1 of 3 nodes has joined: api-1
 	// api-1 <nil>
 	// api-2 <nil>
 	// api-3 <nil>

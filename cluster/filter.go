@@ -2,15 +2,15 @@ package cluster
 
 import "slices"
 
-// Filter chooses nodes. The zero value chooses all that accept work.
+// Filter selects nodes. The zero value selects all nodes that accept work.
 type Filter struct {
-	Role       NodeRole          // that the node must have; empty for any
-	Capability string            // that the node must have; empty for any
-	Labels     map[string]string // that the node must have, with these values
-	Statuses   []NodeStatus      // of which the node must have one; default Active
+	Role       NodeRole          // node role that the node must have; empty for any
+	Capability string            // capability that the node must have; empty for any
+	Labels     map[string]string // labels that the node must have, with these values
+	Statuses   []NodeStatus      // the node must have one of these statuses; default Active
 }
 
-// Matches reports whether the filter chooses a node.
+// Matches reports whether the filter selects a node.
 func (f Filter) Matches(node NodeInfo) bool {
 	for key, value := range f.Labels {
 		if had, ok := node.Labels[key]; !ok || had != value {

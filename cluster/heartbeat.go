@@ -14,33 +14,32 @@ import (
 
 const markTimeout = 5 * time.Second
 
-// HeartbeatLoop keeps the figures of a member's heartbeats fresh and marks nodes
-// that fell silent as dead. The heartbeats themselves are those of the node's
-// session: one statement renews the lease, proves that the node lives, and
-// brings the figures. [Join] starts the loop; see [Member.Heartbeat]. It is safe
-// for concurrent use.
+// HeartbeatLoop measures the load that a member's heartbeats carry and marks
+// silent nodes dead. The node's session sends the heartbeats: one statement
+// renews the lease, shows that the node is alive, and carries the load. [Join]
+// starts the loop; see [Member.Heartbeat]. It is safe for concurrent use.
 type HeartbeatLoop struct {
-	node     *tenure.Node
-	store    Store
-	view     *view
-	config   HeartbeatConfig
-	told     func() tenure.Load // by the program's own callback; may be nil
-	inFlight *InFlight
+	node        *tenure.Node
+	store       Store
+	view        *view
+	config      HeartbeatConfig
+	programLoad func() tenure.Load // the program's own callback; may be nil
+	inFlight    *InFlight
 
 	mu       sync.Mutex
-	figures  tenure.Load // by UpdateLoad
+	figures  tenure.Load // set by UpdateLoad
 	measured tenure.Load
-	stop     context.CancelFunc // of the run in progress, or nil
-	stopped  chan struct{}      // closed when it has ended
+	stop     context.CancelFunc // cancels the current run; nil if there is none
+	stopped  chan struct{}      // closed when the current run has ended
 }
 
 // Heartbeat returns the member's heartbeat loop.
 func (m *Member) Heartbeat() *HeartbeatLoop { return m.heartbeat }
 
 // Run runs the loop until the context ends or [HeartbeatLoop.Stop] is called,
-// and returns nil then. It returns an error that matches tenure.ErrAlreadyStarted if
-// the loop runs already. Without the loop heartbeats go on, with the last
-// figures.
+// and returns nil then. If the loop is already running, the error matches
+// tenure.ErrAlreadyStarted. Without the loop, heartbeats continue with the
+// latest load.
 func (h *HeartbeatLoop) Run(ctx context.Context) error {
 	run, err := h.begin(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (h *HeartbeatLoop) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin makes the loop a running one. The caller must call run.
+// begin marks the loop as running. The caller must call run.
 func (h *HeartbeatLoop) begin(ctx context.Context) (run func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +75,7 @@ func (h *HeartbeatLoop) loop(ctx context.Context) {
 	case err == nil:
 	case runtime.GOOS == "linux":
 		h.node.Logger().Warn("the load of this process cannot be measured", "error", err)
-	default: // the figures are those of the program, if it has any
+	default: // the load is the program's, if it reports any
 		h.node.Logger().Debug("the load of a process is measured on Linux only", "error", err)
 	}
 	for {
@@ -93,8 +92,8 @@ func (h *HeartbeatLoop) loop(ctx context.Context) {
 	}
 }
 
-// Stop ends [HeartbeatLoop.Run] and returns when it has ended. A loop that does
-// not run needs no stopping. It may run again.
+// Stop ends [HeartbeatLoop.Run] and returns when it has ended. If the loop does
+// not run, Stop does nothing. The loop can run again.
 func (h *HeartbeatLoop) Stop() {
 	h.mu.Lock()
 	stop, stopped := h.stop, h.stopped
@@ -112,20 +111,20 @@ func (h *HeartbeatLoop) IsRunning() bool {
 	return h.stop != nil
 }
 
-// UpdateLoad sets the figures of the next heartbeats. A figure that is zero is
-// left to what the member measures. Figures of the program's own callback, the
-// Load of tenure.Config, go before.
+// UpdateLoad sets the load for the next heartbeats. The member measures the
+// fields that are zero. Values from the program's own callback, the Load of
+// tenure.Config, take precedence.
 func (h *HeartbeatLoop) UpdateLoad(load tenure.Load) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.figures = load
 }
 
-// load returns the figures for a heartbeat. It does not block.
+// load returns the load for a heartbeat. It does not block.
 func (h *HeartbeatLoop) load() tenure.Load {
 	var load tenure.Load
-	if h.told != nil {
-		load = h.told()
+	if h.programLoad != nil {
+		load = h.programLoad()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,9 +147,9 @@ func (h *HeartbeatLoop) measure(meter *meter) {
 	h.measured = tenure.Load{CPU: cpu, Memory: memory}
 }
 
-// markDead marks the nodes that neither the end of their session nor that of
-// their lease has made known to all. While there is none, which is nearly
-// always, it asks no database.
+// markDead marks silent nodes dead that neither the end of their session nor
+// the expiry of their lease has revealed. If there is no such node, which is
+// the usual case, it does not query the database.
 func (h *HeartbeatLoop) markDead(ctx context.Context) {
 	if h.view.longestSilence() <= h.config.DeadThreshold {
 		return

@@ -25,7 +25,7 @@ func (c *counting) MarkDead(context.Context, time.Duration) ([]uuid.UUID, error)
 	return nil, nil
 }
 
-func TestHeartbeatLoopAsksOnlyIfANodeIsSilent(t *testing.T) {
+func TestHeartbeatLoopQueriesOnlyIfANodeIsSilent(t *testing.T) {
 	t.Parallel()
 	const interval, threshold = 5 * time.Second, 15 * time.Second
 	for name, c := range map[string]struct {

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// InFlight counts the pieces of work in flight and refuses new ones while the
-// node drains. The zero value counts and refuses nothing; see [Member.InFlight]
-// for that of a member. It is safe for concurrent use and must not be copied.
+// InFlight counts units of work in flight and refuses new ones while the node
+// drains. The zero value counts and refuses nothing; [Member.InFlight] returns
+// a member's counter. It is safe for concurrent use and must not be copied.
 type InFlight struct {
-	// The count times two, plus one while draining: one word, so that no work
-	// slips in between the two.
+	// The count times two, plus one while draining. Both are in one word so
+	// that no unit of work can enter between a check and an update.
 	word atomic.Int64
 
 	mu   sync.Mutex
-	idle chan struct{} // of the present drain: closed when nothing is in flight
+	idle chan struct{} // of the current drain: closed when nothing is in flight
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	oneMore  = 2
 )
 
-// Guard is one piece of work in flight. Obtain it with [InFlight.Enter].
+// Guard represents one unit of work in flight. [InFlight.Enter] returns it.
 type Guard struct {
 	_      noCopy
 	flight *InFlight
@@ -34,9 +34,9 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Enter counts a piece of work until the guard's Done. It reports false, and
-// counts nothing, while the node drains: refuse the work, or leave it to other
-// nodes. It takes no lock and allocates nothing.
+// Enter counts a unit of work until Done is called on the guard. While the node
+// drains it returns false and counts nothing: refuse the work, or leave it to
+// other nodes. Enter takes no lock and does not allocate.
 func (f *InFlight) Enter() (Guard, bool) {
 	for {
 		word := f.word.Load()
@@ -49,10 +49,9 @@ func (f *InFlight) Enter() (Guard, bool) {
 	}
 }
 
-// Done says that the work has ended. Only the first call counts; that of a
-// guard that Enter refused does nothing. It must not be called on a copy of the
-// guard, nor by two goroutines at once; it panics if there were more calls than
-// pieces of work.
+// Done ends the unit of work. Only the first call has an effect, and none on a
+// guard that Enter refused. Done must not be called on a copy of the guard or
+// concurrently; it panics if there are more calls than units of work.
 func (g *Guard) Done() {
 	flight := g.flight
 	if flight == nil {
@@ -64,18 +63,18 @@ func (g *Guard) Done() {
 		flight.word.Add(oneMore)
 		panic("cluster: Done was called on a copy of a Guard")
 	case word == draining:
-		flight.settle()
+		flight.closeIdle()
 	}
 }
 
-// Count returns how many pieces of work are in flight.
+// Count returns the number of units of work in flight.
 func (f *InFlight) Count() int { return int(f.word.Load() / oneMore) }
 
 // Draining reports whether new work is refused.
 func (f *InFlight) Draining() bool { return f.word.Load()&draining != 0 }
 
-// drain refuses new work and returns a channel that is closed when nothing is
-// in flight, or never if work is taken again before that.
+// drain refuses new work and returns a channel that is closed when no work is
+// in flight. If work is accepted again first, the channel is never closed.
 func (f *InFlight) drain() (idle <-chan struct{}) {
 	f.mu.Lock()
 	if f.word.Load()&draining == 0 {
@@ -84,11 +83,11 @@ func (f *InFlight) drain() (idle <-chan struct{}) {
 	}
 	idle = f.idle
 	f.mu.Unlock()
-	f.settle()
+	f.closeIdle()
 	return idle
 }
 
-// reopen takes work again.
+// reopen accepts work again.
 func (f *InFlight) reopen() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,8 +96,9 @@ func (f *InFlight) reopen() {
 	}
 }
 
-// settle notices that nothing is in flight, unless work is being taken again.
-func (f *InFlight) settle() {
+// closeIdle closes the idle channel if nothing is in flight and the node still
+// drains.
+func (f *InFlight) closeIdle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.word.Load() != draining {

@@ -63,7 +63,7 @@ func TestInFlightReopens(t *testing.T) {
 	}
 }
 
-func TestGuardThatWasRefused(t *testing.T) {
+func TestRefusedGuardCountsNothing(t *testing.T) {
 	var f InFlight
 	f.drain()
 	guard, _ := f.Enter()
@@ -73,7 +73,7 @@ func TestGuardThatWasRefused(t *testing.T) {
 	}
 }
 
-func TestGuardThatWasCopied(t *testing.T) {
+func TestCopiedGuardPanics(t *testing.T) {
 	var f InFlight
 	guard, _ := f.Enter()
 	twin := Guard{flight: guard.flight}
@@ -126,7 +126,7 @@ func TestInFlightUnderRaces(t *testing.T) {
 	}
 }
 
-func TestEnteringAllocatesNothing(t *testing.T) {
+func TestEnterDoesNotAllocate(t *testing.T) {
 	var f InFlight
 	if n := testing.AllocsPerRun(100, func() {
 		if guard, ok := f.Enter(); ok {

@@ -41,7 +41,7 @@ func (s *lostSession) Members() ([]tenure.Member, error) {
 
 // A session that is lost between the opening and the first reading of the
 // registry delays joining and does not fail it.
-func TestJoinOutlivesLostSessions(t *testing.T) {
+func TestJoinSurvivesLostSessions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

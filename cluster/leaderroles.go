@@ -2,20 +2,20 @@ package cluster
 
 import "github.com/exactly-one/tenure"
 
-// Roles of which a cluster has exactly one leader. Their lock keys are derived
-// from their names, as those of other roles.
+// Roles of which a cluster has at most one leader each. Their lock keys are
+// derived from their names, like those of other roles.
 var (
 	SchedulerRole         = tenure.NamedRole("scheduler")
 	MetricsAggregatorRole = tenure.NamedRole("metrics_aggregator")
 	LogCompactorRole      = tenure.NamedRole("log_compactor")
 )
 
-// LeaderRoles returns the three roles above.
+// LeaderRoles returns the three predefined roles.
 func LeaderRoles() []tenure.Role {
 	return []tenure.Role{SchedulerRole, MetricsAggregatorRole, LogCompactorRole}
 }
 
-// LeaderRole returns the one of [LeaderRoles] that has this name.
+// LeaderRole returns the role of [LeaderRoles] with this name.
 func LeaderRole(name string) (role tenure.Role, ok bool) {
 	for _, role := range LeaderRoles() {
 		if role.Name() == name {

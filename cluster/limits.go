@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// limits are what the control groups of Linux allow this process. Zero is no
-// limit.
+// limits are what the control groups of Linux allow this process to use. Zero
+// means no limit.
 type limits struct {
 	cpus   float64
 	memory float64 // bytes
 }
 
-// readLimits reads the limits of the control groups that a process is in, from
-// the root directory of a file system. Of a group and those around it the least
-// limit counts. What is not there, as on other systems, limits nothing.
+// readLimits reads the limits of the process's control groups below the root of
+// a file system. The lowest limit of a group and its parents applies. A missing
+// file, as on other systems, means no limit.
 func readLimits(root fs.FS) limits {
 	memberships, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -34,8 +34,8 @@ func readLimits(root fs.FS) limits {
 		}
 		controllers, group := fields[1], fields[2]
 		mount := path.Join("sys/fs/cgroup", controllers)
-		// Inside a container the path can be that of the host, of which only the
-		// end of the walk, the mount itself, exists here.
+		// In a container, the path can be the host's. Of that, only the mount
+		// itself exists here, where this walk ends.
 		for ; ; group = path.Dir(group) {
 			directory := path.Join(mount, group)
 			if controllers == "" {
@@ -55,7 +55,7 @@ func readLimits(root fs.FS) limits {
 
 // cpusOfVersion2 reads "quota period", where the quota may be "max".
 func cpusOfVersion2(root fs.FS, directory string) float64 {
-	text, _ := fs.ReadFile(root, path.Join(directory, "cpu.max")) // missing is no limit
+	text, _ := fs.ReadFile(root, path.Join(directory, "cpu.max")) // a missing file means no limit
 	fields := strings.Fields(string(text))
 	if len(fields) != 2 {
 		return math.Inf(1)
@@ -69,11 +69,11 @@ func cpusOfVersion1(root fs.FS, directory string) float64 {
 
 // number reads the limit in a file.
 func number(root fs.FS, directory, file string) float64 {
-	text, _ := fs.ReadFile(root, path.Join(directory, file)) // missing is no limit
+	text, _ := fs.ReadFile(root, path.Join(directory, file)) // a missing file means no limit
 	return limit(strings.TrimSpace(string(text)))
 }
 
-// limit reads a limit. Version 1 writes -1 for none, and version 2 "max".
+// limit parses a limit. Version 1 writes -1 for no limit, and version 2 "max".
 func limit(text string) float64 {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || value <= 0 {
@@ -89,7 +89,7 @@ func ratio(quota, period float64) float64 {
 	return quota / period
 }
 
-// finite turns the absence of a limit into zero.
+// finite returns 0 for an infinite limit.
 func finite(limit float64) float64 {
 	if math.IsInf(limit, 1) {
 		return 0

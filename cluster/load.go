@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// meter measures how busy this process is, by the files that Linux shows of it.
-// One goroutine uses it.
+// meter measures the load of this process from the files in /proc. It is not
+// safe for concurrent use.
 type meter struct {
-	root  fs.FS     // where the files of Linux are read
+	root  fs.FS     // of the file system with /proc
 	spent float64   // seconds of processor time at the last measurement
-	at    time.Time // of it, by the machine's clock, whatever clock the node uses
+	at    time.Time // time of the last measurement by the machine's clock, not the node's
 }
 
-// newMeter begins to measure. It fails on systems without /proc.
+// newMeter starts a measurement. It fails on systems without /proc.
 func newMeter(root fs.FS) (*meter, error) {
 	m := &meter{root: root}
 	err := m.readProcessorTime()
 	return m, err
 }
 
-// measure returns the shares of the processors and of the memory available to
-// the process that it uses, in percent: of the processors since the last call.
+// measure returns the percentage of the available processor time, since the
+// last call, and of the available memory that the process uses.
 func (m *meter) measure() (cpu, memory float64, err error) {
 	bounds := readLimits(m.root)
 	cpu, cpuErr := m.processors(bounds.cpus)
@@ -51,7 +51,8 @@ func (m *meter) processors(quota float64) (percent float64, err error) {
 // of Linux that Go supports.
 const ticksPerSecond = 100
 
-// readProcessorTime reads it after the last parenthesis, where the command's name ends.
+// readProcessorTime parses the fields after the last parenthesis, where the
+// command's name ends.
 func (m *meter) readProcessorTime() error {
 	stat, err := fs.ReadFile(m.root, "proc/self/stat")
 	if err != nil {
@@ -71,12 +72,12 @@ func (m *meter) memory(limit float64) (percent float64, err error) {
 	resident, residentErr := m.kilobytes("proc/self/status", "VmRSS:")
 	usable, machineErr := m.kilobytes("proc/meminfo", "MemTotal:")
 	if limit > 0 {
-		usable = min(usable, limit) // a group without a limit can have a huge one
+		usable = min(usable, limit) // without a limit, a group can report a huge number
 	}
 	return percentage(resident, usable), errors.Join(residentErr, machineErr)
 }
 
-// kilobytes reads "KEY N kB" in a file, and returns it in bytes.
+// kilobytes returns the value of the line "KEY N kB" of a file in bytes.
 func (m *meter) kilobytes(file, key string) (value float64, err error) {
 	content, err := fs.ReadFile(m.root, file)
 	if err != nil {
@@ -91,7 +92,7 @@ func (m *meter) kilobytes(file, key string) (value float64, err error) {
 	return 0, fmt.Errorf("measuring memory: %s has no %s", file, key)
 }
 
-// percentage returns a part of a whole in percent, from 0 to 100.
+// percentage returns part/whole in percent, from 0 to 100.
 func percentage(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0

@@ -22,7 +22,7 @@ func (o overlay) Open(name string) (fs.File, error) {
 	return o.below.Open(name)
 }
 
-func TestMeterSeesABusyProcess(t *testing.T) {
+func TestMeterMeasuresABusyProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the load is measured on Linux only")
 	}
@@ -79,7 +79,7 @@ func TestMeterReadsProcessorTime(t *testing.T) {
 	}
 }
 
-func TestMeterRespectsTheLimitOfMemory(t *testing.T) {
+func TestMeterAppliesTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	meter := &meter{root: files(map[string]string{
 		"proc/meminfo":     "MemTotal:       16384000 kB\nMemFree:         1000000 kB\n",
@@ -93,7 +93,7 @@ func TestMeterRespectsTheLimitOfMemory(t *testing.T) {
 	}
 }
 
-func TestMeterRefusesWhatItCannotRead(t *testing.T) {
+func TestMeterRejectsUnreadableFiles(t *testing.T) {
 	t.Parallel()
 	for _, stat := range []string{"", "1 (a) S 1 1 1", "1 (a) S 1 1 1 0 -1 1 1 0 0 0 many 0 0"} {
 		if _, err := newMeter(files(map[string]string{"proc/self/stat": stat})); err == nil {

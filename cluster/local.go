@@ -11,11 +11,11 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// LocalNode returns what a member with this configuration tells about this
-// process: the host's name, and the defaults of what the configuration leaves
-// open. Its status is joining, and it has no id: that comes with [Join].
+// LocalNode returns how a member with this configuration describes this
+// process: the configuration, the host name, and defaults for what is not
+// configured. Its status is joining and it has no id until [Join].
 func LocalNode(config Config) NodeInfo {
-	hostname, _ := os.Hostname() // unknown is empty, as anything that a node does not say
+	hostname, _ := os.Hostname() // empty if it is unknown
 	node := NodeInfo{
 		Hostname: hostname, Address: config.Address, HTTPPort: config.HTTPPort, GRPCPort: config.GRPCPort,
 		Roles: slices.Clone(config.Roles), Capabilities: slices.Clone(config.Capabilities), Labels: config.Labels,
@@ -33,7 +33,7 @@ func LocalNode(config Config) NodeInfo {
 	return node
 }
 
-// description is what the registry is told of a node.
+// description returns the node's description for the registry.
 func (n NodeInfo) description() tenure.Description {
 	d := tenure.Description{
 		Status: n.Status, Drained: n.Drained, Address: n.Address, HTTPPort: n.HTTPPort, GRPCPort: n.GRPCPort,
@@ -45,15 +45,15 @@ func (n NodeInfo) description() tenure.Description {
 	return d
 }
 
-// localAddress returns the address that this machine uses toward others, or if
-// it has no way to others, one of its own; empty if it has none.
+// localAddress returns the address that this machine uses for outgoing
+// connections, or else one of its own addresses, or "" if it has none.
 func localAddress() string {
-	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // for documentation: nobody's
+	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // reserved for documentation
 		if address := addressToward(remote); address != "" {
 			return address
 		}
 	}
-	addresses, _ := net.InterfaceAddrs() // none is as good as unknown
+	addresses, _ := net.InterfaceAddrs() // treat an error like a machine without addresses
 	for _, address := range addresses {
 		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
 			return network.IP.String()
@@ -62,8 +62,8 @@ func localAddress() string {
 	return ""
 }
 
-// addressToward returns the address from which this machine would send. To
-// connect a datagram socket sends nothing.
+// addressToward returns the local address for connections to remote. Connecting
+// a datagram socket sends nothing.
 func addressToward(remote string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

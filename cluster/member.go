@@ -15,80 +15,78 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Store is a backend that keeps a registry of nodes. *postgres.Backend is one.
-// What it answers does not go through a node's session.
+// Store is a backend with a registry of nodes, such as *postgres.Backend. Its
+// methods do not use a node's session.
 type Store interface {
 	tenure.Backend
 
-	// Members returns the nodes that the registry has, the dead among them,
-	// oldest session first.
+	// Members returns all nodes in the registry, including dead ones, oldest
+	// session first.
 	Members(ctx context.Context) ([]tenure.Member, error)
-	// MarkDead marks the nodes as dead that were silent for longer than the
+	// MarkDead marks nodes dead that have been silent for longer than the
 	// threshold and their own lease, and returns their ids.
 	MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error)
-	// Forget removes a dead node. It returns an error that matches
-	// tenure.ErrUnknownNode if there is no dead node of this id.
+	// Forget removes a dead node. If there is no dead node with this id, the
+	// error matches tenure.ErrUnknownNode.
 	Forget(ctx context.Context, node uuid.UUID) error
-	// ForgetDead removes the dead nodes that were heard of last longer ago than
-	// a time, and returns their ids.
+	// ForgetDead removes dead nodes whose last heartbeat is older than
+	// olderThan, and returns their ids.
 	ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error)
 }
 
-// Member is this process's part in a cluster: a node, and what it tells and
-// knows of the others. It is safe for concurrent use.
+// Member is a node that has joined a cluster. It is safe for concurrent use.
 type Member struct {
 	node        *tenure.Node
 	store       Store
 	config      Config
-	policy      atomic.Pointer[ShutdownConfig] // instead of that in config, which may be older
-	stopTimeout time.Duration                  // of the node's configuration
+	policy      atomic.Pointer[ShutdownConfig] // current settings; those in config may be older
+	stopTimeout time.Duration                  // from the node's configuration
 	view        *view
 	heartbeat   *HeartbeatLoop
 	readiness   *readiness
-	departure   *departure
+	drainState  *drainState
 
-	life  context.Context // ends when the member begins to leave
-	leave context.CancelFunc
+	ctx    context.Context // ends when the member begins to close
+	cancel context.CancelFunc
 
-	mu    sync.Mutex     // held to add to group
-	group sync.WaitGroup // every goroutine of the member
+	mu    sync.Mutex     // guards adding to group
+	group sync.WaitGroup // all goroutines of the member
 }
 
 // Join opens a node and makes it a member of the cluster. It returns when the
-// registry has the node and the node has read the registry; see
-// [Member.WaitReady] for when it accepts work. Errors are those of
-// [tenure.Open], where a setting of either configuration that cannot be used
-// matches tenure.ErrInvalidConfig; with UniqueNames also tenure.ErrNameTaken,
-// and tenure.ErrUnsupported if the backend keeps no registry. The context bounds
-// joining only.
+// node is in the registry and has read it; [Member.WaitReady] returns when it
+// accepts work. Errors are those of [tenure.Open]; an invalid setting of either
+// configuration matches tenure.ErrInvalidConfig. With UniqueNames, the error
+// can also match tenure.ErrNameTaken. It matches tenure.ErrUnsupported if the
+// backend has no registry. Canceling ctx after Join has returned has no effect.
 func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Config) (*Member, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
 	}
-	m := &Member{store: store, config: config, readiness: newReadiness(config.MinNodes), departure: newDeparture()}
-	m.heartbeat = &HeartbeatLoop{store: store, config: config.Heartbeat, told: nodeConfig.Load, inFlight: m.InFlight()}
+	m := &Member{store: store, config: config, readiness: newReadiness(config.MinNodes), drainState: newDrainState()}
+	m.heartbeat = &HeartbeatLoop{store: store, config: config.Heartbeat, programLoad: nodeConfig.Load, inFlight: m.InFlight()}
 	node, err := tenure.Open(ctx, store, m.nodeConfig(nodeConfig))
 	if err != nil {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
 	}
 	m.node = node
 	m.view = newView(node.Members, node.Timing().CheckInterval, node.Clock(), node.Logger())
-	if err := m.firstReading(ctx); err != nil {
+	if err := m.readRegistry(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the registry of nodes: %w", err), node.Close(ctx))
 	}
 	m.heartbeat.node, m.heartbeat.view = node, m.view
-	m.life, m.leave = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.stopTimeout = nodeConfig.StopTimeout
 	m.setShutdown(config.Shutdown)
-	m.begin()
-	node.OnDrain(m.asked)
+	m.start()
+	node.OnDrain(m.handleRequest)
 	return m, nil
 }
 
-// firstReading reads the registry. If the session is lost before that, it waits
-// for the node's next one, as long as the context allows.
-func (m *Member) firstReading(ctx context.Context) error {
+// readRegistry reads the registry for the first time. If the session is lost
+// first, it waits for the node's next session while ctx allows.
+func (m *Member) readRegistry(ctx context.Context) error {
 	news, stop := m.node.Subscribe()
 	defer stop()
 	for {
@@ -96,14 +94,14 @@ func (m *Member) firstReading(ctx context.Context) error {
 		if err == nil || !errors.Is(err, tenure.ErrSessionLost) && !errors.Is(err, tenure.ErrConnection) {
 			return err
 		}
-		wait(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // among it, that a session stands
+		wait(ctx, m.node.Clock(), m.node.Timing().CheckInterval, news) // also wakes up when a session is open
 		if ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// nodeConfig completes the configuration of the node.
+// nodeConfig completes the node's configuration.
 func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
 	nodeConfig.Description = LocalNode(m.config).description()
 	if m.config.MinNodes <= 1 {
@@ -119,59 +117,58 @@ func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
 	return nodeConfig
 }
 
-// defaultLease is that of tenure.Config.
+// defaultLease is the default of tenure.Config.
 const defaultLease = 10 * time.Second
 
-// begin starts what the member runs.
-func (m *Member) begin() {
+// start starts the member's goroutines.
+func (m *Member) start() {
 	news, stopNews := m.node.Subscribe()
 	m.run(func() {
 		defer stopNews()
-		m.view.follow(m.life, news)
+		m.view.follow(m.ctx, news)
 	})
-	if beat, err := m.heartbeat.begin(m.life); err == nil { // nobody else has it yet
+	if beat, err := m.heartbeat.begin(m.ctx); err == nil { // nothing else can have started it yet
 		m.run(beat)
 	}
 	m.run(func() {
 		defer m.readiness.startTimer(m.config.StartupTimeout, m.node.Clock())()
-		m.awaitNodes(m.life)
+		m.awaitMinNodes(m.ctx)
 	})
 }
 
-// run runs fn on a goroutine that Close waits for; fn must end with the member's
-// life. It reports false if the member leaves already.
+// run runs fn in a goroutine that Close waits for; fn must return when m.ctx
+// ends. It returns false if the member is closing.
 func (m *Member) run(fn func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.life.Err() != nil {
+	if m.ctx.Err() != nil {
 		return false
 	}
 	m.group.Go(fn)
 	return true
 }
 
-// Node returns the member's node, on which elections stand.
+// Node returns the member's node, for elections.
 func (m *Member) Node() *tenure.Node { return m.node }
 
 // ID returns the node's id.
 func (m *Member) ID() NodeID { return NodeID(m.node.ID()) }
 
-// Nodes returns the nodes of the cluster as this member knows them, the dead
-// among them, those of older sessions first. It asks no database: while the
-// member has no session, it knows of no changes. See [Registry] for what the
-// database says.
+// Nodes returns the nodes of the cluster as this member knows them, including
+// dead ones, oldest session first. It does not query the database. While the
+// member has no session, it learns of no changes. [Registry] reads the
+// database.
 func (m *Member) Nodes() []NodeInfo {
 	nodes, _, _, _ := m.view.snapshot()
 	return slices.Clone(nodes)
 }
 
-// SetStatus gives this node another status. Draining is [Member.Drain], and
-// Active [Member.Undrain] of a node that drains; Active also takes a member into
-// service that still waits for the minimum of nodes. Joining takes one that does
-// not drain out of service for a while: it stands for no role, but keeps those
-// that it leads. A node cannot call itself dead: the error matches
-// tenure.ErrInvalidConfig. Other errors are those of Drain, Undrain and
-// [tenure.Node.UpdateDescription].
+// SetStatus changes this node's status. Draining calls [Member.Drain]. Active
+// calls [Member.Undrain] if the node drains, and otherwise ends the wait for
+// the minimum of nodes. Joining, if the node does not drain, makes it stop
+// campaigning while it keeps its terms. A node cannot set its own status to
+// dead: the error matches tenure.ErrInvalidConfig. Other errors are those of
+// Drain, Undrain and [tenure.Node.UpdateDescription].
 func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 	switch status {
 	case Draining:
@@ -189,13 +186,12 @@ func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 	})
 }
 
-// Close leaves the cluster at once: it waits for no work in flight but that
-// under a term, as [tenure.Node.Close] does. See [Member.Shutdown] for leaving
-// politely.
+// Close leaves the cluster immediately. Like [tenure.Node.Close], it waits only
+// for the work of terms. [Member.Shutdown] leaves gracefully.
 func (m *Member) Close(ctx context.Context) error {
-	m.departure.refuse()
+	m.drainState.refuseWork()
 	m.mu.Lock()
-	m.leave()
+	m.cancel()
 	m.mu.Unlock()
 	err := m.node.Close(ctx)
 	m.group.Wait()

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-func TestMembersSeeEachOtherComeAndGo(t *testing.T) {
+func TestMembersSeeOthersJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -54,7 +54,7 @@ func TestDeathIsSeenInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestMemberLosesItsSessionAndComesBack(t *testing.T) {
+func TestMemberRejoinsAfterLostSession(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(site, node){
 		"killed by an administrator": func(s site, n node) {
@@ -97,7 +97,7 @@ func TestMemberLosesItsSessionAndComesBack(t *testing.T) {
 	}
 }
 
-func TestWatchGoesOnWhenItsOwnSessionIsLost(t *testing.T) {
+func TestWatchSurvivesLostSession(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
@@ -112,7 +112,7 @@ func TestWatchGoesOnWhenItsOwnSessionIsLost(t *testing.T) {
 	}
 }
 
-func TestStatusIsTold(t *testing.T) {
+func TestSetStatusReachesOtherMembers(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
@@ -143,7 +143,7 @@ func TestStatusIsTold(t *testing.T) {
 	}
 }
 
-func TestHeartbeatBringsTheLoad(t *testing.T) {
+func TestHeartbeatCarriesTheLoad(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	quick := cluster.Config{Heartbeat: cluster.HeartbeatConfig{Interval: 50 * time.Millisecond}}

@@ -90,7 +90,7 @@ func TestHandlerRefusesWhileDraining(t *testing.T) {
 
 // A request counts until its handler has returned, however it does, and the
 // handler gets the server's own writer.
-func TestHandlerCountsUntilTheEnd(t *testing.T) {
+func TestHandlerCountsUntilItReturns(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, w http.ResponseWriter){
 		"stream": func(t *testing.T, w http.ResponseWriter) {

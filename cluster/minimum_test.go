@@ -15,7 +15,7 @@ func TestJoiningAndActiveNodesCountForTheMinimum(t *testing.T) {
 		m.Status = status
 		members = append(members, m)
 	}
-	if got := namesOf(members); !slices.Equal(got, []string{"b", "d"}) {
+	if got := countedNames(members); !slices.Equal(got, []string{"b", "d"}) {
 		t.Errorf("counted are %v; want b and d", got)
 	}
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// NodeID identifies a node: a random UUID, new with every start. Its zero value
-// is no node.
+// NodeID identifies a node: a random UUID that is new at every start. The zero
+// value identifies no node.
 type NodeID uuid.UUID
 
 // NewNodeID returns a new random id.
 func NewNodeID() NodeID { return NodeID(uuid.New()) }
 
-// ParseNodeID reads an id from the text of a UUID.
+// ParseNodeID parses a UUID.
 func ParseNodeID(text string) (NodeID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return NodeID{}, fmt.Errorf("%q is no node's id, which is a UUID: %w", text, err)
+		return NodeID{}, fmt.Errorf("%q is not a node id: it must be a UUID: %w", text, err)
 	}
 	return NodeID(id), nil
 }
 
-// UUID returns the id as a UUID; NodeID(id) is the way back.
+// UUID returns the id as a UUID. NodeID(id) converts back.
 func (id NodeID) UUID() uuid.UUID { return uuid.UUID(id) }
 
-// IsZero reports whether the id is that of no node.
+// IsZero reports whether the id is zero.
 func (id NodeID) IsZero() bool { return id == NodeID{} }
 
-// String returns the id as the text of a UUID.
+// String returns the id in the text form of a UUID.
 func (id NodeID) String() string { return uuid.UUID(id).String() }
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -48,7 +48,7 @@ func (id *NodeID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// NodeStatus is where a node is in its life; only an active one accepts work.
+// NodeStatus is the status of a node. Only an active node accepts work.
 type NodeStatus = tenure.NodeStatus
 
 // The statuses of nodes.
@@ -59,49 +59,50 @@ const (
 	Dead     = tenure.StatusDead
 )
 
-// NodeRole is what a node is there for: one of those below, or any other name.
-// It says what a node can do, and has nothing to do with who leads.
+// NodeRole is what a node is for: one of the constants below, or any other
+// name. It does not affect who leads a role, except where a role's placement
+// uses it.
 type NodeRole string
 
-// The roles of nodes.
+// The predefined node roles.
 const (
-	Gateway   NodeRole = "gateway"   // takes the requests of clients
+	Gateway   NodeRole = "gateway"   // handles requests of clients
 	Function  NodeRole = "function"  // executes functions
-	Worker    NodeRole = "worker"    // works off jobs in the background
-	Scheduler NodeRole = "scheduler" // stands for the roles of leaders
+	Worker    NodeRole = "worker"    // processes background jobs
+	Scheduler NodeRole = "scheduler" // campaigns for roles
 )
 
-// NodeRoles returns the four roles above, which a node has by default.
+// NodeRoles returns the four predefined node roles, the default of a node.
 func NodeRoles() []NodeRole { return []NodeRole{Gateway, Function, Worker, Scheduler} }
 
-// NodeInfo is what the cluster knows of a node.
+// NodeInfo describes a node of the cluster.
 type NodeInfo struct {
 	ID           NodeID
 	Name         string
 	Hostname     string
-	Address      string // where other nodes reach it; empty if it did not say
+	Address      string // where other nodes reach it; empty if unknown
 	HTTPPort     int    // 0 for none
 	GRPCPort     int    // 0 for none
 	Roles        []NodeRole
 	Capabilities []string
 	Labels       map[string]string
 	Version      string
-	Spreads      map[string]float64 // its weight in the sets of roles that it shares
+	Spreads      map[string]float64 // its weight in each spread that it runs
 
 	Status        NodeStatus
-	StatusBy      string // who asked for the status, if somebody did
-	Drained       bool   // draining, with nothing left to do
+	StatusBy      string // requester of the status, if any
+	Drained       bool   // draining with nothing left to do
 	StartedAt     time.Time
 	LastHeartbeat time.Time
 
 	CurrentConnections int
 	CurrentJobs        int
-	InFlight           int     // pieces of work that a drain waits for
+	InFlight           int     // units of work that a drain waits for
 	CPUUsage           float64 // percent
 	MemoryUsage        float64 // percent
 }
 
-// HasRole reports whether the node has a role.
+// HasRole reports whether the node has a node role.
 func (n NodeInfo) HasRole(role NodeRole) bool { return slices.Contains(n.Roles, role) }
 
 // HasCapability reports whether the node has a capability.
@@ -109,7 +110,7 @@ func (n NodeInfo) HasCapability(capability string) bool {
 	return slices.Contains(n.Capabilities, capability)
 }
 
-// Load is how busy the node is, from 0 to 1: the mean of CPU and memory.
+// Load returns the node's load from 0 to 1: the mean of CPU and memory usage.
 func (n NodeInfo) Load() float64 {
 	return tenure.Load{CPU: n.CPUUsage, Memory: n.MemoryUsage}.Mean()
 }

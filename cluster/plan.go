@@ -11,14 +11,14 @@ import (
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
-// spreadStore is implemented by a [Store] that keeps the definitions of
-// spreads, as JSON, for those who plan without taking part.
+// spreadStore is a [Store] that stores the definitions of spreads, as JSON, for
+// callers that plan without being members.
 type spreadStore interface {
 	SaveSpread(ctx context.Context, name string, roles []byte, by uuid.UUID) error
 	Spreads(ctx context.Context) (map[string][]byte, error)
 }
 
-// roleDefinition is a role of a spread as it is stored.
+// roleDefinition is the stored form of a spread's role.
 type roleDefinition struct {
 	Role          string            `json:"role"`
 	Requires      map[string]string `json:"requires,omitempty"`
@@ -46,15 +46,15 @@ func decodeRoles(document []byte) ([]placement.Role, error) {
 	return places, nil
 }
 
-// saveDefinition records what is shared, trying until that worked or the context
-// ends. The members do without it.
+// saveDefinition stores the definition of the spread, retrying until it
+// succeeds or the context ends. Members do not depend on it.
 func (s *Spread) saveDefinition(ctx context.Context) {
 	store, ok := s.member.store.(spreadStore)
 	if !ok {
 		return
 	}
 	node := s.member.node
-	document, err := encodeRoles(s.places)
+	document, err := encodeRoles(s.placementRoles)
 	for err == nil && ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, leaveTimeout)
 		failed := store.SaveSpread(limited, s.name, document, node.ID())
@@ -69,11 +69,12 @@ func (s *Spread) saveDefinition(ctx context.Context) {
 	}
 }
 
-// readDefinitions reads the definitions of the named spreads, or of all.
+// readDefinitions reads the definitions of the named spreads, or of all if
+// there are no names.
 func readDefinitions(ctx context.Context, store Store, names []string) (map[string][]placement.Role, error) {
 	keeper, ok := store.(spreadStore)
 	if !ok {
-		return nil, fmt.Errorf("%w: it keeps no definitions of shared roles", tenure.ErrUnsupported)
+		return nil, fmt.Errorf("%w: it stores no definitions of shared roles", tenure.ErrUnsupported)
 	}
 	documents, err := keeper.Spreads(ctx)
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ErrTooFewNodes says that the minimum of nodes has not come yet. It matches
-// tenure.ErrNotActive.
+// ErrTooFewNodes is returned while fewer than the minimum of nodes have joined.
+// It matches tenure.ErrNotActive.
 var ErrTooFewNodes = fmt.Errorf("%w: too few nodes", tenure.ErrNotActive)
 
-// readiness is whether a member has seen the minimum of nodes.
+// readiness records whether the minimum of nodes has joined.
 type readiness struct {
-	late chan struct{} // closed when the startup timeout has passed
+	timedOut chan struct{} // closed when the startup timeout has passed
 
 	mu  sync.Mutex
-	met bool // for ever
+	met bool // stays true once set
 }
 
 func newReadiness(minNodes int) *readiness {
-	return &readiness{late: make(chan struct{}), met: minNodes <= 1}
+	return &readiness{timedOut: make(chan struct{}), met: minNodes <= 1}
 }
 
-// startTimer begins the startup timeout, unless it is 0.
+// startTimer starts the startup timeout, unless it is 0.
 func (r *readiness) startTimer(timeout time.Duration, clock tenure.Clock) (stop func() bool) {
 	if timeout == 0 {
 		return func() bool { return true }
 	}
-	return clock.AfterFunc(timeout, func() { close(r.late) })
+	return clock.AfterFunc(timeout, func() { close(r.timedOut) })
 }
 
 func (r *readiness) isMet() bool {
@@ -46,82 +46,82 @@ func (r *readiness) meet() {
 	r.met = true
 }
 
-// statusInService is the status of this member unless it drains.
-func (m *Member) statusInService() NodeStatus {
+// undrainedStatus returns the status of this member when it does not drain.
+func (m *Member) undrainedStatus() NodeStatus {
 	if m.readiness.isMet() {
 		return Active
 	}
 	return Joining
 }
 
-// Ready returns nil if the member accepts work, and otherwise an error that says
-// why it does not. The error matches tenure.ErrSessionLost while there is no
-// session, [ErrTooFewNodes] while the minimum of nodes has not come,
-// tenure.ErrNotActive then and also while the member drains, and
-// tenure.ErrClosed when it has left. It asks no database.
+// Ready returns nil if the member accepts work, or an error with the reason.
+// The error matches tenure.ErrSessionLost while there is no session,
+// [ErrTooFewNodes] while too few nodes have joined, tenure.ErrNotActive in that
+// case and while the member drains, and tenure.ErrClosed after it has left. It
+// does not query the database.
 func (m *Member) Ready() error {
-	if m.life.Err() != nil {
+	if m.ctx.Err() != nil {
 		return tenure.ErrClosed
 	}
 	if !m.node.Connected() {
-		return fmt.Errorf("%w; opening a new one is tried", tenure.ErrSessionLost)
+		return fmt.Errorf("%w; a new one is being opened", tenure.ErrSessionLost)
 	}
 	status := m.node.Description().Status
 	switch {
 	case status == Active:
 		return nil
 	case status == Joining && !m.readiness.isMet():
-		return m.whoHasCome()
+		return m.minNodesError()
 	default:
 		return fmt.Errorf("%w: its status is %s", tenure.ErrNotActive, status)
 	}
 }
 
-// WaitReady returns nil when the member accepts work. It returns an error as
-// that of [Member.Ready] when the context ends, which it matches too, when the
-// startup timeout has passed, or when the member leaves.
+// WaitReady returns nil when the member accepts work. It returns an error like
+// that of [Member.Ready] if ctx ends, whose cause it also matches, if the
+// startup timeout passes, or if the member leaves.
 func (m *Member) WaitReady(ctx context.Context) error {
 	news, stop := m.node.Subscribe()
 	defer stop()
-	late := m.readiness.late
+	late := m.readiness.timedOut
 	for {
 		err := m.Ready()
-		if err == nil || m.life.Err() != nil {
+		if err == nil || m.ctx.Err() != nil {
 			return err
 		}
 		select {
-		case <-news: // among it, that the registry has a new status
+		case <-news: // also wakes up when the registry has a new status
 		case <-late:
 			late = nil
 			if m.node.Description().Status == Joining {
 				return m.Ready()
 			}
-		case <-m.life.Done():
+		case <-m.ctx.Done():
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		}
 	}
 }
 
-// whoHasCome says which nodes of the minimum have come.
-func (m *Member) whoHasCome() error {
+// minNodesError returns an error that lists the nodes that have joined.
+func (m *Member) minNodesError() error {
 	members, _ := m.view.members()
-	names := namesOf(members)
+	names := countedNames(members)
 	have := "have"
 	if len(names) == 1 {
 		have = "has"
 	}
-	why := fmt.Sprintf("%d of %d nodes %s come: %s", len(names), m.config.MinNodes, have, strings.Join(names, ", "))
+	why := fmt.Sprintf("%d of %d nodes %s joined: %s", len(names), m.config.MinNodes, have, strings.Join(names, ", "))
 	select {
-	case <-m.readiness.late:
+	case <-m.readiness.timedOut:
 		why = fmt.Sprintf("the startup timeout of %v has passed: %s", m.config.StartupTimeout, why)
 	default:
 	}
 	return fmt.Errorf("%w: %s", ErrTooFewNodes, why)
 }
 
-// namesOf returns the names of the nodes that count for the minimum.
-func namesOf(members []tenure.Member) []string {
+// countedNames returns the names of the nodes that count toward the minimum.
+func countedNames(members []tenure.Member) []string {
 	var names []string
 	for _, member := range members {
 		if member.Status == Active || member.Status == Joining {
@@ -131,11 +131,11 @@ func namesOf(members []tenure.Member) []string {
 	return names
 }
 
-// awaitNodes takes the member into service when the minimum of nodes has come.
-func (m *Member) awaitNodes(ctx context.Context) {
+// awaitMinNodes makes the member active when the minimum of nodes has joined.
+func (m *Member) awaitMinNodes(ctx context.Context) {
 	for ctx.Err() == nil {
 		members, changed := m.view.members()
-		if len(namesOf(members)) >= m.config.MinNodes {
+		if len(countedNames(members)) >= m.config.MinNodes {
 			m.readiness.meet()
 		}
 		if m.readiness.isMet() {
@@ -154,7 +154,7 @@ func (m *Member) awaitNodes(ctx context.Context) {
 			d.Status = Active
 		}
 	})
-	if err != nil && ctx.Err() == nil { // the registry follows
-		m.node.Logger().Warn("telling that this node is active failed", "error", err)
+	if err != nil && ctx.Err() == nil { // the registry is updated later
+		m.node.Logger().Warn("publishing the status active failed", "error", err)
 	}
 }

@@ -13,18 +13,18 @@ import (
 
 func three() cluster.Config { return cluster.Config{MinNodes: 3} }
 
-func TestNodesWaitForTheMinimum(t *testing.T) {
+func TestNodesWaitForMinNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", three())
 	err := a.Ready()
 	if !errors.Is(err, cluster.ErrTooFewNodes) || !errors.Is(err, tenure.ErrNotActive) ||
-		!strings.Contains(err.Error(), "1 of 3 nodes has come: a") {
+		!strings.Contains(err.Error(), "1 of 3 nodes has joined: a") {
 		t.Fatalf("alone: %v", err)
 	}
 	b := site.join("b", three())
 	a.seesStatus(b.ID(), cluster.Joining)
-	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "2 of 3 nodes have come: a, b") {
+	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "2 of 3 nodes have joined: a, b") {
 		t.Fatalf("of two: %v", err)
 	}
 	election, err := a.Node().Election(cluster.SchedulerRole)
@@ -57,12 +57,12 @@ func TestNodesWaitForTheMinimum(t *testing.T) {
 		t.Errorf("when the others left: %v", err)
 	}
 	late := site.join("late", three())
-	if err := late.Ready(); err == nil || !strings.Contains(err.Error(), "2 of 3 nodes have come: a, late") {
+	if err := late.Ready(); err == nil || !strings.Contains(err.Error(), "2 of 3 nodes have joined: a, late") {
 		t.Errorf("the one that came late: %v", err)
 	}
 }
 
-func TestJoiningNodeStandsForNoRole(t *testing.T) {
+func TestJoiningNodeDoesNotCampaign(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", three(), brief)
@@ -94,7 +94,7 @@ func TestStartupTimeout(t *testing.T) {
 	config := cluster.Config{MinNodes: 2, StartupTimeout: 50 * time.Millisecond}
 	a := site.join("a", config)
 	err := a.WaitReady(within(t))
-	if !errors.Is(err, cluster.ErrTooFewNodes) || !strings.Contains(err.Error(), "the startup timeout of 50ms has passed: 1 of 2 nodes has come: a") {
+	if !errors.Is(err, cluster.ErrTooFewNodes) || !strings.Contains(err.Error(), "the startup timeout of 50ms has passed: 1 of 2 nodes has joined: a") {
 		t.Fatalf("after the startup timeout: %v", err)
 	}
 	if again := a.Ready(); again == nil || again.Error() != err.Error() {
@@ -133,7 +133,7 @@ func TestWaitReadyEndsWithItsContextAndWithTheMember(t *testing.T) {
 	}
 }
 
-func TestDrainedNodeThatWaitedGoesBackToWaiting(t *testing.T) {
+func TestUndrainOfJoiningNodeWaitsAgain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.Config{MinNodes: 2}
@@ -171,7 +171,7 @@ func TestDrainedNodeThatWaitedGoesBackToWaiting(t *testing.T) {
 	}
 }
 
-func TestReadySaysThatTheSessionIsLost(t *testing.T) {
+func TestReadyReportsLostSession(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})

@@ -15,36 +15,36 @@ import (
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
-// ErrUnknownSpread says that no node has shared roles under a name.
+// ErrUnknownSpread is returned if no node has shared roles under this name.
 var ErrUnknownSpread = fmt.Errorf("%w: no such spread", tenure.ErrTenure)
 
-// RebalancePlan is how roles should move so that every node has its share and
-// they are led, as far as that is fair, by the nodes that they prefer.
+// RebalancePlan says how roles should move so that every node leads its share
+// and roles are led by the nodes that they prefer, as far as that is fair.
 type RebalancePlan struct {
 	Moves    []Move         // ordered by role
 	Unplaced []UnplacedRole // ordered by role
-	Vacant   []string       // roles that have a place but no leader just now, ordered
-	Nodes    []NodeShare    // the nodes that share roles, ordered by name
+	Vacant   []string       // roles that are placed but have no leader now, ordered
+	Nodes    []NodeShare    // the nodes that share the roles, ordered by name
 }
 
-// Move is a role that should be led by another node.
+// Move is a role that should move to another node.
 type Move struct {
 	Role     string
 	From, To NodeID
 }
 
-// NodeShare is how many of the roles a node leads.
+// NodeShare is how many of the shared roles a node leads.
 type NodeShare struct {
 	Node          NodeID
 	Name          string
 	Before, After int
 }
 
-// PlanRebalance plans what to move of the named spreads, or of all if none is
-// named. Other than the members, which move a role only if they must, it takes
-// roles back to the nodes that they prefer. Nothing moves before
-// [RebalancePlan.Apply]. The error matches [ErrUnknownSpread] if there is no
-// spread of a name, and tenure.ErrUnsupported if the store keeps none.
+// PlanRebalance plans the moves for the named spreads, or for all spreads if
+// there are no names. Members move a role only if they must; the plan also
+// moves roles back to the nodes that they prefer. Nothing moves before
+// [RebalancePlan.Apply]. The error matches [ErrUnknownSpread] if a spread does
+// not exist, and tenure.ErrUnsupported if the store has no spreads.
 func PlanRebalance(ctx context.Context, store Store, names ...string) (RebalancePlan, error) {
 	plan, err := planRebalance(ctx, store, names)
 	if err != nil {
@@ -72,10 +72,10 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		roles := definitions[name]
 		if len(roles) == 0 {
-			continue // no role would stand for all
+			continue // Leaders without roles would return all leaders
 		}
-		question := placement.Question{
-			Nodes: participants(members, name), Roles: roles, Holders: map[string]uuid.UUID{}, Honor: true,
+		input := placement.Input{
+			Nodes: participants(members, name), Roles: roles, Leaders: map[string]uuid.UUID{}, MoveToPreferred: true,
 		}
 		known := make([]string, len(roles))
 		for i, role := range roles {
@@ -86,9 +86,9 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 			return RebalancePlan{}, err
 		}
 		for _, leader := range leaders {
-			question.Holders[leader.Role] = leader.NodeID
+			input.Leaders[leader.Role] = leader.NodeID
 		}
-		plan.add(question, shares)
+		plan.add(input, shares)
 	}
 	slices.SortFunc(plan.Moves, func(a, b Move) int { return cmp.Compare(a.Role, b.Role) })
 	slices.SortFunc(plan.Unplaced, func(a, b UnplacedRole) int { return cmp.Compare(a.Role, b.Role) })
@@ -102,17 +102,17 @@ func planRebalance(ctx context.Context, store Store, names []string) (RebalanceP
 	return plan, nil
 }
 
-// add adds what is to be moved of one spread.
-func (p *RebalancePlan) add(question placement.Question, shares map[uuid.UUID]*NodeShare) {
-	for _, node := range question.Nodes {
+// add adds the moves of one spread.
+func (p *RebalancePlan) add(input placement.Input, shares map[uuid.UUID]*NodeShare) {
+	for _, node := range input.Nodes {
 		if shares[node.ID] == nil {
 			shares[node.ID] = &NodeShare{Node: NodeID(node.ID), Name: node.Name}
 		}
 	}
-	plan := placement.Make(question)
+	plan := placement.Make(input)
 	p.Unplaced = append(p.Unplaced, unplacedRoles(plan)...)
 	for role, to := range plan.Placed {
-		from, led := question.Holders[role]
+		from, led := input.Leaders[role]
 		switch {
 		case !led:
 			p.Vacant = append(p.Vacant, role)
@@ -121,7 +121,7 @@ func (p *RebalancePlan) add(question placement.Question, shares map[uuid.UUID]*N
 		}
 		shares[to].After++
 	}
-	for _, node := range question.Holders {
+	for _, node := range input.Leaders {
 		if share := shares[node]; share != nil {
 			share.Before++
 		}
@@ -129,34 +129,34 @@ func (p *RebalancePlan) add(question placement.Question, shares map[uuid.UUID]*N
 }
 
 const (
-	// rebalanceBatch is how many roles are asked for at once.
+	// rebalanceBatch is how many roles are requested to move at a time.
 	rebalanceBatch = 32
-	// rebalancePause is the time between two batches: the members look who
-	// leads what in it.
+	// rebalancePause is the time between two batches, in which the members can
+	// read the new leaders.
 	rebalancePause = 300 * time.Millisecond
-	// rebalanceLook is the time between two looks at who leads a batch.
-	rebalanceLook = 50 * time.Millisecond
+	// rebalancePoll is the time between two reads of the leaders of a batch.
+	rebalancePoll = 50 * time.Millisecond
 )
 
-// Apply moves the roles: it asks their leaders, in the name of by, to hand them
-// over, some at a time, and follows each until another leads. progress, if not
-// nil, is called with the number of roles that were asked for so far. It returns
-// when others lead all of them, or the context ends, with an error then. A role
-// whose leader has changed since the plan was made is left alone. Roles that could not
-// be asked for are named in the error; the others move all the same.
+// Apply moves the roles. It requests the handovers in batches, with by as the
+// requester, and waits until other nodes lead the roles. progress, if not nil,
+// is called with the number of roles requested so far. If ctx ends first, Apply
+// returns an error. It skips a role whose leader has changed since the plan was
+// made. If some roles cannot be requested, the error names them and the others
+// still move.
 func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progress func(moved int)) error {
 	clock := tenure.SystemClock()
 	var failed error
 	moved := 0
-	// One move of each node after the other, so that none gets many before it
-	// has given some.
-	for batch := range slices.Chunk(alternate(p.Moves), rebalanceBatch) {
+	// Interleave the nodes' moves, so that no node receives many roles before
+	// it has handed some over.
+	for batch := range slices.Chunk(interleave(p.Moves), rebalanceBatch) {
 		if moved > 0 {
 			wait(ctx, clock, rebalancePause, nil)
 		}
 		failed = errors.Join(failed, applyBatch(ctx, store, clock, by, batch))
 		if ctx.Err() != nil {
-			return fmt.Errorf("rebalancing: %d of %d roles were asked for: %w", moved+len(batch), len(p.Moves), failed)
+			return fmt.Errorf("rebalancing: %d of %d handovers were requested: %w", moved+len(batch), len(p.Moves), failed)
 		}
 		moved += len(batch)
 		if progress != nil {
@@ -169,8 +169,8 @@ func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progre
 	return nil
 }
 
-// alternate orders moves such that every node gives and gets in turn.
-func alternate(moves []Move) []Move {
+// interleave orders moves so that all pairs of nodes take turns.
+func interleave(moves []Move) []Move {
 	given := map[Move]int{}
 	turns := make(map[string]int, len(moves))
 	for _, move := range moves {
@@ -185,10 +185,11 @@ func alternate(moves []Move) []Move {
 
 var errUnfinished = errors.New("some roles have not moved yet")
 
-// applyBatch asks for the roles of a batch and waits until others lead them. One
-// that its leader took back, since the other was too slow, is asked for again.
+// applyBatch requests the handovers of a batch and waits until other nodes lead
+// the roles. If a leader took a role back because its target was too slow, the
+// handover is requested again.
 func applyBatch(ctx context.Context, store Store, clock tenure.Clock, by string, batch []Move) error {
-	asked := map[string]int64{} // which term was asked to end
+	asked := map[string]int64{} // by role: the term whose end was requested
 	var failed error
 	for pending := batch; ; {
 		leaders, err := leadersOf(ctx, store, pending)
@@ -200,7 +201,7 @@ func applyBatch(ctx context.Context, store Store, clock tenure.Clock, by string,
 			term, before := asked[move.Role]
 			switch {
 			case !led:
-				return !before // nobody led it to begin with
+				return !before // it had no leader to begin with
 			case leader.NodeID != move.From.UUID():
 				return true
 			case before && term == leader.Term:
@@ -219,7 +220,7 @@ func applyBatch(ctx context.Context, store Store, clock tenure.Clock, by string,
 		if len(pending) == 0 {
 			return failed
 		}
-		wait(ctx, clock, rebalanceLook, nil)
+		wait(ctx, clock, rebalancePoll, nil)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %d of a batch: %w", errUnfinished, len(pending), context.Cause(ctx))
 		}

@@ -18,7 +18,7 @@ func preferring(node string, n, of int) cluster.SpreadConfig {
 	return config
 }
 
-func TestRebalanceTakesRolesBack(t *testing.T) {
+func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := preferring("b", 3, 6) // those that the first plan does not give away
@@ -71,7 +71,7 @@ func TestRebalanceTakesRolesBack(t *testing.T) {
 	}
 }
 
-func TestRebalanceShowsWhatNobodyMayLead(t *testing.T) {
+func TestRebalanceListsUnplacedRoles(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 2)}

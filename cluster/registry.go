@@ -14,27 +14,27 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Registry answers what the database knows of the nodes of a cluster. It needs
-// no member: a program that takes no part can ask too. Each call is one question
-// to the database, and not on the session of a node; [Member.Nodes] asks none.
+// Registry reads the nodes of a cluster from the database. Callers need not be
+// members. Each call is one query that does not use a node's session;
+// [Member.Nodes] does not query the database.
 //
-// What changes one's own node is with [Member]: [Join] registers it,
-// [Member.SetStatus] tells its status, [Member.Close] deregisters it, and a node
-// whose row was removed by a foreign hand comes back by itself.
+// A member changes its own row: [Join] registers the node, [Member.SetStatus]
+// updates its status, [Member.Close] deregisters it. If something else removes
+// the row, the node registers again.
 //
-// A node that was silent for longer than its lease is dead, whether or not
-// anybody has marked it. Errors are those of the Store. A Registry is safe for
+// A node that has been silent for longer than its lease is dead, even if no
+// node has marked it. Errors are those of the Store. A Registry is safe for
 // concurrent use.
 type Registry struct {
 	store Store
 	name  string
 }
 
-// NewRegistry returns the registry of a store, for a cluster of the default
+// NewRegistry returns the registry of a store, for a cluster with the default
 // name.
 func NewRegistry(store Store) *Registry { return &Registry{store: store, name: defaultName} }
 
-// WithClusterName returns the same registry with another name of the cluster, for
+// WithClusterName returns the same registry with another cluster name, for
 // [Registry.Info].
 func (r *Registry) WithClusterName(cluster string) *Registry {
 	return &Registry{store: r.store, name: cluster}
@@ -43,8 +43,7 @@ func (r *Registry) WithClusterName(cluster string) *Registry {
 // Registry returns the registry that this member is in.
 func (m *Member) Registry() *Registry { return NewRegistry(m.store).WithClusterName(m.config.Name) }
 
-// Nodes returns all nodes, the dead among them, in the order in which their
-// sessions began.
+// Nodes returns all nodes, including dead ones, oldest session first.
 func (r *Registry) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	members, err := r.store.Members(ctx)
 	return newNodeInfos(members), err
@@ -55,14 +54,14 @@ func (r *Registry) ActiveNodes(ctx context.Context) ([]NodeInfo, error) {
 	return r.NodesByStatus(ctx, Active)
 }
 
-// NodesByStatus returns the nodes of one status.
+// NodesByStatus returns the nodes with one status.
 func (r *Registry) NodesByStatus(ctx context.Context, status NodeStatus) ([]NodeInfo, error) {
 	nodes, err := r.Nodes(ctx)
 	return slices.DeleteFunc(nodes, func(n NodeInfo) bool { return n.Status != status }), err
 }
 
-// Node returns one node. If there is none of this id, the error matches
-// tenure.ErrUnknownNode and names the nodes that come nearest.
+// Node returns one node. If there is no node with this id, the error matches
+// tenure.ErrUnknownNode and names the nodes with the most similar ids.
 func (r *Registry) Node(ctx context.Context, id NodeID) (NodeInfo, error) {
 	nodes, err := r.Nodes(ctx)
 	if err != nil {
@@ -76,7 +75,7 @@ func (r *Registry) Node(ctx context.Context, id NodeID) (NodeInfo, error) {
 	return NodeInfo{}, unknownNode(id, nodes)
 }
 
-// NodeCounts is how many nodes there are.
+// NodeCounts is the number of nodes by status.
 type NodeCounts struct {
 	Active, Draining, Dead, Joining int
 	Total                           int
@@ -106,30 +105,30 @@ func CountNodes(nodes []NodeInfo) NodeCounts {
 	return counts
 }
 
-// MarkDead marks the nodes as dead that were silent for longer than the
-// threshold and their own lease, and returns their ids. The nodes do so by
-// themselves; see [HeartbeatConfig].
+// MarkDead marks nodes dead that have been silent for longer than the threshold
+// and their own lease, and returns their ids. Members do this on their own; see
+// [HeartbeatConfig].
 func (r *Registry) MarkDead(ctx context.Context, threshold time.Duration) ([]NodeID, error) {
 	if threshold < 0 {
-		return nil, fmt.Errorf("%w: the dead threshold is %v; the least is 0", tenure.ErrInvalidConfig, threshold)
+		return nil, fmt.Errorf("%w: the dead threshold is %v; it must be at least 0", tenure.ErrInvalidConfig, threshold)
 	}
 	marked, err := r.store.MarkDead(ctx, threshold)
 	return nodeIDs(marked), err
 }
 
-// ForgetDead removes the dead nodes that were last heard of longer ago than a
-// time, and returns their ids. Nodes that join do so by themselves with those
-// that have been dead for a day.
+// ForgetDead removes dead nodes whose last heartbeat is older than olderThan,
+// and returns their ids. Joining nodes do this on their own for nodes that have
+// been dead for a day.
 func (r *Registry) ForgetDead(ctx context.Context, olderThan time.Duration) ([]NodeID, error) {
 	if olderThan < 0 {
-		return nil, fmt.Errorf("%w: dead nodes cannot be older than %v; the least is 0", tenure.ErrInvalidConfig, olderThan)
+		return nil, fmt.Errorf("%w: the minimum age of dead nodes is %v; it must be at least 0", tenure.ErrInvalidConfig, olderThan)
 	}
 	removed, err := r.store.ForgetDead(ctx, olderThan)
 	return nodeIDs(removed), err
 }
 
-// Forget removes one dead node. The error matches tenure.ErrUnknownNode if there
-// is no dead node of this id.
+// Forget removes one dead node. The error matches tenure.ErrUnknownNode if
+// there is no dead node with this id.
 func (r *Registry) Forget(ctx context.Context, id NodeID) error {
 	err := r.store.Forget(ctx, id.UUID())
 	if !errors.Is(err, tenure.ErrUnknownNode) {
@@ -142,17 +141,17 @@ func (r *Registry) Forget(ctx context.Context, id NodeID) error {
 	return fmt.Errorf("%w: %s (%s) is %s: only a dead node can be forgotten", tenure.ErrUnknownNode, id, node.Name, node.Status)
 }
 
-// ClusterInfo is a cluster at a glance.
+// ClusterInfo summarizes a cluster.
 type ClusterInfo struct {
 	Name            string
 	TotalNodes      int
 	ActiveNodes     int
 	DrainingNodes   int
 	DeadNodes       int
-	SchedulerLeader *NodeID // who leads [SchedulerRole]; nil if nobody does
+	SchedulerLeader *NodeID // leader of [SchedulerRole], or nil
 }
 
-// Info returns the cluster at a glance.
+// Info returns a summary of the cluster.
 func (r *Registry) Info(ctx context.Context) (ClusterInfo, error) {
 	counts, err := r.Counts(ctx)
 	if err != nil {
@@ -173,27 +172,28 @@ func (r *Registry) Info(ctx context.Context) (ClusterInfo, error) {
 	return info, nil
 }
 
-// nearest is how many nodes an error proposes.
-const nearest = 3
+// suggestions is how many similar nodes an error names.
+const suggestions = 3
 
-// unknownNode returns the error for an id that no node has, with the nodes whose
-// ids are most like it; of equals, those that came last.
+// unknownNode returns the error for an id that no node has. It names the nodes
+// with the most similar ids; of equals, the latest.
 func unknownNode(id NodeID, nodes []NodeInfo) error {
 	if len(nodes) == 0 {
 		return fmt.Errorf("%w: %s: the registry is empty", tenure.ErrUnknownNode, id)
 	}
 	byLikeness := slices.Clone(nodes)
 	slices.Reverse(byLikeness)
-	slices.SortStableFunc(byLikeness, func(a, b NodeInfo) int { return cmp.Compare(likeness(b.ID, id), likeness(a.ID, id)) })
+	slices.SortStableFunc(byLikeness, func(a, b NodeInfo) int { return cmp.Compare(similarity(b.ID, id), similarity(a.ID, id)) })
 	var proposals []string
-	for _, node := range byLikeness[:min(len(byLikeness), nearest)] {
+	for _, node := range byLikeness[:min(len(byLikeness), suggestions)] {
 		proposals = append(proposals, fmt.Sprintf("%s (%s, %s)", node.ID, node.Name, node.Status))
 	}
-	return fmt.Errorf("%w: %s; the nearest of %d: %s", tenure.ErrUnknownNode, id, len(nodes), strings.Join(proposals, ", "))
+	return fmt.Errorf("%w: %s; the most similar of %d: %s", tenure.ErrUnknownNode, id, len(nodes), strings.Join(proposals, ", "))
 }
 
-// likeness is how many characters of two ids are the same in the same place.
-func likeness(a, b NodeID) int {
+// similarity returns how many characters two ids have in common at the same
+// positions.
+func similarity(a, b NodeID) int {
 	same, other := 0, b.String()
 	for i, c := range []byte(a.String()) {
 		if other[i] == c {

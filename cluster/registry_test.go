@@ -45,7 +45,7 @@ JOIN `+s.table("installation")+` i ON l.classid = `+nodeLockSpace+`::oid
 WHERE n.id = $1 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock'`, id.UUID())
 }
 
-func TestRegistryAnswers(t *testing.T) {
+func TestRegistryReadsNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{Name: "prod", Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
@@ -105,7 +105,7 @@ func TestRegistryAnswers(t *testing.T) {
 	}
 }
 
-func TestRegistryOfAProgramThatIsNoMember(t *testing.T) {
+func TestRegistryWithoutMember(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	registry := cluster.NewRegistry(site.store())
@@ -122,7 +122,7 @@ func TestRegistryOfAProgramThatIsNoMember(t *testing.T) {
 	}
 }
 
-func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
+func TestRegistryMarksAndForgetsDeadNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{SkipMarkingDead: true}})
@@ -171,7 +171,7 @@ func TestRegistryMarksForgetsAndCleansUp(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestUnknownNode(t *testing.T) {
+func TestUnknownNodeErrorSuggestsNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -181,12 +181,12 @@ func TestUnknownNode(t *testing.T) {
 	mistyped := e.ID()
 	mistyped[0] ^= 1
 	_, err := e.Registry().Node(within(t), mistyped)
-	if !errors.Is(err, tenure.ErrUnknownNode) || !strings.Contains(err.Error(), "the nearest of 5: "+e.ID().String()+" (e, active), ") {
+	if !errors.Is(err, tenure.ErrUnknownNode) || !strings.Contains(err.Error(), "the most similar of 5: "+e.ID().String()+" (e, active), ") {
 		t.Errorf("of an unknown node: %v", err)
 	}
 }
 
-func TestSilentNodesAreMarkedByTheHeartbeatLoop(t *testing.T) {
+func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{Heartbeat: cluster.HeartbeatConfig{

@@ -10,20 +10,20 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// defaultStopTimeout is that of tenure.Config.
+// defaultStopTimeout is the default of tenure.Config.
 const defaultStopTimeout = 10 * time.Second
 
-// withForce fills in ForceAfter for a node with this lease and the stop timeout
-// of its configuration.
+// withForce sets the default of ForceAfter for a node with this lease and
+// configured stop timeout.
 func (c ShutdownConfig) withForce(lease, stopTimeout time.Duration) ShutdownConfig {
 	c.ForceAfter = cmp.Or(c.ForceAfter, c.DrainTimeout+cmp.Or(stopTimeout, defaultStopTimeout)+2*lease)
 	return c
 }
 
-// SetShutdown changes how the member drains and leaves, with the defaults of
-// [ShutdownConfig] for what is 0. A drain or a shutdown that has begun keeps its
-// bounds in time. The error matches tenure.ErrInvalidConfig; nothing is changed
-// then.
+// SetShutdown changes how the member drains and leaves; fields that are 0 get
+// the defaults of [ShutdownConfig]. A drain or shutdown in progress keeps its
+// time limits. If the error matches tenure.ErrInvalidConfig, nothing has
+// changed.
 func (m *Member) SetShutdown(config ShutdownConfig) error {
 	next := Config{Shutdown: config}.withDefaults()
 	if err := next.validate(); err != nil {
@@ -33,46 +33,46 @@ func (m *Member) SetShutdown(config ShutdownConfig) error {
 	return nil
 }
 
-// setShutdown takes a configuration that was checked and has its defaults.
+// setShutdown stores a validated configuration.
 func (m *Member) setShutdown(config ShutdownConfig) {
 	config = config.withForce(m.node.Timing().Lease, m.stopTimeout)
 	m.policy.Store(&config)
 }
 
-// shutdown is the one time that a member leaves politely.
+// shutdown is the member's graceful shutdown.
 type shutdown struct {
 	force    context.CancelCauseFunc
-	finished chan struct{} // closed at the end
-	err      error         // once it is finished
+	finished chan struct{} // closed when the shutdown has ended
+	err      error         // valid once finished is closed
 }
 
-// ShutdownRequested reports whether the member leaves for good, or has left.
-func (m *Member) ShutdownRequested() bool { return m.departure.leaving() }
+// ShutdownRequested reports whether the member is leaving or has left.
+func (m *Member) ShutdownRequested() bool { return m.drainState.leaving() }
 
-// Stopping returns a channel that is closed when the member begins to leave for
-// good: finish, and take no new work.
-func (m *Member) Stopping() <-chan struct{} { return m.departure.staying.Done() }
+// Stopping returns a channel that is closed when the member begins to leave:
+// finish work in flight and accept no new work.
+func (m *Member) Stopping() <-chan struct{} { return m.drainState.serviceCtx.Done() }
 
-// AcceptsWork reports whether the node may take new work: it is active, and
-// neither drains nor leaves. Work that [InFlight] counts need not ask.
+// AcceptsWork reports whether the node may accept new work: it is active and
+// neither drains nor leaves. Work that uses [InFlight] need not call it.
 func (m *Member) AcceptsWork() bool {
 	return !m.ShutdownRequested() && !m.InFlight().Draining() && m.node.Description().Status.AcceptsWork()
 }
 
-// Shutdown leaves the cluster politely and closes the node. In this order: new
-// work is refused; [Member.Stopping] is closed; the others are told that the
-// node drains; work in flight is waited for, at most
-// ShutdownConfig.DrainTimeout; every role is resigned, or handed over as
-// ShutdownConfig says; the node leaves the registry and its session ends.
+// Shutdown leaves the cluster gracefully and closes the node. It refuses new
+// work; closes the channel of [Member.Stopping]; publishes the status draining;
+// waits for work in flight, at most ShutdownConfig.DrainTimeout; releases every
+// role, or hands it over as ShutdownConfig says; and removes the node from the
+// registry and ends its session.
 //
 // If that takes longer than ShutdownConfig.ForceAfter, or the context of a
-// caller ends, it is forced: the session is cut, which frees every role
-// whatever still runs. The error matches tenure.ErrShutdown then and says what
-// was left, and tenure.ErrWorkRunning if work had not ended. It is idempotent:
-// all calls return at the same end with the same error. It waits for callbacks,
-// so it must not be called from one.
+// caller ends, the shutdown is forced: the session is closed, which releases
+// every role even if work is still running. Then the error matches
+// tenure.ErrShutdown and says what was left, and tenure.ErrWorkRunning if work
+// was still running. All calls wait for the same shutdown and return the same
+// error. Shutdown waits for callbacks, so it must not be called from one.
 func (m *Member) Shutdown(ctx context.Context) error {
-	s, first, forced := m.departure.begin()
+	s, first, forced := m.drainState.beginShutdown()
 	defer context.AfterFunc(ctx, func() { s.force(context.Cause(ctx)) })()
 	if first {
 		limit := m.policy.Load().ForceAfter
@@ -86,10 +86,10 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	return s.err
 }
 
-// begin returns the shutdown. To the first who asks it gives the context within
+// beginShutdown returns the shutdown. The first call also gets the context in
 // which to perform it.
-func (d *departure) begin() (s *shutdown, first bool, forced context.Context) {
-	d.refuse()
+func (d *drainState) beginShutdown() (s *shutdown, first bool, forced context.Context) {
+	d.refuseWork()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shutdown == nil {
@@ -100,12 +100,12 @@ func (d *departure) begin() (s *shutdown, first bool, forced context.Context) {
 	return d.shutdown, first, forced
 }
 
-// refuse takes no new work for good, and tells everybody.
-func (d *departure) refuse() {
+// refuseWork refuses new work permanently and closes the channel of Stopping.
+func (d *drainState) refuseWork() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inFlight.drain()
-	d.leave(errLeaving)
+	d.endService(errLeaving)
 }
 
 func (m *Member) performShutdown(ctx context.Context) error {
@@ -114,25 +114,25 @@ func (m *Member) performShutdown(ctx context.Context) error {
 		err = m.awaitDrain(ctx, run)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, tenure.ErrShutdown) {
-		m.node.Logger().Warn("draining failed; leaving all the same", "error", err)
+		m.node.Logger().Warn("draining failed; leaving without it", "error", err)
 	}
 	err = m.Close(ctx)
-	return errors.Join(err, m.workLeft("shutting down"))
+	return errors.Join(err, m.workLeftError("shutting down"))
 }
 
-// awaitDrain waits until the node may be closed: without a session that is so
-// when work in flight has ended, since there is nothing to hand over.
+// awaitDrain waits until the node may be closed. Without a session, that is
+// when work in flight has ended, since there are no roles to hand over.
 func (m *Member) awaitDrain(ctx context.Context, run *drain) error {
 	news, stop := m.node.Subscribe()
 	defer stop()
-	worked := run.worked
+	worked := run.workEnded
 	for {
 		select {
 		case <-run.done:
 			return run.err
 		case <-worked:
 			worked = nil
-		case <-news: // among it, that the session has ended
+		case <-news: // also wakes up when the session has ended
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -132,7 +132,7 @@ func TestSetShutdown(t *testing.T) {
 }
 
 // All calls return at the same end, which any caller's context brings about.
-func TestShutdownByMany(t *testing.T) {
+func TestConcurrentShutdowns(t *testing.T) {
 	t.Parallel()
 	b := newSite(t).join("b", cluster.Config{})
 	b.works()

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// ShutdownOnSignal waits for the first of the signals, by default SIGTERM and
-// SIGINT, for the end of the context, or for a shutdown that began elsewhere.
-// Then it performs [Member.Shutdown] and returns its error. A signal during the
-// shutdown forces it. It is the last call of a program's main function: what the
-// program runs besides should end when [Member.Stopping] is closed and its work
-// has ended.
+// ShutdownOnSignal waits for the first of the signals (default: SIGTERM and
+// SIGINT), for the end of ctx, or for a shutdown that began elsewhere. Then it
+// calls [Member.Shutdown] and returns its error. A signal during the shutdown
+// forces it. Call it last in the main function. Other parts of the program
+// should end when the channel of [Member.Stopping] is closed and their work has
+// ended.
 func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) error {
 	if len(signals) == 0 {
 		signals = []os.Signal{syscall.SIGTERM, os.Interrupt}
@@ -22,7 +22,7 @@ func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) err
 	signal.Notify(received, signals...)
 	defer signal.Stop(received)
 	log := m.node.Logger()
-	log.Info("in service until a signal", "signals", signals)
+	log.Info("running until a signal", "signals", signals)
 	select {
 	case sig := <-received:
 		log.Info("shutting down; another signal forces it", "signal", sig)
@@ -31,7 +31,7 @@ func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) err
 	case <-m.Stopping():
 	}
 
-	polite, force := context.WithCancelCause(context.WithoutCancel(ctx))
+	graceful, force := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer force(nil)
 	finished, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -43,7 +43,7 @@ func (m *Member) ShutdownOnSignal(ctx context.Context, signals ...os.Signal) err
 		case <-finished:
 		}
 	}()
-	err := m.Shutdown(polite)
+	err := m.Shutdown(graceful)
 	close(finished)
 	<-watched
 	return err

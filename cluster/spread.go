@@ -14,26 +14,26 @@ import (
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
-// defaultMoveDelay is that of SpreadConfig.
+// defaultMoveDelay is the default of SpreadConfig.
 const defaultMoveDelay = time.Second
 
-// SpreadRole is one of the roles that members share.
+// SpreadRole is a role that members share.
 type SpreadRole struct {
 	Role tenure.Role
 	// Requires are labels that a node must have to lead the role. While no live
-	// node has all of them, nobody leads it.
+	// node has all of them, the role has no leader.
 	Requires map[string]string
-	// Prefers are labels of the nodes that should lead the role: the more of
-	// them, the better. They decide where a role goes that nobody leads, as far
-	// as every node gets its share. A role that is led moves for their sake only
-	// when that is asked for; see [PlanRebalance].
+	// Prefers are labels of the nodes that should lead the role; a node with
+	// more of them is preferred. They decide where a vacant role goes, as far
+	// as every node gets its share. A role with a leader moves to a preferred
+	// node only on request; see [PlanRebalance].
 	Prefers map[string]string
 	// PreferredNode is the name or id of the node that should lead the role. It
-	// counts more than Prefers, and as Prefers does.
+	// works like Prefers and counts more.
 	PreferredNode string
 }
 
-// Partitions returns n roles for the parts of something: name/0 and so on.
+// Partitions returns n roles with the names name/0, name/1 and so on.
 func Partitions(name string, n int) []SpreadRole {
 	roles := make([]SpreadRole, max(n, 0))
 	for i := range roles {
@@ -43,58 +43,56 @@ func Partitions(name string, n int) []SpreadRole {
 }
 
 // SpreadConfig configures a [Spread]. All members that share the roles should
-// be given the same ones.
+// use the same roles.
 type SpreadConfig struct {
-	// Roles are what is shared. Their names must differ.
+	// Roles are the roles to share. Their names must differ.
 	Roles []SpreadRole
-	// Weight is this member's share in relation to that of the others: with
-	// weight 2 it leads twice as many roles as a member with 1. Default 1.
+	// Weight is this member's share relative to other members: a member with
+	// weight 2 leads twice as many roles as one with weight 1. Default 1.
 	Weight float64
-	// MoveDelay is for how long nodes must neither have come nor gone before
-	// roles move away from those that lead them, so that a cluster that starts
-	// does not move them again and again. What nobody leads is led at once.
-	// Default 1 s.
+	// MoveDelay is how long no node may have joined or left before roles move
+	// away from their leaders, so that a starting cluster does not move them
+	// repeatedly. Vacant roles are taken over immediately. Default 1 s.
 	MoveDelay time.Duration
-	// Election configures the elections for the roles. NoReacquire has no
-	// meaning here, and ReconnectGrace none either: a role that was lost is led
-	// by another member.
+	// Election configures the elections for the roles. NoReacquire and
+	// ReconnectGrace have no effect here: another member takes over a lost
+	// role.
 	Election tenure.ElectionConfig
 }
 
-// Spread shares roles among the members of a cluster: each leads its share, and
-// when a member comes or goes, as few roles move as possible. Every member
-// decides by itself, in the same way, from the same registry; nobody is in
-// charge. That at most one leads a role is, as ever, up to the election for it:
-// members that disagree for a moment cannot make two leaders. It is safe for
-// concurrent use.
+// Spread shares roles among the members of a cluster. Each member leads its
+// share, and when a member joins or leaves, as few roles as possible move.
+// Every member computes the same plan from the same registry; there is no
+// coordinator. The election for each role ensures at most one leader even while
+// members disagree. A Spread is safe for concurrent use.
 type Spread struct {
-	member *Member
-	name   string
-	config SpreadConfig
-	names  []string // of the roles, sorted
-	roles  map[string]tenure.Role
-	places []placement.Role
+	member         *Member
+	name           string
+	config         SpreadConfig
+	names          []string // of the roles, sorted
+	roles          map[string]tenure.Role
+	placementRoles []placement.Role
 
-	wake chan struct{} // makes the loop look again
+	wake chan struct{} // makes the loop run again
 
-	mu          sync.Mutex
-	changed     chan struct{} // closed when one of the following has changed
-	running     bool
-	plan        placement.Plan
-	leaves      bool // the plan is one without this member
-	handingOver int  // how many wait until the roles are handed over
-	dirty       bool // what this member does may not be what it should
-	elections   map[string]*tenure.Election
-	candidacies map[string]*candidacy
+	mu              sync.Mutex
+	changed         chan struct{} // closed when one of the following fields changes
+	running         bool
+	plan            placement.Plan
+	leaving         bool // the plan places no role on this member
+	handOverWaiters int  // number of handOverAll calls that wait
+	dirty           bool // the plan has to be applied again
+	elections       map[string]*tenure.Election
+	candidacies     map[string]*candidacy
 }
 
-// Spread returns the part of this member in roles that are shared under a name.
-// Nothing happens before [Spread.Run]. The error matches tenure.ErrInvalidConfig
-// or tenure.ErrInvalidRole if a setting cannot be used.
+// Spread returns a spread that shares roles under a name. It does nothing
+// before [Spread.Run]. An invalid setting matches tenure.ErrInvalidConfig or
+// tenure.ErrInvalidRole.
 func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	config.Weight = cmp.Or(config.Weight, 1)
 	config.MoveDelay = cmp.Or(config.MoveDelay, defaultMoveDelay)
-	config.Election.NoReacquire = true // whether to stand again is decided here
+	config.Election.NoReacquire = true // the spread decides when to campaign again
 	config.Election.ReconnectGrace = 0
 	s := &Spread{
 		member: m, name: name, config: config, roles: make(map[string]tenure.Role, len(config.Roles)),
@@ -108,7 +106,7 @@ func (m *Member) Spread(name string, config SpreadConfig) (*Spread, error) {
 	return s, nil
 }
 
-// validate checks the configuration and takes over the roles.
+// validate checks the configuration and records the roles.
 func (s *Spread) validate() error {
 	if err := tenure.NamedRole(s.name).Validate(); err != nil {
 		return fmt.Errorf("the name cannot be used: %w", err)
@@ -128,7 +126,7 @@ func (s *Spread) validate() error {
 			return fmt.Errorf("%w: the role %q is listed twice", tenure.ErrInvalidConfig, name)
 		}
 		s.roles[name] = r.Role
-		s.places = append(s.places, placement.Role{
+		s.placementRoles = append(s.placementRoles, placement.Role{
 			Name: name, Requires: maps.Clone(r.Requires), Prefers: maps.Clone(r.Prefers), PreferredNode: r.PreferredNode,
 		})
 	}
@@ -152,7 +150,7 @@ func (s *Spread) Held() []string {
 	return held
 }
 
-// SpreadPlan says who shall lead the roles of a spread.
+// SpreadPlan says which nodes should lead the roles of a spread.
 type SpreadPlan struct {
 	Placed   map[string]NodeID // by role
 	Unplaced []UnplacedRole    // ordered by role
@@ -164,11 +162,11 @@ type UnplacedRole struct {
 	Reason string
 }
 
-// Plan returns where this member thinks that the roles belong. It is empty until
-// Run has looked at the registry.
+// Plan returns this member's current plan. It is empty until Run has read the
+// registry.
 func (s *Spread) Plan() SpreadPlan {
 	s.mu.Lock()
-	plan := s.plan // never changed, only replaced
+	plan := s.plan // never modified, only replaced
 	s.mu.Unlock()
 	public := SpreadPlan{Placed: make(map[string]NodeID, len(plan.Placed)), Unplaced: unplacedRoles(plan)}
 	for role, node := range plan.Placed {
@@ -192,21 +190,21 @@ func unplacedRoles(plan placement.Plan) []UnplacedRole {
 	return unplaced
 }
 
-// Run takes part until the context ends: it calls work, each time in a goroutine
-// of its own, for every role that belongs here, as [tenure.Election.Run] does.
-// When the context ends, it hands the roles over to the members that stay, waits
-// until work has returned, and returns nil.
+// Run shares the roles until ctx ends. For every role that the plan places on
+// this member, it campaigns and calls work in a goroutine, as
+// [tenure.Election.Run] does. When ctx ends, it hands the roles over to the
+// remaining members, waits until work has returned, and returns nil.
 //
-// If work returns while its term stands, the role is given up; after
-// tenure.Done this member leaves it alone until Run is called again, otherwise it
-// leads again later, unless another member has taken the role by then: one that
-// nobody leads for longer than the node's CheckInterval is led by the next
-// member that may.
+// If work returns while its term is valid, the member steps down. After
+// tenure.Done, it does not campaign for the role again until the next Run.
+// Otherwise it campaigns again later, unless another member has taken over: if
+// a role has no leader for longer than the node's CheckInterval, another
+// eligible member takes it.
 //
-// The error matches tenure.ErrAlreadyStarted if the spread runs already,
-// tenure.ErrClosed if the member leaves meanwhile, tenure.ErrUnsupported if the
-// backend has no registry, and tenure.ErrDuplicateRole if the node stands for one
-// of the roles otherwise.
+// The error matches tenure.ErrAlreadyStarted if the spread is running,
+// tenure.ErrClosed if the member leaves, tenure.ErrUnsupported if the backend
+// has no registry, and tenure.ErrDuplicateRole if the node already campaigns
+// for one of the roles elsewhere.
 func (s *Spread) Run(ctx context.Context, work tenure.Work) error {
 	s.mu.Lock()
 	if s.running {
@@ -232,8 +230,8 @@ func (s *Spread) broadcastLocked() {
 	s.changed = make(chan struct{})
 }
 
-// poke makes the loop look again.
-func (s *Spread) poke() {
+// wakeLoop makes the loop run again.
+func (s *Spread) wakeLoop() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

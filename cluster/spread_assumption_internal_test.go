@@ -18,7 +18,7 @@ func TestReservationsAreSeenInTime(t *testing.T) {
 	for _, settled := range []bool{true, false} {
 		b := assumption{self: self, roles: 10000}
 		b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)
-		b.settled, b.readAt = settled, time.Second
+		b.confirmed, b.readAt = settled, time.Second
 		heard := time.Second + 10*time.Millisecond
 		b.scheduleRead(heard, interval)
 		if b.nextRead >= heard+interval {

@@ -10,25 +10,25 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// candidacy is a role for which this member campaigns, or that it leads.
+// candidacy is a role that this member campaigns for or leads.
 type candidacy struct {
 	name     string
 	election *tenure.Election
-	stop     context.CancelFunc // of standing; a term is given up
+	stop     context.CancelFunc // ends the campaign, or the term
 
 	// Guarded by Spread.mu.
-	handingOver bool // it is being handed over
+	handingOver bool // a handover is in progress
 }
 
-// cooldown is how long this member leaves a role alone.
+// cooldown is how long this member does not campaign for a role.
 type cooldown struct {
 	until time.Duration // on the monotonic clock
 	times int           // how often in a row work returned early
-	done  bool          // for good: work said so
+	done  bool          // work returned tenure.Done: never campaign again
 }
 
-// startCampaignLocked starts a campaign for a role, which begins when the gate is
-// closed: roles that are tried together take fewer statements.
+// startCampaignLocked starts a campaign that waits until gate is closed.
+// Campaigns that begin together need fewer statements.
 func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error {
 	election := s.elections[name]
 	if election == nil {
@@ -54,7 +54,7 @@ func (s *spreadRun) startCampaignLocked(name string, gate <-chan struct{}) error
 func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	var early, done, asked bool
 	err := c.election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		s.entered()
+		s.admitMore()
 		err := s.work(ctx, term)
 		early, done = ctx.Err() == nil, errors.Is(err, tenure.Done)
 		asked = errors.Is(context.Cause(ctx), tenure.ErrHandedOver) || errors.Is(context.Cause(ctx), tenure.ErrSteppedDown)
@@ -76,9 +76,9 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 		pause := tenure.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
 		delay, _ := pause.NextDelay(tenure.RetryContext{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
-	case asked: // the others go first; a hand-over reserves the role for as long
+	case asked: // let others campaign first; a reservation lasts as long
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
-		s.surprised = true
+		s.unplannedMove = true
 	case err != nil:
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}
 	default:
@@ -86,22 +86,22 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	}
 	s.dirty = true
 	s.broadcastLocked()
-	s.poke()
+	s.wakeLoop()
 }
 
-// entered makes room for the next roles that others give.
-func (s *spreadRun) entered() {
+// admitMore lets the loop campaign for the next roles of a large handover.
+func (s *spreadRun) admitMore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ahead {
+	if s.campaignsWaiting {
 		s.dirty = true
-		s.poke()
+		s.wakeLoop()
 	}
 }
 
-// handOver hands the role over to a node, or steps down if target is uuid.Nil, and
-// waits until the role is free. The record of the term names whoever asked the node
-// to drain.
+// handOver hands the role over to a node, or steps down if target is uuid.Nil,
+// and waits until the role is released. If the node drains on request, the
+// term's record names the requester.
 func (c *candidacy) handOver(ctx context.Context, target uuid.UUID) error {
 	var err error
 	d := c.election.Node().Description()

@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
-// leaveTimeout bounds each step of leaving: to tell the others, and to hand the
-// roles over.
+// leaveTimeout limits each step of leaving: updating the registry and handing
+// over the roles.
 const leaveTimeout = 10 * time.Second
 
 // spreadRun is one run of a spread. Its loop decides which roles this member
@@ -23,17 +23,17 @@ type spreadRun struct {
 	*Spread
 	work       tenure.Work
 	assumption assumption
-	ctx        context.Context // of everything that the run starts
+	ctx        context.Context // ends all goroutines of the run
 	cancel     context.CancelFunc
 	group      sync.WaitGroup
 
 	// Guarded by Spread.mu.
-	cooldowns map[string]cooldown
-	surprised bool          // a role went to others without having been planned to
-	moving    bool          // roles are being handed over
-	ahead     bool          // there are more roles to come than this member stands for
-	edition   int           // counts the plans
-	again     time.Duration // when to apply the plan again, although nothing has changed
+	cooldowns        map[string]cooldown
+	unplannedMove    bool          // a role moved to another node without a plan
+	transferring     bool          // a handover of roles is in progress
+	campaignsWaiting bool          // campaigns wait until earlier roles have been taken over
+	planVersion      int           // counts the plans
+	nextApply        time.Duration // when to apply the plan again without a change
 }
 
 func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
@@ -45,12 +45,12 @@ func newSpreadRun(ctx context.Context, s *Spread, work tenure.Work) *spreadRun {
 	return r
 }
 
-// run takes part until the context ends.
+// run shares the roles until ctx ends.
 func (s *spreadRun) run(ctx context.Context) error {
 	defer s.group.Wait()
 	defer s.cancel()
 	defer s.member.beforeRelease(s.handOverAll)()
-	if err := s.takePart(ctx, true); err != nil {
+	if err := s.publishMembership(ctx, true); err != nil {
 		return err
 	}
 	s.group.Go(func() { s.saveDefinition(s.ctx) })
@@ -69,9 +69,9 @@ func (s *spreadRun) run(ctx context.Context) error {
 	return nil
 }
 
-// takePart tells the others that this member shares the roles, or does not any
-// more. If there is no session just now, the registry follows.
-func (s *spreadRun) takePart(ctx context.Context, joins bool) error {
+// publishMembership records in the registry that this member shares the roles,
+// or no longer does. Without a session, the registry is updated later.
+func (s *spreadRun) publishMembership(ctx context.Context, joins bool) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
 	err := s.member.node.UpdateDescription(ctx, func(d *tenure.Description) {
@@ -90,46 +90,47 @@ func (s *spreadRun) takePart(ctx context.Context, joins bool) error {
 	return err
 }
 
-// leave takes this member out and, if there is a loop to do it, hands over.
+// leave removes this member from the spread and, if the loop still runs, hands
+// over its roles.
 func (s *spreadRun) leave(ctx context.Context, handOver bool) {
 	ctx = context.WithoutCancel(ctx)
-	if s.member.life.Err() != nil {
-		return // the node resigns
+	if s.member.ctx.Err() != nil {
+		return // closing the node releases the roles
 	}
-	if err := s.takePart(ctx, false); err != nil {
-		s.member.node.Logger().Warn("telling the others that this node shares roles no more failed", "spread", s.name, "error", err)
+	if err := s.publishMembership(ctx, false); err != nil {
+		s.member.node.Logger().Warn("removing this node from the spread failed", "spread", s.name, "error", err)
 		return
 	}
 	if handOver {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
-		_ = s.handOverAll(ctx) // what is left is resigned
+		_ = s.handOverAll(ctx) // closing the elections releases the rest
 	}
 }
 
-// loop follows the cluster until the context ends, which is no error.
+// loop follows the cluster until ctx ends, which is not an error.
 func (s *spreadRun) loop(ctx context.Context) error {
 	node := s.member.node
 	news, stopNews := node.Subscribe()
 	defer stopNews()
-	clock, b := node.Clock(), &s.assumption
+	clock, a := node.Clock(), &s.assumption
 	heard := false
 	var last <-chan struct{}
 	for {
 		members, changed := s.member.view.members()
 		now := clock.Now().Mono
 		switch {
-		case b.updateMembers(participants(members, s.name), now):
-			if heard = false; b.holders != nil {
+		case a.updateMembers(participants(members, s.name), now):
+			if heard = false; a.leaders != nil {
 				s.replan()
 			}
-		case s.wasSurprised(), heard && changed != last: // the registry was read since, and the news is not there
+		case s.takeUnplannedMove(), heard && changed != last: // the notification was not about nodes
 			heard = false
-			b.scheduleRead(now, node.Timing().CheckInterval)
+			a.scheduleRead(now, node.Timing().CheckInterval)
 		}
 		last = changed
-		if b.holders == nil || now >= b.nextRead {
-			if err := s.look(ctx); err != nil {
+		if a.leaders == nil || now >= a.nextRead {
+			if err := s.readLeaders(ctx); err != nil {
 				return err
 			}
 			now = clock.Now().Mono
@@ -138,7 +139,7 @@ func (s *spreadRun) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		news, err := s.wait(ctx, min(next, b.nextRead)-now, changed, news)
+		news, err := s.wait(ctx, min(next, a.nextRead)-now, changed, news)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -146,8 +147,8 @@ func (s *spreadRun) loop(ctx context.Context) error {
 	}
 }
 
-// wait waits until there may be something to do and reports whether there is
-// news.
+// wait waits until the loop may have something to do. It reports whether the
+// node sent a notification.
 func (s *spreadRun) wait(ctx context.Context, d time.Duration, changed, news <-chan struct{}) (heard bool, err error) {
 	timeout := make(chan struct{})
 	defer s.member.node.Clock().AfterFunc(max(d, time.Millisecond), func() { close(timeout) })()
@@ -157,46 +158,47 @@ func (s *spreadRun) wait(ctx context.Context, d time.Duration, changed, news <-c
 		heard = true
 	case <-s.wake:
 	case <-timeout:
-	case <-s.member.life.Done():
+	case <-s.member.ctx.Done():
 		err = tenure.ErrClosed
 	case <-ctx.Done():
 	}
 	return heard, err
 }
 
-func (s *spreadRun) wasSurprised() bool {
+func (s *spreadRun) takeUnplannedMove() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	surprised := s.surprised
-	s.surprised = false
+	surprised := s.unplannedMove
+	s.unplannedMove = false
 	return surprised
 }
 
-// replan makes a plan from what is assumed.
+// replan makes a plan from the assumption.
 func (s *spreadRun) replan() {
-	b := &s.assumption
+	a := &s.assumption
 	s.mu.Lock()
 	for name, c := range s.candidacies {
 		if c.election.IsLeader() {
-			b.holders[name] = b.self
+			a.leaders[name] = a.self
 		}
 	}
 	s.mu.Unlock()
-	plan := placement.Make(placement.Question{Nodes: b.nodes, Roles: s.places, Holders: b.holders})
-	b.assume(plan)
-	b.vacant = nil
+	plan := placement.Make(placement.Input{Nodes: a.nodes, Roles: s.placementRoles, Leaders: a.leaders})
+	a.assume(plan)
+	a.vacant = nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !maps.Equal(s.plan.Placed, plan.Placed) {
-		s.edition++
+		s.planVersion++
 	}
-	s.plan, s.leaves, s.dirty = plan, b.leaves(), true
+	s.plan, s.leaving, s.dirty = plan, a.leaving(), true
 	s.broadcastLocked()
 }
 
-// look reads who leads what and plans anew if that is not what was thought.
-func (s *spreadRun) look(ctx context.Context) error {
-	node, b := s.member.node, &s.assumption
+// readLeaders reads the leaders and makes a new plan if they are not the
+// planned ones.
+func (s *spreadRun) readLeaders(ctx context.Context) error {
+	node, a := s.member.node, &s.assumption
 	interval := node.Timing().CheckInterval
 	limited, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
@@ -208,57 +210,58 @@ func (s *spreadRun) look(ctx context.Context) error {
 		return err
 	case err != nil:
 		if ctx.Err() == nil && !errors.Is(err, tenure.ErrSessionLost) {
-			node.Logger().Warn("reading who leads the shared roles failed", "spread", s.name, "error", err)
+			node.Logger().Warn("reading the leaders of the shared roles failed", "spread", s.name, "error", err)
 		}
-		b.nextRead = now + interval/10
+		a.nextRead = now + interval/10
 		return nil
 	}
-	b.readAt, b.cost = now, now-begun
-	live := make(map[uuid.UUID]bool, len(b.nodes))
-	for _, n := range b.nodes {
+	a.readAt, a.cost = now, now-begun
+	live := make(map[uuid.UUID]bool, len(a.nodes))
+	for _, n := range a.nodes {
 		live[n.ID] = true
 	}
-	first := b.holders == nil
+	first := a.leaders == nil
 	holders := make(map[string]uuid.UUID, len(found))
 	for _, h := range found {
 		if live[h.Node] {
 			holders[h.Role] = h.Node
 		}
-		if h.Reserved && h.Node == b.self && !b.leaves() {
-			b.keep(h.Role, now, interval)
+		if h.Reserved && h.Node == a.self && !a.leaving() {
+			a.adopt(h.Role, now, interval)
 		}
 	}
 	s.mu.Lock()
 	planned := s.plan
 	s.mu.Unlock()
-	if b.settled = !first && maps.Equal(holders, planned.Placed); !b.settled {
-		vacant := b.vacant
-		b.holders = holders
+	if a.confirmed = !first && maps.Equal(holders, planned.Placed); !a.confirmed {
+		vacant := a.vacant
+		a.leaders = holders
 		s.replan()
 		s.mu.Lock()
 		plan := s.plan
 		s.mu.Unlock()
 		if !first && !maps.Equal(plan.Placed, planned.Placed) {
-			b.changedAt = now
+			a.changedAt = now
 		}
-		b.settled = maps.Equal(holders, plan.Placed)
-		s.noteVacant(holders, plan, vacant, now)
-		b.adopt(s.places, plan, now, interval)
+		a.confirmed = maps.Equal(holders, plan.Placed)
+		s.updateVacant(holders, plan, vacant, now)
+		a.adoptVacant(s.placementRoles, plan, now, interval)
 	}
-	b.nextRead = now + interval + b.window()/4
-	if b.settled {
+	a.nextRead = now + interval + a.checkWindow()/4
+	if a.confirmed {
 		const intervals = 12
-		b.nextRead = now + intervals*(interval+b.window())
+		a.nextRead = now + intervals*(interval+a.checkWindow())
 	}
 	return nil
 }
 
-// noteVacant notes which roles of others nobody leads, and since when.
-func (s *spreadRun) noteVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
-	b := &s.assumption
+// updateVacant records which roles of other members have no leader, and since
+// when.
+func (s *spreadRun) updateVacant(holders map[string]uuid.UUID, plan placement.Plan, before map[string]time.Duration, now time.Duration) {
+	a := &s.assumption
 	vacant := map[string]time.Duration{}
 	for name, node := range plan.Placed {
-		if _, held := holders[name]; held || node == b.self {
+		if _, held := holders[name]; held || node == a.self {
 			continue
 		}
 		if since, known := before[name]; known {
@@ -267,5 +270,5 @@ func (s *spreadRun) noteVacant(holders map[string]uuid.UUID, plan placement.Plan
 			vacant[name] = now
 		}
 	}
-	b.vacant = vacant
+	a.vacant = vacant
 }

@@ -12,33 +12,32 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Roles are handed over in batches. The next one begins when the last has been
-// taken, so that roles do not wait, led by nobody, behind others; but it does not
-// wait long for work that is slow to return, or for a node that is.
+// Roles are handed over in batches. The next batch begins when the last has
+// been taken over, so that roles do not stay vacant in a long queue. After
+// movePause it begins even if work or a target is slow.
 const (
 	moveBatch = 32
 	movePause = 250 * time.Millisecond
-	// moveAhead is for how many of the roles that another gives a member stands
-	// at a time, in the order in which they are given.
+	// moveAhead is the maximum number of roles of one leader that a member
+	// campaigns for at a time, in the order of the handover.
 	moveAhead = 2 * moveBatch
 )
 
-// transfer is a role to hand over, to no node in particular if target is uuid.Nil.
+// transfer is a role to hand over; if target is uuid.Nil, to any node.
 type transfer struct {
 	candidacy *candidacy
 	target    uuid.UUID
 }
 
-// apply makes this member campaign for the roles that belong here and hand over
-// the others that it leads. It returns when to do so again if nothing changes
-// before.
+// apply campaigns for the roles that the plan places here and hands over the
+// others. It returns when to apply the plan again if nothing changes first.
 func (s *spreadRun) apply(now time.Duration) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.dirty && now < s.again {
-		return s.again, nil
+	if !s.dirty && now < s.nextApply {
+		return s.nextApply, nil
 	}
-	s.again, s.ahead = math.MaxInt64, false
+	s.nextApply, s.campaignsWaiting = math.MaxInt64, false
 	var transfers []transfer
 	gate, awaited := make(chan struct{}), map[uuid.UUID]int{}
 	defer close(gate)
@@ -59,24 +58,24 @@ func (s *spreadRun) apply(now time.Duration) (time.Duration, error) {
 		}
 	}
 	s.dirty = false
-	if len(transfers) > 0 && !s.moving {
+	if len(transfers) > 0 && !s.transferring {
 		s.beginTransfersLocked(transfers, now)
 	}
-	return s.again, nil
+	return s.nextApply, nil
 }
 
-// applyByLocked has the plan applied again at a time, or earlier.
-func (s *spreadRun) applyByLocked(at time.Duration) { s.again = min(s.again, at) }
+// applyByLocked schedules another apply at a time, or earlier.
+func (s *spreadRun) applyByLocked(at time.Duration) { s.nextApply = min(s.nextApply, at) }
 
-// belongsHereLocked reports whether this member shall lead a role: the plan places
-// it here, or it is led here for a while because its own node does not take it.
+// belongsHereLocked reports whether this member should lead a role: the plan
+// places it here, or this member has adopted it for a while.
 func (s *spreadRun) belongsHereLocked(name string, now time.Duration) bool {
 	a := &s.assumption
 	if target, placed := s.plan.Placed[name]; placed && target == a.self {
 		return true
 	}
 	until, adopted := a.adopted[name]
-	if !adopted || s.leaves {
+	if !adopted || s.leaving {
 		return false
 	}
 	if until <= now {
@@ -87,8 +86,8 @@ func (s *spreadRun) belongsHereLocked(name string, now time.Duration) bool {
 	return true
 }
 
-// aheadLocked counts the roles that each node has yet to hand to this member, and
-// reports whether a role is so far behind in that order that it has to wait.
+// aheadLocked counts the roles that each node has yet to hand over to this
+// member. It reports whether a role has to wait for earlier ones.
 func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
 	if c := s.candidacies[name]; c != nil && c.election.State() == tenure.Leading {
 		return false
@@ -101,23 +100,23 @@ func (s *spreadRun) aheadLocked(name string, awaited map[uuid.UUID]int) bool {
 	return awaited[leader] > moveAhead
 }
 
-// campaignWhenDueLocked starts a campaign for a role that belongs here, unless it
-// is too early for that.
+// campaignWhenDueLocked starts a campaign for a role that belongs here, unless
+// it has to wait.
 func (s *spreadRun) campaignWhenDueLocked(name string, ahead bool, now time.Duration, gate <-chan struct{}) error {
 	switch pause := s.cooldowns[name]; {
 	case pause.until > now:
 		s.applyByLocked(pause.until)
 	case ahead:
-		s.ahead = true
+		s.campaignsWaiting = true
 	case !pause.done:
 		return s.startCampaignLocked(name, gate)
 	}
 	return nil
 }
 
-// withdrawLocked stops campaigning for a role that belongs elsewhere. If this member
-// leads the role, it returns the transfer to make, if there is one: a member that
-// leaves keeps a role that no other node may lead.
+// withdrawLocked stops campaigning for a role that belongs elsewhere. If this
+// member leads the role, it returns the transfer to make. A leaving member
+// keeps a role that no other node may lead.
 func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 	if c == nil || c.handingOver {
 		return transfer{}, false
@@ -127,35 +126,35 @@ func (s *spreadRun) withdrawLocked(c *candidacy) (t transfer, ok bool) {
 		return transfer{}, false
 	}
 	target, placed := s.plan.Placed[c.name]
-	return transfer{c, target}, placed || !s.leaves
+	return transfer{c, target}, placed || !s.leaving
 }
 
-// beginTransfersLocked hands roles over when it is time for that.
+// beginTransfersLocked starts to hand roles over once that is due.
 func (s *spreadRun) beginTransfersLocked(transfers []transfer, now time.Duration) {
-	b := &s.assumption
-	switch quiet := b.changedAt + s.config.MoveDelay; {
-	case s.handingOver > 0:
-	case s.leaves: // it keeps its roles until handOverAll is called
+	a := &s.assumption
+	switch quiet := a.changedAt + s.config.MoveDelay; {
+	case s.handOverWaiters > 0:
+	case s.leaving: // it keeps its roles until handOverAll is called
 		return
 	case now < quiet:
 		s.applyByLocked(quiet)
 		return
-	case b.readAt < b.changedAt: // after reading, the plan is applied again
+	case a.readAt < a.changedAt: // the plan is applied again after the next read
 		return
 	}
-	s.moving = true
-	edition := s.edition
+	s.transferring = true
+	edition := s.planVersion
 	s.group.Go(func() {
-		s.transferAll(inTurn(transfers), edition)
+		s.transferAll(interleaveTargets(transfers), edition)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.moving, s.dirty = false, true
-		s.poke()
+		s.transferring, s.dirty = false, true
+		s.wakeLoop()
 	})
 }
 
-// inTurn orders transfers so that all targets are busy at the same time.
-func inTurn(transfers []transfer) []transfer {
+// interleaveTargets orders transfers so that the targets take turns.
+func interleaveTargets(transfers []transfer) []transfer {
 	given := map[uuid.UUID]int{}
 	turns := make(map[*candidacy]int, len(transfers))
 	for _, t := range transfers {
@@ -166,11 +165,11 @@ func inTurn(transfers []transfer) []transfer {
 	return transfers
 }
 
-// transferAll hands roles over, batch by batch, as long as the plan is the same.
+// transferAll hands roles over in batches until the plan changes.
 func (s *spreadRun) transferAll(transfers []transfer, edition int) {
 	for batch := range slices.Chunk(transfers, moveBatch) {
 		s.mu.Lock()
-		stale := s.edition != edition
+		stale := s.planVersion != edition
 		for _, t := range batch {
 			t.candidacy.handingOver = !stale
 		}
@@ -204,11 +203,11 @@ func (s *spreadRun) transferBatch(batch []transfer) {
 			return
 		}
 	}
-	s.awaitTaken(ctx, batch)
+	s.awaitNewLeaders(ctx, batch)
 }
 
-// awaitTaken waits until the roles of a batch are led again.
-func (s *spreadRun) awaitTaken(ctx context.Context, batch []transfer) {
+// awaitNewLeaders waits until the roles of a batch have leaders again.
+func (s *spreadRun) awaitNewLeaders(ctx context.Context, batch []transfer) {
 	node := s.member.node
 	names := make([]string, 0, len(batch))
 	for _, t := range batch {
@@ -220,7 +219,7 @@ func (s *spreadRun) awaitTaken(ctx context.Context, batch []transfer) {
 		wait(ctx, node.Clock(), pause, nil)
 		holders, err := node.Holders(ctx, names)
 		if err != nil {
-			return // the pause is over, or the session lost
+			return // the pause is over, or the session is lost
 		}
 		if !slices.ContainsFunc(holders, func(h tenure.RoleHolder) bool { return h.Reserved }) {
 			return
@@ -228,18 +227,18 @@ func (s *spreadRun) awaitTaken(ctx context.Context, batch []transfer) {
 	}
 }
 
-// handOverAll hands over what this member leads, when it drains or leaves, and
-// waits until that is done or the context ends. It keeps roles that no other node
-// may lead.
+// handOverAll hands over the roles that this member leads, when it drains or
+// leaves, and waits until that is done or ctx ends. It keeps roles that no
+// other node may lead.
 func (s *Spread) handOverAll(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.handingOver++
-	defer func() { s.handingOver-- }()
+	s.handOverWaiters++
+	defer func() { s.handOverWaiters-- }()
 	for s.running && !s.handedOverLocked() {
 		changed := s.changed
 		s.dirty = true
-		s.poke()
+		s.wakeLoop()
 		s.mu.Unlock()
 		select {
 		case <-changed:
@@ -253,7 +252,7 @@ func (s *Spread) handOverAll(ctx context.Context) error {
 	return nil
 }
 
-// handedOverLocked reports whether there is nothing to hand over.
+// handedOverLocked reports whether there are no roles left to hand over.
 func (s *Spread) handedOverLocked() bool {
 	leads, others := false, false
 	for name, c := range s.candidacies {
@@ -261,5 +260,5 @@ func (s *Spread) handedOverLocked() bool {
 		leads = leads || c.election.State() != tenure.Follower && c.election.State() != tenure.Stopped
 		others = others || placed
 	}
-	return !leads || s.leaves && !others
+	return !leads || s.leaving && !others
 }

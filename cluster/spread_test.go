@@ -153,7 +153,7 @@ func TestSpreadSharesRoles(t *testing.T) {
 	until(t, "led by the last one", []*sharer{a}, all(12, 12))
 }
 
-func TestSpreadGivesTheHeavyMore(t *testing.T) {
+func TestSpreadFollowsWeights(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	roles := cluster.Partitions("orders", 12)
@@ -165,7 +165,7 @@ func TestSpreadGivesTheHeavyMore(t *testing.T) {
 	}
 }
 
-func TestSpreadLeavesRolesThatNobodyMayLead(t *testing.T) {
+func TestSpreadLeavesUnplacedRolesVacant(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	roles := cluster.Partitions("orders", 2)
@@ -197,7 +197,7 @@ func TestSpreadLeavesRolesThatNobodyMayLead(t *testing.T) {
 	})
 }
 
-func TestSpreadDrains(t *testing.T) {
+func TestSpreadHandsOverWhenDraining(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	roles := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 9)}
@@ -239,7 +239,7 @@ func TestSpreadDrains(t *testing.T) {
 
 // A hand-over that somebody asks for by hand goes to a node that did not stand
 // for the role.
-func TestSpreadFollowsHandOvers(t *testing.T) {
+func TestSpreadAcceptsManualHandOver(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
@@ -255,7 +255,7 @@ func TestSpreadFollowsHandOvers(t *testing.T) {
 }
 
 // Roles whose node does not lead them are led by others.
-func TestSpreadLeadsInTheStead(t *testing.T) {
+func TestSpreadTakesOverForIdleMember(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
@@ -271,7 +271,7 @@ func TestSpreadLeadsInTheStead(t *testing.T) {
 }
 
 // Work that returns early leads again, later.
-func TestSpreadLeadsAgain(t *testing.T) {
+func TestSpreadCampaignsAgainAfterWorkReturns(t *testing.T) {
 	t.Parallel()
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)}
 	terms := make(chan *tenure.Term, 10)
@@ -294,7 +294,7 @@ func TestSpreadLeadsAgain(t *testing.T) {
 	}
 }
 
-func TestSpreadRunsOnce(t *testing.T) {
+func TestSpreadRejectsSecondRun(t *testing.T) {
 	t.Parallel()
 	config := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 1)}
 	a := newSite(t).join("a", cluster.Config{}, brief).share(config, idle)
@@ -310,7 +310,7 @@ func TestSpreadRunsOnce(t *testing.T) {
 	}
 }
 
-func TestSpreadConfigIsChecked(t *testing.T) {
+func TestSpreadRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	member := newSite(t).join("a", cluster.Config{}, brief)
 	good := cluster.Partitions("orders", 1)

@@ -10,58 +10,59 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// viewPause is the least time between two readings of the registry; it is longer
-// where they take longer, so that no more than a third of the time is spent on
-// them: many nodes that come or go at once are read together. It is never longer
-// than the check interval, and a reading that failed does not prolong it: one
-// that stalled with the database says nothing about the next.
+// viewPause is the minimum time between two reads of the registry. If reads
+// take long, the pause is longer, up to the check interval, so that they take
+// at most a third of the time and cover many changes at once. A failed read
+// does not extend the pause: its duration says nothing about the next read.
 const (
 	viewPause   = 2 * time.Millisecond
 	pauseFactor = 2
 )
 
-// view is what is known of the registry: read again at all news, and every
-// check interval in case news is lost. It is safe for concurrent use.
+// view caches the registry. It is read again after every notification, and
+// every check interval in case a notification is lost. It is safe for
+// concurrent use.
 type view struct {
-	ask      func(context.Context) ([]tenure.Member, error)
+	query    func(context.Context) ([]tenure.Member, error)
 	interval time.Duration
 	clock    tenure.Clock
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	seen    []tenure.Member // replaced, never changed
-	nodes   []NodeInfo      // the same, once somebody has asked
-	silence time.Duration   // the longest of a node that nobody has marked as dead
-	readAt  time.Duration   // when the reading began, on the monotonic clock
-	reading uint64          // counts the readings
-	changed chan struct{}   // closed at the next reading
-	failure error           // of the last attempt to read, if it failed
+	cached  []tenure.Member // replaced, never modified
+	nodes   []NodeInfo      // the same as NodeInfo, converted on first use
+	silence time.Duration   // the longest silence of a dead node that is not marked dead
+	readAt  time.Duration   // when the read began, on the monotonic clock
+	reads   uint64          // counts the reads
+	changed chan struct{}   // closed at the next read
+	failure error           // of the last read, if it failed
 }
 
 func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock tenure.Clock, log *slog.Logger) *view {
-	return &view{ask: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
+	return &view{query: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
 }
 
-// members returns what was read last and a channel that is closed when more is.
+// members returns the cached members and a channel that is closed at the next
+// read.
 func (v *view) members() ([]tenure.Member, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.seen, v.changed
+	return v.cached, v.changed
 }
 
-// snapshot is members as [NodeInfo], with the time of the reading and whether
-// there was one.
+// snapshot returns the members as [NodeInfo], the time of the read, whether
+// there was one, and a channel that is closed at the next read.
 func (v *view) snapshot() (nodes []NodeInfo, readAt time.Duration, read bool, changed <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.nodes == nil {
-		v.nodes = newNodeInfos(v.seen)
+		v.nodes = newNodeInfos(v.cached)
 	}
-	return v.nodes, v.readAt, v.reading > 0, v.changed
+	return v.nodes, v.readAt, v.reads > 0, v.changed
 }
 
-// longestSilence returns for how long, at the last reading, a node was silent
-// that is dead without being marked so; 0 if there is none.
+// longestSilence returns the longest silence, at the last read, of a dead node
+// that is not marked dead, or 0.
 func (v *view) longestSilence() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -71,7 +72,7 @@ func (v *view) longestSilence() time.Duration {
 // read reads the registry once.
 func (v *view) read(ctx context.Context) error {
 	begun := v.clock.Now().Mono
-	members, err := v.ask(ctx)
+	members, err := v.query(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failure = err
@@ -85,20 +86,20 @@ func (v *view) read(ctx context.Context) error {
 			m.Status, m.StatusBy = tenure.StatusDead, ""
 		}
 	}
-	v.seen, v.nodes, v.readAt = members, nil, begun
-	v.reading++
+	v.cached, v.nodes, v.readAt = members, nil, begun
+	v.reads++
 	close(v.changed)
 	v.changed = make(chan struct{})
 	return nil
 }
 
 // unmarked reports whether a node is dead although the registry does not say
-// so: it was silent for longer than its lease.
+// so: it has been silent for longer than its lease.
 func unmarked(m tenure.Member) bool {
 	return m.Status != tenure.StatusDead && m.SilentFor > m.Lease
 }
 
-// follow reads the registry again and again until the context ends.
+// follow reads the registry repeatedly until ctx ends.
 func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	for ctx.Err() == nil {
 		begun := v.clock.Now().Mono
@@ -115,7 +116,7 @@ func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// wait waits for d, for the end of the context, or for a value.
+// wait waits for d, for the end of ctx, or for a value.
 func wait(ctx context.Context, clock tenure.Clock, d time.Duration, value <-chan struct{}) {
 	passed := make(chan struct{})
 	defer clock.AfterFunc(d, func() { close(passed) })()

@@ -10,41 +10,41 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ChangeKind says what a [Change] tells.
+// ChangeKind is the kind of a [Change].
 type ChangeKind string
 
 // The kinds of changes.
 const (
-	Snapshot ChangeKind = "snapshot" // the nodes at the beginning
-	Joined   ChangeKind = "joined"   // a node came, or began to match the filter
-	Updated  ChangeKind = "updated"  // a node tells something else of itself
-	Left     ChangeKind = "left"     // a node went, died, or ceased to match
+	Snapshot ChangeKind = "snapshot" // the nodes at the start
+	Joined   ChangeKind = "joined"   // a node joined, or began to match the filter
+	Updated  ChangeKind = "updated"  // a node's description, status or load changed
+	Left     ChangeKind = "left"     // a node left, died, or no longer matches
 )
 
-// Change is a change among the nodes that a [Filter] chooses.
+// Change is a change to the nodes that a [Filter] selects.
 type Change struct {
 	Kind ChangeKind
-	// Node is the one that changed, as it is now; one that left without a trace,
-	// as it was. It is zero in a Snapshot.
+	// Node is the node that changed, in its new state. If it has left the
+	// registry, it is the last known state. It is zero in a Snapshot.
 	Node NodeInfo
-	// Nodes are those that the filter chooses after the change, in the order in
-	// which they came. The slice belongs to the receiver; the labels and lists
-	// in it must not be changed.
+	// Nodes are the selected nodes after the change, in the order of their
+	// start. The receiver owns the slice but must not modify the maps and
+	// slices in it.
 	Nodes []NodeInfo
 }
 
-// Watch tells of the nodes that a filter chooses: first a Snapshot, then every
-// change, in order. A slow receiver gets changes merged, and never misses the
-// last one. A loss of the session interrupts nothing: what changed meanwhile is
-// told when there is a new one, and nothing twice. A change in the figures of
-// the load alone is told at most once per check interval for each node. The
-// channel is closed when the context ends or the member leaves.
+// Watch reports the nodes that a filter selects: first a Snapshot, then every
+// change, in order. A slow receiver gets merged changes and never misses the
+// last one. A lost session does not end the watch: changes in between are
+// reported once there is a new session, and only once. A change of the load
+// alone is reported at most once per check interval and node. The channel is
+// closed when ctx ends or the member leaves.
 func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 	changes := make(chan Change)
 	begun := m.run(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(m.life, cancel)()
+		defer context.AfterFunc(m.ctx, cancel)()
 		newWatcher(m.view, filter).run(ctx, changes)
 	})
 	if !begun {
@@ -53,11 +53,11 @@ func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 	return changes
 }
 
-// Watch is [Member.Watch] for programs that are no members. Of the node's
-// configuration it uses CheckInterval, Logger and Clock. If the store is a
-// tenure.Listener, changes are told as they happen, otherwise every
-// CheckInterval. The channel is closed, and everything that Watch started has
-// ended, when the context ends.
+// Watch is like [Member.Watch] for programs that are not members. It uses
+// CheckInterval, Logger and Clock of the node's configuration. If the store is
+// a tenure.Listener, changes are reported as they happen, otherwise every
+// CheckInterval. When ctx ends, the channel is closed after everything that
+// Watch started has ended.
 func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter) <-chan Change {
 	interval, clock, log := cmp.Or(config.CheckInterval, defaultInterval), config.Clock, config.Logger
 	if clock == nil {
@@ -73,7 +73,7 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 	}
 	v := newView(ask, interval, clock, log)
 	news, changes := make(chan struct{}, 1), make(chan Change)
-	go func() { // ends with the context; its end closes the channel
+	go func() { // exits when ctx ends, then closes the channel
 		var group sync.WaitGroup
 		defer group.Wait()
 		group.Go(func() { v.follow(ctx, news) })
@@ -85,8 +85,8 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 	return changes
 }
 
-// listen passes a store's news on. While that does not work, reading every
-// interval has to do.
+// listen forwards the store's notifications. While that fails, polling has to
+// suffice.
 func (v *view) listen(ctx context.Context, listener tenure.Listener, news chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := listener.Listen(ctx, func() {
@@ -96,7 +96,7 @@ func (v *view) listen(ctx context.Context, listener tenure.Listener, news chan<-
 			}
 		})
 		if ctx.Err() == nil {
-			v.log.Warn("listening for news of nodes failed", "error", err)
+			v.log.Warn("listening for changes of nodes failed", "error", err)
 		}
 		wait(ctx, v.clock, v.interval, nil)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-func TestWatchOfAProgramThatIsNoMember(t *testing.T) {
+func TestWatchWithoutMember(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(site) cluster.Store{
 		"listening": func(s site) cluster.Store { return s.store() },
@@ -61,7 +61,7 @@ type deaf struct{ cluster.Store }
 
 var _ tenure.Listener = (*postgres.Backend)(nil) // what deaf takes away
 
-func TestWatchGoesOnWhenItsConnectionsAreLost(t *testing.T) {
+func TestWatchSurvivesLostConnections(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})
@@ -121,7 +121,7 @@ func ends(t *testing.T, changes <-chan cluster.Change) {
 	}
 }
 
-func TestEveryMemberComesToSeeTheSame(t *testing.T) {
+func TestMembersConverge(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	var nodes []node

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// watcher compares what it has told with what the view has seen.
+// watcher compares the nodes that it has reported with those in the view.
 type watcher struct {
-	view   *view
-	filter Filter
-	told   []telling // in the order of compareNodes
+	view     *view
+	filter   Filter
+	reported []reportedNode // in the order of compareNodes
 }
 
-// telling is a node as it was told.
-type telling struct {
+// reportedNode is a node as it was reported.
+type reportedNode struct {
 	NodeInfo
-	readAt time.Duration // of the reading that told of it
+	readAt time.Duration // when the reported state was read
 }
 
 func newWatcher(v *view, filter Filter) *watcher { return &watcher{view: v, filter: filter} }
 
-// run tells changes until the context ends, and closes the channel.
+// run sends changes until ctx ends, and closes the channel.
 func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 	defer close(changes)
 	for begun := false; ; {
@@ -43,23 +43,23 @@ func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 		}
 		select {
 		case out <- next.Change:
-			begun, w.told = true, next.told
-		case <-news: // what the receiver has not taken is compared anew
+			begun, w.reported = true, next.reported
+		case <-news: // compare again what the receiver has not taken
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// step is a change, and what will have been told with it. That of no kind is
-// none.
+// step is a change and the nodes that will have been reported with it. It is
+// empty if its kind is.
 type step struct {
 	Change
-	told []telling
+	reported []reportedNode
 }
 
-func newStep(kind ChangeKind, node NodeInfo, told []telling) step {
-	slices.SortFunc(told, func(a, b telling) int { return compareNodes(a.NodeInfo, b.NodeInfo) })
+func newStep(kind ChangeKind, node NodeInfo, told []reportedNode) step {
+	slices.SortFunc(told, func(a, b reportedNode) int { return compareNodes(a.NodeInfo, b.NodeInfo) })
 	nodes := make([]NodeInfo, len(told))
 	for i, t := range told {
 		nodes[i] = t.NodeInfo
@@ -67,27 +67,27 @@ func newStep(kind ChangeKind, node NodeInfo, told []telling) step {
 	return step{Change{Kind: kind, Node: node, Nodes: nodes}, told}
 }
 
-// first is the step to a snapshot.
+// first returns the step to a snapshot.
 func (w *watcher) first(nodes []NodeInfo, readAt time.Duration) step {
-	var told []telling
+	var told []reportedNode
 	for _, node := range nodes {
 		if w.filter.Matches(node) {
-			told = append(told, telling{node, readAt})
+			told = append(told, reportedNode{node, readAt})
 		}
 	}
 	return newStep(Snapshot, NodeInfo{}, told)
 }
 
-// next is one step toward the nodes that were read: those that left come
-// first, then the others in their order.
+// next returns one step toward the nodes that were read: first those that left,
+// then the others in order.
 func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
 	read := make(map[NodeID]int, len(nodes))
 	for i := range nodes {
 		read[nodes[i].ID] = i
 	}
-	told := make(map[NodeID]int, len(w.told))
-	for i := range w.told {
-		was := &w.told[i]
+	told := make(map[NodeID]int, len(w.reported))
+	for i := range w.reported {
+		was := &w.reported[i]
 		told[was.ID] = i
 		is := was.NodeInfo
 		at, found := read[was.ID]
@@ -95,7 +95,7 @@ func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
 			is = nodes[at]
 		}
 		if !found || !w.filter.Matches(is) {
-			return newStep(Left, is, slices.Delete(slices.Clone(w.told), i, i+1))
+			return newStep(Left, is, slices.Delete(slices.Clone(w.reported), i, i+1))
 		}
 	}
 	for _, node := range nodes {
@@ -104,26 +104,26 @@ func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
 		}
 		i, found := told[node.ID]
 		if !found {
-			return newStep(Joined, node, append(slices.Clone(w.told), telling{node, readAt}))
+			return newStep(Joined, node, append(slices.Clone(w.reported), reportedNode{node, readAt}))
 		}
-		was := w.told[i]
-		if !saysSame(was.NodeInfo, node) || !sameLoad(was.NodeInfo, node) && readAt-was.readAt >= w.view.interval {
-			told := slices.Clone(w.told)
-			told[i] = telling{node, readAt}
+		was := w.reported[i]
+		if !sameDescription(was.NodeInfo, node) || !sameLoad(was.NodeInfo, node) && readAt-was.readAt >= w.view.interval {
+			told := slices.Clone(w.reported)
+			told[i] = reportedNode{node, readAt}
 			return newStep(Updated, node, told)
 		}
 	}
 	return step{}
 }
 
-// compareNodes orders nodes as they came, whatever sessions they had since.
+// compareNodes orders nodes by their start, regardless of later sessions.
 func compareNodes(a, b NodeInfo) int {
 	return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID.String(), b.ID.String()))
 }
 
-// saysSame reports whether a node tells the same of itself as it did, but for
-// the figures of its heartbeats.
-func saysSame(a, b NodeInfo) bool {
+// sameDescription reports whether two states of a node differ at most in the
+// load.
+func sameDescription(a, b NodeInfo) bool {
 	return a.Name == b.Name && a.Hostname == b.Hostname && a.Address == b.Address && a.HTTPPort == b.HTTPPort &&
 		a.GRPCPort == b.GRPCPort && a.Version == b.Version && a.Status == b.Status && a.StatusBy == b.StatusBy && a.Drained == b.Drained &&
 		slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Capabilities, b.Capabilities) &&

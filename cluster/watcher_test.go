@@ -111,7 +111,7 @@ func (s *stage) silent(changes <-chan Change, members ...tenure.Member) {
 	expect(s.t, changes, Left, "u", names...)
 }
 
-func TestWatcherTellsTheSnapshotFirstAndThenChangesInOrder(t *testing.T) {
+func TestWatcherSendsSnapshotThenChangesInOrder(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	changes := s.watch(Filter{})
@@ -139,14 +139,14 @@ func TestWatcherTellsTheSnapshotFirstAndThenChangesInOrder(t *testing.T) {
 	expect(t, changes, Left, "d")
 }
 
-func TestWatcherTellsAnEmptySnapshot(t *testing.T) {
+func TestWatcherSendsEmptySnapshot(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.show()
 	expect(t, s.watch(Filter{}), Snapshot, "")
 }
 
-func TestWatcherMergesWhatASlowReceiverMissed(t *testing.T) {
+func TestWatcherMergesChangesForSlowReceiver(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	changes := s.watch(Filter{})
@@ -174,7 +174,7 @@ func TestWatcherMergesWhatASlowReceiverMissed(t *testing.T) {
 	s.silent(changes, member(0), back, moved)
 }
 
-func TestWatcherTellsNothingTwice(t *testing.T) {
+func TestWatcherReportsChangesOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	changes := s.watch(Filter{})
@@ -195,7 +195,7 @@ func TestWatcherTellsNothingTwice(t *testing.T) {
 	s.silent(changes, member(0), again)
 }
 
-func TestWatcherTellsLoadAtMostOncePerInterval(t *testing.T) {
+func TestWatcherReportsLoadOncePerInterval(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	changes := s.watch(Filter{})
@@ -227,7 +227,7 @@ func TestWatcherTellsLoadAtMostOncePerInterval(t *testing.T) {
 	s.silent(changes, drained)
 }
 
-func TestWatcherTellsWhyANodeLeft(t *testing.T) {
+func TestWatcherReportsWhyANodeLeft(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	changes := s.watch(Filter{})
@@ -251,7 +251,7 @@ func TestWatcherTellsWhyANodeLeft(t *testing.T) {
 	}
 }
 
-func TestFilter(t *testing.T) {
+func TestFilterMatches(t *testing.T) {
 	t.Parallel()
 	node := NodeInfo{
 		Roles: []NodeRole{Gateway, Worker}, Capabilities: []string{"gpu"},

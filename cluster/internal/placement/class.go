@@ -10,25 +10,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// nobody stands for a node where indices of nodes are expected.
-const nobody = -1
+// noNode takes the place of a node's index.
+const noNode = -1
 
-// class is the roles that the same nodes may lead.
+// class is a set of roles that the same nodes may lead.
 type class struct {
-	eligible []int  // the nodes, ascending
+	eligible []int  // indices of the nodes, ascending
 	allows   []bool // by node
-	seats    []seat // ordered by role
+	slots    []slot // ordered by role
 }
 
-// seat is a role and the nodes that matter to it.
-type seat struct {
+// slot is a role with its current and its planned leader.
+type slot struct {
 	role   *Role
-	holder int // who leads it and may go on, or nobody
-	node   int // who shall lead it, or nobody yet
+	leader int // current leader if it may continue, or noNode
+	node   int // planned leader, or noNode
 }
 
-// classify groups the roles. The classes with the fewest nodes come first,
-// those that no node may lead before all.
+// classify groups the roles into classes. Classes with the fewest eligible
+// nodes come first.
 func classify(nodes []Node, roles []Role, holders map[string]uuid.UUID) []*class {
 	index := make(map[uuid.UUID]int, len(nodes))
 	for i, node := range nodes {
@@ -50,13 +50,13 @@ func classify(nodes []Node, roles []Role, holders map[string]uuid.UUID) []*class
 			}
 			byLabels[key] = c
 		}
-		s := seat{role: role, holder: nobody, node: nobody}
+		s := slot{role: role, leader: noNode, node: noNode}
 		if id, held := holders[role.Name]; held {
 			if holder, known := index[id]; known && c.allows[holder] {
-				s.holder = holder
+				s.leader = holder
 			}
 		}
-		c.seats = append(c.seats, s)
+		c.slots = append(c.slots, s)
 	}
 	slices.SortStableFunc(classes, func(a, b *class) int { return cmp.Compare(len(a.eligible), len(b.eligible)) })
 	return classes
@@ -82,7 +82,7 @@ func has(labels, wanted map[string]string) bool {
 	return true
 }
 
-// canonical is a text that is equal for equal maps.
+// canonical returns a text that is equal for equal maps.
 func canonical(labels map[string]string) string {
 	if len(labels) == 0 {
 		return ""
@@ -94,8 +94,8 @@ func canonical(labels map[string]string) string {
 	return text.String()
 }
 
-// whyNot says why no node may lead a role.
-func whyNot(all, staying []Node) func(*Role) string {
+// unplacedReason returns a function that says why no node may lead a role.
+func unplacedReason(all, staying []Node) func(*Role) string {
 	switch {
 	case len(all) == 0:
 		return func(*Role) string { return "no live node takes part" }

@@ -1,4 +1,4 @@
 package placement
 
 // Eligible reports whether a node may lead a role.
-func Eligible(node Node, role Role) bool { return !node.Leaves && has(node.Labels, role.Requires) }
+func Eligible(node Node, role Role) bool { return !node.Leaving && has(node.Labels, role.Requires) }

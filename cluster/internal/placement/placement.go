@@ -1,32 +1,31 @@
-// Package placement decides which node should lead which role of a set that
-// nodes share. It is pure: it reads no clock, asks nobody, and gives the same
-// answer for the same question, so that every node can answer it by itself and
-// all agree.
+// Package placement decides which node should lead which role of a shared set.
+// It is pure: it reads no clock and no database, and returns the same plan for
+// the same input. Every node can compute the plan on its own, and all agree.
 //
-// # What is fair
+// # Fairness
 //
-// Every node has a weight. Seats are given out by the method of Webster and
-// Sainte-Laguë: the next role goes to the node for which 2n+1, divided by its
-// weight, is least, where n is what it has; a role moves only if that is
-// strictly better afterwards. The method has the properties that matter here:
-// when a node comes, roles move to it and to nobody else; when one goes, only
-// its roles move. In addition no node gets more than its share rounded up, if
-// every node may lead every role; without that, many light nodes could make a
-// heavy one take a little more.
+// Every node has a weight. Roles are distributed by the method of Webster and
+// Sainte-Laguë: the next role goes to the node for which (2n+1)/weight is
+// smallest, where n is the number of roles that it has. A role moves only if
+// that is a strict improvement. The method has the properties that matter here:
+// when a node joins, roles move only to that node, and when a node leaves, only
+// its roles move. In addition, if every node may lead every role, no node gets
+// more than its share rounded up. Without this limit, many light nodes could
+// leave a heavy node slightly more than its share.
 //
-// # What moves
+// # Moves
 //
-// A role stays where it is unless its node may not lead it any more, or has
-// more than its share while another has less. Where roles require labels, one
-// role may have to move so that another can: such chains are found as shortest
+// A role stays with its leader unless that node may no longer lead it, or has
+// more than its share while another node has less. If roles require labels, one
+// role may have to move so that another can. Such chains are found as shortest
 // augmenting paths between groups of roles that the same nodes may lead.
 //
-// # Half done
+// # Partial progress
 //
-// Roles without a node are dealt, sorted by name, in contiguous ranges to the
-// nodes in the order of their ids, and a node gives up its last roles first.
-// Therefore a node that asks again when some of the moves have happened gets
-// the rest of the same plan.
+// Roles without a leader are assigned, sorted by name, in contiguous ranges to
+// the nodes in the order of their ids. A node gives up its last roles first.
+// Therefore a plan made after some of the moves contains the remaining moves of
+// the same plan.
 package placement
 
 import (
@@ -36,37 +35,37 @@ import (
 	"github.com/google/uuid"
 )
 
-// Node is a node that takes part.
+// Node is a node that shares the roles.
 type Node struct {
 	ID     uuid.UUID
 	Name   string
 	Weight float64 // more than 0
 	Labels map[string]string
-	// Leaves says that the node shall lead nothing any more.
-	Leaves bool
+	// Leaving says that the node must not lead any role.
+	Leaving bool
 }
 
 // Role is a role of the set. Its name is unique.
 type Role struct {
 	Name          string
 	Requires      map[string]string // labels that a node must have to lead it
-	Prefers       map[string]string // labels of the nodes that should lead it, if that is fair
-	PreferredNode string            // name or id of the node that should, if that is fair
+	Prefers       map[string]string // labels of the nodes that should lead it if that is fair
+	PreferredNode string            // name or id of the node that should lead it if that is fair
 }
 
-// Question is what a plan is made for.
-type Question struct {
+// Input is what a plan is made from.
+type Input struct {
 	Nodes []Node
 	Roles []Role
-	// Holders says who leads what now. Nodes and roles that are not listed do
-	// not matter.
-	Holders map[string]uuid.UUID
-	// Honor moves roles for the sake of what they prefer, too. Otherwise only
-	// roles that have to move are placed by that.
-	Honor bool
+	// Leaders maps roles to their current leaders. Unknown nodes and roles are
+	// ignored.
+	Leaders map[string]uuid.UUID
+	// MoveToPreferred also moves roles to the nodes that they prefer. Otherwise
+	// preferences only place roles that have to move.
+	MoveToPreferred bool
 }
 
-// Plan says who shall lead what.
+// Plan says which node should lead each role.
 type Plan struct {
 	Placed   map[string]uuid.UUID // by role
 	Unplaced []Unplaced           // ordered by role
@@ -77,11 +76,11 @@ type Unplaced struct {
 	Role, Reason string
 }
 
-// Make answers a question.
-func Make(q Question) Plan {
+// Make makes a plan.
+func Make(q Input) Plan {
 	nodes := make([]Node, 0, len(q.Nodes))
 	for _, node := range q.Nodes {
-		if !node.Leaves {
+		if !node.Leaving {
 			nodes = append(nodes, node)
 		}
 	}
@@ -90,26 +89,26 @@ func Make(q Question) Plan {
 	slices.SortFunc(roles, func(a, b Role) int { return cmp.Compare(a.Name, b.Name) })
 
 	plan := Plan{Placed: make(map[string]uuid.UUID, len(roles))}
-	classes := classify(nodes, roles, q.Holders)
+	classes := classify(nodes, roles, q.Leaders)
 	shares := newShares(nodes, classes)
-	shares.fill()
-	shares.level()
-	wishes := newWishes(nodes)
+	shares.placeVacant()
+	shares.balance()
+	preferences := newPreferences(nodes)
 	for i, c := range classes {
 		if len(c.eligible) == 0 {
-			reason := whyNot(q.Nodes, nodes)
-			for _, s := range c.seats {
+			reason := unplacedReason(q.Nodes, nodes)
+			for _, s := range c.slots {
 				plan.Unplaced = append(plan.Unplaced, Unplaced{s.role.Name, reason(s.role)})
 			}
 			continue
 		}
-		deal := newDeal(c, shares.counts[i], wishes)
-		if q.Honor {
-			deal.honor()
+		assignment := newAssignment(c, shares.counts[i], preferences)
+		if q.MoveToPreferred {
+			assignment.assignPreferred()
 		}
-		deal.keep()
-		deal.place()
-		for _, s := range c.seats {
+		assignment.keepCurrent()
+		assignment.assignRest()
+		for _, s := range c.slots {
 			plan.Placed[s.role.Name] = nodes[s.node].ID
 		}
 	}

@@ -33,8 +33,8 @@ func plainRoles(n int) []Role {
 }
 
 // settled makes what a plan says true.
-func settled(q Question) Question {
-	q.Holders = Make(q).Placed
+func settled(q Input) Input {
+	q.Leaders = Make(q).Placed
 	return q
 }
 
@@ -59,31 +59,31 @@ func moves(before, after map[string]uuid.UUID) map[string][2]uuid.UUID {
 
 var zones = []string{"eu", "us", "ap"}
 
-// draw draws a question: with labels, some roles require some; with wishes, some
+// draw draws an input: with labels, some roles require some; with preferences, some
 // prefer some. Roles may be held by anybody.
-func draw(t *rapid.T, labels, weights, wishes bool) Question {
-	var q Question
+func draw(t *rapid.T, labels, weights, preferences bool) Input {
+	var q Input
 	q.Nodes = equalNodes(rapid.IntRange(0, 6).Draw(t, "nodes"))
 	for i := range q.Nodes {
 		n := &q.Nodes[i]
 		n.Labels = map[string]string{"zone": rapid.SampledFrom(zones).Draw(t, "zone")}
-		n.Leaves = rapid.IntRange(0, 5).Draw(t, "leaves") == 0
+		n.Leaving = rapid.IntRange(0, 5).Draw(t, "leaves") == 0
 		if weights {
 			n.Weight = rapid.SampledFrom([]float64{0.1, 0.5, 1, 2, 3, 10}).Draw(t, "weight")
 		}
 	}
 	q.Roles = plainRoles(rapid.IntRange(0, 30).Draw(t, "roles"))
-	q.Holders = map[string]uuid.UUID{}
+	q.Leaders = map[string]uuid.UUID{}
 	for i := range q.Roles {
 		r := &q.Roles[i]
 		if labels && rapid.Bool().Draw(t, "requires") {
 			r.Requires = map[string]string{"zone": rapid.SampledFrom(zones).Draw(t, "required")}
 		}
-		if wishes && rapid.Bool().Draw(t, "prefers") {
+		if preferences && rapid.Bool().Draw(t, "prefers") {
 			r.Prefers = map[string]string{"zone": rapid.SampledFrom(zones).Draw(t, "preferred")}
 		}
 		if holder := rapid.IntRange(-1, len(q.Nodes)).Draw(t, "holder"); holder >= 0 {
-			q.Holders[r.Name] = id(holder) // the last one takes no part
+			q.Leaders[r.Name] = id(holder) // the last one takes no part
 		}
 	}
 	return q
@@ -92,14 +92,14 @@ func draw(t *rapid.T, labels, weights, wishes bool) Question {
 func TestEveryRoleIsPlacedOrHasAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, true, true, true)
-		q.Honor = rapid.Bool().Draw(t, "honor")
+		q.MoveToPreferred = rapid.Bool().Draw(t, "honor")
 		plan := Make(q)
 		unplaced := map[string]string{}
 		for _, u := range plan.Unplaced {
 			unplaced[u.Role] = u.Reason
 		}
 		for _, r := range q.Roles {
-			possible := slices.ContainsFunc(q.Nodes, func(n Node) bool { return !n.Leaves && has(n.Labels, r.Requires) })
+			possible := slices.ContainsFunc(q.Nodes, func(n Node) bool { return !n.Leaving && has(n.Labels, r.Requires) })
 			node, placed := plan.Placed[r.Name]
 			switch {
 			case placed != possible:
@@ -108,7 +108,7 @@ func TestEveryRoleIsPlacedOrHasAReason(t *testing.T) {
 				t.Fatalf("%s: placed %v, reason %q", r.Name, placed, unplaced[r.Name])
 			case placed:
 				i := slices.IndexFunc(q.Nodes, func(n Node) bool { return n.ID == node })
-				if q.Nodes[i].Leaves || !has(q.Nodes[i].Labels, r.Requires) {
+				if q.Nodes[i].Leaving || !has(q.Nodes[i].Labels, r.Requires) {
 					t.Fatalf("%s was placed on %s, which may not lead it", r.Name, q.Nodes[i].Name)
 				}
 			}
@@ -119,12 +119,12 @@ func TestEveryRoleIsPlacedOrHasAReason(t *testing.T) {
 	})
 }
 
-func TestNobodyHasMoreThanItsShareRoundedUp(t *testing.T) {
+func TestNoNodeExceedsItsShareRoundedUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, false, true, true)
 		sum := 0.0
 		for _, n := range q.Nodes {
-			if !n.Leaves {
+			if !n.Leaving {
 				sum += n.Weight
 			}
 		}
@@ -144,7 +144,7 @@ func TestEqualNodesDifferByOneAtMost(t *testing.T) {
 		n := counts(Make(q).Placed)
 		least, most := math.MaxInt, 0
 		for _, node := range q.Nodes {
-			if !node.Leaves {
+			if !node.Leaving {
 				least, most = min(least, n[node.ID]), max(most, n[node.ID])
 			}
 		}
@@ -154,27 +154,27 @@ func TestEqualNodesDifferByOneAtMost(t *testing.T) {
 	})
 }
 
-func TestWhatIsSettledStays(t *testing.T) {
+func TestFairPlacementIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := settled(draw(t, true, true, true))
-		if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
+		if moved := moves(q.Leaders, Make(q).Placed); len(moved) > 0 {
 			t.Fatalf("moved for nothing: %v", moved)
 		}
 	})
 }
 
-func TestJoinMovesToTheJoinerOnly(t *testing.T) {
+func TestJoinMovesRolesOnlyToTheJoiner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, false, false, true)
 		before := settled(q)
-		if len(before.Holders) == 0 {
+		if len(before.Leaders) == 0 {
 			return
 		}
 		joined := before
 		newcomer := Node{ID: id(rapid.SampledFrom([]int{7, 300}).Draw(t, "id")), Weight: 1}
 		joined.Nodes = append(slices.Clone(before.Nodes), newcomer)
 		after := Make(joined)
-		moved := moves(before.Holders, after.Placed)
+		moved := moves(before.Leaders, after.Placed)
 		for role, move := range moved {
 			if move[1] != newcomer.ID {
 				t.Fatalf("%s moved from %v to %v, which had been there", role, move[0], move[1])
@@ -182,7 +182,7 @@ func TestJoinMovesToTheJoinerOnly(t *testing.T) {
 		}
 		staying := len(joined.Nodes)
 		for _, n := range joined.Nodes {
-			if n.Leaves {
+			if n.Leaving {
 				staying--
 			}
 		}
@@ -192,7 +192,7 @@ func TestJoinMovesToTheJoinerOnly(t *testing.T) {
 	})
 }
 
-func TestLeaveMovesWhatTheLeaverHadOnly(t *testing.T) {
+func TestLeaveMovesOnlyRolesOfTheLeaver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := settled(draw(t, false, false, true))
 		if len(before.Nodes) < 2 {
@@ -204,9 +204,9 @@ func TestLeaveMovesWhatTheLeaverHadOnly(t *testing.T) {
 		if rapid.Bool().Draw(t, "dead") {
 			after.Nodes = slices.Delete(after.Nodes, leaver, leaver+1)
 		} else {
-			after.Nodes[leaver].Leaves = true
+			after.Nodes[leaver].Leaving = true
 		}
-		for role, move := range moves(before.Holders, Make(after).Placed) {
+		for role, move := range moves(before.Leaders, Make(after).Placed) {
 			if move[0] != before.Nodes[leaver].ID {
 				t.Fatalf("%s moved from %v, which stays", role, move[0])
 			}
@@ -220,12 +220,12 @@ func TestWeightedMovesAreNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, false, true, false)
 		after := Make(q)
-		had, has := counts(q.Holders), counts(after.Placed)
+		had, has := counts(q.Leaders), counts(after.Placed)
 		leaves := map[uuid.UUID]bool{id(len(q.Nodes)): true}
 		for _, n := range q.Nodes {
-			leaves[n.ID] = n.Leaves
+			leaves[n.ID] = n.Leaving
 		}
-		for role, move := range moves(q.Holders, after.Placed) {
+		for role, move := range moves(q.Leaders, after.Placed) {
 			from, to := move[0], move[1]
 			if !leaves[from] && (has[from] >= had[from] || has[to] <= had[to]) {
 				t.Fatalf("%s moved from a node with %d roles, then %d, to one with %d, then %d",
@@ -248,22 +248,22 @@ func TestOrderDoesNotMatter(t *testing.T) {
 }
 
 // Whatever part of a plan has happened, what remains is the rest of it.
-func TestHalfDonePlanGoesOn(t *testing.T) {
+func TestPartlyAppliedPlanContinues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, false, rapid.Bool().Draw(t, "weights"), true)
 		plan := Make(q)
 		half := q
-		half.Holders = maps.Clone(q.Holders)
+		half.Leaders = maps.Clone(q.Leaders)
 		for _, r := range q.Roles {
 			to, placed := plan.Placed[r.Name]
-			if !placed || half.Holders[r.Name] == to {
+			if !placed || half.Leaders[r.Name] == to {
 				continue
 			}
 			switch rapid.IntRange(0, 2).Draw(t, "done") {
 			case 1: // given up
-				delete(half.Holders, r.Name)
+				delete(half.Leaders, r.Name)
 			case 2:
-				half.Holders[r.Name] = to
+				half.Leaders[r.Name] = to
 			}
 		}
 		if rest := Make(half); !maps.Equal(plan.Placed, rest.Placed) {
@@ -273,7 +273,7 @@ func TestHalfDonePlanGoesOn(t *testing.T) {
 }
 
 // A deliberately dumb model: no assignment at all is more even.
-func TestConstrainedPlacementIsAsEvenAsCanBe(t *testing.T) {
+func TestConstrainedPlacementIsAsEvenAsPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, true, false, false)
 		q.Roles = q.Roles[:min(len(q.Roles), 6)]
@@ -295,7 +295,7 @@ func TestConstrainedPlacementIsAsEvenAsCanBe(t *testing.T) {
 			}
 			possible := false
 			for _, node := range q.Nodes {
-				if !node.Leaves && has(node.Labels, q.Roles[i].Requires) {
+				if !node.Leaving && has(node.Labels, q.Roles[i].Requires) {
 					possible = true
 					n[node.ID]++
 					try(i + 1)
@@ -313,8 +313,8 @@ func TestConstrainedPlacementIsAsEvenAsCanBe(t *testing.T) {
 	})
 }
 
-func TestPreferencesDecideWhereVacantRolesGo(t *testing.T) {
-	q := Question{Nodes: equalNodes(2), Roles: plainRoles(4)}
+func TestVacantRolesGoToPreferredNodes(t *testing.T) {
+	q := Input{Nodes: equalNodes(2), Roles: plainRoles(4)}
 	q.Nodes[1].Labels = map[string]string{"disk": "fast"}
 	q.Roles[0].Prefers = map[string]string{"disk": "fast"}
 	q.Roles[1].PreferredNode = q.Nodes[1].ID.String()
@@ -328,38 +328,38 @@ func TestPreferencesDecideWhereVacantRolesGo(t *testing.T) {
 	}
 }
 
-func TestPreferencesMoveRolesWhenAsked(t *testing.T) {
-	q := Question{Nodes: equalNodes(2), Roles: plainRoles(4)}
+func TestMoveToPreferredMovesLedRoles(t *testing.T) {
+	q := Input{Nodes: equalNodes(2), Roles: plainRoles(4)}
 	for i := range 3 { // more than the node can have
 		q.Roles[i].PreferredNode = "n1"
 	}
-	q.Holders = map[string]uuid.UUID{"r00000": id(0), "r00001": id(0), "r00002": id(1), "r00003": id(1)}
-	if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
+	q.Leaders = map[string]uuid.UUID{"r00000": id(0), "r00001": id(0), "r00002": id(1), "r00003": id(1)}
+	if moved := moves(q.Leaders, Make(q).Placed); len(moved) > 0 {
 		t.Errorf("moved without being asked: %v", moved)
 	}
-	q.Honor = true
+	q.MoveToPreferred = true
 	want := map[string]uuid.UUID{"r00000": id(1), "r00001": id(0), "r00002": id(1), "r00003": id(0)}
 	if plan := Make(q); !maps.Equal(plan.Placed, want) {
 		t.Errorf("got %v, want %v", plan.Placed, want)
 	}
 }
 
-func TestHonoringSettles(t *testing.T) {
+func TestMoveToPreferredConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := draw(t, true, true, true)
-		q.Honor = true
+		q.MoveToPreferred = true
 		q = settled(q)
-		if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
+		if moved := moves(q.Leaders, Make(q).Placed); len(moved) > 0 {
 			t.Fatalf("the second time moved %v", moved)
 		}
-		q.Honor = false
-		if moved := moves(q.Holders, Make(q).Placed); len(moved) > 0 {
+		q.MoveToPreferred = false
+		if moved := moves(q.Leaders, Make(q).Placed); len(moved) > 0 {
 			t.Fatalf("the usual plan moved back %v", moved)
 		}
 	})
 }
 
-func TestReasons(t *testing.T) {
+func TestUnplacedRolesHaveReasons(t *testing.T) {
 	eu, fast := map[string]string{"zone": "eu"}, map[string]string{"zone": "eu", "disk": "fast"}
 	for _, test := range []struct {
 		name     string
@@ -367,15 +367,15 @@ func TestReasons(t *testing.T) {
 		requires map[string]string
 		want     string
 	}{
-		{"nobody", nil, nil, "no live node takes part"},
-		{"leaving", []Node{{ID: id(1), Weight: 1, Leaves: true}}, nil, "every node that takes part is leaving"},
+		{"no nodes", nil, nil, "no live node takes part"},
+		{"leaving", []Node{{ID: id(1), Weight: 1, Leaving: true}}, nil, "every node that takes part is leaving"},
 		{"label", equalNodes(1), eu, "no live node has the label zone=eu"},
 		{"labels", []Node{
 			{ID: id(1), Weight: 1, Labels: eu}, {ID: id(2), Weight: 1, Labels: map[string]string{"disk": "fast"}},
 		}, fast, "no live node has all of the labels disk=fast, zone=eu"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan := Make(Question{Nodes: test.nodes, Roles: []Role{{Name: "r", Requires: test.requires}}})
+			plan := Make(Input{Nodes: test.nodes, Roles: []Role{{Name: "r", Requires: test.requires}}})
 			want := []Unplaced{{"r", test.want}}
 			if !slices.Equal(plan.Unplaced, want) {
 				t.Errorf("got %q, want %q", plan.Unplaced, want)
@@ -384,10 +384,10 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// large is a question of the largest size that is promised.
-func large(vacant, labels bool) Question {
+// large is an input of the largest supported size.
+func large(vacant, labels bool) Input {
 	random := rand.New(rand.NewPCG(1, 2))
-	q := Question{Nodes: equalNodes(200), Roles: plainRoles(20_000), Holders: map[string]uuid.UUID{}}
+	q := Input{Nodes: equalNodes(200), Roles: plainRoles(20_000), Leaders: map[string]uuid.UUID{}}
 	for i := range q.Nodes {
 		q.Nodes[i].Labels = map[string]string{"zone": zones[i%len(zones)]}
 	}
@@ -399,7 +399,7 @@ func large(vacant, labels bool) Question {
 			q.Roles[i].Prefers = map[string]string{"zone": zones[random.IntN(len(zones))]}
 		}
 		if !vacant {
-			q.Holders[q.Roles[i].Name] = id(random.IntN(100)) // the other half has just come
+			q.Leaders[q.Roles[i].Name] = id(random.IntN(100)) // the other half has just come
 		}
 	}
 	return q
@@ -436,7 +436,7 @@ func BenchmarkMake(b *testing.B) {
 
 // The method alone would give one heavy node all roles beside many light ones.
 func TestHeavyNodeIsCapped(t *testing.T) {
-	q := Question{Nodes: equalNodes(101), Roles: plainRoles(20)}
+	q := Input{Nodes: equalNodes(101), Roles: plainRoles(20)}
 	q.Nodes[0].Weight = 10
 	for i := range q.Nodes[1:] {
 		q.Nodes[1+i].Weight = 0.1
@@ -448,13 +448,13 @@ func TestHeavyNodeIsCapped(t *testing.T) {
 
 // A role that cannot stay goes to another node that it prefers as much, although
 // one that prefers nothing has to make room.
-func TestHonoringFindsAnotherPreferredNode(t *testing.T) {
-	q := Question{Nodes: equalNodes(3), Roles: plainRoles(3), Honor: true}
+func TestMoveToPreferredFindsAnotherPreferredNode(t *testing.T) {
+	q := Input{Nodes: equalNodes(3), Roles: plainRoles(3), MoveToPreferred: true}
 	for i, zone := range []string{"eu", "us", "eu"} {
 		q.Nodes[i].Weight, q.Nodes[i].Labels = []float64{0.1, 0.5, 0.1}[i], map[string]string{"zone": zone}
 	}
 	q.Roles[2].Prefers = map[string]string{"zone": "eu"}
-	q.Holders = map[string]uuid.UUID{"r00000": id(0), "r00001": id(0), "r00002": id(2)}
+	q.Leaders = map[string]uuid.UUID{"r00000": id(0), "r00001": id(0), "r00002": id(2)}
 	if to := Make(q).Placed["r00002"]; to == id(1) {
 		t.Error("the role went to a node that it does not prefer")
 	}

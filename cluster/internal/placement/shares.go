@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// shares decides how many roles of each class each node shall lead.
+// shares decides how many roles of each class each node should lead.
 type shares struct {
 	classes []*class
 	weights []float64
-	caps    []int   // the most that a node may have
+	caps    []int   // by node: the maximum number of roles
 	counts  [][]int // by class and node
 	totals  []int   // by node
 }
 
-// rank is how dear one more role is to a node: the one to which it is least dear
-// gets it. It is a number of its own, so that all ranks are in one order.
+// rank orders nodes by the cost of one more role; the node with the lowest rank
+// gets it. Comparing ranks needs no other state, so all ranks have one order.
 type rank struct {
-	over  bool // beyond the node's cap
-	price float64
+	over bool // beyond the node's cap
+	cost float64
 }
 
 func (r rank) less(other rank) bool {
 	if r.over != other.over {
 		return !r.over
 	}
-	return r.price < other.price
+	return r.cost < other.cost
 }
 
-// newShares counts what the nodes have.
+// newShares counts the roles that the nodes lead.
 func newShares(nodes []Node, classes []*class) *shares {
 	s := &shares{classes: classes, totals: make([]int, len(nodes))}
 	for _, node := range nodes {
@@ -37,10 +37,10 @@ func newShares(nodes []Node, classes []*class) *shares {
 	}
 	for _, c := range classes {
 		counts := make([]int, len(nodes))
-		for _, seat := range c.seats {
-			if seat.holder != nobody {
-				counts[seat.holder]++
-				s.totals[seat.holder]++
+		for _, slot := range c.slots {
+			if slot.leader != noNode {
+				counts[slot.leader]++
+				s.totals[slot.leader]++
 			}
 		}
 		s.counts = append(s.counts, counts)
@@ -52,27 +52,27 @@ func newShares(nodes []Node, classes []*class) *shares {
 	return s
 }
 
-// limit sets the caps where all roles are of one class: the share rounded up.
+// limit sets the caps if all roles are in one class: the share rounded up.
 func (s *shares) limit(c *class) {
-	const inexact = 1e-9 // a share that is a whole number may be computed as a little more
+	const inexact = 1e-9 // a share that is a whole number may be computed as slightly more
 	sum := 0.0
 	for _, i := range c.eligible {
 		sum += s.weights[i]
 	}
 	for _, i := range c.eligible {
-		share := float64(len(c.seats)) * s.weights[i] / sum
+		share := float64(len(c.slots)) * s.weights[i] / sum
 		s.caps[i] = int(math.Ceil(share - inexact))
 	}
 }
 
-// rank ranks the role that a node would have as its n-th, counted from 0.
+// rank ranks a node's n-th role, counted from 0.
 func (s *shares) rank(node, n int) rank {
 	return rank{n >= s.caps[node], float64(2*n+1) / s.weights[node]}
 }
 
-// fill gives out the roles that no node has, those first that the fewest nodes
-// may lead.
-func (s *shares) fill() {
+// placeVacant distributes the roles without a leader. Classes with the fewest
+// eligible nodes come first.
+func (s *shares) placeVacant() {
 	next := make([]rank, len(s.totals))
 	for i, n := range s.totals {
 		next[i] = s.rank(i, n)
@@ -81,8 +81,8 @@ func (s *shares) fill() {
 		if len(c.eligible) == 0 {
 			continue
 		}
-		for _, seat := range c.seats {
-			if seat.holder != nobody {
+		for _, slot := range c.slots {
+			if slot.leader != noNode {
 				continue
 			}
 			best := c.eligible[0]
@@ -98,24 +98,24 @@ func (s *shares) fill() {
 	}
 }
 
-// level moves roles from nodes that have too many until no move is an
-// improvement. The nodes give in the order of what they would give, the dearest
-// first: then one that finds no taker never finds one later, since whatever is
-// within its reach stays as it is.
-func (s *shares) level() {
+// balance moves roles away from nodes that have too many until no move is an
+// improvement. Donors are tried in the order of the cost of their last role,
+// the highest first. A donor without a taker never finds one later, because the
+// nodes within its reach do not change.
+func (s *shares) balance() {
 	search := newSearch(s)
 	done := make([]bool, len(s.totals))
 	for {
-		donor, dearest := nobody, rank{}
+		donor, dearest := noNode, rank{}
 		for i, n := range s.totals {
 			if n == 0 || done[i] {
 				continue
 			}
-			if last := s.rank(i, n-1); donor == nobody || !last.less(dearest) {
+			if last := s.rank(i, n-1); donor == noNode || !last.less(dearest) {
 				donor, dearest = i, last
 			}
 		}
-		if donor == nobody {
+		if donor == noNode {
 			return
 		}
 		taker := search.from(donor)
@@ -125,38 +125,38 @@ func (s *shares) level() {
 		}
 		s.totals[donor]--
 		s.totals[taker]++
-		for node := taker; node != donor; node = search.giver[node] {
+		for node := taker; node != donor; node = search.source[node] {
 			moved := s.counts[search.class[node]]
 			moved[node]++
-			moved[search.giver[node]]--
+			moved[search.source[node]]--
 		}
 	}
 }
 
-// search finds to whom a node can give a role, directly or through others that
-// give on a role of theirs.
+// search finds a node that can take a role from a donor, directly or through a
+// chain of nodes that each pass on a role.
 type search struct {
 	shares *shares
-	giver  []int // by node: who would give to it, or nobody
-	class  []int // by node: a role of which class
+	source []int // by node: the node that would pass a role to it, or noNode
+	class  []int // by node: the class of that role
 	seen   []bool
 	queue  []int
 }
 
 func newSearch(s *shares) *search {
 	n := len(s.totals)
-	return &search{shares: s, giver: make([]int, n), class: make([]int, n), seen: make([]bool, len(s.classes))}
+	return &search{shares: s, source: make([]int, n), class: make([]int, n), seen: make([]bool, len(s.classes))}
 }
 
-// from returns the node within a donor's reach to which one more role is least
-// dear, the nearest of several: the donor itself if there is no other.
+// from returns the node within the donor's reach with the lowest rank for one
+// more role, the nearest of several. It returns the donor if there is no other.
 func (b *search) from(donor int) int {
 	s := b.shares
-	for i := range b.giver {
-		b.giver[i] = nobody
+	for i := range b.source {
+		b.source[i] = noNode
 	}
 	clear(b.seen)
-	b.giver[donor] = donor
+	b.source[donor] = donor
 	b.queue = append(b.queue[:0], donor)
 	best, cheapest := donor, s.rank(donor, s.totals[donor])
 	for at := 0; at < len(b.queue); at++ {
@@ -167,10 +167,10 @@ func (b *search) from(donor int) int {
 			}
 			b.seen[i] = true
 			for _, next := range c.eligible {
-				if b.giver[next] != nobody {
+				if b.source[next] != noNode {
 					continue
 				}
-				b.giver[next], b.class[next] = node, i
+				b.source[next], b.class[next] = node, i
 				b.queue = append(b.queue, next)
 				if r := s.rank(next, s.totals[next]); r.less(cheapest) {
 					best, cheapest = next, r

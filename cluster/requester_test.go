@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// changesOf returns what became of a node, with who asked for it, oldest first.
+// changesOf returns the status changes of a node with their requesters, oldest first.
 func (s site) changesOf(id cluster.NodeID) []string {
 	s.t.Helper()
 	records, err := s.store().NodeHistory(within(s.t), history.Query{Node: id.String()})
@@ -29,8 +29,8 @@ func (s site) changesOf(id cluster.NodeID) []string {
 	return all
 }
 
-// awaitAsker waits until the registry names who asked for a node's status.
-func (s site) awaitAsker(id cluster.NodeID, want string) {
+// awaitRequester waits until the registry names want as the requester of the status.
+func (s site) awaitRequester(id cluster.NodeID, want string) {
 	s.t.Helper()
 	store, deadline := s.store(), within(s.t)
 	poll := time.NewTicker(10 * time.Millisecond)
@@ -38,7 +38,7 @@ func (s site) awaitAsker(id cluster.NodeID, want string) {
 	for ; ; <-poll.C {
 		members, err := store.Members(deadline)
 		if err != nil {
-			s.t.Fatalf("nobody called %q has asked: %v", want, err)
+			s.t.Fatalf("no status with the requester %q: %v", want, err)
 		}
 		if slices.ContainsFunc(members, func(m tenure.Member) bool { return m.ID == id.UUID() && m.StatusBy == want }) {
 			return
@@ -46,9 +46,9 @@ func (s site) awaitAsker(id cluster.NodeID, want string) {
 	}
 }
 
-// The history says who asked for what a node does, and names nobody for what it
-// does by itself. Of two who ask for the same the later one counts.
-func TestWhoAsked(t *testing.T) {
+// The history names the requester of a request, and none for what the node does
+// on its own. If two parties request the same, the later one is recorded.
+func TestRegistryRecordsRequester(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})
@@ -56,9 +56,9 @@ func TestWhoAsked(t *testing.T) {
 	leads(t, b.stand("r"))
 	end := b.works()
 	first := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "first"}) })
-	site.awaitAsker(b.ID(), "first")
+	site.awaitRequester(b.ID(), "first")
 	second := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "second"}) })
-	site.awaitAsker(b.ID(), "second")
+	site.awaitRequester(b.ID(), "second")
 	end()
 	for _, done := range []<-chan error{first, second} {
 		if err := result(t, done); err != nil {
@@ -87,9 +87,9 @@ func TestWhoAsked(t *testing.T) {
 	}
 }
 
-// Roles that are shared go to the others in the name of who drains the node; what
-// is moved later names nobody.
-func TestWhoAskedForTheMove(t *testing.T) {
+// The terms of roles handed over during a drain name its requester; later moves
+// name none.
+func TestTermRecordsRequesterOfTheMove(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	roles := cluster.SpreadConfig{Roles: cluster.Partitions("orders", 4)}
@@ -126,14 +126,14 @@ func TestWhoAskedForTheMove(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, "led by the other one", both, all(4, 0, 4))
-	if ann, bob, nobody := count("ann"), count("bob"), count(""); ann != 2 || bob != 0 || nobody != 2 {
-		t.Errorf("terms were handed over for ann %d times, for bob %d, for nobody %d; want 2, 0, 2", ann, bob, nobody)
+	if ann, bob, none := count("ann"), count("bob"), count(""); ann != 2 || bob != 0 || none != 2 {
+		t.Errorf("terms were handed over for ann %d times, for bob %d, without a requester %d; want 2, 0, 2", ann, bob, none)
 	}
 }
 
-// A node that dies in the middle has been asked to drain by somebody, and to die
-// by nobody.
-func TestNodeDiesWhileItDrains(t *testing.T) {
+// A node that dies while it drains has a requester for the drain and none for
+// its death.
+func TestDeadNodeHasNoRequester(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})

@@ -15,7 +15,7 @@ import (
 // However drains and returns from inside and outside meet with work: when all
 // have ended and the last word is to come back, the node is in service, and the
 // registry says so.
-func TestDrainsAndReturnsAtOnce(t *testing.T) {
+func TestConcurrentDrainsAndUndrains(t *testing.T) {
 	t.Parallel()
 	db := tenuretest.NewDatabase()
 	join := func(name string) *cluster.Member {

@@ -38,6 +38,7 @@ func TestResignation(t *testing.T) {
 	first, second := open(t, b), open(t, b)
 	led := first.take("scheduler")
 	second.refused("scheduler")
+	first.awaitWatcher()
 	second.drain()
 
 	first.release("scheduler", tenure.EndResigned)
@@ -62,6 +63,14 @@ func (p *peer) drain() {
 	p.t.Helper()
 	for p.wait(50 * time.Millisecond) {
 	}
+}
+
+// awaitWatcher waits until another node waits for the end of p's session.
+func (p *peer) awaitWatcher() {
+	p.t.Helper()
+	eventually(p.t, p.backend, `SELECT EXISTS (
+		SELECT FROM pg_locks WHERE objsubid = 2 AND classid = $1::bigint::oid AND objid = $2::bigint::oid AND NOT granted
+	)`, uint32(p.space), p.Incarnation())
 }
 
 func TestCrashIsNoticedAtOnce(t *testing.T) {
@@ -142,6 +151,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
+	first.awaitWatcher()
 	second.drain()
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

@@ -128,6 +128,7 @@ const watchPeriodOfTest = 3 * time.Second
 // A node that is silent for most of its lease may trust itself: it is left alone
 // until the lease and the margin are over.
 func TestReaperSparesTrust(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
 	stuck, rival := open(t, b, brief), open(t, b, brief)
@@ -169,6 +170,7 @@ func TestReaperSparesTrust(t *testing.T) {
 // A database that was made of another one's copy has the rows of its nodes, and
 // with them the process ids of sessions that live in the other one.
 func TestReaperSparesOtherDatabases(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	original, copied := backendOn(t, server.Database(t), Config{}), backendOn(t, server.Database(t), Config{})

@@ -38,6 +38,7 @@ func (w *world) horizon() processor.Horizon {
 // What waits behind an event that fails is counted, and no more so when it has
 // been handled.
 func TestLag(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
 	var mended atomic.Bool

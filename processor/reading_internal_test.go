@@ -17,6 +17,7 @@ import (
 // What is read of a table that has nothing to do with package eventstore, on a
 // server where nobody else has transactions, which would hold the horizon.
 func TestReading(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"autovacuum": "off"}})
 	pool := server.Pool(t)

@@ -41,6 +41,7 @@ func TestConnectFunction(t *testing.T) {
 
 // Of several hosts the primary is used, wherever it stands in the list.
 func TestSeveralHosts(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})

@@ -10,6 +10,7 @@ import (
 // A process that holds a thousand roles is killed; another that stands for all
 // of them holds them soon. How soon is for the benchmark to measure.
 func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const roles, rounds, silence = 1000, 3, 5 * lease
 	server, c := newServer(t, pgtest.Options{Settings: map[string]string{"max_locks_per_transaction": "256"}})

@@ -80,6 +80,7 @@ func TestOneConnectionStalls(t *testing.T) {
 // The leader runs behind a network of its own, whose cable is pulled: no FIN, no
 // RST, nobody answers.
 func TestNetworkCut(t *testing.T) {
+	pgtest.Long(t)
 	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {
 		t.Skip("NOT TESTED: network namespaces need root and the program ip (Debian: apt-get install iproute2)")
 	}

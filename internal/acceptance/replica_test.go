@@ -13,6 +13,7 @@ import (
 // A replica that has missed the last terms is promoted: it knows neither their
 // numbers nor that anybody leads.
 func TestFailoverToAReplicaThatMissedTheLastTerms(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/demo"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // launchDemo starts the demonstration with a directory of its own for temporary
@@ -82,6 +83,7 @@ func awaitNothingLeft(t *testing.T, temporary string) {
 // TestDemo kills leaders, tells of each failover, sums up, and leaves nothing
 // behind.
 func TestDemo(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	program, temporary := launchDemo(t, "--for", "10s", "--kill-every", "0.5", "-o", "json")
 	events := program.rest()

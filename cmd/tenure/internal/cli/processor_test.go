@@ -226,6 +226,7 @@ func TestProcessorManagement(t *testing.T) {
 // TestProcessorLag: events that wait for an old transaction are told from others,
 // and the transaction is named.
 func TestProcessorLag(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{}) // the transactions of other tests would hold the horizon
 	place := place{server, server.Schema(t)}

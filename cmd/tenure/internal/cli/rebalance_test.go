@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 	clustercli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -115,6 +116,7 @@ func (s *sharing) prefer(t *testing.T) {
 
 // TestRebalance shows which roles should move, and moves them if it may.
 func TestRebalance(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newSharing(t)
 	s.join(t, "one", nil)

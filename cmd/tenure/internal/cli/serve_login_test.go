@@ -16,6 +16,7 @@ import (
 // TestServeLoginRequired: what tells of the cluster is for those who are known, by
 // whichever path; the health of the node is for everybody.
 func TestServeLoginRequired(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	const token = "0123456789abcdef"

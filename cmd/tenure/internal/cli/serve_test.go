@@ -56,6 +56,7 @@ func served(p *process) string {
 // each other; an alert over what the nodes tell is sent, and resolved; and who has
 // the token may act.
 func TestServe(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	// The roles that serve stands for have locks of their own in a database.
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}

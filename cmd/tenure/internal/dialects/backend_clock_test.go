@@ -27,6 +27,7 @@ func (c shiftedClock) Now() tenure.Instant {
 // Nodes whose clocks are hours apart elect one leader, and tell times that make
 // sense: those of the database's clock.
 func TestBackendClocksApart(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)

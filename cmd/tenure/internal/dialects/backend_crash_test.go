@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -87,6 +88,7 @@ func TestBackendStoppedLeader(t *testing.T) {
 // Three processes through many kills and stops: no two trust a term at once, terms
 // grow, and after the last fault somebody leads.
 func TestBackendRandomKills(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		const (

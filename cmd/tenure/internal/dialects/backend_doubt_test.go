@@ -10,12 +10,14 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // Connections are cut at random points, many of them between a commit and its
 // answer, while roles change hands all the time. Nobody leads twice, and when
 // that is over, no seat stays taken by a node that does not lead.
 func TestBackendCommitsInDoubt(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, _, _ *tenure.Election) {
 		const roles, duration = 5, 10 * time.Second

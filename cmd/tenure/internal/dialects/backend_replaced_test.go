@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
@@ -46,6 +47,7 @@ var replacements = map[string]func(t *testing.T, path string){
 // that come later stops at its next heartbeat, or at its next poll, and takes part
 // again through the file at the path.
 func TestBackendReplacedFile(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for name, replace := range replacements {
 		t.Run(name, func(t *testing.T) {

@@ -134,6 +134,7 @@ func TestBackendCutConnections(t *testing.T) {
 // A server that does not answer, and one whose answers get lost, end trust in
 // time, and no call waits for ever.
 func TestBackendSilentServer(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for _, lost := range []struct {
 		name       string

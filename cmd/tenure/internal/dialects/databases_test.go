@@ -70,6 +70,7 @@ func postgreSQL(t testing.TB) string { t.Helper(); return pgtest.Shared(t).Datab
 // another connection, so that the driver must not prepare statements.
 func pooledPostgreSQL(t testing.TB) string {
 	t.Helper()
+	pgtest.Long(t)
 	server := pgtest.Shared(t)
 	source, err := url.Parse(server.Database(t))
 	if err != nil {
@@ -89,6 +90,7 @@ func sqlite(t testing.TB) string {
 
 func mariaDB(t testing.TB) string {
 	t.Helper()
+	pgtest.Long(t)
 	server := mariatest.Shared(t)
 	return server.DSN(server.Database(t))
 }

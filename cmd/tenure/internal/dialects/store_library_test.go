@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/store"
 )
@@ -211,6 +212,7 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 // Both elect for one seat at the same time, and never does one believe to lead
 // before the other's lease is over.
 func TestStoreAndLibraryCompete(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"os"
 	"os/exec"
 	"testing"
@@ -15,6 +16,7 @@ import (
 // Several processes elect in one file of SQLite: every namespace has one winner,
 // of whom all were told.
 func TestStoreProcesses(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const processes = 4
 	source := sqlite(t)

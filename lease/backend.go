@@ -12,28 +12,27 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// DefaultPrefix is what the names of a backend's tables begin with.
+// DefaultPrefix is the default of [Config].Prefix.
 const DefaultPrefix = "tenure_lease_"
 
 // Config configures a [Backend]. The zero value is ready to use.
 type Config struct {
-	// Schema is the schema of the tables, on PostgreSQL only. It is created if
-	// it is missing. Default: where the connection's search path leads.
+	// Schema is the schema of the tables, on PostgreSQL only. It is created if it is
+	// missing. Default: the first schema of the connection's search path.
 	Schema string
-	// Prefix is what the names of the tables begin with; default
-	// [DefaultPrefix]. All nodes that are to meet must have the same.
+	// Prefix begins the names of the tables. All nodes of an installation must use
+	// the same prefix. Default: [DefaultPrefix].
 	Prefix string
-	// PollInterval is the time between questions whether something has changed:
-	// how soon a resignation or a request is noticed. Default 20 ms on SQLite,
-	// where a question costs microseconds, else 100 ms; at least 1 ms.
+	// PollInterval is the time between polls for changes, such as a released role
+	// or a request. Default: 20 ms on SQLite, where a poll takes microseconds,
+	// otherwise 100 ms; at least 1 ms.
 	PollInterval time.Duration
-	// KeepHistory is how long terms are kept after their end; default
-	// [DefaultKeepHistory], at least an hour, and for ever if it is negative. Every
-	// node removes what is older, within ten minutes of its start and then each
-	// hour.
+	// KeepHistory is how long terms are kept after their end, at least 1 h; if it is
+	// negative, they are kept for ever. Every node removes older terms, within ten
+	// minutes of its start and then every hour. Default: [DefaultKeepHistory].
 	KeepHistory time.Duration
-	// ManualMigrations makes opening a session fail if the tables are missing or
-	// older, instead of creating them.
+	// ManualMigrations makes tenure.Open fail if the tables are missing or outdated,
+	// instead of creating them.
 	ManualMigrations bool
 }
 
@@ -58,41 +57,40 @@ func (c Config) withDefaults(dialect sqldb.Dialect) Config {
 const maxPrefix = 40
 
 func (c Config) validate(dialect sqldb.Dialect) error {
-	bad := func(format string, args ...any) error {
+	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 	}
 	for what, name := range map[string]string{"schema": c.Schema, "prefix": c.Prefix} {
 		switch {
 		case len(name) > maxPrefix:
-			return bad("the %s %q is longer than %d bytes", what, name, maxPrefix)
+			return invalid("the %s %q must be at most %d bytes", what, name, maxPrefix)
 		case strings.ContainsAny(name, "\x00?%{}"):
-			return bad("the %s %q contains one of ? %% { } or a zero byte", what, name)
+			return invalid("the %s %q must not contain ?, %%, {, } or a zero byte", what, name)
 		}
 	}
 	switch {
 	case c.Schema != "" && dialect != sqldb.PostgreSQL:
-		return bad("%s has no schemas within a database", dialect)
+		return invalid("schemas exist only on PostgreSQL, not on %s", dialect)
 	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
-		return bad("the history is to be kept for %v; the least is an hour", c.KeepHistory)
+		return invalid("KeepHistory is %v; it must be at least 1h, or negative to keep the history for ever", c.KeepHistory)
 	case c.PollInterval < time.Millisecond:
-		return bad("the poll interval is %v; the least is 1ms", c.PollInterval)
+		return invalid("the poll interval is %v; it must be at least 1ms", c.PollInterval)
 	}
 	return nil
 }
 
-// Backend is elections by leases in the tables of one SQL database. It
-// implements [tenure.Backend] and [tenure.Listener] and is safe for concurrent
-// use. It keeps no connection of its own, but
-// on SQLite one of the pool for each node that waits.
+// Backend runs elections with leases in the tables of one SQL database. It
+// implements [tenure.Backend] and [tenure.Listener] and is safe for concurrent use.
+// It keeps no connections, except on SQLite: there each waiting node keeps one
+// connection of the pool.
 type Backend struct {
 	db      sqldb.DB
 	config  Config
 	queries queries
 
-	// running counts the goroutines of all sessions.
-	running sync.WaitGroup
-	open    context.Context // ends with Close
-	close   context.CancelFunc
+	running sync.WaitGroup  // the background goroutines of all sessions
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
 }
 
 var (
@@ -100,15 +98,14 @@ var (
 	_ tenure.Listener = (*Backend)(nil)
 )
 
-// NewBackend makes a backend on a pool of connections, which stays the caller's
-// to close, after the nodes. It does not connect. An error matches
+// NewBackend returns a Backend on a pool of connections. The caller closes the pool
+// after the nodes and the backend. NewBackend does not connect. An error matches
 // tenure.ErrInvalidConfig.
 //
-// On SQLite all processes must be on one machine, and on a file system that
-// locks: not on a network. Set journal_mode to WAL and synchronous to FULL. On
-// MySQL no option is needed; interpolateParams saves round trips. Behind a
-// pooler of PostgreSQL the driver must not prepare statements: with pgx set
-// default_query_exec_mode to exec.
+// On SQLite, all processes must run on one machine, and the file must not be on a
+// network file system. Set journal_mode to WAL and synchronous to FULL. On MySQL,
+// interpolateParams saves round trips. Behind a pooler of PostgreSQL, the driver must
+// not prepare statements: with pgx, set default_query_exec_mode to exec.
 func NewBackend(db *sql.DB, dialect Dialect, config Config) (*Backend, error) {
 	spoken := sqldb.Dialect(dialect)
 	if err := spoken.Validate(); err != nil {
@@ -119,22 +116,22 @@ func NewBackend(db *sql.DB, dialect Dialect, config Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{db: sqldb.DB{DB: db, Dialect: spoken}, config: config, queries: newQueries(spoken, config)}
-	b.open, b.close = context.WithCancel(context.Background())
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
 
-// Close waits for what sessions do beside. Close the node first, and the pool
-// afterwards. It may be called more than once.
+// Close ends the background work of sessions and waits for it. Close the nodes
+// first and the pool afterwards. Close may be called more than once.
 func (b *Backend) Close() {
-	b.close()
+	b.cancel()
 	b.running.Wait()
 }
 
 // Dialect returns the SQL that the database speaks.
 func (b *Backend) Dialect() Dialect { return Dialect(b.db.Dialect) }
 
-// DefaultLease implements [tenure.LeaseDefaulter]: 3 s on SQLite, where nothing
-// comes between the node and its database, else 10 s.
+// DefaultLease implements [tenure.LeaseDefaulter]: 3 s on SQLite, where no network
+// lies between a node and its database, otherwise 10 s.
 func (b *Backend) DefaultLease() time.Duration {
 	if b.db.Dialect == sqldb.SQLite {
 		return 3 * time.Second
@@ -142,8 +139,8 @@ func (b *Backend) DefaultLease() time.Duration {
 	return 10 * time.Second
 }
 
-// write runs fn, one statement that changes something, as [Backend.atomically]
-// does, but without a transaction around it where that costs round trips.
+// write runs fn, one statement that changes rows, with the retries of [sqldb.DB.InTx]
+// but without a transaction where that would cost round trips.
 func (b *Backend) write(ctx context.Context, doing string, fn func(context.Context, sqldb.Querier) error) error {
 	if b.db.Dialect == sqldb.SQLite {
 		return b.db.InTx(ctx, doing, fn)

@@ -7,9 +7,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// batcher divides what one call of TryAcquire asks for, so that the next heartbeat
-// does not wait behind it: each part is committed, and what there is no time for
-// is left to the next call. A part that takes long makes the next one smaller.
+// batcher divides the requests of one TryAcquire into parts, so that the next
+// heartbeat does not wait long. Each part is committed; requests for which there is
+// no time wait for the next call. After a slow part the next one is smaller.
 type batcher struct {
 	size int
 	now  func() time.Duration
@@ -21,38 +21,38 @@ const (
 	largestBatch = 1000
 )
 
-// run calls do for parts of the candidates until a quarter of the limit has
-// passed. It returns an error if the session is lost, or if the first part fails;
-// a later part fails for its own candidates only.
+// run calls do for parts of the requests until a quarter of the limit has passed. It
+// returns an error if the session is lost or if the first part fails. If a later part
+// fails, only its own requests fail.
 func (b *batcher) run(
-	candidates []tenure.AcquireRequest, limit time.Duration, do func([]tenure.AcquireRequest) ([]tenure.AcquireResult, error),
+	requests []tenure.AcquireRequest, limit time.Duration, do func([]tenure.AcquireRequest) ([]tenure.AcquireResult, error),
 ) ([]tenure.AcquireResult, error) {
-	attempts := make([]tenure.AcquireResult, 0, len(candidates))
+	results := make([]tenure.AcquireResult, 0, len(requests))
 	begun := b.now()
-	for len(attempts) < len(candidates) && (len(attempts) == 0 || b.now()-begun < limit/4) {
-		rest := candidates[len(attempts):]
+	for len(results) < len(requests) && (len(results) == 0 || b.now()-begun < limit/4) {
+		rest := requests[len(results):]
 		part := rest[:min(b.size, len(rest))]
 		from := b.now()
 		found, err := do(part)
 		b.adapt(len(part), b.now()-from, limit, err)
-		if err != nil && (len(attempts) == 0 || errors.Is(err, tenure.ErrSessionLost)) {
+		if err != nil && (len(results) == 0 || errors.Is(err, tenure.ErrSessionLost)) {
 			return nil, err
 		}
 		if err != nil {
 			for range part {
-				attempts = append(attempts, failedResult(err))
+				results = append(results, failedResult(err))
 			}
 			break
 		}
-		attempts = append(attempts, found...)
+		results = append(results, found...)
 	}
-	for len(attempts) < len(candidates) {
-		attempts = append(attempts, tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Millisecond})
+	for len(results) < len(requests) {
+		results = append(results, tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Millisecond})
 	}
-	return attempts, nil
+	return results, nil
 }
 
-// adapt chooses the size of the next part after one of n roles.
+// adapt chooses the size of the next part after a part of n roles.
 func (b *batcher) adapt(n int, took, limit time.Duration, err error) {
 	switch {
 	case err != nil || took > limit/8:

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Diagnose connects and says what would break an election here. It changes
-// nothing. What cannot be examined after a failure is left out. The context
-// bounds it; without a deadline it ends after 10 s.
+// Diagnose connects and reports what would prevent or endanger elections on this
+// database. It changes nothing. After a failure it skips the checks that depend on it.
+// If ctx has no deadline, Diagnose ends after 10 s.
 func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
 	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
@@ -34,16 +34,16 @@ func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice st
 }
 
 func (d *diagnosis) run(ctx context.Context) {
-	asked := time.Now()
+	begun := time.Now()
 	version, err := d.backend.identify(ctx)
-	took := time.Since(asked)
+	took := time.Since(begun)
 	if err != nil {
 		d.add("database", tenure.SeverityFailure, err.Error(), "")
 		return
 	}
-	d.add("database", tenure.SeverityOK, fmt.Sprintf("%s, answers in %v", version, took.Round(10*time.Microsecond)), "")
-	d.add("failover", tenure.SeverityOK, fmt.Sprintf("a leader that dies is replaced within its lease, %v by default", d.backend.DefaultLease()), "")
-	// A pooler in statement mode answers questions, but takes no transaction.
+	d.add("database", tenure.SeverityOK, fmt.Sprintf("%s, responds in %v", version, took.Round(10*time.Microsecond)), "")
+	d.add("failover", tenure.SeverityOK, fmt.Sprintf("a standby takes over within the lease of a crashed leader, %v by default", d.backend.DefaultLease()), "")
+	// A pooler in statement mode allows queries but no transactions.
 	if err := d.backend.db.InTx(ctx, "begin a transaction", func(context.Context, sqldb.Querier) error { return nil }); err != nil {
 		d.add("transactions", tenure.SeverityFailure, err.Error(), "")
 		return
@@ -54,7 +54,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	d.writers(ctx)
 }
 
-// writers looks for other servers that take writes too.
+// writers checks for other servers that also accept writes.
 func (d *diagnosis) writers(ctx context.Context) {
 	var setting, server string
 	err := d.backend.db.Read(ctx, "read settings", func(ctx context.Context, on sqldb.Querier) (err error) {
@@ -67,8 +67,8 @@ func (d *diagnosis) writers(ctx context.Context) {
 	case err != nil:
 		d.add("writers", tenure.SeverityWarning, err.Error(), "")
 	case setting != "":
-		d.add("writers", tenure.SeverityWarning, fmt.Sprintf("%s is one of several servers that take writes (%s)", server, setting),
-			"connect all nodes to one server at a time: a node that reaches another one is refused")
+		d.add("writers", tenure.SeverityWarning, fmt.Sprintf("%s is one of several servers that accept writes (%s)", server, setting),
+			"connect all nodes to one server at a time: a node that reaches another one gets an error")
 	}
 }
 
@@ -86,19 +86,19 @@ func (d *diagnosis) tables(ctx context.Context) {
 	case version > schemaVersion:
 		d.add("tables", tenure.SeverityFailure, newerSchema(version).Error(), "")
 	case version == 0:
-		d.add("tables", tenure.SeverityOK, "none yet: the first node creates them, or tenure migrate", "")
+		d.add("tables", tenure.SeverityOK, "none yet: the first node or tenure migrate creates them", "")
 	default:
 		d.add("tables", tenure.SeverityOK, fmt.Sprintf("version %d", version), "")
 	}
 }
 
-// clock compares the clocks. Elections go by the database's alone: a difference
-// only makes the times that people read look odd.
+// clock compares the clocks. Elections use only the database's clock; a difference
+// only makes displayed times misleading.
 func (d *diagnosis) clock(ctx context.Context) {
-	var there int64
+	var micros int64
 	before := time.Now()
 	err := d.backend.db.Read(ctx, "read the clock", func(ctx context.Context, on sqldb.Querier) error {
-		return sqldb.ForEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&there) })
+		return sqldb.ForEach(ctx, on, d.backend.queries.clock, func(rows *sql.Rows) error { return rows.Scan(&micros) })
 	})
 	after := time.Now()
 	if err != nil {
@@ -106,18 +106,18 @@ func (d *diagnosis) clock(ctx context.Context) {
 		return
 	}
 	const notable = time.Second
-	at := time.UnixMicro(there)
+	at := time.UnixMicro(micros)
 	ahead := max(at.Sub(after), 0) + min(at.Sub(before), 0)
 	if ahead.Abs() < notable {
 		d.add("clock", tenure.SeverityOK, "within a second of this machine's", "")
 		return
 	}
-	d.add("clock", tenure.SeverityWarning, fmt.Sprintf("the database's clock is %v from this machine's", ahead.Round(time.Millisecond)),
-		"elections go by the database's clock alone, but people read both: set them right")
+	d.add("clock", tenure.SeverityWarning, fmt.Sprintf("the database's clock differs from this machine's by %v", ahead.Round(time.Millisecond)),
+		"synchronize the clocks: elections use only the database's clock, but logs and reports show both")
 }
 
-// durability looks at the settings without which an acknowledged term could be
-// forgotten in a crash, so that its number would be given out again.
+// durability checks the settings without which a crash could lose an acknowledged term,
+// so that its number would be assigned again.
 func (d *diagnosis) durability(ctx context.Context) {
 	var found string
 	query := durabilityQueries[d.backend.db.Dialect]
@@ -130,19 +130,19 @@ func (d *diagnosis) durability(ctx context.Context) {
 	case strings.EqualFold(found, query.wanted):
 		d.add("durability", tenure.SeverityOK, query.setting+" is "+found, "")
 	default:
-		d.add("durability", tenure.SeverityWarning, fmt.Sprintf("%s is %s: a crash can forget terms that have begun", query.setting, found),
+		d.add("durability", tenure.SeverityWarning, fmt.Sprintf("%s is %s: a crash can lose terms that have begun", query.setting, found),
 			fmt.Sprintf("set it to %s", query.wanted))
 	}
 }
 
 var durabilityQueries = map[sqldb.Dialect]struct{ setting, statement, wanted string }{
-	// Transactions set synchronous_commit themselves; the disk is beyond them.
+	// Transactions set synchronous_commit themselves but cannot set fsync.
 	sqldb.PostgreSQL: {"fsync", "SELECT current_setting('fsync')", "on"},
 	sqldb.SQLite:     {"synchronous", "SELECT synchronous FROM pragma_synchronous", "2"},
 	sqldb.MySQL:      {"innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit", "1"},
 }
 
-// identify returns the version of a database that may be used.
+// identify returns the version of the database, and an error if it must not be used.
 func (b *Backend) identify(ctx context.Context) (string, error) {
 	version, place, err := b.version(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@ type Dialect uint8
 
 // The dialects.
 const (
-	PostgreSQL = Dialect(sqldb.PostgreSQL) // 14 or later, also behind a pooler in transaction mode
-	SQLite     = Dialect(sqldb.SQLite)     // 3.24 or later, one file for the processes of one machine
+	PostgreSQL = Dialect(sqldb.PostgreSQL) // PostgreSQL 14 or later, also behind a pooler in transaction mode
+	SQLite     = Dialect(sqldb.SQLite)     // SQLite 3.24 or later, one file for the processes of one machine
 	MySQL      = Dialect(sqldb.MySQL)      // MySQL 8.0.1 or later, MariaDB 10.6 or later
 )
 

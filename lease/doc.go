@@ -1,13 +1,12 @@
-// Package lease elects leaders by rows of an SQL database: on SQLite, for the
-// processes of one machine, on MySQL and MariaDB, and on PostgreSQL where only a
-// pooler in transaction mode is reachable. Where sessions of PostgreSQL are to
-// be had, package postgres replaces a dead leader in milliseconds instead of one
-// lease.
+// Package lease elects leaders with leases in the tables of an SQL database: on
+// SQLite for the processes of one machine, on MySQL and MariaDB, and on PostgreSQL
+// if nodes can connect only through a pooler in transaction mode. If nodes can
+// connect to PostgreSQL directly, use package postgres: there a standby takes over
+// from a crashed leader in milliseconds instead of one lease.
 //
-// [Backend] gives a tenure.Node all that it has on PostgreSQL. [Store] is the
-// level below: candidates and one leader for each namespace, as calls that can
-// take part in transactions of the caller.
+// A tenure.Node runs on a [Backend]. Package lease/store is the level below: single
+// calls that elect one leader for each namespace, also in the caller's transactions.
 //
-// The package brings no driver: it takes a *sql.DB and the [Dialect] of its
+// The package contains no driver: it takes a *sql.DB and the [Dialect] of its
 // database. All times are those of the database's clock.
 package lease

@@ -11,44 +11,36 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Fence makes a transaction commit only while terms stand: as long as it is
-// open, the next term of each of their roles cannot begin. It returns an error
-// that matches tenure.ErrFenced if one of them has ended; the transaction must
-// then be rolled back. The tables of the backend must be in the transaction's
-// database.
+// Fence ties a transaction to terms: while the transaction is open, the next term of
+// their roles cannot begin. If one of the terms has ended, the error matches
+// tenure.ErrFenced; then roll back. The transaction must be on the backend's database.
 //
-// It must be the last statement before the commit, and outside any savepoint: a
-// savepoint that is rolled back takes the fence with it, and statements after it
-// delay the next leader, who waits for as long as the transaction stays open:
-// nothing here ends it. Fence all terms of a transaction in one call, which
-// takes them in a fixed order, so that transactions cannot deadlock. [InTx] does
-// all of this.
+// Call Fence as the last statement before the commit and outside any savepoint, whose
+// rollback would undo it. The next leader waits as long as the transaction stays open.
+// Fence all terms of a transaction in one call, which locks them in a fixed order, so
+// that transactions cannot deadlock. [InTx] does all of this.
 //
-// On SQLite it takes the lock for writing, if the transaction does not have it
-// yet; an error that matches tenure.ErrBusy says that it could not: roll back
-// and try again.
+// On SQLite, Fence locks the file for writing. If it cannot, the error matches
+// tenure.ErrBusy; roll back and retry.
 func Fence(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
 	backend, err := backendOf(terms)
 	if err != nil {
 		return err
 	}
-	marks := make([]termRef, len(terms))
+	refs := make([]termRef, len(terms))
 	for i, term := range terms {
-		marks[i] = termRef{term.Role().Name(), term.Number(), term.NodeID().String()}
+		refs[i] = termRef{term.Role().Name(), term.Number(), term.NodeID().String()}
 	}
-	return backend.fence(ctx, tx, marks)
+	return backend.fence(ctx, tx, refs)
 }
 
-// InTx runs fn in a transaction on db, a pool on the backend's database, that
-// commits only if the term still stands then; otherwise it is rolled back, and
-// the error matches tenure.ErrFenced. No write of one term is committed after
-// the next has begun. The options may be nil; it is fenced at every isolation
-// level.
+// InTx runs fn in a transaction on db, a pool on the backend's database, and commits
+// only if the term is still valid. Otherwise it rolls back, and the error matches
+// tenure.ErrFenced. Once the next term has begun, no write of this term can commit, at
+// any isolation level. options may be nil.
 //
-// fn must not end the transaction itself. If it returns an error or panics, the
-// transaction is rolled back and the error returned. As always, an error of the
-// commit itself can mean that it happened. If ctx ends, the transaction ends
-// with it.
+// fn must not end the transaction. If fn returns an error or panics, or ctx ends, InTx
+// rolls back. After an error of the commit itself, the transaction may have committed.
 func InTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.Term, fn func(tx *sql.Tx) error) error {
 	if _, err := backendOf([]*tenure.Term{term}); err != nil {
 		return err
@@ -73,16 +65,16 @@ func InTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.
 	return nil
 }
 
-// backendOf returns the backend of terms, which must be the same one.
+// backendOf returns the backend of terms, which must be the same for all.
 func backendOf(terms []*tenure.Term) (*Backend, error) {
 	if len(terms) == 0 {
-		return nil, fmt.Errorf("%w: there is no term to fence with", tenure.ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: Fence needs at least one term", tenure.ErrInvalidConfig)
 	}
 	var backend *Backend
 	for _, term := range terms {
 		b, ok := term.Backend().(*Backend)
 		if !ok || backend != nil && b != backend {
-			return nil, fmt.Errorf("%w: the term of %s is not kept in this database: it cannot fence a transaction",
+			return nil, fmt.Errorf("%w: the term of %s is not from this backend, so it cannot fence a transaction",
 				tenure.ErrInvalidConfig, term.Role())
 		}
 		backend = b
@@ -90,38 +82,38 @@ func backendOf(terms []*tenure.Term) (*Backend, error) {
 	return backend, nil
 }
 
-// termRef is a term as its row identifies it.
+// termRef identifies a term in the row of its role.
 type termRef struct {
 	role string
 	term int64
 	node string
 }
 
-func errFenced(m termRef) error {
-	return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, m.term, m.role)
+func errFenced(ref termRef) error {
+	return fmt.Errorf("%w: term %d of %s", tenure.ErrFenced, ref.term, ref.role)
 }
 
-func (b *Backend) fence(ctx context.Context, on sqldb.Querier, marks []termRef) error {
-	marks = slices.Clone(marks)
-	slices.SortFunc(marks, func(a, b termRef) int { return cmp.Compare(a.role, b.role) })
-	for _, m := range marks {
-		stands, err := b.fenceOne(ctx, on, m)
+func (b *Backend) fence(ctx context.Context, on sqldb.Querier, refs []termRef) error {
+	refs = slices.Clone(refs)
+	slices.SortFunc(refs, func(a, b termRef) int { return cmp.Compare(a.role, b.role) })
+	for _, ref := range refs {
+		valid, err := b.fenceOne(ctx, on, ref)
 		switch {
 		case err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureConflict:
-			// The row has changed since the transaction's snapshot: so has the term.
-			return fmt.Errorf("%w: %w", errFenced(m), err)
+			// The row, and so the term, has changed since the transaction's snapshot.
+			return fmt.Errorf("%w: %w", errFenced(ref), err)
 		case err != nil:
-			return b.db.Dialect.Explain("fence "+m.role, err)
-		case !stands:
-			return errFenced(m)
+			return b.db.Dialect.Explain("fence "+ref.role, err)
+		case !valid:
+			return errFenced(ref)
 		}
 	}
 	return nil
 }
 
-func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, m termRef) (stands bool, err error) {
+func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, ref termRef) (valid bool, err error) {
 	if b.db.Dialect == sqldb.SQLite {
-		result, err := on.ExecContext(ctx, b.queries.fence, m.role, m.term, m.node)
+		result, err := on.ExecContext(ctx, b.queries.fence, ref.role, ref.term, ref.node)
 		if err != nil {
 			return false, err
 		}
@@ -129,8 +121,8 @@ func (b *Backend) fenceOne(ctx context.Context, on sqldb.Querier, m termRef) (st
 		return changed > 0, err
 	}
 	err = sqldb.ForEach(ctx, on, b.queries.fence, func(*sql.Rows) error {
-		stands = true
+		valid = true
 		return nil
-	}, m.role, m.term, m.node)
-	return stands, err
+	}, ref.role, ref.term, ref.node)
+	return valid, err
 }

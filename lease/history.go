@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// The last term of a role is in its seat. One that its node left open is over
-// with the lease.
+// The row of a role contains its last term. A term that its node did not end ends with
+// the lease.
 const historyQuery = `
 SELECT *
 FROM (

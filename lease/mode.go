@@ -13,20 +13,19 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// On PostgreSQL an installation could also elect by sessions, which know nothing
-// of leases. It records which of the two it uses. Package postgres keeps the same
-// record, and holds the lock of the installation for as long as a session lives.
-// Leases may reach the server through a pooler, so here the lock is held for one
-// transaction: while the row is written that says that a node lives.
+// On PostgreSQL an installation can also elect by sessions, which do not see leases, so
+// it records its mode. Package postgres uses the same record and holds the lock of the
+// installation while a session is open. Leases can connect through a pooler, so this
+// package holds the lock only during the transaction that adds the row of a session.
 
-// modePause is the time between two attempts to take the lock exclusively, and
+// modePause is the time between two attempts to acquire the lock exclusively, and
 // modeWait how long to try.
 const (
 	modePause = 20 * time.Millisecond
 	modeWait  = 3 * time.Second
 )
 
-// modeTable is the record, named as in statements.
+// modeTable returns the quoted name of the table with the record.
 func (b *Backend) modeTable() string {
 	name := b.db.Dialect.Quote(installation.PrefixOfLeases(b.config.Prefix) + installation.ModeTable)
 	if b.config.Schema != "" {
@@ -48,8 +47,8 @@ func (b *Backend) installation(ctx context.Context, on sqldb.Querier) (schema, p
 	return schema, installation.PrefixOfLeases(b.config.Prefix), err
 }
 
-// lockInstallation calls a function that locks the installation until the
-// transaction ends, and returns what it answers.
+// lockInstallation calls a function of PostgreSQL that locks the installation until the
+// transaction ends, and reports whether it did.
 func lockInstallation(ctx context.Context, on sqldb.Querier, function, schema, prefix string) (locked bool, err error) {
 	first, second := installation.LockKey(schema, prefix)
 	query := fmt.Sprintf("SELECT %s(%d, %d)::text <> 'false'", function, first, second)
@@ -57,8 +56,8 @@ func lockInstallation(ctx context.Context, on sqldb.Querier, function, schema, p
 	return locked, err
 }
 
-// lockMode refuses an installation that elects by sessions, and keeps its mode as
-// it is until the transaction ends.
+// lockMode returns an error if the installation elects by sessions. It prevents changes
+// of the mode until the transaction ends.
 func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
@@ -72,7 +71,7 @@ func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	}
 	mode, err := b.readMode(ctx, on)
 	if err == nil && mode == "" {
-		err = fmt.Errorf("%w: the row of %s is missing; Migrate makes it", tenure.ErrSchema, b.modeTable())
+		err = fmt.Errorf("%w: the row of %s is missing: call Migrate to add it", tenure.ErrSchema, b.modeTable())
 	}
 	if err != nil {
 		return err
@@ -85,8 +84,8 @@ func (b *Backend) readMode(ctx context.Context, on sqldb.Querier) (mode string, 
 	return mode, err
 }
 
-// checkMode refuses an installation that elects by sessions. One that elects by
-// nothing yet is neither refused nor recorded.
+// checkMode returns an error if the installation elects by sessions, and an empty mode
+// if none is recorded.
 func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return installation.Leases, nil
@@ -107,8 +106,8 @@ func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
 	return mode, err
 }
 
-// claimMode records that the installation elects by leases, unless it elects by
-// something already.
+// claimMode records that the installation elects by leases, unless a mode is already
+// recorded.
 func (b *Backend) claimMode(ctx context.Context) error {
 	for deadline := time.Now().Add(modeWait); ; {
 		mode, err := b.checkMode(ctx)
@@ -120,7 +119,7 @@ func (b *Backend) claimMode(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: nodes live there by sessions, or create it now: end them first", tenure.ErrInstallationInUse)
+			return fmt.Errorf("%w: nodes with sessions are running, or are creating the installation: stop them first", tenure.ErrInstallationInUse)
 		}
 		select {
 		case <-ctx.Done():
@@ -130,7 +129,7 @@ func (b *Backend) claimMode(ctx context.Context) error {
 	}
 }
 
-// tryClaimMode reports false if somebody holds the installation's lock.
+// tryClaimMode reports false if another process holds the installation's lock.
 func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 	err = b.db.InTx(ctx, "record the installation's mode", func(ctx context.Context, on sqldb.Querier) error {
 		schema, prefix, err := b.installation(ctx, on)
@@ -150,7 +149,7 @@ func (b *Backend) tryClaimMode(ctx context.Context) (claimed bool, err error) {
 	return claimed && err == nil, err
 }
 
-// claimStatements make the record. They change nothing if it is there.
+// claimStatements returns the statements that create the record if it is missing.
 func (b *Backend) claimStatements() []string {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
@@ -164,14 +163,14 @@ func (b *Backend) claimStatements() []string {
 		b.modeSQL("INSERT INTO {mode} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
 }
 
-// dropMode drops the record if it is that of leases.
+// dropMode removes the record if its mode is leases.
 func (b *Backend) dropMode(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect != sqldb.PostgreSQL {
 		return nil
 	}
-	there, left := false, 0
-	err := sqldb.ForEach(ctx, on, "SELECT to_regclass("+literal(b.modeTable())+") IS NOT NULL", func(rows *sql.Rows) error { return rows.Scan(&there) })
-	if err != nil || !there {
+	exists, left := false, 0
+	err := sqldb.ForEach(ctx, on, "SELECT to_regclass("+literal(b.modeTable())+") IS NOT NULL", func(rows *sql.Rows) error { return rows.Scan(&exists) })
+	if err != nil || !exists {
 		return err
 	}
 	if err := sqldb.Exec(ctx, on, b.modeSQL("DELETE FROM {mode} WHERE mode = '"+installation.Leases+"'")); err != nil {
@@ -189,8 +188,8 @@ func literal(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
 }
 
-// refuseLiveNodes returns an error if the lease of a node runs, and keeps others from
-// opening sessions until the transaction ends, where a transaction can do that.
+// refuseLiveNodes returns an error if a node has a live lease. On PostgreSQL it also
+// prevents new sessions until the transaction ends.
 func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 	if b.db.Dialect == sqldb.PostgreSQL {
 		if err := sqldb.Exec(ctx, on, b.queries.lockSessions); err != nil {
@@ -201,11 +200,11 @@ func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 	if err != nil || len(living) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: still there: %s: end these nodes first, or wait until their leases have run out",
+	return fmt.Errorf("%w: still running: %s: stop these nodes, or wait until their leases have expired",
 		tenure.ErrInstallationInUse, strings.Join(living, ", "))
 }
 
-// liveNodes names the nodes whose leases run.
+// liveNodes describes the nodes that have live leases.
 func (b *Backend) liveNodes(ctx context.Context, on sqldb.Querier) (living []string, err error) {
 	err = sqldb.ForEach(ctx, on, b.queries.liveNodes, func(rows *sql.Rows) error {
 		var name, host string

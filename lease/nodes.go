@@ -18,7 +18,7 @@ import (
 func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	var leaders []tenure.Leader
 	err := b.db.Read(ctx, "read leaders", func(ctx context.Context, on sqldb.Querier) error {
-		readAt := time.Now() // before the question: it may only shorten the lease
+		readAt := time.Now() // before the query, so that the lease can only seem shorter
 		scan := func(rows *sql.Rows) error {
 			var (
 				l                     = tenure.Leader{ReadAt: readAt}
@@ -28,7 +28,7 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 			if err := rows.Scan(&l.Role, &l.Term, &node, &l.NodeName, &l.Host, &began, &expires, &valid); err != nil {
 				return err
 			}
-			l.NodeID, _ = uuid.Parse(node) // the zero value if a stranger wrote it
+			l.NodeID, _ = uuid.Parse(node) // the zero value if another program wrote it
 			l.AcquiredAt, l.LeaseUntil = time.UnixMicro(began), time.UnixMicro(expires)
 			l.ValidFor = microseconds(valid)
 			leaders = append(leaders, l)
@@ -45,7 +45,7 @@ func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader
 	return leaders, err
 }
 
-// Roles returns the names of all roles that were ever stood for, in order.
+// Roles returns the sorted names of all roles that ever had a candidate.
 func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	var roles []string
 	err := b.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
@@ -60,9 +60,8 @@ func (b *Backend) Roles(ctx context.Context) ([]string, error) {
 	return roles, err
 }
 
-// Holders reads who leads the given roles, or all roles that were ever stood for
-// if none is given. It returns nothing if there are no tables and no roles are
-// given.
+// Holders returns the status of the given roles, or of all roles that ever had a
+// candidate if none are given. Without tables and without given roles it returns nothing.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
 	version, err := b.SchemaVersion(ctx)
 	if err != nil || version == 0 && len(roles) == 0 {
@@ -94,7 +93,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 	return holders, nil
 }
 
-// Nodes returns the nodes whose leases run, by name.
+// Nodes returns the nodes whose leases have not expired, sorted by name.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
 	err := b.db.Read(ctx, "read nodes", func(ctx context.Context, on sqldb.Querier) error {
@@ -143,8 +142,8 @@ func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	})
 }
 
-// readRequests reads what waits for a session, and the number of the last
-// request among it; requests for terms that are over are left out.
+// readRequests reads the requests for a session, without those for terms that have
+// ended, and the number of the last request.
 func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnation int64) (requests []tenure.Request, last int64, err error) {
 	err = sqldb.ForEach(ctx, on, b.queries.takeRequests, func(rows *sql.Rows) error {
 		var (
@@ -158,7 +157,7 @@ func (b *Backend) readRequests(ctx context.Context, on sqldb.Querier, incarnatio
 			return err
 		}
 		if target != "" {
-			r.Target, _ = uuid.Parse(target) // the zero value asks for no node
+			r.Target, _ = uuid.Parse(target) // the zero value means no target
 		}
 		r.At = time.UnixMicro(at)
 		if present.Valid && present.Int64 == asked {

@@ -8,9 +8,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Grants returns the GRANT statements for a database user under which nodes run
-// and which does not own the tables. The user of MySQL may be written name@host;
-// its statements are for the connection's default database. SQLite has no users:
+// Grants returns the GRANT statements for a database user that nodes connect as and
+// that does not own the tables. On MySQL the user can be written name@host, and the
+// statements apply to the connection's default database. On SQLite, which has no users,
 // the error matches tenure.ErrInvalidConfig.
 func (b *Backend) Grants(user string) (string, error) {
 	tables := [][2]string{
@@ -26,12 +26,12 @@ func (b *Backend) Grants(user string) (string, error) {
 	return b.grants(user, tables)
 }
 
-// ApplicationGrants is [Backend.Grants] for a database user of an application
-// that fences its transactions with [InTx] or [Fence] and runs no node.
+// ApplicationGrants is [Backend.Grants] for the user of an application that fences
+// transactions with [InTx] or [Fence] and runs no node.
 func (b *Backend) ApplicationGrants(user string) (string, error) {
 	allowed := "SELECT"
 	if b.db.Dialect == sqldb.PostgreSQL {
-		allowed = "SELECT, UPDATE (fence)" // to lock a row, some column must be allowed to change
+		allowed = "SELECT, UPDATE (fence)" // locking a row requires UPDATE on one of its columns
 	}
 	return b.grants(user, [][2]string{{allowed, "{seats}"}})
 }
@@ -48,7 +48,7 @@ func (b *Backend) grants(user string, tables [][2]string) (string, error) {
 		}
 		grantee = b.db.Dialect.Quote(name) + "@" + b.db.Dialect.Quote(host)
 	default:
-		return "", fmt.Errorf("%w: %s has no users: who may write the file may take part", tenure.ErrInvalidConfig, b.db.Dialect)
+		return "", fmt.Errorf("%w: %s has no users: every user who can write the file can run a node", tenure.ErrInvalidConfig, b.db.Dialect)
 	}
 	var all strings.Builder
 	if b.config.Schema != "" {

@@ -11,34 +11,34 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// DefaultKeepHistory is how long terms that have ended are kept.
+// DefaultKeepHistory is the default of [Config].KeepHistory.
 const DefaultKeepHistory = 90 * 24 * time.Hour
 
-// How the history is kept short: some rows at a time, so that nobody waits for it.
+// Old terms are removed in small batches, so that no other transaction waits long.
 const (
 	pruneInterval = time.Hour
 	prunePause    = 100 * time.Millisecond // between two batches
 	pruneBatch    = 100                    // terms in one
 )
 
-// prune removes old terms from the history for as long as the session lives and
-// its backend is open. All nodes do; what another one has removed is not found.
+// prune removes old terms from the history until the session ends or its backend is
+// closed. All nodes do so.
 func (s *session) prune() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	defer context.AfterFunc(s.backend.open, cancel)()
-	// Some time after the start, so that nodes that start together do not prune
-	// together, and that also those do that never live for long.
+	defer context.AfterFunc(s.backend.ctx, cancel)()
+	// The first delay is random, so that nodes that start together prune at different
+	// times, and short, so that nodes that never run for long prune too.
 	pause := time.Minute + rand.N(9*time.Minute)
 	for s.pause(ctx, pause) {
 		pause = pruneInterval
 		more, err := s.pruneOnce(ctx)
 		if err != nil && ctx.Err() == nil {
-			advice := "they are removed when that works again"
+			advice := "they are removed once that works again"
 			if errors.Is(err, tenure.ErrPrivilege) {
 				advice = "grant DELETE on the history: see tenure migrate grants"
 			}
-			s.log.Warn("old terms stay in the history for now", "error", err, "advice", advice)
+			s.log.Warn("cannot remove old terms from the history", "error", err, "advice", advice)
 		}
 		if more {
 			pause = prunePause
@@ -46,7 +46,7 @@ func (s *session) prune() {
 	}
 }
 
-// pastTerm names a row of the history.
+// pastTerm is the key of a row of the history.
 type pastTerm struct {
 	role   string
 	number int64

@@ -6,15 +6,15 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// queries are the statements of a backend, in its dialect and with the names of
-// its tables. Those with %s take one list of parameters there.
+// queries holds the statements of a backend, in its dialect and with the names of its
+// tables. %s stands for a list of parameters.
 //
-// Rows are locked in one order everywhere: sessions, seats by role, news last.
+// Lock order: rows of sessions, rows of roles by name, the row of news.
 type queries struct {
 	names *strings.Replacer
 
 	tables, drops []string
-	columns       []string // fail if a table is not ours
+	columns       []string // fail if another program owns a table
 
 	schemaVersion, identify, initialize                 string
 	versionLock, clock                                  string
@@ -35,9 +35,9 @@ type queries struct {
 	lockSessions, liveNodes                             string
 }
 
-// A session's lease is in its own row, so that a heartbeat costs one row however
-// many seats it has. The end of a session is a fact that is written down before
-// its seats are taken: that update and a heartbeat exclude each other.
+// The row of a session contains its lease, so a heartbeat updates one row however many
+// roles the node leads. The end of a session is recorded before another session acquires
+// its roles: that update and a heartbeat lock the same row.
 const tableSessions = `
 CREATE TABLE IF NOT EXISTS {sessions} (
     incarnation bigint NOT NULL PRIMARY KEY,
@@ -56,11 +56,10 @@ CREATE TABLE IF NOT EXISTS {sessions} (
     memory_usage double precision NOT NULL DEFAULT 0
 ){table options}`
 
-// A seat is led if it has a holder and its term has not ended, kept for a term
-// that may not begin yet if it has a holder and the last term has ended, and
-// vacant if it has no holder. The unique key makes the term a key column, so
-// that on PostgreSQL a fenced transaction keeps the next term from beginning,
-// but not the last one from being closed.
+// A role without a holder is vacant. A role with a holder has a leader if the term has
+// not ended; otherwise it is reserved for a term that may not begin yet. The unique key
+// makes the term a key column. So on PostgreSQL a fenced transaction delays the begin
+// of the next term but not the end of its own.
 const tableRoles = `
 CREATE TABLE IF NOT EXISTS {seats} (
     role {name} NOT NULL PRIMARY KEY,
@@ -78,7 +77,7 @@ CREATE TABLE IF NOT EXISTS {seats} (
     reserved_for varchar(36),
     reserved_until bigint,
     server {text} NOT NULL,
-    fence smallint NOT NULL DEFAULT 0, -- never written: the one column that a user who fences may be allowed to
+    fence smallint NOT NULL DEFAULT 0, -- never written: the column that users who only fence have UPDATE on
     UNIQUE (lock_key),
     UNIQUE (role, term)
 ){table options}`
@@ -108,8 +107,8 @@ CREATE TABLE IF NOT EXISTS {requests} (
     requested_at bigint NOT NULL
 ){table options}`
 
-// The one row of news: numbers that grow when something changes, for those who
-// ask whether something has.
+// The one row of news has counters that increase when something changes. Waiting nodes
+// poll them.
 const tableNews = `
 CREATE TABLE IF NOT EXISTS {news} (
     id smallint NOT NULL PRIMARY KEY,
@@ -130,7 +129,7 @@ func newQueries(dialect sqldb.Dialect, config Config) queries {
 		}
 		names = append(names, "{"+table+"}", name)
 	}
-	replacer := strings.NewReplacer(append(names, serverWords[dialect]...)...)
+	replacer := strings.NewReplacer(append(names, serverPlaceholders[dialect]...)...)
 	sql := func(statement string) string {
 		return strings.TrimSpace(dialect.Render(replacer.Replace(statement)))
 	}
@@ -161,10 +160,10 @@ FROM (
     FROM {sessions}
     WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL
     {for update}
-) AS standing`),
+) AS live`),
 		pruneSessions: sql(`DELETE FROM {sessions} WHERE ended_at < {now} - ?`),
-		// A statement that was held up must not take back what a later one gave. More
-		// than two leases are the work of a clock that was set back since.
+		// A delayed heartbeat must not shorten the lease that a later one set. An expiry
+		// more than two leases ahead means that the clock was set back.
 		heartbeat: sql(`
 UPDATE {sessions}
 SET
@@ -243,9 +242,9 @@ SELECT role, term, node_id, node_name, began_at, ended_at, end_reason, vacant_us
 FROM {seats}
 WHERE term > 0 AND role IN %s
 {unless there}`),
-		// The number is at least the time, so that it grows although the row may not
-		// be the one that the last leader saw. MySQL assigns from left to right, so
-		// what others need comes last.
+		// The number is at least the time, so that it increases even if a failover has
+		// lost the last terms. MySQL assigns from left to right, so columns that other
+		// assignments read come last.
 		begin: sql(`
 UPDATE {seats}
 SET
@@ -338,8 +337,8 @@ WHERE own.incarnation = ? AND own.node_id = ?`)
 	}
 	if dialect == sqldb.PostgreSQL {
 		q.versionLock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('tenure lease tables', 0))`)
-		// Closing a term does not touch a key column, so it need not wait for the
-		// fenced transactions of that term, but for others who take the seat.
+		// Closing a term changes no key column, so it does not wait for fenced
+		// transactions of the term, only for sessions that acquire the role.
 		q.closeSkipped = sql(`
 UPDATE {seats}
 SET ended_at = ?, end_reason = ?
@@ -369,9 +368,8 @@ WHERE ended_at IS NULL AND holder = ? AND role = ?`)
 	return q
 }
 
-// columnsOfTables find nothing. A table is only created if there is none of its
-// name; without them, another program's would be found when a statement first
-// needs a column of it.
+// columnsOfTables returns no rows. It fails if a table of the same name belongs to
+// another program, which CREATE TABLE IF NOT EXISTS does not detect.
 var columnsOfTables = []string{
 	`SELECT incarnation, node_name, lease_us, superseded_at FROM {sessions} WHERE 1 = 0`,
 	`SELECT lock_key, holder, ready_at, reserved_until FROM {seats} WHERE 1 = 0`,
@@ -385,10 +383,10 @@ FROM {seats} t
 JOIN {sessions} s ON s.incarnation = t.holder
 WHERE t.ended_at IS NULL AND s.ended_at IS NULL AND s.expires_at > {now}`
 
-// serverWords are what the statements of a backend need beside the words of the
-// dialect. The server's identity changes when another server takes over, which
-// may lack the last commits, but not when it restarts.
-var serverWords = map[sqldb.Dialect][]string{
+// serverPlaceholders extends the placeholders of the dialects. The identity of a server
+// changes when a replica is promoted, which can lack the last commits, but not when the
+// server restarts.
+var serverPlaceholders = map[sqldb.Dialect][]string{
 	sqldb.PostgreSQL: {
 		"{server}", `(
     SELECT system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
@@ -397,7 +395,7 @@ var serverWords = map[sqldb.Dialect][]string{
 		"{identity}", "version(), CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE '' END",
 		"{durably}", " AND set_config('synchronous_commit', " + sqldb.DurableCommit + ", true) <> ''",
 		"{integer}", "bigint",
-		"{for change}", "FOR NO KEY UPDATE", // fenced transactions do not hinder it
+		"{for change}", "FOR NO KEY UPDATE", // fenced transactions do not block it
 	},
 	sqldb.SQLite: {
 		"{server}", "''",
@@ -415,14 +413,14 @@ var serverWords = map[sqldb.Dialect][]string{
 	},
 }
 
-// serverName is the name of a server of MySQL.
+// serverName is the SQL that identifies a MySQL server.
 const serverName = "concat(@@hostname, ':', @@port, ':', @@server_id)"
 
-// fenceQueries lock the seat of a term, or on SQLite the file, until the
-// transaction ends. They return, or change, one row if the term stands.
+// fenceQueries lock the role of a term, on SQLite the file, until the transaction ends.
+// They return, or change, one row if the term is valid.
 var fenceQueries = map[sqldb.Dialect]string{
 	sqldb.PostgreSQL: fenceByRow,
-	// Of several servers that take writes, each keeps its row locks to itself.
+	// If several servers accept writes, each one has its own row locks.
 	sqldb.MySQL: strings.Replace(fenceByRow, "{share}", "    AND server = {server}\n{share}", 1),
 	sqldb.SQLite: `
 UPDATE {seats}

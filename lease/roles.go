@@ -16,11 +16,11 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// roleRow is the row of a role as it was read, with the session of its holder.
+// roleRow is the row of a role and the session of its holder, as they were read.
 type roleRow struct {
 	role, key     string
 	term          int64
-	holder        sql.NullInt64 // incarnation
+	holder        sql.NullInt64 // incarnation of the session; null if vacant
 	endedAt       sql.NullInt64 // null while a term runs
 	readyAt       sql.NullInt64
 	reservedFor   sql.NullString
@@ -28,7 +28,7 @@ type roleRow struct {
 	beganAt       sql.NullInt64
 	vacant        sql.NullInt64
 
-	// Of the holder's session, null if it left.
+	// From the row of the holder's session; null if the session was closed.
 	node           sql.NullString
 	expiresAt      sql.NullInt64
 	sessionEndedAt sql.NullInt64
@@ -37,128 +37,128 @@ type roleRow struct {
 }
 
 // sessionLive reports whether the holder's session has not ended.
-func (t *roleRow) sessionLive() bool {
-	return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid
+func (r *roleRow) sessionLive() bool {
+	return r.holder.Valid && r.node.Valid && !r.sessionEndedAt.Valid
 }
 
-// leftOpen reports whether a term runs whose session has ended.
-func (t *roleRow) leftOpen() bool { return t.holder.Valid && !t.endedAt.Valid && !t.sessionLive() }
+// leftOpen reports whether the term has not ended although its session has.
+func (r *roleRow) leftOpen() bool { return r.holder.Valid && !r.endedAt.Valid && !r.sessionLive() }
 
 // TryAcquire implements [tenure.Session].
-func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+func (s *session) TryAcquire(requests []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	if err := s.checkSendable(); err != nil {
 		return nil, err
 	}
-	if len(candidates) == 0 {
+	if len(requests) == 0 {
 		return nil, nil
 	}
 	limit := s.options.Timing.RefreshInterval
 	ctx, cancel := s.withTimeout(limit)
 	defer cancel()
-	attempts, err := s.batches.run(candidates, max(limit, minTimeout), func(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	results, err := s.batches.run(requests, max(limit, minTimeout), func(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 		return s.tryAcquire(ctx, part)
 	})
-	return attempts, s.callError(err)
+	return results, s.callError(err)
 }
 
-func (s *session) tryAcquire(ctx context.Context, candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
-	if err := s.addRoles(ctx, candidates); err != nil {
+func (s *session) tryAcquire(ctx context.Context, requests []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+	if err := s.addRoles(ctx, requests); err != nil {
 		return nil, err
 	}
-	roles := make([]string, len(candidates))
-	for i, c := range candidates {
-		roles[i] = c.Role.Name()
+	roles := make([]string, len(requests))
+	for i, request := range requests {
+		roles[i] = request.Role.Name()
 	}
-	seats, err := s.readRoles(ctx, roles)
+	byRole, err := s.readRoles(ctx, roles)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.endExpiredSessions(ctx, seats); err != nil {
+	if err := s.endExpiredSessions(ctx, byRole); err != nil {
 		return nil, err
 	}
 
-	attempts := make([]tenure.AcquireResult, len(candidates))
-	var free []*roleRow
-	for i, c := range candidates {
-		found := seats[c.Role.Name()]
+	results := make([]tenure.AcquireResult, len(requests))
+	var available []*roleRow
+	for i, request := range requests {
+		found := byRole[request.Role.Name()]
 		if found == nil {
-			delete(s.knownRoles, c.Role.Name()) // look again the next time
-			attempts[i] = failedResult(fmt.Errorf("%w: the key %s of %s belongs to another role", tenure.ErrKeyMismatch, keyOf(c.Role), c.Role))
+			delete(s.knownRoles, request.Role.Name()) // the next call tries again to add it
+			results[i] = failedResult(fmt.Errorf("%w: the key %s of %s belongs to another role", tenure.ErrKeyMismatch, keyOf(request.Role), request.Role))
 			continue
 		}
-		var mayTake bool
-		if attempts[i], mayTake = s.checkAvailable(c, found); mayTake {
-			free = append(free, found)
+		var ok bool
+		if results[i], ok = s.checkAvailable(request, found); ok {
+			available = append(available, found)
 		}
 	}
-	if len(free) == 0 {
-		return attempts, nil
+	if len(available) == 0 {
+		return results, nil
 	}
-	taken, err := s.acquireRoles(ctx, free)
+	acquired, err := s.acquireRoles(ctx, available)
 	if err != nil {
 		return nil, err
 	}
-	for i, c := range candidates {
-		if attempt, ok := taken[c.Role.Name()]; ok {
-			attempts[i] = attempt
+	for i, request := range requests {
+		if result, ok := acquired[request.Role.Name()]; ok {
+			results[i] = result
 		}
 	}
-	return attempts, nil
+	return results, nil
 }
 
 func failedResult(err error) tenure.AcquireResult {
 	return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
 }
 
-// keyOf is the lock key of a role in its row: two names with one key would be
-// one role on PostgreSQL, so they are no two here.
+// keyOf returns the lock key of a role, which its row contains: two names with the
+// same key would exclude each other on PostgreSQL, so here one of them is rejected.
 func keyOf(role tenure.Role) string { return role.LockKey(uuid.Nil).String() }
 
-// checkAvailable says what stands against taking a seat, if anything does.
-func (s *session) checkAvailable(c tenure.AcquireRequest, t *roleRow) (attempt tenure.AcquireResult, mayTake bool) {
+// checkAvailable reports whether a role can be acquired, and otherwise the result.
+func (s *session) checkAvailable(request tenure.AcquireRequest, row *roleRow) (result tenure.AcquireResult, ok bool) {
 	switch {
-	case t.key != keyOf(c.Role):
-		return failedResult(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, c.Role, t.key, keyOf(c.Role))), false
-	case t.holder.Valid && t.holder.Int64 == s.incarnation && !t.endedAt.Valid:
-		// The commit that began this term was not answered, but it happened. A term
-		// that this session has ended before comes from a server that lost the end.
-		before, tried := s.lastTerms[t.role]
+	case row.key != keyOf(request.Role):
+		return failedResult(fmt.Errorf("%w: %s has the key %s, not %s", tenure.ErrKeyMismatch, request.Role, row.key, keyOf(request.Role))), false
+	case row.holder.Valid && row.holder.Int64 == s.incarnation && !row.endedAt.Valid:
+		// The term began although its commit was not acknowledged. If this session did
+		// not try to begin it, the server has lost the end of the term.
+		before, tried := s.lastTerms[row.role]
 		if !tried {
 			return failedResult(errSessionEnded()), false
 		}
-		delete(s.unconfirmed, t.role)
-		return grantedResult(t.term, before, t.beganAt.Int64, t.vacant), false
-	case t.holder.Valid && t.holder.Int64 == s.incarnation:
-		left := microseconds(t.readyAt.Int64 - t.now)
+		delete(s.unconfirmed, row.role)
+		return grantedResult(row.term, before, row.beganAt.Int64, row.vacant), false
+	case row.holder.Valid && row.holder.Int64 == s.incarnation:
+		left := microseconds(row.readyAt.Int64 - row.now)
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: max(left, 0)}, left <= 0
-	case t.sessionLive():
-		attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
-		if c.Recovering {
-			attempt.Holder, _ = uuid.Parse(t.node.String) // unknown if it is none
+	case row.sessionLive():
+		result := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
+		if request.Recovering {
+			result.Holder, _ = uuid.Parse(row.node.String) // the zero value if it is no UUID
 		}
-		return attempt, false
-	case t.reservedFor.Valid && t.reservedFor.String != s.options.Node.ID.String() && t.reservedUntil.Int64 > t.now:
-		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: microseconds(t.reservedUntil.Int64 - t.now)}, false
+		return result, false
+	case row.reservedFor.Valid && row.reservedFor.String != s.options.Node.ID.String() && row.reservedUntil.Int64 > row.now:
+		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: microseconds(row.reservedUntil.Int64 - row.now)}, false
 	}
 	return tenure.AcquireResult{}, true
 }
 
 func grantedResult(term, previous, beganAt int64, vacant sql.NullInt64) tenure.AcquireResult {
-	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), PrecedingVacancy: -1}
+	result := tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: term, Previous: previous, AcquiredAt: time.UnixMicro(beganAt), PrecedingVacancy: -1}
 	if vacant.Valid && vacant.Int64 >= 0 {
-		attempt.PrecedingVacancy = microseconds(vacant.Int64)
+		result.PrecedingVacancy = microseconds(vacant.Int64)
 	}
-	return attempt
+	return result
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// addRoles makes rows for roles that this session has not tried before.
-func (s *session) addRoles(ctx context.Context, candidates []tenure.AcquireRequest) error {
+// addRoles adds rows for roles that this session has not tried before.
+func (s *session) addRoles(ctx context.Context, requests []tenure.AcquireRequest) error {
 	var missing []tenure.Role
-	for _, c := range candidates {
-		if _, known := s.knownRoles[c.Role.Name()]; !known {
-			missing = append(missing, c.Role)
+	for _, request := range requests {
+		if _, known := s.knownRoles[request.Role.Name()]; !known {
+			missing = append(missing, request.Role)
 		}
 	}
 	if len(missing) == 0 {
@@ -193,7 +193,7 @@ func (s *session) addRoles(ctx context.Context, candidates []tenure.AcquireReque
 	return nil
 }
 
-// addRoleRows makes rows for roles with one statement.
+// addRoleRows adds rows for roles with one statement.
 func (s *session) addRoleRows(ctx context.Context, on sqldb.Querier, roles []tenure.Role) error {
 	q := s.backend.queries
 	rows, args := make([]string, len(roles)), make([]any, 0, 2*len(roles))
@@ -205,30 +205,30 @@ func (s *session) addRoleRows(ctx context.Context, on sqldb.Querier, roles []ten
 	return sqldb.Exec(ctx, on, s.backend.db.Dialect.Render(statement), args...)
 }
 
-// readRoles reads the seats of roles, by role.
+// readRoles reads the rows of roles.
 func (s *session) readRoles(ctx context.Context, roles []string) (map[string]*roleRow, error) {
-	seats := make(map[string]*roleRow, len(roles))
-	err := s.backend.db.Read(ctx, "read seats", func(ctx context.Context, on sqldb.Querier) error {
+	byRole := make(map[string]*roleRow, len(roles))
+	err := s.backend.db.Read(ctx, "read roles", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.InLists(s.backend.db.Dialect, s.backend.queries.readRoles, roles, nil, func(query string, args []any) error {
 			return sqldb.ForEach(ctx, on, query, func(rows *sql.Rows) error {
-				t := &roleRow{}
-				err := rows.Scan(&t.role, &t.key, &t.term, &t.holder, &t.endedAt, &t.readyAt, &t.reservedFor, &t.reservedUntil,
-					&t.beganAt, &t.vacant, &t.node, &t.expiresAt, &t.sessionEndedAt, &t.now)
-				seats[t.role] = t
+				r := &roleRow{}
+				err := rows.Scan(&r.role, &r.key, &r.term, &r.holder, &r.endedAt, &r.readyAt, &r.reservedFor, &r.reservedUntil,
+					&r.beganAt, &r.vacant, &r.node, &r.expiresAt, &r.sessionEndedAt, &r.now)
+				byRole[r.role] = r
 				return err
 			}, args...)
 		})
 	})
-	return seats, err
+	return byRole, err
 }
 
-// endExpiredSessions records the end of the sessions that hold seats but have run out.
-// A heartbeat that is under way excludes this, and is excluded by it.
-func (s *session) endExpiredSessions(ctx context.Context, seats map[string]*roleRow) error {
+// endExpiredSessions records the end of the sessions that hold roles and whose leases
+// have expired. It and a heartbeat lock the same row, so one of them comes first.
+func (s *session) endExpiredSessions(ctx context.Context, byRole map[string]*roleRow) error {
 	silent := map[int64]struct{}{}
-	for _, t := range seats {
-		if t.sessionLive() && t.expiresAt.Int64 <= t.now {
-			silent[t.holder.Int64] = struct{}{}
+	for _, r := range byRole {
+		if r.sessionLive() && r.expiresAt.Int64 <= r.now {
+			silent[r.holder.Int64] = struct{}{}
 		}
 	}
 	if len(silent) == 0 {
@@ -260,24 +260,24 @@ func (s *session) endExpiredSessions(ctx context.Context, seats map[string]*role
 	if err != nil {
 		return err
 	}
-	for _, t := range seats {
-		if at, ok := gone[t.holder.Int64]; ok && t.holder.Valid {
-			t.sessionEndedAt = sql.NullInt64{Int64: at, Valid: true}
+	for _, r := range byRole {
+		if at, ok := gone[r.holder.Int64]; ok && r.holder.Valid {
+			r.sessionEndedAt = sql.NullInt64{Int64: at, Valid: true}
 		}
 	}
 	return nil
 }
 
-// releaseUnconfirmed gives up seats whose taking was not answered and that nobody
-// asked for again.
+// releaseUnconfirmed releases roles that may have been acquired, because the commit
+// was not acknowledged, and that the engine did not request again.
 func (s *session) releaseUnconfirmed(ctx context.Context) error {
 	if len(s.unconfirmed) == 0 {
 		return nil
 	}
 	roles := slices.Sorted(maps.Keys(s.unconfirmed))
-	err := s.backend.db.InTx(ctx, "give up roles", func(ctx context.Context, on sqldb.Querier) error {
-		// The commit in doubt may still be under way. It has locked the rows; the
-		// next statement sees what has become of them.
+	err := s.backend.db.InTx(ctx, "release roles", func(ctx context.Context, on sqldb.Querier) error {
+		// The commit may still be in progress and has locked the rows then. After this
+		// statement they have their final state.
 		err := s.inLists(ctx, on, s.backend.queries.waitForRows, roles)
 		if err != nil {
 			return err

@@ -16,10 +16,9 @@ import (
 // schemaVersion is the version of the tables that this package needs.
 const schemaVersion = 1
 
-// Migrate creates the tables. It changes nothing if they are there, may be
-// called by many processes at once, and refuses tables of a newer version with
-// an error that matches tenure.ErrSchema. On PostgreSQL it refuses an installation
-// that elects by sessions, with an error that matches tenure.ErrWrongMode.
+// Migrate creates the tables if they are missing. Many processes may call it at the
+// same time. The error matches tenure.ErrSchema if the tables have a newer version, and
+// on PostgreSQL tenure.ErrWrongMode if the installation elects by sessions.
 func (b *Backend) Migrate(ctx context.Context) error {
 	if err := b.claimMode(ctx); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 		for _, columns := range b.queries.columns {
 			err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
 			if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
-				return fmt.Errorf("%w: another program, or sessions, have a table with a name of ours: choose another prefix: %w", tenure.ErrSchema, err)
+				return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", tenure.ErrSchema, err)
 			}
 			if err != nil {
 				return err
@@ -58,8 +57,8 @@ func (b *Backend) Migrate(ctx context.Context) error {
 	})
 }
 
-// SchemaVersion returns the version of the tables in the database, 0 if there
-// are none.
+// SchemaVersion returns the version of the tables in the database, or 0 if there are
+// none.
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	version := 0
 	err := b.db.Read(ctx, "read the version of the tables", func(ctx context.Context, on sqldb.Querier) error {
@@ -71,8 +70,8 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return version, err
 }
 
-// MigrationSQL returns the statements that [Backend.Migrate] runs on an empty
-// database, for those who create tables by hand.
+// MigrationSQL returns the statements that [Backend.Migrate] runs on an empty database,
+// for operators who create the tables themselves.
 func (b *Backend) MigrationSQL() string {
 	statements := append(b.claimStatements(), b.queries.tables...)
 	fill := strings.NewReplacer("$1", strconv.Itoa(schemaVersion), "?", strconv.Itoa(schemaVersion)).Replace(b.queries.initialize)
@@ -80,11 +79,11 @@ func (b *Backend) MigrationSQL() string {
 }
 
 func newerSchema(version int) error {
-	return fmt.Errorf("%w: the tables have version %d, this program knows %d: use a newer one", tenure.ErrSchema, version, schemaVersion)
+	return fmt.Errorf("%w: the tables have version %d and this program supports only %d: upgrade the program", tenure.ErrSchema, version, schemaVersion)
 }
 
-// minVersions are the oldest versions that have what the statements need: upserts on
-// SQLite, SKIP LOCKED on the others.
+// minVersions lists the oldest supported versions. The statements need upserts on
+// SQLite and SKIP LOCKED on the other databases.
 var minVersions = map[string][2]int{
 	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
 }
@@ -98,10 +97,10 @@ func productName(dialect sqldb.Dialect, version string) string {
 	return dialect.String()
 }
 
-// version asks which version of the database this is, and where it is kept: of
-// SQLite the file, of PostgreSQL whether on a standby.
+// version reads the version of the database and its place: on SQLite the path of the
+// file, on PostgreSQL whether the server is a standby.
 func (b *Backend) version(ctx context.Context) (version, place string, err error) {
-	err = b.db.Read(ctx, "ask for the database's version", func(ctx context.Context, on sqldb.Querier) error {
+	err = b.db.Read(ctx, "read the database's version", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, b.queries.identify, func(rows *sql.Rows) error { return rows.Scan(&version, &place) })
 	})
 	return version, place, err
@@ -111,19 +110,19 @@ func (b *Backend) version(ctx context.Context) (version, place string, err error
 func (b *Backend) checkDatabase(version, place string) error {
 	name := productName(b.db.Dialect, version)
 	if found := majorMinor(version); found[0] < minVersions[name][0] || found[0] == minVersions[name][0] && found[1] < minVersions[name][1] {
-		return fmt.Errorf("%w: %s %s; %d.%d is the oldest that will do",
+		return fmt.Errorf("%w: %s %s; at least %d.%d is needed",
 			tenure.ErrServerTooOld, name, versionNumber(version), minVersions[name][0], minVersions[name][1])
 	}
 	switch {
 	case b.db.Dialect == sqldb.PostgreSQL && place == "standby":
 		return fmt.Errorf("%w: connect to the primary", tenure.ErrInRecovery)
 	case b.db.Dialect == sqldb.SQLite && place == "" && b.db.Stats().MaxOpenConnections != 1:
-		return fmt.Errorf("%w: a database in memory is another one for every connection: use a file", tenure.ErrRefused)
+		return fmt.Errorf("%w: an in-memory database is private to each connection: use a file", tenure.ErrRefused)
 	}
 	return nil
 }
 
-// ensureReady refuses a database that must not be used, and sees to the tables.
+// ensureReady checks the database and creates or checks the tables.
 func (b *Backend) ensureReady(ctx context.Context) error {
 	version, place, err := b.version(ctx)
 	if err != nil {
@@ -145,7 +144,7 @@ func (b *Backend) ensureReady(ctx context.Context) error {
 	case present > schemaVersion:
 		return newerSchema(present)
 	case present < schemaVersion:
-		return fmt.Errorf("%w: the tables with prefix %q have version %d; %d is needed: run Migrate, or allow migrations",
+		return fmt.Errorf("%w: the tables with prefix %q have version %d; version %d is needed: call Migrate, or allow migrations",
 			tenure.ErrSchema, b.config.Prefix, present, schemaVersion)
 	}
 	return nil
@@ -153,8 +152,8 @@ func (b *Backend) ensureReady(ctx context.Context) error {
 
 var firstNumbers = regexp.MustCompile(`(\d+)\.(\d+)(\.\d+)*`)
 
-// versionNumber is the number in a version's long text. MariaDB may put 5.5.5-
-// before its own, for old clients.
+// versionNumber returns the number in the long text of a version. MariaDB can put 5.5.5-
+// before it, for old clients.
 func versionNumber(version string) string {
 	return firstNumbers.FindString(strings.TrimPrefix(version, "5.5.5-"))
 }
@@ -170,12 +169,11 @@ func majorMinor(version string) (found [2]int) {
 	return found
 }
 
-// MigrateDown removes the tables. No node may be running: an error that matches
-// tenure.ErrInstallationInUse lists those that are. The only version to go down
-// to is 0.
+// MigrateDown removes the tables; version must be 0. If nodes are running, the error
+// matches tenure.ErrInstallationInUse and lists them.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if version != 0 {
-		return fmt.Errorf("%w: the tables have no version %d to go down to, only 0", tenure.ErrInvalidConfig, version)
+		return fmt.Errorf("%w: cannot migrate down to version %d, only to 0", tenure.ErrInvalidConfig, version)
 	}
 	present, err := b.SchemaVersion(ctx)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// session is one incarnation of a node: a row whose lease its heartbeats renew.
-// It has no connection of its own, so a lost one costs nothing but the statement
-// that was under way. Its methods belong to one goroutine, except Abort.
+// session is one incarnation of a node: a row whose lease its heartbeats renew. It
+// keeps no connection, so a broken one costs only the statement in progress. One
+// goroutine calls its methods, except Abort.
 type session struct {
 	backend     *Backend
 	options     tenure.SessionOptions
@@ -26,14 +26,16 @@ type session struct {
 	cancel context.CancelFunc
 
 	knownRoles  map[string]struct{} // roles that have a row
-	unconfirmed map[string]struct{} // roles that may have been taken: the commit was not answered
-	lastTerms   map[string]int64    // the last term of a role before this session tried to take it
-	closing     map[string]struct{} // roles whose last term is being closed, under mu
-	mu          sync.Mutex
+	unconfirmed map[string]struct{} // roles that may have been acquired: the commit was not acknowledged
+	lastTerms   map[string]int64    // the last term of each role before this session tried to acquire it
+
+	// Guarded by mu.
+	closing map[string]struct{} // roles whose last term is being closed
+	mu      sync.Mutex
 
 	file   *sqldb.File // on SQLite
-	server string      // to which this session belongs: another may have lost its terms
-	pinned bool        // of several that take writes, see [session.adoptServer]
+	server string      // that this session belongs to: another server can lack its terms
+	pinned bool        // the server is one of several that accept writes; see [session.adoptServer]
 
 	batches  batcher
 	lastPoll pollResult
@@ -42,22 +44,22 @@ type session struct {
 
 var _ tenure.Session = (*session)(nil)
 
-// keepSessions is how long the record of a session that ended is kept, for the
-// history of the seats that it had.
+// keepSessions is how long the row of an ended session is kept, for the history of the
+// roles that it held.
 const keepSessions = 24 * time.Hour
 
 // Open implements [tenure.Backend].
-func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
 	if err := b.ensureReady(ctx); err != nil {
 		return nil, err
 	}
 	s := &session{
-		backend: b, options: opening, log: opening.Logger,
+		backend: b, options: options, log: options.Logger,
 		knownRoles: map[string]struct{}{}, unconfirmed: map[string]struct{}{}, lastTerms: map[string]int64{}, closing: map[string]struct{}{},
 	}
 	s.batches = batcher{size: firstBatch, now: s.now}
-	node, lease := opening.Node, opening.Timing.Lease.Microseconds()
-	ctx, cancel := context.WithTimeout(ctx, max(opening.Timing.RefreshInterval, minTimeout))
+	node, lease := options.Node, options.Timing.Lease.Microseconds()
+	ctx, cancel := context.WithTimeout(ctx, max(options.Timing.RefreshInterval, minTimeout))
 	defer cancel()
 	err := b.db.InTxThen(ctx, "open a session", func(ctx context.Context, on sqldb.Querier) error {
 		if err := b.lockMode(ctx, on); err != nil {
@@ -75,7 +77,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		if err := s.adoptServer(ctx, on); err != nil {
 			return err
 		}
-		if opening.UniqueName {
+		if options.UniqueName {
 			if err := b.checkName(ctx, on, node); err != nil {
 				return err
 			}
@@ -97,8 +99,8 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	return s, nil
 }
 
-// checkName refuses a name that another node has whose lease runs. Who opens a
-// session has changed the row of news, so nobody else is at it.
+// checkName returns an error if another node with a live lease has the same name. Opening
+// a session locks the row of news, so no other session opens at the same time.
 func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.NodeInfo) error {
 	var taken error
 	err := sqldb.ForEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
@@ -109,8 +111,8 @@ func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.N
 		if err := rows.Scan(&id, &name, &host, &left); err != nil {
 			return err
 		}
-		if name == node.Name { // MySQL takes more names for equal
-			taken = fmt.Errorf("%w: %q is node %s on %s, whose lease runs for another %v: stop it, wait, or choose another name",
+		if name == node.Name { // MySQL also treats some different names as equal
+			taken = fmt.Errorf("%w: %q is the name of node %s on %s, whose lease expires in %v: stop that node, wait, or choose another name",
 				tenure.ErrNameTaken, name, id, host, microseconds(left).Round(time.Millisecond))
 		}
 		return nil
@@ -121,28 +123,28 @@ func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.N
 // Incarnation implements [tenure.Session].
 func (s *session) Incarnation() int64 { return s.incarnation }
 
-// checkSendable returns an error once trust has ended or the session was given up.
+// checkSendable returns an error after trust has ended or the session was aborted.
 func (s *session) checkSendable() error {
 	switch {
 	case s.ctx.Err() != nil:
-		return fmt.Errorf("%w: the session was given up", tenure.ErrSessionLost)
+		return fmt.Errorf("%w: the session was aborted", tenure.ErrSessionLost)
 	case !s.options.MaySend():
-		return fmt.Errorf("%w: nothing is sent after trust has ended", tenure.ErrSessionLost)
+		return fmt.Errorf("%w: trust has ended, so nothing is sent", tenure.ErrSessionLost)
 	}
 	return nil
 }
 
-// minTimeout is the least that a call gets, for leases that are very short.
+// minTimeout is the shortest time limit of a call, for very short leases.
 const minTimeout = 20 * time.Millisecond
 
-// withTimeout returns the context of one call. The engine has one goroutine for all
-// of them, so none may take so long that the next heartbeat would be late.
+// withTimeout returns the context of one call. One goroutine of the engine makes all
+// calls, so each must end in time for the next heartbeat.
 func (s *session) withTimeout(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, max(limit, minTimeout))
 }
 
-// callError makes an error of a call one that the engine understands: a session
-// that was given up meanwhile is lost.
+// callError adds tenure.ErrSessionLost to the error of a call if the session was
+// aborted during the call.
 func (s *session) callError(err error) error {
 	if err != nil && s.ctx.Err() != nil {
 		return errors.Join(s.checkSendable(), err)
@@ -168,24 +170,24 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 		return tenure.HeartbeatResult{}, s.callError(err)
 	}
 	if err := s.releaseUnconfirmed(ctx); err != nil {
-		s.log.Warn("roles may be held that nobody leads", "error", err)
+		s.log.Warn("cannot release roles that this node does not lead", "error", err)
 	}
 	waiting := 0
-	err = s.backend.db.Read(ctx, "look for requests", func(ctx context.Context, on sqldb.Querier) error {
+	err = s.backend.db.Read(ctx, "check for requests", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, s.backend.queries.countRequests, func(rows *sql.Rows) error { return rows.Scan(&waiting) }, s.incarnation)
 	})
-	if err != nil { // the heartbeat itself was acknowledged; the next one looks again
-		s.log.Warn("looking for requests failed", "error", err)
+	if err != nil { // the heartbeat was acknowledged; the next one checks again
+		s.log.Warn("cannot check for requests", "error", err)
 	}
 	return tenure.HeartbeatResult{RequestsPending: waiting > 0}, nil
 }
 
 func errSessionEnded() error {
-	return fmt.Errorf("%w: the node has a newer session, its lease ran out, or another database server answers", tenure.ErrSuperseded)
+	return fmt.Errorf("%w: the node has a newer session, its lease has expired, or another database server responds", tenure.ErrSuperseded)
 }
 
-// renewLease renews the lease and reports how many sessions that was: this one or
-// none. It gives up in time to be tried again, on another connection.
+// renewLease renews the lease and returns how many sessions were renewed: 1, or 0 if
+// this one has ended. It times out early enough for a retry on another connection.
 func (s *session) renewLease(load tenure.Load) (own int64, err error) {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
@@ -206,13 +208,13 @@ func (s *session) renewLease(load tenure.Load) (own int64, err error) {
 	return own, err
 }
 
-// sameFile returns an error unless a connection on which this session has just
-// been written is one to the file at the path.
+// sameFile returns an error unless a connection that has just written the row of this
+// session is connected to the file at the path.
 func (s *session) sameFile(ctx context.Context, conn *sql.Conn) error {
 	return s.file.Verify(ctx, conn, s.backend.queries.sameFile, s.incarnation, s.options.Node.ID.String())
 }
 
-// findFile is the first sameFile of a session: which file it is from then on.
+// findFile identifies the file for later calls of sameFile.
 func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
 	found, err := sqldb.FindFile(ctx, conn)
 	if err != nil {
@@ -222,9 +224,8 @@ func (s *session) findFile(ctx context.Context, conn *sql.Conn) error {
 	return s.sameFile(ctx, conn)
 }
 
-// Wait implements [tenure.Session]. It asks every poll interval whether
-// something has changed. What cannot be asked now is asked the next time: that
-// the database is gone shows in the heartbeats.
+// Wait implements [tenure.Session]. It polls for changes at every poll interval. It
+// ignores failed polls: heartbeats detect that the database is unreachable.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	w := &watch{backend: s.backend, now: s.now}
 	defer w.close()
@@ -254,8 +255,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	}
 }
 
-// pause waits for d and reports whether it did, and not for the end of the
-// context or of the session.
+// pause waits for d and returns true, or returns false when the context or the session
+// ends first.
 func (s *session) pause(ctx context.Context, d time.Duration) bool {
 	passed := make(chan struct{})
 	defer s.options.Clock.AfterFunc(d, func() { close(passed) })()
@@ -270,7 +271,7 @@ func (s *session) pause(ctx context.Context, d time.Duration) bool {
 
 func (s *session) now() time.Duration { return s.options.Clock.Now().Mono }
 
-// pollOnce asks for news and reports whether there are some.
+// pollOnce polls once and reports whether something has changed.
 func (s *session) pollOnce(w *watch) bool {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
@@ -286,7 +287,7 @@ func (s *session) pollOnce(w *watch) bool {
 	}
 	if err != nil {
 		if s.ctx.Err() == nil {
-			s.log.Debug("looking for news failed", "error", err)
+			s.log.Debug("cannot poll for changes", "error", err)
 		}
 		return false
 	}
@@ -296,8 +297,8 @@ func (s *session) pollOnce(w *watch) bool {
 	return changed
 }
 
-// Requests implements [tenure.Session]. Requests for terms that are over are
-// taken too, and dropped.
+// Requests implements [tenure.Session]. It also removes requests for terms that have
+// ended, and does not return them.
 func (s *session) Requests() ([]tenure.Request, error) {
 	if err := s.checkSendable(); err != nil {
 		return nil, err
@@ -305,7 +306,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	var requests []tenure.Request
-	err := s.backend.db.InTx(ctx, "take requests", func(ctx context.Context, on sqldb.Querier) error {
+	err := s.backend.db.InTx(ctx, "read requests", func(ctx context.Context, on sqldb.Querier) error {
 		found, last, err := s.backend.readRequests(ctx, on, s.incarnation)
 		if err != nil || last == 0 {
 			return err
@@ -324,7 +325,7 @@ func (s *session) Close() error {
 	}
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
-	return s.backend.db.InTx(ctx, "leave", func(ctx context.Context, on sqldb.Querier) error {
+	return s.backend.db.InTx(ctx, "close the session", func(ctx context.Context, on sqldb.Querier) error {
 		if err := sqldb.Exec(ctx, on, s.backend.queries.deleteSession, s.incarnation); err != nil {
 			return err
 		}
@@ -332,6 +333,6 @@ func (s *session) Close() error {
 	})
 }
 
-// Abort implements [tenure.Session]. The lease is left to run out: nothing is
-// sent any more.
+// Abort implements [tenure.Session]. It sends nothing, so the lease stays until it
+// expires.
 func (s *session) Abort() { s.cancel() }

@@ -9,22 +9,21 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// watch tells whether it is worth while to look for news. On SQLite that costs
-// less than to look: a connection that is kept for it knows whether another has
-// written to the file, since when only the passing of time can bring news. It
-// belongs to one goroutine.
+// watch makes most polls unnecessary on SQLite. It keeps a connection that reports
+// whether another connection has written to the file. Without a write, only the expiry
+// of a lease can change the result of a poll. One goroutine uses a watch.
 type watch struct {
 	backend *Backend
 	now     func() time.Duration // on a monotonic clock
 
 	conn       *sql.Conn
 	restore    func()
-	version    int64         // of the file, as this connection counts
-	nextExpiry time.Duration // when a lease runs out that is not renewed
+	version    int64         // PRAGMA data_version, which each connection counts for itself
+	nextExpiry time.Duration // when the next lease expires unless it is renewed
 }
 
-// unchanged reports whether there can be no news since the last look. If it reports
-// false, it does so until a look has succeeded.
+// unchanged reports whether nothing can have changed since the last poll. After false
+// it returns false until a poll has succeeded.
 func (w *watch) unchanged(ctx context.Context) bool {
 	before := w.version
 	if w.readVersion(ctx) && w.version == before && w.now() < w.nextExpiry {
@@ -34,8 +33,8 @@ func (w *watch) unchanged(ctx context.Context) bool {
 	return false
 }
 
-// readVersion asks for the version of the file, and reports whether the one before came
-// from the same connection.
+// readVersion reads the version of the file. It reports whether the version before came
+// from the same connection, so that the two can be compared.
 func (w *watch) readVersion(ctx context.Context) (same bool) {
 	same = w.conn != nil
 	if !same && !w.connect(ctx) {
@@ -48,7 +47,7 @@ func (w *watch) readVersion(ctx context.Context) (same bool) {
 	return same
 }
 
-// fewConnections is how many connections of a pool are too few to keep one.
+// fewConnections is the size of a pool that is too small to keep a connection.
 const fewConnections = 2
 
 func (w *watch) connect(ctx context.Context) bool {
@@ -68,7 +67,7 @@ func (w *watch) connect(ctx context.Context) bool {
 	return true
 }
 
-// recordPoll notes what a look has found that was begun at a time.
+// recordPoll records the result of a poll and the time at which it began.
 func (w *watch) recordPoll(found pollResult, begun time.Duration) {
 	w.nextExpiry = math.MaxInt64
 	if found.nextExpiry.Valid {
@@ -76,11 +75,11 @@ func (w *watch) recordPoll(found pollResult, begun time.Duration) {
 	}
 }
 
-// close gives the connection back.
+// close returns the connection to the pool.
 func (w *watch) close() {
 	if w.conn != nil {
 		w.restore()
-		_ = w.conn.Close() // of what it was used for, nothing is lost
+		_ = w.conn.Close() // it wrote nothing, so an error loses nothing
 		w.conn = nil
 	}
 }

@@ -5,7 +5,7 @@ package main
 var leaseMutants = []mutant{
 	{
 		name: "lease: a held role counts as free",
-		file: "lease/roles.go", from: "	return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid\n", to: "	return t.holder.Valid && t.node.Valid && !t.sessionEndedAt.Valid && t.expiresAt.Int64 == 0\n",
+		file: "lease/roles.go", from: "	return r.holder.Valid && r.node.Valid && !r.sessionEndedAt.Valid\n", to: "	return r.holder.Valid && r.node.Valid && !r.sessionEndedAt.Valid && r.expiresAt.Int64 == 0\n",
 		promise: "1 One leader",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/one_session_at_a_time_holds_a_role$")},
 	},
@@ -29,19 +29,19 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: nothing settles",
-		file: "lease/roles_acquire.go", from: "	if t.leftOpen() && timing.Settle > 0 {\n", to: "	if t.leftOpen() && timing.Settle < 0 {\n",
+		file: "lease/acquire.go", from: "	if t.leftOpen() && timing.Settle > 0 {\n", to: "	if t.leftOpen() && timing.Settle < 0 {\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(waiting|a_waiting)")},
 	},
 	{
 		name: "lease: no wait on another server",
-		file: "lease/roles_acquire.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
+		file: "lease/acquire.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
 		promise: "1 One leader: on another server a term waits for a lease",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},
 	{
 		name: "lease: another server is not noticed",
-		file: "lease/roles_acquire.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
+		file: "lease/acquire.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
 		promise: "1 One leader: another server is noticed",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendAnotherServer$")},
 	},
@@ -71,7 +71,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: a taking that was not answered is forgotten",
-		file: "lease/roles_acquire.go", from: "			s.unconfirmed[t.role] = struct{}{}\n", to: "			delete(s.unconfirmed, t.role)\n",
+		file: "lease/acquire.go", from: "			s.unconfirmed[t.role] = struct{}{}\n", to: "			delete(s.unconfirmed, t.role)\n",
 		promise: "7 Someone leads: a role that was taken without an answer is given up",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendCommitsInDoubt$|^TestBackendLostAnswers$|^TestBackendUnansweredCommit$")},
 	},
@@ -137,7 +137,7 @@ var leaseMutants = []mutant{
 	},
 	{
 		name: "lease: two sessions take a role at once",
-		file: "lease/roles_acquire.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
+		file: "lease/acquire.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
 		promise: "1 One leader: of two sessions that find a role free, one takes it",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendOneOfTwoTakesARole$/^SQLite$")},
 	},

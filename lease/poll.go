@@ -8,18 +8,19 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// pollResult is what the one row of news says, and when the next lease runs out.
+// pollResult is the row of news and the time until the next lease expires.
 type pollResult struct {
 	vacancies, terms int64
-	nextExpiry       sql.NullInt64 // microseconds from now; null if there is no session
+	nextExpiry       sql.NullInt64 // microseconds from the time of the poll; null if there is no session
 }
 
-// leaseExpired reports whether a lease has run out without anybody having noticed.
+// leaseExpired reports whether a lease has expired and the end of its session is not
+// recorded yet.
 func (n pollResult) leaseExpired() bool { return n.nextExpiry.Valid && n.nextExpiry.Int64 <= 0 }
 
-// poll reads the news.
+// poll reads the row of news.
 func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
-	err = b.db.Read(ctx, "look for news", func(ctx context.Context, on sqldb.Querier) error {
+	err = b.db.Read(ctx, "poll for changes", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, b.queries.poll, func(rows *sql.Rows) error {
 			return rows.Scan(&n.vacancies, &n.terms, &n.nextExpiry)
 		})
@@ -27,8 +28,8 @@ func (b *Backend) poll(ctx context.Context) (n pollResult, err error) {
 	return n, err
 }
 
-// endExpired records the end of every session whose lease has run out, as those
-// find who look for news, and announces it.
+// endExpired records the end of every session whose lease has expired, and announces
+// the vacancies.
 func (b *Backend) endExpired(ctx context.Context) error {
 	return b.db.InTx(ctx, "record expired leases", func(ctx context.Context, on sqldb.Querier) error {
 		result, err := on.ExecContext(ctx, b.queries.endAllExpired)
@@ -36,17 +37,17 @@ func (b *Backend) endExpired(ctx context.Context) error {
 			return err
 		}
 		if ended, err := result.RowsAffected(); err != nil || ended == 0 {
-			return err // another was first
+			return err // another node was first
 		}
 		return sqldb.Exec(ctx, on, b.queries.announceVacancy)
 	})
 }
 
-// Listen implements [tenure.Listener]: it asks every poll interval. It only
-// reads.
+// Listen implements [tenure.Listener]. It polls at every poll interval and writes
+// nothing.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
-	ask := time.NewTicker(b.config.PollInterval)
-	defer ask.Stop()
+	tick := time.NewTicker(b.config.PollInterval)
+	defer tick.Stop()
 	begun := time.Now()
 	w := &watch{backend: b, now: func() time.Duration { return time.Since(begun) }}
 	defer w.close()
@@ -69,7 +70,7 @@ func (b *Backend) Listen(ctx context.Context, wake func()) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ask.C:
+		case <-tick.C:
 		}
 	}
 }

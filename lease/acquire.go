@@ -12,29 +12,29 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// serverState is which server was reached, and since when it is that one.
+// serverState describes the server that the nodes use.
 type serverState struct {
 	name         string
 	since, now   int64
 	longestLease int64 // of the leases of sessions that began before
 }
 
-// acquireRoles takes seats for which nothing speaks against it: terms begin, or their
-// seats are kept until they may. A seat that somebody else locks just now, with
-// a fenced transaction of the last term or by taking it too, is Waiting without
-// being kept.
-func (s *session) acquireRoles(ctx context.Context, free []*roleRow) (map[string]tenure.AcquireResult, error) {
-	slices.SortFunc(free, func(a, b *roleRow) int { return compareRoles(a.role, b.role) })
-	roles := make([]string, len(free))
-	for i, t := range free {
+// acquireRoles acquires available roles. Their terms begin, or the roles are reserved
+// for this session until they may begin. A role whose row another transaction has
+// locked, one that is fenced by the last term or acquires the role too, is pending
+// without being reserved.
+func (s *session) acquireRoles(ctx context.Context, available []*roleRow) (map[string]tenure.AcquireResult, error) {
+	slices.SortFunc(available, func(a, b *roleRow) int { return compareRoles(a.role, b.role) })
+	roles := make([]string, len(available))
+	for i, t := range available {
 		roles[i] = t.role
 	}
 	var (
-		attempts map[string]tenure.AcquireResult
-		locked   map[string]*roleRow
+		results map[string]tenure.AcquireResult
+		locked  map[string]*roleRow
 	)
-	err := s.backend.db.InTxThen(ctx, "take seats", func(ctx context.Context, on sqldb.Querier) error {
-		attempts = make(map[string]tenure.AcquireResult, len(free))
+	err := s.backend.db.InTxThen(ctx, "acquire roles", func(ctx context.Context, on sqldb.Querier) error {
+		results = make(map[string]tenure.AcquireResult, len(available))
 		if err := s.checkLive(ctx, on); err != nil {
 			return err
 		}
@@ -47,26 +47,26 @@ func (s *session) acquireRoles(ctx context.Context, free []*roleRow) (map[string
 		}
 		var (
 			begin []string
-			later = map[int64][]string{} // by when they may begin
+			later = map[int64][]string{} // by the time at which they may begin
 		)
-		for _, t := range free {
+		for _, t := range available {
 			now, ok := locked[t.role]
 			switch {
 			case !ok:
-				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
+				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: 5 * time.Millisecond, Fenced: true}
 				continue
 			case now.term != t.term || now.holder != t.holder:
-				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another was faster
+				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld} // another session was faster
 				continue
 			}
 			if ready := s.readyAt(t, at); ready > at.now {
 				later[ready] = append(later[ready], t.role)
-				attempts[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: microseconds(ready - at.now)}
+				results[t.role] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: microseconds(ready - at.now)}
 			} else {
 				begin = append(begin, t.role)
 			}
 		}
-		if err := s.closeTerms(ctx, on, free, locked); err != nil {
+		if err := s.closeTerms(ctx, on, available, locked); err != nil {
 			return err
 		}
 		for _, ready := range slices.Sorted(maps.Keys(later)) {
@@ -77,9 +77,9 @@ func (s *session) acquireRoles(ctx context.Context, free []*roleRow) (map[string
 		if len(begin) == 0 {
 			return nil
 		}
-		return s.begin(ctx, on, begin, locked, at, attempts)
+		return s.begin(ctx, on, begin, locked, at, results)
 	}, s.sameFile)
-	for _, t := range free {
+	for _, t := range available {
 		s.lastTerms[t.role] = t.term
 		switch {
 		case err != nil:
@@ -91,31 +91,31 @@ func (s *session) acquireRoles(ctx context.Context, free []*roleRow) (map[string
 	if err != nil {
 		return nil, err
 	}
-	s.closeSkipped(free, locked)
-	return attempts, nil
+	s.closeSkipped(available, locked)
+	return results, nil
 }
 
-// checkLive returns an error if this session has ended: it must not take what
-// the others could take from it at once.
+// checkLive returns an error if this session has ended: other sessions could acquire
+// its roles immediately.
 func (s *session) checkLive(ctx context.Context, on sqldb.Querier) error {
-	standing := 0
-	err := sqldb.ForEach(ctx, on, s.backend.queries.lockOwnSession, func(rows *sql.Rows) error { return rows.Scan(&standing) }, s.incarnation, s.options.Node.ID.String())
-	if err == nil && standing == 0 {
+	live := 0
+	err := sqldb.ForEach(ctx, on, s.backend.queries.lockOwnSession, func(rows *sql.Rows) error { return rows.Scan(&live) }, s.incarnation, s.options.Node.ID.String())
+	if err == nil && live == 0 {
 		err = errSessionEnded()
 	}
 	return err
 }
 
-// inLists runs a statement that changes the seats of roles.
+// inLists runs a statement that changes the rows of roles.
 func (s *session) inLists(ctx context.Context, on sqldb.Querier, statement string, roles []string, before ...any) error {
 	return sqldb.InLists(s.backend.db.Dialect, statement, roles, before, func(statement string, args []any) error {
 		return sqldb.Exec(ctx, on, statement, args...)
 	})
 }
 
-// detectServerChange reads which server this is, and records it when it is another
-// than before: from then on a lease must pass before a term begins, since what
-// the last server acknowledged may be missing here.
+// detectServerChange reads which server this is and records a change. After a change
+// no term begins for one lease, because this server may lack heartbeats and terms
+// that the last one acknowledged.
 func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (serverState, error) {
 	at, present, err := s.readServer(ctx, on)
 	if err != nil || at.name == present {
@@ -124,7 +124,7 @@ func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (ser
 	if s.pinned {
 		return at, errSessionEnded()
 	}
-	s.log.Warn("this is another database server than before: no term begins for the longest lease", "server", present, "before", at.name)
+	s.log.Warn("the database server has changed: no term begins for the longest lease", "server", present, "before", at.name)
 	if err := sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name); err != nil {
 		return at, err
 	}
@@ -132,7 +132,7 @@ func (s *session) detectServerChange(ctx context.Context, on sqldb.Querier) (ser
 	return at, err
 }
 
-// readServer reads which server the nodes use, and the name of this one.
+// readServer reads the server that the nodes use, and the name of this server.
 func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverState, present string, err error) {
 	err = sqldb.ForEach(ctx, on, s.backend.queries.readServer, func(rows *sql.Rows) error {
 		return rows.Scan(&at.name, &at.since, &present, &at.now, &at.longestLease)
@@ -140,7 +140,7 @@ func (s *session) readServer(ctx context.Context, on sqldb.Querier) (at serverSt
 	return at, present, err
 }
 
-// readyAt is when the term of a seat may begin, by the database's clock.
+// readyAt returns when the term of a role may begin, by the database's clock.
 func (s *session) readyAt(t *roleRow, at serverState) int64 {
 	timing := s.options.Timing
 	ready := t.readyAt.Int64
@@ -148,14 +148,14 @@ func (s *session) readyAt(t *roleRow, at serverState) int64 {
 		ready = max(ready, at.now+timing.Settle.Microseconds())
 	}
 	if at.since > 0 {
-		// The old leader, whose heartbeats may be missing here, can have a longer
-		// lease than this node.
+		// The old leader can have a longer lease than this node, and its heartbeats may
+		// be missing here.
 		ready = max(ready, at.since+max(timing.Lease.Microseconds(), timing.FailoverWait.Microseconds(), at.longestLease))
 	}
 	return ready
 }
 
-// lockRoles locks the rows of roles, except those that somebody else has locked.
+// lockRoles locks the rows of roles, except those that another transaction has locked.
 func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []string) (map[string]*roleRow, error) {
 	locked := make(map[string]*roleRow, len(roles))
 	err := sqldb.InLists(s.backend.db.Dialect, s.backend.queries.lockRoles, roles, nil, func(statement string, args []any) error {
@@ -170,10 +170,10 @@ func (s *session) lockRoles(ctx context.Context, on sqldb.Querier, roles []strin
 }
 
 // closeTerms records the end of the terms whose sessions have ended.
-func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*roleRow, locked map[string]*roleRow) error {
+func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []*roleRow, locked map[string]*roleRow) error {
 	type end struct{ holder, at int64 }
 	ends := map[end][]string{}
-	for _, t := range free {
+	for _, t := range available {
 		if _, ok := locked[t.role]; ok && t.leftOpen() {
 			e := end{t.holder.Int64, termEnd(t)}
 			ends[e] = append(ends[e], t.role)
@@ -188,17 +188,17 @@ func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, free []*role
 	return nil
 }
 
-// termEnd is when the term of a seat ended whose session has.
+// termEnd returns when the term of a role ended whose session has ended.
 func termEnd(t *roleRow) int64 {
 	if t.sessionEndedAt.Valid {
 		return t.sessionEndedAt.Int64
 	}
-	return t.now // the session's record is gone too
+	return t.now // the row of the session has been removed
 }
 
 // begin begins the terms of roles whose rows are locked.
 func (s *session) begin(
-	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*roleRow, at serverState, attempts map[string]tenure.AcquireResult,
+	ctx context.Context, on sqldb.Querier, roles []string, locked map[string]*roleRow, at serverState, results map[string]tenure.AcquireResult,
 ) error {
 	q, node := s.backend.queries, s.options.Node
 	if err := s.inLists(ctx, on, q.archiveTerms, roles); err != nil {
@@ -216,7 +216,7 @@ func (s *session) begin(
 				vacant        sql.NullInt64
 			)
 			err := rows.Scan(&role, &term, &beganAt, &vacant)
-			attempts[role] = grantedResult(term, locked[role].term, beganAt, vacant)
+			results[role] = grantedResult(term, locked[role].term, beganAt, vacant)
 			begun++
 			return err
 		}, args...)
@@ -230,17 +230,16 @@ func (s *session) begin(
 	return sqldb.Exec(ctx, on, q.announceTerm)
 }
 
-// closeSkipped records the end of terms whose rows were locked by others: from
-// then on no transaction can be fenced by them, so that a stream of overlapping
-// ones cannot keep the next term from beginning for ever. On PostgreSQL that
-// need not wait for the fenced transactions. Elsewhere it waits its turn behind
-// those that have the row, and before those that come later; so it happens
-// beside, bounded by FenceTimeout.
-func (s *session) closeSkipped(free []*roleRow, locked map[string]*roleRow) {
+// closeSkipped records the end of terms whose rows other transactions have locked.
+// From then on no transaction can be fenced by these terms, so overlapping ones cannot
+// delay the next term for ever. On PostgreSQL it does not wait for the transactions.
+// On MySQL it waits for those that have the lock and precedes later ones, so it runs
+// in goroutines, which end after FenceTimeout; Backend.Close waits for them.
+func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow) {
 	if s.backend.db.Dialect == sqldb.SQLite {
-		return // nobody skips: a transaction locks the whole file
+		return // no row is skipped: a transaction locks the whole file
 	}
-	for _, t := range free {
+	for _, t := range available {
 		if _, ok := locked[t.role]; ok || !t.leftOpen() || !s.tryStartClosing(t.role) {
 			continue
 		}
@@ -252,13 +251,13 @@ func (s *session) closeSkipped(free []*roleRow, locked map[string]*roleRow) {
 				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
 			})
 			if err != nil && s.ctx.Err() == nil {
-				s.log.Warn("transactions of the last term keep the next one from beginning", "role", t.role, "error", err)
+				s.log.Warn("transactions of the last term delay the next one", "role", t.role, "error", err)
 			}
 		})
 	}
 }
 
-// maxClosing is how many terms are being closed beside at once, each on a
+// maxClosing is how many terms closeSkipped closes at the same time, each on a
 // connection of the pool.
 const maxClosing = 4
 

@@ -9,21 +9,21 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Where several servers take writes (Galera, Group Replication with several
-// primaries), each decides by its own clock, may read less than another server
-// has acknowledged, and keeps its row locks to itself. The rule here is one server
-// at a time: a session opens on another server only when no lease runs on the
-// last one, and the sessions of the last server end at their next heartbeat.
+// If several servers accept writes (Galera, Group Replication with several primaries),
+// each one has its own clock, can read less than another one has acknowledged, and has
+// its own row locks. Nodes therefore use one server at a time. A session opens on
+// another server only when no lease is left on the last one, and the sessions of the
+// last server end at their next heartbeat.
 
-// multiPrimaryQuery finds a setting that makes a server one of several that take
+// multiPrimaryQuery finds a setting that makes a server one of several that accept
 // writes.
 const multiPrimaryQuery = `
 SHOW GLOBAL VARIABLES
 WHERE Variable_name = 'wsrep_on' AND Value = 'ON'
     OR Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF'`
 
-// multiPrimarySetting returns the setting by which other servers take writes too, empty
-// if there is none.
+// multiPrimarySetting returns the setting with which other servers accept writes too,
+// or "".
 func (b *Backend) multiPrimarySetting(ctx context.Context, on sqldb.Querier) (setting string, err error) {
 	if b.db.Dialect != sqldb.MySQL {
 		return "", nil
@@ -37,8 +37,8 @@ func (b *Backend) multiPrimarySetting(ctx context.Context, on sqldb.Querier) (se
 	return setting, err
 }
 
-// adoptServer makes this server the one that nodes use, if it is one of several
-// that take writes. It returns an error while leases run on another server.
+// adoptServer makes this server the one that nodes use, if it is one of several that
+// accept writes. It returns an error while another server has live leases.
 func (s *session) adoptServer(ctx context.Context, on sqldb.Querier) error {
 	setting, err := s.backend.multiPrimarySetting(ctx, on)
 	if err != nil || setting == "" {
@@ -55,7 +55,7 @@ func (s *session) adoptServer(ctx context.Context, on sqldb.Querier) error {
 	return sqldb.Exec(ctx, on, s.backend.queries.setServer, present, at.name)
 }
 
-// refuseLiveNodesOn returns an error if the lease of a node runs.
+// refuseLiveNodesOn returns an error if a node has a live lease on the last server.
 func (b *Backend) refuseLiveNodesOn(ctx context.Context, on sqldb.Querier, last, present, setting string) error {
 	living, err := b.liveNodes(ctx, on)
 	if err != nil || len(living) == 0 {
@@ -65,7 +65,7 @@ func (b *Backend) refuseLiveNodesOn(ctx context.Context, on sqldb.Querier, last,
 		tenure.ErrRefused, living[0], last, present, setting)
 }
 
-// checkServer ends a session whose installation has moved to another server.
+// checkServer returns an error if the nodes have moved to another server.
 func (s *session) checkServer(ctx context.Context) error {
 	if !s.pinned {
 		return nil

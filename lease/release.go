@@ -14,8 +14,8 @@ import (
 
 func compareRoles(a, b string) int { return strings.Compare(a, b) }
 
-// Release implements [tenure.Session]. Record, seat and news are one
-// transaction.
+// Release implements [tenure.Session]. One transaction ends the terms, releases the
+// roles and announces the vacancies.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	if err := s.checkSendable(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	}
 	var (
 		ends   = map[end][]string{}
-		unused []string // kept for a term that has not begun
+		unused []string // reserved for a term that has not begun
 	)
 	for _, r := range releases {
 		if r.Term == 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// slowSeats is a database that takes a while for each role.
-type slowSeats struct {
+// slowDatabase simulates a database that needs a fixed time for each role.
+type slowDatabase struct {
 	now, each time.Duration
 	calls     []int // roles in each
 	fails     map[int]error
 }
 
-func (d *slowSeats) take(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
+func (d *slowDatabase) acquire(part []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	d.now += time.Duration(len(part)) * d.each
 	d.calls = append(d.calls, len(part))
 	if err := d.fails[len(d.calls)]; err != nil {
@@ -29,9 +29,9 @@ func (d *slowSeats) take(part []tenure.AcquireRequest) ([]tenure.AcquireResult, 
 }
 
 // outcomes counts the outcomes of one call for a thousand roles.
-func outcomes(b *batcher, d *slowSeats) (map[tenure.Outcome]int, time.Duration, error) {
+func outcomes(b *batcher, d *slowDatabase) (map[tenure.Outcome]int, time.Duration, error) {
 	begun := d.now
-	attempts, err := b.run(make([]tenure.AcquireRequest, 1000), time.Second, d.take)
+	attempts, err := b.run(make([]tenure.AcquireRequest, 1000), time.Second, d.acquire)
 	found := map[tenure.Outcome]int{}
 	for _, a := range attempts {
 		found[a.Outcome]++
@@ -39,14 +39,14 @@ func outcomes(b *batcher, d *slowSeats) (map[tenure.Outcome]int, time.Duration, 
 	return found, d.now - begun, err
 }
 
-func newBatches(d *slowSeats) *batcher {
+func newBatches(d *slowDatabase) *batcher {
 	return &batcher{size: firstBatch, now: func() time.Duration { return d.now }}
 }
 
 // A call for many roles leaves time for the heartbeat, and later calls finish it.
-func TestBatchesLeaveTimeForTheHeartbeat(t *testing.T) {
+func TestBatchesLeaveTimeForHeartbeat(t *testing.T) {
 	const limit = time.Second
-	d := &slowSeats{each: 3 * time.Millisecond} // 150 ms for the first part
+	d := &slowDatabase{each: 3 * time.Millisecond} // 150 ms for the first part
 	b := newBatches(d)
 	granted := 0
 	for call := 0; granted < 1000; call++ {
@@ -59,23 +59,22 @@ func TestBatchesLeaveTimeForTheHeartbeat(t *testing.T) {
 		}
 		granted += found[tenure.OutcomeGranted]
 	}
-	fast := &slowSeats{each: time.Microsecond}
+	fast := &slowDatabase{each: time.Microsecond}
 	if found, _, err := outcomes(newBatches(fast), fast); err != nil || found[tenure.OutcomeGranted] != 1000 || len(fast.calls) > 5 {
 		t.Errorf("on a fast disk: %v in calls %v, %v; want all granted in few", found, fast.calls, err)
 	}
 }
 
-// A part that fails does not undo the parts before it, and the next is smaller.
-func TestBatchesThatFail(t *testing.T) {
+func TestFailedBatchKeepsEarlierOnesAndShrinksTheNext(t *testing.T) {
 	cause := errors.New("cause")
-	d := &slowSeats{fails: map[int]error{2: cause, 3: cause, 5: tenure.ErrSessionLost}}
+	d := &slowDatabase{fails: map[int]error{2: cause, 3: cause, 5: tenure.ErrSessionLost}}
 	b := newBatches(d)
 	found, _, err := outcomes(b, d)
 	if err != nil || found[tenure.OutcomeGranted] != 50 || found[tenure.OutcomeFailed] != 100 || found[tenure.OutcomePending] != 850 {
 		t.Errorf("%v, %v; want 50 granted, 100 failed, 850 waiting", found, err)
 	}
 	if _, _, err := outcomes(b, d); !errors.Is(err, cause) || d.calls[2] != 50 {
-		t.Errorf("calls %v end with %v; want a smaller one, and the error of the first part", d.calls, err)
+		t.Errorf("calls %v end with %v; want a smaller one and the error of the first part", d.calls, err)
 	}
 	if _, _, err := outcomes(b, d); !errors.Is(err, tenure.ErrSessionLost) || d.calls[3] != 25 {
 		t.Errorf("calls %v end with %v; want the loss of the session", d.calls, err)

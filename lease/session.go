@@ -102,7 +102,7 @@ func (b *Backend) Open(ctx context.Context, options tenure.SessionOptions) (tenu
 // checkName returns an error if another node with a live lease has the same name. Opening
 // a session locks the row of news, so no other session opens at the same time.
 func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.NodeInfo) error {
-	var taken error
+	var nameTaken error
 	err := sqldb.ForEach(ctx, on, b.queries.namesakes, func(rows *sql.Rows) error {
 		var (
 			id, name, host string
@@ -112,12 +112,12 @@ func (b *Backend) checkName(ctx context.Context, on sqldb.Querier, node tenure.N
 			return err
 		}
 		if name == node.Name { // MySQL also treats some different names as equal
-			taken = fmt.Errorf("%w: %q is the name of node %s on %s, whose lease expires in %v: stop that node, wait, or choose another name",
+			nameTaken = fmt.Errorf("%w: %q is the name of node %s on %s, whose lease expires in %v: stop that node, wait, or choose another name",
 				tenure.ErrNameTaken, name, id, host, microseconds(left).Round(time.Millisecond))
 		}
 		return nil
 	}, node.Name, node.ID.String())
-	return errors.Join(taken, err)
+	return errors.Join(nameTaken, err)
 }
 
 // Incarnation implements [tenure.Session].

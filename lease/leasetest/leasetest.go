@@ -1,8 +1,7 @@
-// Package leasetest checks that a store of leases, or a backend of elections,
-// keeps its contract, whatever database stands behind it. The package lease
-// passes it on SQLite, PostgreSQL and MariaDB; run it for implementations of your
-// own. Its tests wait for conditions, with deadlines, and never for time alone to
-// pass.
+// Package leasetest contains the conformance suites for stores of leases and for
+// backends of elections on any database. Packages lease and lease/store pass them on
+// SQLite, PostgreSQL and MariaDB; run them for your own implementations. The tests wait
+// for conditions with deadlines, never for a fixed time.
 package leasetest
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// Store is what RunStore checks; see [store.Store] for what the methods promise.
+// Store is the interface that RunStore checks; see [store.Store] for the contract.
 type Store interface {
 	Register(ctx context.Context, namespace string, candidate uuid.UUID) error
 	Heartbeat(ctx context.Context, namespace string, candidate uuid.UUID) error
@@ -29,10 +28,10 @@ type Store interface {
 
 var _ Store = (*store.Store)(nil)
 
-// RunStore runs the suite for stores, each test in parallel with the others on a
-// store of its own: one with this window and in an empty database. The store must
-// be safe for concurrent use, and a connection pool behind it must allow several
-// connections, or queue for one.
+// RunStore runs the suite for stores. Its tests run in parallel, and newStore is called
+// for each one. It must return a store with the given window on an empty database. The
+// store must be safe for concurrent use, and its connection pool must allow several
+// connections or queue for one.
 func RunStore(t *testing.T, newStore func(t *testing.T, window time.Duration) Store) {
 	for _, test := range storeTests {
 		t.Run(test.name, func(t *testing.T) {
@@ -42,9 +41,9 @@ func RunStore(t *testing.T, newStore func(t *testing.T, window time.Duration) St
 	}
 }
 
-// RunBackend runs the suite for backends, each test in parallel with the others
-// on a backend of its own: one that no other test's roles or nodes can be seen
-// in. What a backend must do is said at [tenure.Backend] and [tenure.Session].
+// RunBackend runs the suite for backends. Its tests run in parallel, and newBackend is
+// called for each one. It must return a backend on which no roles or nodes of other tests
+// are visible. [tenure.Backend] and [tenure.Session] describe the contract.
 func RunBackend(t *testing.T, newBackend func(t *testing.T) tenure.Backend) {
 	sessiontest.Run(t, newBackend)
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// Windows of the tests: one that does not run out while a test runs, and one
-// that does.
+// Windows of the tests: one that does not expire during a test, and one that does.
 const (
 	long  = 10 * time.Minute
 	short = 2 * time.Second
 )
 
-// patience is how long the suite waits for something that should happen.
+// patience is how long the suite waits for a condition.
 const patience = 40 * time.Second
 
 var storeTests = []struct {
@@ -27,17 +26,17 @@ var storeTests = []struct {
 	window time.Duration
 	run    func(*storeSuite)
 }{
-	{"the first candidate leads", long, first},
-	{"Elect returns the lease of another leader", long, told},
-	{"a renewal keeps the term", long, renewing},
-	{"another candidate acquires an expired lease, not earlier", short, runsOut},
-	{"an expired lease begins a new term", short, takenAgain},
-	{"a leader that unregisters releases its lease", long, leaving},
-	{"a candidate that unregisters changes nothing for the leader", long, candidateLeaving},
+	{"the first candidate leads", long, firstCandidate},
+	{"Elect returns the lease of another leader", long, otherLeader},
+	{"a renewal keeps the term", long, renewal},
+	{"another candidate acquires an expired lease, not earlier", short, expiry},
+	{"an expired lease begins a new term", short, reacquired},
+	{"a leader that unregisters releases its lease", long, leaderUnregisters},
+	{"a candidate that unregisters changes nothing for the leader", long, candidateUnregisters},
 	{"a heartbeat does not renew the lease", short, heartbeat},
 	{"candidates are listed until their window ends", short, candidates},
 	{"namespaces are separate", long, namespaces},
-	{"invalid names and ids are rejected", long, refused},
+	{"invalid names and ids are rejected", long, invalidInput},
 	{"one of many concurrent candidates wins", long, contention},
 	{"every term has one leader", long, terms},
 	{"no candidate leads while another holds the lease", short, exclusion},
@@ -59,7 +58,7 @@ func (s *storeSuite) elect(namespace string, candidate uuid.UUID) store.Lease {
 	return lease
 }
 
-// lead elects a candidate that must win.
+// lead elects a candidate and fails the test unless the candidate wins.
 func (s *storeSuite) lead(namespace string, candidate uuid.UUID) store.Lease {
 	s.Helper()
 	lease := s.elect(namespace, candidate)
@@ -101,14 +100,14 @@ func (s *storeSuite) eventually(what string, condition func() bool) {
 	}
 }
 
-// slack is how much longer than its window a lease may run: a database may keep
-// whole seconds.
+// slack is how much longer than its window a lease may be valid, because a database may
+// store whole seconds.
 const slack = time.Second
 
-func first(s *storeSuite) {
+func firstCandidate(s *storeSuite) {
 	a := uuid.New()
 	if s.leads("n", a) {
-		s.Error("leads before it stood")
+		s.Error("IsLeader reports true before the first Elect")
 	}
 	begun := time.Now()
 	lease := s.lead("n", a)
@@ -125,14 +124,14 @@ func first(s *storeSuite) {
 		s.Error("ExpiresAt is not set")
 	}
 	if !lease.HeldBy(a) || lease.HeldBy(uuid.New()) || lease.HeldBy(uuid.Nil) {
-		s.Errorf("Holds is wrong for %+v", lease)
+		s.Errorf("HeldBy is wrong for %+v", lease)
 	}
 	if !s.leads("n", a) {
-		s.Error("IsLeader denies it")
+		s.Error("IsLeader reports false for the leader")
 	}
 }
 
-func told(s *storeSuite) {
+func otherLeader(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
 	lease := s.elect("n", b)
@@ -143,11 +142,11 @@ func told(s *storeSuite) {
 		s.Errorf("ValidFor is %v after it was %v", lease.ValidFor, led.ValidFor)
 	}
 	if lease.HeldBy(b) || s.leads("n", b) || !s.leads("n", a) {
-		s.Error("the wrong one leads")
+		s.Error("the wrong candidate leads")
 	}
 }
 
-func renewing(s *storeSuite) {
+func renewal(s *storeSuite) {
 	a := uuid.New()
 	before := s.lead("n", a)
 	s.eventually("renewing moves the end of the lease", func() bool {
@@ -159,16 +158,16 @@ func renewing(s *storeSuite) {
 	})
 }
 
-func runsOut(s *storeSuite) {
+func expiry(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
 	var lease store.Lease
-	s.eventually("another takes the lease", func() bool {
+	s.eventually("another candidate acquires the lease", func() bool {
 		lease = s.elect("n", b)
 		return lease.Holder == b
 	})
 	if early := time.Until(led.ReadAt.Add(led.ValidFor)); early > 0 || led.HeldBy(a) {
-		s.Errorf("the lease was taken %v before the lease ran out", early)
+		s.Errorf("another candidate acquired the lease %v before it expired", early)
 	}
 	if lease.Term <= led.Term {
 		s.Errorf("term %d follows term %d", lease.Term, led.Term)
@@ -177,25 +176,25 @@ func runsOut(s *storeSuite) {
 		s.Error("the old leader still leads")
 	}
 	if lease := s.elect("n", a); lease.Holder == a && lease.Term == led.Term {
-		s.Errorf("the old leader goes on with its term: %+v", lease)
+		s.Errorf("the old leader continues its term: %+v", lease)
 	}
 }
 
-func takenAgain(s *storeSuite) {
+func reacquired(s *storeSuite) {
 	a := uuid.New()
 	led := s.lead("n", a)
-	s.eventually("the lease runs out", func() bool { return !s.leads("n", a) })
+	s.eventually("the lease expires", func() bool { return !s.leads("n", a) })
 	if lease := s.lead("n", a); lease.Term <= led.Term {
-		s.Errorf("after its lease had run out: term %d follows term %d", lease.Term, led.Term)
+		s.Errorf("after the lease expired, term %d follows term %d", lease.Term, led.Term)
 	}
 }
 
-func leaving(s *storeSuite) {
+func leaderUnregisters(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
 	s.must(s.Unregister(s.Context(), "n", a))
 	if s.leads("n", a) {
-		s.Error("still leads")
+		s.Error("IsLeader reports true after Unregister")
 	}
 	if found, err := s.Candidates(s.Context(), "n"); err != nil || len(found) > 0 {
 		s.Errorf("the candidates are %v, %v", found, err)
@@ -205,13 +204,13 @@ func leaving(s *storeSuite) {
 		s.Errorf("term %d follows term %d", next.Term, led.Term)
 	}
 	s.must(s.Unregister(s.Context(), "n", b))
-	s.must(s.Unregister(s.Context(), "n", b)) // again, which changes nothing
+	s.must(s.Unregister(s.Context(), "n", b)) // a second call changes nothing
 	if lease := s.lead("n", b); lease.Term <= next.Term {
-		s.Errorf("taken again after leaving: term %d after %d", lease.Term, next.Term)
+		s.Errorf("acquired again after Unregister: term %d follows term %d", lease.Term, next.Term)
 	}
 }
 
-func candidateLeaving(s *storeSuite) {
+func candidateUnregisters(s *storeSuite) {
 	a, b := uuid.New(), uuid.New()
 	led := s.lead("n", a)
 	s.elect("n", b)
@@ -224,7 +223,7 @@ func candidateLeaving(s *storeSuite) {
 func heartbeat(s *storeSuite) {
 	a := uuid.New()
 	led := s.lead("n", a)
-	s.eventually("the lease runs out in spite of heartbeats", func() bool {
+	s.eventually("the lease expires despite heartbeats", func() bool {
 		s.must(s.Heartbeat(s.Context(), "n", a))
 		return !s.leads("n", a)
 	})
@@ -233,23 +232,23 @@ func heartbeat(s *storeSuite) {
 		s.Errorf("the candidates are %v, %v", found, err)
 	}
 	if time.Since(led.ReadAt) < s.window-slack {
-		s.Error("the lease ran out too early")
+		s.Error("the lease expired too early")
 	}
 }
 
 func candidates(s *storeSuite) {
 	ids := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
-	// Each call begins a window, and a slow database may let one run out.
+	// Each call begins a window; on a slow database one can end before the next call.
 	s.eventually("all candidates are listed, in order", func() bool {
 		s.must(s.Register(s.Context(), "n", ids[2]))
-		s.must(s.Heartbeat(s.Context(), "n", ids[0])) // of one that was not registered
+		s.must(s.Heartbeat(s.Context(), "n", ids[0])) // also adds a candidate
 		s.elect("n", ids[1])
 		found, err := s.Candidates(s.Context(), "n")
 		s.must(err)
 		return slices.Equal(found, ids)
 	})
-	s.eventually("only the one that is heard of is left", func() bool {
+	s.eventually("only the candidate that sends heartbeats is left", func() bool {
 		s.must(s.Heartbeat(s.Context(), "n", ids[1]))
 		found, err := s.Candidates(s.Context(), "n")
 		s.must(err)
@@ -272,28 +271,28 @@ func namespaces(s *storeSuite) {
 	}
 	for i, name := range names {
 		if lease := s.elect(name, uuid.New()); lease.Holder != leaders[i] {
-			s.Errorf("%q is led by %s, want %s", name, lease.Holder, leaders[i])
+			s.Errorf("%q has the leader %s, want %s", name, lease.Holder, leaders[i])
 		}
 	}
 	if !s.leads("default", leaders[0]) {
-		s.Error("the empty namespace is not the default one")
+		s.Error("the empty namespace is not \"default\"")
 	}
 }
 
-func refused(s *storeSuite) {
+func invalidInput(s *storeSuite) {
 	a := uuid.New()
 	for _, namespace := range []string{strings.Repeat("x", 256), strings.Repeat("é", 256), "a\x00b", "a\nb", "\xff"} {
 		if _, err := s.Elect(s.Context(), namespace, a); err == nil {
-			s.Errorf("the namespace %q was taken", namespace)
+			s.Errorf("Elect accepts the namespace %q", namespace)
 		}
 		if err := s.Register(s.Context(), namespace, a); err == nil {
-			s.Errorf("a candidate was registered in %q", namespace)
+			s.Errorf("Register accepts the namespace %q", namespace)
 		}
 	}
 	if lease, err := s.Elect(s.Context(), "n", uuid.Nil); err == nil {
-		s.Errorf("the nil UUID was elected: %+v", lease)
+		s.Errorf("Elect accepts the nil UUID: %+v", lease)
 	}
 	if _, err := s.IsLeader(s.Context(), "n", uuid.Nil); err == nil {
-		s.Error("IsLeader answers for the nil UUID")
+		s.Error("IsLeader accepts the nil UUID")
 	}
 }

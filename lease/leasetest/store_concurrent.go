@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// atOnce runs n functions at the same time and waits for them.
-func (s *storeSuite) atOnce(n int, do func(i int)) {
+// concurrently runs n functions at the same time and waits for them.
+func (s *storeSuite) concurrently(n int, do func(i int)) {
 	begin := make(chan struct{})
 	var running sync.WaitGroup
 	for i := range n {
@@ -29,7 +29,7 @@ func contention(s *storeSuite) {
 	for round := range 5 {
 		namespace := string(rune('a' + round))
 		ids, leases := make([]uuid.UUID, callers), make([]store.Lease, callers)
-		s.atOnce(callers, func(i int) {
+		s.concurrently(callers, func(i int) {
 			ids[i] = uuid.New()
 			var err error
 			if leases[i], err = s.Elect(s.Context(), namespace, ids[i]); err != nil {
@@ -39,21 +39,22 @@ func contention(s *storeSuite) {
 		winner := leases[0]
 		for i, lease := range leases {
 			if lease.Holder != winner.Holder || lease.Term != winner.Term {
-				s.Errorf("round %d: caller %d was told %+v, the first %+v", round, i, lease, winner)
+				s.Errorf("round %d: caller %d got %+v, the first one got %+v", round, i, lease, winner)
 			}
 		}
 		if !slices.Contains(ids, winner.Holder) || !s.leads(namespace, winner.Holder) {
-			s.Errorf("round %d: %s won, which does not lead", round, winner.Holder)
+			s.Errorf("round %d: the winner %s does not lead", round, winner.Holder)
 		}
 	}
 }
 
-// terms has candidates come and go at once, and collects who led which term.
+// terms lets candidates elect and unregister concurrently and records the leader of each
+// term.
 func terms(s *storeSuite) {
 	const candidates, rounds = 6, 15
 	var mu sync.Mutex
 	leaders := map[int64]uuid.UUID{}
-	s.atOnce(candidates, func(int) {
+	s.concurrently(candidates, func(int) {
 		id, last := uuid.New(), int64(0)
 		for range rounds {
 			lease, err := s.Elect(s.Context(), "n", id)
@@ -67,7 +68,7 @@ func terms(s *storeSuite) {
 			last = lease.Term
 			mu.Lock()
 			if before, known := leaders[lease.Term]; known && before != lease.Holder {
-				s.Errorf("term %d is led by %s and by %s", lease.Term, before, lease.Holder)
+				s.Errorf("term %d has the leaders %s and %s", lease.Term, before, lease.Holder)
 			}
 			leaders[lease.Term] = lease.Holder
 			mu.Unlock()
@@ -81,24 +82,24 @@ func terms(s *storeSuite) {
 		}
 	})
 	if len(leaders) < 2 {
-		s.Errorf("%d terms: nothing changed hands", len(leaders))
+		s.Errorf("the leader never changed in %d terms", len(leaders))
 	}
 }
 
-// trusted is a time in which a candidate may believe that it leads.
+// trusted is a time during which a candidate treats its lease as valid.
 type trusted struct {
 	candidate  uuid.UUID
 	from, till time.Time
 }
 
-// exclusion has candidates fall silent at random and compares when each believed
-// to lead: from the answer to the end of the lease, as it was counted here.
+// exclusion lets leaders fall silent and compares when each candidate treated its lease
+// as valid: from the result of Elect to the end of the lease by the local clock.
 func exclusion(s *storeSuite) {
 	const candidates, changes = 4, 4
 	var mu sync.Mutex
 	var spans []trusted
 	var last int64
-	s.atOnce(candidates, func(int) {
+	s.concurrently(candidates, func(int) {
 		id := uuid.New()
 		tick := time.NewTicker(s.window / 20)
 		defer tick.Stop()
@@ -122,7 +123,7 @@ func exclusion(s *storeSuite) {
 			if lease.Holder != id {
 				continue
 			}
-			for lease.HeldBy(id) { // silent until the lease is over
+			for lease.HeldBy(id) { // silent until the lease expires
 				<-tick.C
 			}
 		}
@@ -131,7 +132,7 @@ func exclusion(s *storeSuite) {
 	for i := 1; i < len(spans); i++ {
 		before, after := spans[i-1], spans[i]
 		if before.candidate != after.candidate && after.from.Before(before.till) {
-			s.Errorf("%s led %v before the lease of %s was over", after.candidate, before.till.Sub(after.from), before.candidate)
+			s.Errorf("%s led %v before the lease of %s expired", after.candidate, before.till.Sub(after.from), before.candidate)
 		}
 	}
 }

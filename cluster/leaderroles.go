@@ -6,8 +6,8 @@ import "github.com/exactly-one/tenure"
 // derived from their names, like those of other roles.
 var (
 	SchedulerRole         = tenure.NamedRole("scheduler")
-	MetricsAggregatorRole = tenure.NamedRole("metrics_aggregator")
-	LogCompactorRole      = tenure.NamedRole("log_compactor")
+	MetricsAggregatorRole = tenure.NamedRole("metrics-aggregator")
+	LogCompactorRole      = tenure.NamedRole("log-compactor")
 )
 
 // LeaderRoles returns the three predefined roles.

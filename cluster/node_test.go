@@ -97,7 +97,7 @@ func TestLoadIsTheMeanOfProcessorsAndMemory(t *testing.T) {
 
 func TestLeaderRoles(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"scheduler", "metrics_aggregator", "log_compactor"} {
+	for _, name := range []string{"scheduler", "metrics-aggregator", "log-compactor"} {
 		if role, ok := cluster.LeaderRole(name); !ok || role != tenure.NamedRole(name) {
 			t.Errorf("%s: %v, %t", name, role, ok)
 		}

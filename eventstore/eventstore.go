@@ -1,6 +1,6 @@
-// Package eventstore is a minimal append-only log of events in PostgreSQL, for
-// package processor to read. It is for those who have none: a table of yours
-// serves as well, see [processor.LogFromQuery].
+// Package eventstore is a minimal append-only log of events in PostgreSQL that package
+// processor can read. If you already have a table of events, use
+// [processor.LogFromQuery] instead.
 package eventstore
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// MaxData is the most bytes of an event's data.
+// MaxData is the size limit of an event's data in bytes.
 const MaxData = 1 << 20
 
 // Store is the log of one installation. It is safe for concurrent use.
@@ -28,26 +28,26 @@ type Store struct {
 
 // Config configures a store. The zero value is ready to use.
 type Config struct {
-	// NoNotify appends without telling: processors find the events when they poll.
-	// Commits that tell wait for each other in the server, which shows above
-	// some thousand commits a second.
+	// NoNotify appends without notifications; processors find the events at their next
+	// poll. The server serializes commits with notifications, which limits throughput
+	// above some thousand commits per second.
 	NoNotify bool
 }
 
-// New returns the log in the schema of a backend, which it does not create: a
-// node does, or [postgres.Backend.Migrate].
+// New returns the log in the schema of a backend. It does not create the tables: a node
+// or [postgres.Backend.Migrate] does.
 func New(backend *postgres.Backend, config Config) *Store {
 	return &Store{backend: backend, config: config}
 }
 
 // NewEvent is an event to append.
 type NewEvent struct {
-	Type        string    // must be given
+	Type        string    // required
 	Tags        []string  // each "key=value"
-	Data        any       // anything that encoding/json can marshal; json.RawMessage as it is
-	OccurredAt  time.Time // default now, by the database's clock
-	Correlation uuid.UUID // default none
-	Causation   uuid.UUID // default none
+	Data        any       // marshaled with encoding/json; json.RawMessage is stored unchanged
+	OccurredAt  time.Time // default: now, by the database's clock
+	Correlation uuid.UUID // default: none
+	Causation   uuid.UUID // default: none
 }
 
 const appendEvents = `
@@ -63,17 +63,16 @@ FROM unnest($1::text[], $2::jsonb[], $3::jsonb[], $4::timestamptz[], $5::uuid[],
     AS e(type, tags, data, occurred_at, correlation_id, causation_id, number)
 ORDER BY e.number`
 
-// Executor is what Append works in: a pgx.Tx, a *pgx.Conn or a pool.
+// Executor runs the statement of Append: a pgx.Tx, a *pgx.Conn or a pool.
 type Executor interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Append appends events, in this order, in the caller's transaction: they are in
-// the log when it commits. It returns an error that matches
-// tenure.ErrInvalidConfig, and appends nothing, if an event has no type, a tag
-// is not of the form key=value, or its data has more than MaxData bytes. The
-// database user needs the privileges of [postgres.Backend.WorkGrants], or INSERT
-// on the table of events alone.
+// Append appends events in order. In the caller's transaction they are in the log once
+// it commits. If an event has no type, a tag that is not key=value, or more than MaxData
+// bytes of data, Append appends nothing and the error matches tenure.ErrInvalidConfig.
+// The database user needs the privileges of [postgres.Backend.WorkGrants], or only
+// INSERT on the table of events.
 func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) error {
 	if len(events) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	)
 	for i, e := range events {
 		if err := tenure.NamedRole(e.Type).Validate(); err != nil {
-			return fmt.Errorf("%w: event %d has the type %q; a type is a text of 1 to %d bytes", tenure.ErrInvalidConfig, i, e.Type, tenure.MaxRoleName)
+			return fmt.Errorf("%w: event %d has the type %q; a type must have 1 to %d bytes", tenure.ErrInvalidConfig, i, e.Type, tenure.MaxRoleName)
 		}
 		for _, tag := range e.Tags {
 			if err := processor.CheckTag(tag); err != nil {
@@ -97,15 +96,15 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 			return fmt.Errorf("%w: the data of event %d: %w", tenure.ErrInvalidConfig, i, err)
 		}
 		if len(text) > MaxData {
-			return fmt.Errorf("%w: the data of event %d has %d bytes; at most %d are taken", tenure.ErrInvalidConfig, i, len(text), MaxData)
+			return fmt.Errorf("%w: the data of event %d has %d bytes; the limit is %d", tenure.ErrInvalidConfig, i, len(text), MaxData)
 		}
-		named, err := json.Marshal(append([]string{}, e.Tags...))
+		tagList, err := json.Marshal(append([]string{}, e.Tags...))
 		if err != nil {
 			return err
 		}
-		types, tags, data = append(types, e.Type), append(tags, string(named)), append(data, string(text))
-		occurred = append(occurred, orNull(e.OccurredAt))
-		correlation, causation = append(correlation, orNull(e.Correlation)), append(causation, orNull(e.Causation))
+		types, tags, data = append(types, e.Type), append(tags, string(tagList)), append(data, string(text))
+		occurred = append(occurred, nullIfZero(e.OccurredAt))
+		correlation, causation = append(correlation, nullIfZero(e.Correlation)), append(causation, nullIfZero(e.Causation))
 	}
 	sql := s.backend.SQL(appendEvents)
 	args := []any{types, tags, data, occurred, correlation, causation}
@@ -124,7 +123,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	return nil
 }
 
-func orNull[T comparable](value T) *T {
+func nullIfZero[T comparable](value T) *T {
 	var none T
 	if value == none {
 		return nil
@@ -135,7 +134,7 @@ func orNull[T comparable](value T) *T {
 const readEvents = `
 SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, causation_id FROM {events}`
 
-// Log returns the log for a processor to read.
+// Log returns the log that processors read.
 func (s *Store) Log() processor.Log {
 	log := processor.LogFromQuery("events", s.backend.SQL(readEvents))
 	log.Table = s.backend.SQL("{events}")

@@ -22,7 +22,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// log is a store in a schema of its own.
+// log is a store in a new schema.
 type log struct {
 	*testing.T
 	*eventstore.Store
@@ -50,7 +50,7 @@ func newLog(t *testing.T, config eventstore.Config) *log {
 	}
 }
 
-// types are those of the events in the log, in its order.
+// types returns the types of the events in the order of the log.
 func (l *log) types() []string {
 	l.Helper()
 	rows, err := l.conn.Query(l.Context(), "SELECT type FROM "+l.table+" ORDER BY transaction_id, position")
@@ -97,8 +97,7 @@ func TestAppendInTheCallersTransaction(t *testing.T) {
 	}
 }
 
-// What is appended is what is read.
-func TestColumns(t *testing.T) {
+func TestAppendWritesAllColumns(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
 	ctx := t.Context()
@@ -134,9 +133,9 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// An event that cannot be taken is refused before anything is sent, with its
-// number, and so are all that came with it.
-func TestLimits(t *testing.T) {
+// Append checks all events before it sends any, and the error contains the number of the
+// invalid one.
+func TestAppendRejectsInvalidEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
 	fitting := strings.Repeat("x", eventstore.MaxData-2) // its quotes
@@ -171,9 +170,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Others are told of an append when it is committed, once for each commit, and
-// not at all by a quiet store.
-func TestTelling(t *testing.T) {
+// Each commit sends one notification, or none with NoNotify.
+func TestAppendNotifiesProcessors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		config eventstore.Config
@@ -227,8 +225,7 @@ func TestTelling(t *testing.T) {
 	}
 }
 
-// A user that only appends needs no more than the documentation says.
-func TestPrivileges(t *testing.T) {
+func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
 	ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// An order and the event that tells of it are committed together or not at all.
+// An order and its event are committed in one transaction.
 func ExampleStore_Append() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"

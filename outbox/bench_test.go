@@ -10,24 +10,24 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// null is a publisher that takes everything at once.
-type null struct {
+// nullPublisher acknowledges all messages immediately.
+type nullPublisher struct {
 	taken atomic.Int64
 	all   int64
 	done  chan struct{} // closed when it has taken all
 }
 
-func (*null) Name() string { return "null" }
+func (*nullPublisher) Name() string { return "null" }
 
-func (n *null) Publish(_ context.Context, messages []outbox.Message) (int, error) {
+func (n *nullPublisher) Publish(_ context.Context, messages []outbox.Message) (int, error) {
 	if n.taken.Add(int64(len(messages))) == n.all {
 		close(n.done)
 	}
 	return len(messages), nil
 }
 
-// BenchmarkNullPublisher measures the outbox itself, beside reading the same rows
-// with a plain cursor.
+// BenchmarkNullPublisher compares the outbox with reading the same rows with a plain
+// cursor.
 func BenchmarkNullPublisher(b *testing.B) {
 	const events, batch = 500_000, 1000
 	w := newWorld(b)
@@ -47,7 +47,7 @@ func BenchmarkNullPublisher(b *testing.B) {
 		w.read(batch)
 		read += time.Since(begun)
 
-		n := &null{all: events, done: make(chan struct{})}
+		n := &nullPublisher{all: events, done: make(chan struct{})}
 		begun = time.Now()
 		stop := w.run(outbox.Topic{Name: b.Name() + time.Now().String(), Publishers: []outbox.Publisher{n}, Processing: processor.Config{BatchSize: batch}})
 		<-n.done

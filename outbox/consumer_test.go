@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// isNew reports whether a message is to be applied, in the transaction tx.
-func isNew(ctx context.Context, tx pgx.Tx, topic string, term int64, id uuid.UUID) (bool, error) {
+// isNewMessage reports, in the transaction tx, whether to apply a message.
+func isNewMessage(ctx context.Context, tx pgx.Tx, topic string, term int64, id uuid.UUID) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		INSERT INTO inbox_terms AS known (topic, term) VALUES ($1, $2)
 		ON CONFLICT (topic) DO UPDATE SET term = excluded.term WHERE known.term <= excluded.term`, topic, term)
@@ -24,9 +24,9 @@ func isNew(ctx context.Context, tx pgx.Tx, topic string, term int64, id uuid.UUI
 	return tag.RowsAffected() == 1, err
 }
 
-// The consumer that the documentation shows is the one above, and applies every
-// message once and in order, whatever a stale leader sends meanwhile.
-func TestConsumerOfTheDocumentation(t *testing.T) {
+// The documentation shows the consumer above. It applies every message once and in order,
+// even if a stale leader also sends messages.
+func TestDocumentedConsumerDropsDuplicates(t *testing.T) {
 	t.Parallel()
 	page := read(t, "../docs/outbox.md")
 	source := read(t, "consumer_test.go")
@@ -46,7 +46,7 @@ func TestConsumerOfTheDocumentation(t *testing.T) {
 		message string
 	}{{1, "a"}, {1, "b"}, {1, "b"}, {2, "b"}, {2, "c"}, {1, "c"}, {1, "d"}, {2, "d"}, {3, "d"}, {3, "e"}} {
 		err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-			apply, err := isNew(t.Context(), tx, "orders", m.term, uuid.NewSHA1(uuid.Nil, []byte(m.message)))
+			apply, err := isNewMessage(t.Context(), tx, "orders", m.term, uuid.NewSHA1(uuid.Nil, []byte(m.message)))
 			if apply {
 				applied += m.message
 			}

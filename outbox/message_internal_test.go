@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Every event has an id of its own in a topic, always the same.
-func TestIDsOfMessages(t *testing.T) {
+// The id depends on the topic and the event, and on nothing else.
+func TestMessageIDIsStable(t *testing.T) {
 	t.Parallel()
 	event := processor.Event{Cursor: processor.Cursor{Transaction: 7, Position: 42}, Type: "placed", OccurredAt: time.Unix(1, 0)}
 	seen := map[uuid.UUID]string{messageID("orders", event): "the event"}

@@ -1,10 +1,10 @@
-// Package outbox publishes the events of a log to other systems: each at least
-// once, in order within a term, by the leader of a role. Every message says its
-// id and its term, so that those who receive it can drop duplicates and what a
-// stale leader sent.
+// Package outbox publishes the events of a log to other systems. The leader of a role
+// publishes each event at least once, in order within a term. Every message has an id
+// and a term number, so that receivers can drop duplicates and messages of a stale
+// leader.
 //
-// The publishers for webhooks, NATS JetStream, Kafka and Watermill are packages
-// below this one; those that need a broker's client are modules of their own.
+// The publishers for webhooks, NATS JetStream, Kafka and Watermill are packages below
+// this one. Those that need a broker's client are separate modules.
 package outbox
 
 import (
@@ -17,24 +17,23 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Role is the role that outboxes have by default, by its lock key.
-func Role() tenure.Role { return tenure.KeyRole(processor.OutboxKey) }
+// Role returns the usual role of outboxes, "outbox".
+func Role() tenure.Role { return tenure.NamedRole("outbox") }
 
-// Topic is what is published, and by whom.
+// Topic is a selection of events and the publishers that send them.
 type Topic struct {
 	Name       string
 	Log        processor.Log
-	Selection  processor.Selection // default all events
+	Selection  processor.Selection // default: all events
 	Publishers []Publisher
 
-	// Processing sets times, sizes and policies; its other fields are ignored.
+	// Processing sets times, sizes and policies. Its other fields are ignored.
 	Processing processor.Config
 }
 
 // Processors returns one processor for each publisher of a topic, named
-// "topic/publisher", to be added to a group. Each keeps its own progress. It
-// returns an error that matches tenure.ErrInvalidConfig if the topic cannot be
-// used.
+// "topic/publisher". Add them to a group. Each one has its own cursor. An error matches
+// tenure.ErrInvalidConfig.
 func Processors(topic Topic) ([]processor.Config, error) {
 	if topic.Name == "" || len(topic.Publishers) == 0 {
 		return nil, fmt.Errorf("%w: the topic %q needs a name and a publisher", tenure.ErrInvalidConfig, topic.Name)
@@ -44,13 +43,13 @@ func Processors(topic Topic) ([]processor.Config, error) {
 	for _, publisher := range topic.Publishers {
 		name := publisher.Name()
 		if name == "" || named[name] {
-			return nil, fmt.Errorf("%w: each publisher of the topic %s needs a name of its own, and one is called %q",
+			return nil, fmt.Errorf("%w: each publisher of the topic %s must have a unique name; one has the name %q",
 				tenure.ErrInvalidConfig, topic.Name, name)
 		}
 		named[name] = true
-		mode := modeOf(publisher)
+		mode := preferredMode(publisher)
 		if mode != Batch && mode != Individual {
-			return nil, fmt.Errorf("%w: the publisher %s prefers the mode %q; there are %q and %q",
+			return nil, fmt.Errorf("%w: the publisher %s prefers the mode %q; it must be %q or %q",
 				tenure.ErrInvalidConfig, name, mode, Batch, Individual)
 		}
 		config := topic.Processing
@@ -63,18 +62,17 @@ func Processors(topic Topic) ([]processor.Config, error) {
 	return all, nil
 }
 
-func modeOf(publisher Publisher) Mode {
+func preferredMode(publisher Publisher) Mode {
 	if p, ok := publisher.(ModePreferrer); ok {
 		return p.PreferredMode()
 	}
 	return Batch
 }
 
-// ErrUnhealthy means that the publisher says that it cannot send at present. It
-// counts as an outage.
+// ErrUnhealthy: the publisher reports that it cannot send. It counts as an outage.
 var ErrUnhealthy = errors.New("the publisher is not healthy")
 
-// sender hands the batches of a topic to a publisher.
+// sender passes the events of a topic to a publisher.
 type sender struct {
 	topic     string
 	publisher Publisher
@@ -90,7 +88,7 @@ func (s sender) send(ctx context.Context, term *tenure.Term, events []processor.
 	messages := make([]Message, len(events))
 	for i, event := range events {
 		if len(event.Data) == 0 {
-			event.Data = json.RawMessage("null") // to brokers, nothing at all can mean a deletion
+			event.Data = json.RawMessage("null") // some brokers treat an empty message as a deletion
 		}
 		messages[i] = Message{ID: messageID(s.topic, event), Topic: s.topic, Role: term.Role().Name(), Term: term.Number(), Event: event}
 	}
@@ -98,13 +96,12 @@ func (s sender) send(ctx context.Context, term *tenure.Term, events []processor.
 	if s.mode == Individual {
 		size = 1
 	}
-	return s.inParts(ctx, term, messages, size)
+	return s.publishParts(ctx, term, messages, size)
 }
 
-// inParts publishes messages, some at a time. Each part is begun only under a
-// term that is trusted: the timer that ends the context of one that is not can be
-// late in a process that was stopped.
-func (s sender) inParts(ctx context.Context, term *tenure.Term, messages []Message, size int) (int, error) {
+// publishParts publishes messages in parts. It checks the term before each part, because
+// the timer that cancels the context can be late in a process that was paused.
+func (s sender) publishParts(ctx context.Context, term *tenure.Term, messages []Message, size int) (int, error) {
 	for begin := 0; begin < len(messages); begin += size {
 		if !term.Valid() {
 			return begin, tenure.ErrNotLeader

@@ -15,22 +15,21 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Every publisher of a topic gets every event, in its mode and with an id that is
-// the same for all.
-func TestPublishersAndTheirModes(t *testing.T) {
+// Every publisher of a topic gets every event, in its mode and with the same id.
+func TestPublishersGetTheirModes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
 	batch, single := &recorder{name: "batch", mode: outbox.Batch}, &recorder{name: "single", mode: outbox.Individual}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{batch, single}})
 	for _, r := range []*recorder{batch, single} {
-		w.await(r.name, func() bool { _, text, _ := r.taken(); return text == "1 2 3 " })
+		w.await(r.name, func() bool { _, text, _ := r.received(); return text == "1 2 3 " })
 	}
-	sizes, _, together := batch.taken()
+	sizes, _, together := batch.received()
 	if !slices.Equal(sizes, []int{3}) {
 		t.Errorf("batches of %v", sizes)
 	}
-	sizes, _, alone := single.taken()
+	sizes, _, alone := single.received()
 	if !slices.Equal(sizes, []int{1, 1, 1}) {
 		t.Errorf("single messages in batches of %v", sizes)
 	}
@@ -38,7 +37,7 @@ func TestPublishersAndTheirModes(t *testing.T) {
 		if m.ID == uuid.Nil || m.ID != alone[i].ID || i > 0 && m.ID == together[i-1].ID {
 			t.Errorf("message %d has the ids %v and %v", i, m.ID, alone[i].ID)
 		}
-		if m.Topic != "orders" || m.Role != role.Name() || m.Term < 1 {
+		if m.Topic != "orders" || m.Role != outbox.Role().Name() || m.Term < 1 {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}
@@ -48,8 +47,7 @@ func TestPublishersAndTheirModes(t *testing.T) {
 	}
 }
 
-// An event without data has null for it, not nothing.
-func TestNoData(t *testing.T) {
+func TestEmptyDataBecomesNull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -58,28 +56,27 @@ func TestNoData(t *testing.T) {
 		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
 		FROM {events}`))
 	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})
-	w.await("the event", func() bool { _, text, _ := r.taken(); return text == "null " })
+	w.await("the event", func() bool { _, text, _ := r.received(); return text == "null " })
 }
 
-// What was sent is sent again, with the same ids, when somebody wants that.
-func TestRewind(t *testing.T) {
+func TestRewindSendsSameIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
 	r := &recorder{name: "queue", mode: outbox.Batch}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
-	w.await("both events", func() bool { _, text, _ := r.taken(); return text == "1 2 " })
+	w.await("both events", func() bool { _, text, _ := r.received(); return text == "1 2 " })
 	if err := processor.NewManagement(w.backend, w.pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("both again", func() bool { _, text, _ := r.taken(); return text == "1 2 1 2 " })
-	if _, _, all := r.taken(); all[0].ID != all[2].ID || all[1].ID != all[3].ID {
+	w.await("both again", func() bool { _, text, _ := r.received(); return text == "1 2 1 2 " })
+	if _, _, all := r.received(); all[0].ID != all[2].ID || all[1].ID != all[3].ID {
 		t.Errorf("other ids the second time: %v", all)
 	}
 }
 
-// What was acknowledged before a failure is not sent again.
-func TestFailureWithinABatch(t *testing.T) {
+// Messages that were acknowledged before the failed one are not sent again.
+func TestFailedMessageBlocksTheRestOfItsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3, 4)
@@ -88,14 +85,14 @@ func TestFailureWithinABatch(t *testing.T) {
 		Name: "orders", Publishers: []outbox.Publisher{r},
 		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: time.Millisecond}},
 	})
-	w.await("all events", func() bool { _, text, _ := r.taken(); return strings.HasSuffix(text, "4 ") })
-	if _, text, _ := r.taken(); text != "1 2 3 4 " {
+	w.await("all events", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
+	if _, text, _ := r.received(); text != "1 2 3 4 " {
 		t.Errorf("sent %s", text)
 	}
 }
 
-// An unhealthy publisher is left alone, and says why, for as long as that takes.
-func TestUnhealthyPublisher(t *testing.T) {
+// While a publisher is unhealthy, the status shows its error.
+func TestUnhealthyPublisherGetsNoMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -110,14 +107,14 @@ func TestUnhealthyPublisher(t *testing.T) {
 		return err == nil && len(status) == 1 && status[0].Errors > 3 && status[0].Status == processor.Active &&
 			strings.Contains(status[0].LastError, "no broker")
 	})
-	if sizes, _, _ := r.taken(); len(sizes) > 0 {
+	if sizes, _, _ := r.received(); len(sizes) > 0 {
 		t.Errorf("the publisher was given batches of %v", sizes)
 	}
-	r.heal()
-	w.await("the event", func() bool { _, text, _ := r.taken(); return text == "1 " })
+	r.recover()
+	w.await("the event", func() bool { _, text, _ := r.received(); return text == "1 " })
 }
 
-func TestTopicsThatCannotBe(t *testing.T) {
+func TestInvalidTopicsAreRejected(t *testing.T) {
 	t.Parallel()
 	queue := &recorder{name: "queue", mode: outbox.Batch}
 	for _, topic := range []outbox.Topic{
@@ -133,7 +130,7 @@ func TestTopicsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestHeaders(t *testing.T) {
+func TestHeadersDescribeTheMessage(t *testing.T) {
 	t.Parallel()
 	m := outbox.Message{ID: uuid.UUID{1}, Topic: "orders", Role: "outbox", Term: 1763700000000, Event: processor.Event{
 		Cursor: processor.Cursor{Transaction: 742, Position: 1031}, Epoch: 5, Type: "placed",

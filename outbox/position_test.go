@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-func TestPositionsAreOrderedByEpochFirst(t *testing.T) {
+func TestPositionsCompareByEpochFirst(t *testing.T) {
 	t.Parallel()
 	ordered := []outbox.Position{
 		{},

@@ -4,32 +4,32 @@ import "context"
 
 // Publisher sends messages to another system.
 //
-// Its errors say who is to blame. One that matches [processor.ErrUnavailable] is
-// an outage: it is waited for, however long it takes. One that matches
-// [processor.ErrPoison] means that the message can never be sent. Any other
-// counts as one of the attempts after which a message is given up. A
-// [processor.RetryAfterError] says when to try again.
+// The kind of error decides what happens next:
 //
-// The methods are called by one goroutine at a time for each topic.
+//   - [processor.ErrUnavailable] is an outage; the processor retries until it ends.
+//   - [processor.ErrPoison] means that the message can never be sent.
+//   - Any other error counts as one of a limited number of attempts.
+//   - A [processor.RetryAfterError] sets the time of the next attempt.
+//
+// For each topic, one goroutine at a time calls the methods.
 type Publisher interface {
-	// Name is what the publisher is called in the names of processors: it must
-	// not change, since the progress is kept under it.
+	// Name is part of the name of the processor. It must not change, because the
+	// cursor is stored under that name.
 	Name() string
-	// Publish sends messages in their order and returns how many were
-	// acknowledged, from the first on. The others are sent again later. It
-	// returns when nothing is under way any more; its context ends with the
-	// term, or after HandleTimeout.
+	// Publish sends messages in order and returns how many of the first ones were
+	// acknowledged. The others are sent again later. It must return only when no
+	// request is in progress. ctx ends with the term or after HandleTimeout.
 	Publish(ctx context.Context, messages []Message) (acknowledged int, err error)
 }
 
-// HealthChecker is implemented by publishers that know whether they can send. It
-// is asked before every batch, and an unhealthy publisher is not given one: so it
-// must be quick, and should not ask another system.
+// HealthChecker is implemented by publishers that know whether they can send. Healthy is
+// called before every batch; after an error the batch waits. Healthy must be fast and
+// should not call another system.
 type HealthChecker interface {
 	Healthy(ctx context.Context) error
 }
 
-// Mode says how many messages a publisher is given at once.
+// Mode says how many messages one call of Publish gets.
 type Mode string
 
 // The modes.
@@ -38,8 +38,7 @@ const (
 	Individual Mode = "individual" // one at a time
 )
 
-// ModePreferrer is implemented by publishers that may prefer another mode than
-// Batch.
+// ModePreferrer is implemented by publishers that can prefer a mode other than Batch.
 type ModePreferrer interface {
 	PreferredMode() Mode
 }

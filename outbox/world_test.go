@@ -18,11 +18,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// role is led by one node of each test: that of outbox.Role has a lock key of its
-// own, and would be led by one node of all tests on a server.
-var role = tenure.NamedRole("outbox")
-
-// patience is how long a test waits for something that should happen.
+// patience is how long a test waits for a condition.
 const patience = 20 * time.Second
 
 // world is a schema with a log.
@@ -47,15 +43,15 @@ func newWorld(t testing.TB) *world {
 	return &world{TB: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{})}
 }
 
-// run publishes a topic, of the log unless it names another, on a node of its own
-// until the test ends, or the returned function is called.
+// run publishes a topic on a new node until the test ends or stop is called. The default
+// log of the topic is the world's.
 func (w *world) run(topic outbox.Topic) (stop func()) {
 	w.Helper()
 	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
 	if err != nil {
 		w.Fatal(err)
 	}
-	group, err := processor.NewGroup(node, role, w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, outbox.Role(), w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -111,7 +107,7 @@ func (w *world) await(what string, condition func() bool) {
 	}
 }
 
-// recorder is a publisher that keeps what it is given.
+// recorder is a publisher that records its messages.
 type recorder struct {
 	name string
 	mode outbox.Mode
@@ -146,14 +142,14 @@ func (r *recorder) Publish(_ context.Context, messages []outbox.Message) (int, e
 	return len(messages), nil
 }
 
-func (r *recorder) heal() {
+func (r *recorder) recover() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sick = nil
 }
 
-// sizes are those of the batches, and text is the data of all messages.
-func (r *recorder) taken() (sizes []int, text string, messages []outbox.Message) {
+// received returns the sizes of the batches, the data of all messages, and the messages.
+func (r *recorder) received() (sizes []int, text string, messages []outbox.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, batch := range r.batches {

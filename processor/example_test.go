@@ -34,7 +34,7 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 		fmt.Println(err)
 		return
 	}
-	group, err := processor.NewGroup(node, tenure.KeyRole(processor.ViewsKey), pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), pool, processor.GroupConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,13 +11,6 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// The roles that groups of outboxes and views had from the first, by their lock
-// keys.
-const (
-	OutboxKey int64 = 4856221667890123456
-	ViewsKey  int64 = 4856221667890123457
-)
-
 // GroupConfig configures a group. The zero value is ready to use.
 type GroupConfig struct {
 	// RetryCooldown and RetryInterval say when to try again to lead while another

@@ -15,17 +15,17 @@ import (
 
 // Config configures a compactor. The zero value is ready to use.
 type Config struct {
-	// Keep is for how long rows are kept as they are. Default 90 days, at least
-	// an hour.
+	// Keep is how long rows are kept before they are rolled up, at least 1 h.
+	// Default: 90 days.
 	Keep time.Duration
-	// Role is what the compactor stands for. Default [cluster.LogCompactorRole].
+	// Role is the role of the compactor. Default: [cluster.LogCompactorRole].
 	Role tenure.Role
-	// Interval is the time between two looks for old rows. Default 1 h.
+	// Interval is the time between two searches for old rows. Default: 1 h.
 	Interval time.Duration
-	// BatchSize is the most rows of a transaction. Default 1,000.
+	// BatchSize is the maximum number of rows per transaction. Default: 1,000.
 	BatchSize int
-	// Pause is the time between two transactions when there is more to do, so
-	// that others are not held up. Default 100 ms.
+	// Pause is the time between two transactions while old rows are left, so that
+	// other transactions are not delayed. Default: 100 ms.
 	Pause time.Duration
 	// Election configures the election further.
 	Election tenure.ElectionConfig
@@ -49,17 +49,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Keep < time.Hour:
-		return c, fmt.Errorf("%w: rows are to be kept for %v; the least is an hour", tenure.ErrInvalidConfig, c.Keep)
+		return c, fmt.Errorf("%w: Keep is %v; it must be at least 1h", tenure.ErrInvalidConfig, c.Keep)
 	case c.Interval < 0 || c.Pause < 0:
-		return c, fmt.Errorf("%w: the compactor's times must be positive", tenure.ErrInvalidConfig)
+		return c, fmt.Errorf("%w: the times of the compactor must not be negative", tenure.ErrInvalidConfig)
 	case c.BatchSize < 1:
-		return c, fmt.Errorf("%w: the batch size is %d; the least is 1", tenure.ErrInvalidConfig, c.BatchSize)
+		return c, fmt.Errorf("%w: the batch size is %d; it must be at least 1", tenure.ErrInvalidConfig, c.BatchSize)
 	}
 	return c, nil
 }
 
-// Compactor folds old rows into sums of days while its node leads a role. It is
-// safe for concurrent use.
+// Compactor rolls up old rows into daily totals while its node leads a role. It is safe
+// for concurrent use.
 type Compactor struct {
 	node     *tenure.Node
 	election *tenure.Election
@@ -68,30 +68,29 @@ type Compactor struct {
 	config   Config
 }
 
-// folding is what is done with the rows of one table.
-type folding struct {
+// rollUp rolls up the rows of one table.
+type rollUp struct {
 	what string
-	fold func(ctx context.Context, tx pgx.Tx) (folded int, err error)
-	most int // what fold takes away when there may be more
+	run  func(ctx context.Context, tx pgx.Tx) (count int, err error)
+	full int // a count from which on more rows can be left
 }
 
-// foldings are all that are done, one after the other.
-func (c *Compactor) foldings() []folding {
-	all := []folding{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
+// rollUps returns all roll-ups in their order.
+func (c *Compactor) rollUps() []rollUp {
+	all := []rollUp{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
 	for _, s := range statements {
-		all = append(all, folding{s.what, func(ctx context.Context, tx pgx.Tx) (folded int, err error) {
-			err = tx.QueryRow(ctx, c.backend.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&folded)
-			return folded, err
+		all = append(all, rollUp{s.what, func(ctx context.Context, tx pgx.Tx) (count int, err error) {
+			err = tx.QueryRow(ctx, c.backend.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&count)
+			return count, err
 		}, c.config.BatchSize})
 	}
 	return all
 }
 
-// New makes a compactor for a node, working in a database, which must be the one
-// that the node's backend is on. Its user needs the privileges of
-// [postgres.Backend.CompactionGrants]. It returns an error that matches
-// tenure.ErrInvalidConfig if a setting cannot be used, tenure.ErrUnsupported if
-// the backend is not PostgreSQL, and those of [tenure.Node.Election].
+// New returns a Compactor for a node. database must be on the database of the node's
+// backend, and its user needs the privileges of [postgres.Backend.CompactionGrants]. The
+// error matches tenure.ErrInvalidConfig for an invalid setting and tenure.ErrUnsupported
+// if the backend is not PostgreSQL, or is one of [tenure.Node.Election].
 func New(node *tenure.Node, database postgres.Database, config Config) (*Compactor, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -99,7 +98,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Compact
 	}
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
-		return nil, fmt.Errorf("%w: a history is kept on PostgreSQL only", tenure.ErrUnsupported)
+		return nil, fmt.Errorf("%w: retention needs PostgreSQL with sessions", tenure.ErrUnsupported)
 	}
 	election, err := node.ElectionWith(config.Role, config.Election)
 	if err != nil {
@@ -111,33 +110,32 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Compact
 // Election returns the election of the compactor's role.
 func (c *Compactor) Election() *tenure.Election { return c.election }
 
-// Run stands for the role and, in each term, folds old rows, until the context
-// ends. What a term that has ended was about to do does not happen. Errors of
-// the database are logged and tried again. It returns the errors of
+// Run campaigns for the role and rolls up old rows in each term, until ctx ends. Its
+// transactions are fenced. It logs database errors and retries. It returns the errors of
 // [tenure.Election.Run].
 func (c *Compactor) Run(ctx context.Context) error { return c.election.Run(ctx, c.lead) }
 
-// retryPause is the most time to the next look after an error.
+// retryPause is the longest time to the next attempt after an error.
 const retryPause = time.Minute
 
 func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	logger := c.node.Logger().With("role", term.Role().Name(), "term", term.Number())
-	for !over(ctx, term) {
+	for !termOver(ctx, term) {
 		pause := c.config.Interval
-		for _, f := range c.foldings() {
-			folded, err := c.fold(ctx, term, f)
+		for _, r := range c.rollUps() {
+			count, err := c.runBatch(ctx, term, r)
 			switch {
 			case ctx.Err() != nil:
 				return nil
 			case err != nil:
-				logger.Warn("folding old rows failed", "rows", f.what, "error", err)
+				logger.Warn("cannot roll up old rows", "rows", r.what, "error", err)
 				pause = min(pause, retryPause)
 				continue
-			case folded >= f.most:
+			case count >= r.full:
 				pause = min(pause, c.config.Pause)
 			}
-			if folded > 0 {
-				logger.Debug("folded old rows", "rows", f.what, "count", folded)
+			if count > 0 {
+				logger.Debug("rolled up old rows", "rows", r.what, "count", count)
 			}
 		}
 		wait(ctx, term, pause)
@@ -145,24 +143,23 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	return nil
 }
 
-// fold takes one batch of rows away. A statement waits for locks and answers no
-// longer than the term may be trusted without a heartbeat, and the server ends
-// the transaction of a process that stops within it by then.
-func (c *Compactor) fold(ctx context.Context, term *tenure.Term, f folding) (int, error) {
+// runBatch rolls up one batch of rows. The trust window bounds its statements, and the
+// server ends the transaction after that time if the process is paused.
+func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp) (int, error) {
 	timing := c.node.Timing()
 	window := timing.Lease - timing.Margin
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
-	folded := 0
+	count := 0
 	options := pgx.TxOptions{BeginQuery: fmt.Sprintf(beginBounded, max(1, window.Milliseconds()))}
 	err := postgres.InTxOptions(ctx, c.database, options, term, func(tx pgx.Tx) (err error) {
-		folded, err = f.fold(ctx, tx)
+		count, err = r.run(ctx, tx)
 		return err
 	})
-	return folded, err
+	return count, err
 }
 
-func over(ctx context.Context, term *tenure.Term) bool {
+func termOver(ctx context.Context, term *tenure.Term) bool {
 	select {
 	case <-ctx.Done():
 		return true

@@ -21,18 +21,18 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience is how long a test waits for what must happen soon.
+// patience is how long a test waits for a condition.
 const patience = 30 * time.Second
 
-// site is an installation with a node.
-type site struct {
+// world is an installation with a node.
+type world struct {
 	*testing.T
 	backend *postgres.Backend
 	pool    *pgxpool.Pool
 	node    *tenure.Node
 }
 
-func newSite(t *testing.T) site {
+func newWorld(t *testing.T) world {
 	t.Helper()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -57,17 +57,17 @@ func newSite(t *testing.T) site {
 			t.Error(err)
 		}
 	})
-	return site{t, backend, pool, node}
+	return world{t, backend, pool, node}
 }
 
-func (s site) exec(sql string) {
+func (s world) exec(sql string) {
 	s.Helper()
 	if _, err := s.pool.Exec(s.Context(), s.backend.SQL(sql)); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s site) count(sql string) (n int) {
+func (s world) count(sql string) (n int) {
 	s.Helper()
 	if err := s.pool.QueryRow(s.Context(), s.backend.SQL(sql)).Scan(&n); err != nil {
 		s.Fatal(err)
@@ -75,11 +75,11 @@ func (s site) count(sql string) (n int) {
 	return n
 }
 
-// Old rows become sums of their days, over several batches; young ones, runs
-// that go on, and the present terms stay.
-func TestOldRowsAreFolded(t *testing.T) {
+// Old rows become daily totals over several batches. Newer rows, unfinished runs and
+// current terms stay.
+func TestOldRowsAreRolledUp(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newWorld(t)
 	s.exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
 SELECT 'billing', n, gen_random_uuid(), 'a', 1, ended - interval '1 minute', ended,
@@ -100,7 +100,7 @@ FROM unnest(ARRAY['succeeded', 'failed', 'abandoned', 'missed', 'running'], ARRA
 
 	s.sample()
 
-	// What a transaction that folds is bounded by.
+	// A trigger records the time limit of the compactor's transactions.
 	s.exec(`CREATE TABLE {schema}.bounds (setting text)`)
 	s.exec(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -154,8 +154,8 @@ END $$`)
 	s.checkDays()
 }
 
-// checkDays reads the sums, those of rows that are not folded yet among them.
-func (s site) checkDays() {
+// checkDays reads the totals, including those of rows that are not rolled up yet.
+func (s world) checkDays() {
 	s.Helper()
 	read := func(query retention.Query) string {
 		roles, err1 := retention.RoleDays(s.Context(), s.backend, s.pool, query)
@@ -187,8 +187,8 @@ func (s site) checkDays() {
 	}
 }
 
-// sample writes samples of a gauge and a counter, as if long ago.
-func (s site) sample() {
+// sample writes old samples of a gauge and a counter.
+func (s world) sample() {
 	s.Helper()
 	registry := prometheus.NewRegistry()
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "t_gauge", Help: "g"}, []string{"role"})
@@ -197,7 +197,7 @@ func (s site) sample() {
 	for i := range 3 {
 		gauge.WithLabelValues("a").Set(float64(i + 1))
 		counter.Add(2.5 * float64(i%2*2))
-		database := &notifying{s.pool, make(chan struct{})}
+		database := &notifyingDatabase{s.pool, make(chan struct{})}
 		reporter, err := metrics.NewReporter(s.node, database, registry, metrics.ReporterConfig{})
 		if err != nil {
 			s.Fatal(err)
@@ -214,20 +214,20 @@ func (s site) sample() {
 	}
 }
 
-// notifying is a database that tells of a statement that was executed.
-type notifying struct {
+// notifyingDatabase closes written after a statement.
+type notifyingDatabase struct {
 	postgres.Database
 	written chan struct{}
 }
 
-func (d *notifying) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+func (d *notifyingDatabase) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	defer close(d.written)
 	return d.Database.Exec(ctx, sql, args...)
 }
 
-func TestRefused(t *testing.T) {
+func TestNewChecksConfig(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newWorld(t)
 	for name, config := range map[string]retention.Config{
 		"kept for minutes": {Keep: time.Minute}, "no rows": {BatchSize: -1}, "back in time": {Interval: -1},
 	} {

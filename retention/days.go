@@ -10,84 +10,85 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Query narrows down what is read. The zero value means all days.
+// Query selects days. The zero value selects all of them.
 type Query struct {
-	// Since and Until are the first day and the one after the last, in UTC; the
-	// time of the day counts for nothing. The zero time means no bound.
+	// Since is the first day and Until the day after the last one, in UTC, whatever the
+	// time of day. The zero time means no bound.
 	Since, Until time.Time
-	// Name, if set, is that of the only role, schedule or metric.
+	// Name selects one role, schedule or metric. Default: all.
 	Name string
-	// Limit is the most rows, the newest days first. Default 1,000.
+	// Limit is the maximum number of rows, newest days first. Default: 1,000.
 	Limit int
 }
 
-// RoleDay sums up the terms of a role that ended on a day.
+// RoleDay has the totals of the terms of a role that ended on a day.
 type RoleDay struct {
-	Day   time.Time // its beginning, in UTC
+	Day   time.Time // 0:00 UTC
 	Role  string
 	Terms int64
-	// Unclean is how many of them crashed, expired, or ended with the server.
+	// Unclean counts the terms that ended with a crash, an expired lease or a server
+	// change.
 	Unclean int64
-	// Led is how long they lasted together, and Vacant for how long nobody had led
-	// before them.
-	Led, Vacant, LongestVacant time.Duration
+	// Led is the total length of the terms, and Vacancy the total length of the
+	// vacancies before them.
+	Led, Vacancy, LongestVacancy time.Duration
 }
 
-// NodeDay counts changes of nodes on a day.
+// NodeDay counts the nodes that joined, left or died on a day.
 type NodeDay struct {
-	Day              time.Time // its beginning, in UTC
-	Came, Went, Died int64
+	Day                time.Time // 0:00 UTC
+	Joined, Left, Died int64
 }
 
-// ScheduleDay sums up the runs of a schedule that were meant for a day.
+// ScheduleDay has the totals of the runs of a schedule that were due on a day.
 type ScheduleDay struct {
-	Day       time.Time // its beginning, in UTC
+	Day       time.Time // 0:00 UTC
 	Schedule  string
 	Succeeded int64
-	Failed    int64 // also those that timed out, panicked or were abandoned
-	Missed    int64 // ticks, skipped ones too
-	// Ran is how long the runs took together, Longest the longest.
+	Failed    int64 // including runs that timed out, panicked or were abandoned
+	Missed    int64 // ticks, including skipped ones
+	// Ran is the total length of the runs, and Longest that of the longest one.
 	Ran, Longest time.Duration
 }
 
-// MetricDay sums up a metric of one day, of all nodes together.
+// MetricDay has the totals of a metric on a day, over all nodes.
 type MetricDay struct {
-	Day    time.Time // its beginning, in UTC
+	Day    time.Time // 0:00 UTC
 	Metric string
 	Labels map[string]string
 	Kind   string // gauge or counter
-	// Samples is how many there are; Total is their sum, or by how much a counter
-	// grew. Least and Greatest are of gauges.
+	// Samples is the number of samples. Total is their sum, or the increase of a
+	// counter. Least and Greatest are set for gauges.
 	Samples                int64
 	Total, Least, Greatest float64
 }
 
-// RoleDays returns sums of the terms of each role and day, the newest first. Rows
-// that are not folded yet are in them too.
+// RoleDays returns the totals of each role and day, newest first. They include rows that
+// are not rolled up yet.
 //
-// The user of this and of the other functions needs the privileges of
-// [postgres.Backend.WorkGrants]. They are bounded by the context.
+// The database user needs the privileges of [postgres.Backend.WorkGrants], as for the
+// other functions.
 func RoleDays(ctx context.Context, backend *postgres.Backend, database postgres.Database, query Query) ([]RoleDay, error) {
 	return read(ctx, backend, database, roleDays, query, func(row pgx.CollectableRow) (d RoleDay, err error) {
 		var led, vacant, longest float64
 		err = row.Scan(&d.Day, &d.Role, &d.Terms, &d.Unclean, &led, &vacant, &longest)
-		d.Led, d.Vacant, d.LongestVacant = milliseconds(led), milliseconds(vacant), milliseconds(longest)
+		d.Led, d.Vacancy, d.LongestVacancy = milliseconds(led), milliseconds(vacant), milliseconds(longest)
 		return d, err
 	})
 }
 
-// NodeDays returns counts of the changes of nodes on each day, the newest first,
-// as [RoleDays] does. The name in the query means nothing.
+// NodeDays returns the totals of each day, newest first, as [RoleDays] does. It ignores
+// the name in the query.
 func NodeDays(ctx context.Context, backend *postgres.Backend, database postgres.Database, query Query) ([]NodeDay, error) {
 	query.Name = ""
 	return read(ctx, backend, database, nodeDays, query, func(row pgx.CollectableRow) (d NodeDay, err error) {
-		err = row.Scan(&d.Day, &d.Came, &d.Went, &d.Died)
+		err = row.Scan(&d.Day, &d.Joined, &d.Left, &d.Died)
 		return d, err
 	})
 }
 
-// ScheduleDays returns sums of the runs of each schedule and day, the newest
-// first, as [RoleDays] does.
+// ScheduleDays returns the totals of each schedule and day, newest first, as [RoleDays]
+// does.
 func ScheduleDays(ctx context.Context, backend *postgres.Backend, database postgres.Database, query Query) ([]ScheduleDay, error) {
 	return read(ctx, backend, database, scheduleDays, query, func(row pgx.CollectableRow) (d ScheduleDay, err error) {
 		var ran, longest float64
@@ -97,8 +98,8 @@ func ScheduleDays(ctx context.Context, backend *postgres.Backend, database postg
 	})
 }
 
-// MetricDays returns sums of what was measured on each day, the newest first. What
-// is not folded yet, that is the last 24 hours, is not in them.
+// MetricDays returns the totals of each metric and day, newest first. They do not include
+// samples that are not rolled up yet, those of the last 24 hours.
 func MetricDays(ctx context.Context, backend *postgres.Backend, database postgres.Database, query Query) ([]MetricDay, error) {
 	return read(ctx, backend, database, metricDays, query, func(row pgx.CollectableRow) (d MetricDay, err error) {
 		err = row.Scan(&d.Day, &d.Metric, &d.Labels, &d.Kind, &d.Samples, &d.Total, &d.Least, &d.Greatest)
@@ -114,15 +115,15 @@ func read[R any](
 	if query.Limit == 0 {
 		query.Limit = defaultLimit
 	}
-	rows, _ := database.Query(ctx, backend.SQL(sql), day(query.Since), day(query.Until), query.Name, query.Limit) // its error is that of the rows
+	rows, _ := database.Query(ctx, backend.SQL(sql), day(query.Since), day(query.Until), query.Name, query.Limit) // CollectRows returns the error of the query too
 	days, err := pgx.CollectRows(rows, scan)
 	if err != nil {
-		return nil, fmt.Errorf("read the sums of days: %w", err)
+		return nil, fmt.Errorf("read the daily totals: %w", err)
 	}
 	return days, nil
 }
 
-// day is the day of a time, nil for the zero one.
+// day returns the beginning of the day of a time, or nil for the zero time.
 func day(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

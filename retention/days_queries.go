@@ -1,7 +1,7 @@
 package retention
 
-// What was folded, and what will be. $1 is the first day, $2 the one after the
-// last, $3 a name; null and empty mean all. $4 is the most rows.
+// The daily totals and the rows that are not rolled up yet. $1 is the first day, $2 the
+// day after the last one and $3 a name; null and ” select all. $4 is the limit.
 const (
 	roleDays = `
 SELECT day, role, sum(terms)::bigint, sum(unclean)::bigint, sum(led_ms), sum(vacant_ms), max(longest_vacant_ms)

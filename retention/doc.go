@@ -1,5 +1,4 @@
-// Package retention keeps the history of a cluster short: the leader of a role
-// folds what is older than a time into sums of days, a little at a time: terms,
-// changes of nodes, runs of schedules, and samples of metrics. RoleDays and the
-// functions beside it read the sums.
+// Package retention rolls up old rows into daily totals: terms, changes of nodes, runs
+// of schedules, and samples of metrics. The leader of a role does so in small batches.
+// [RoleDays], [NodeDays], [ScheduleDays] and [MetricDays] read the totals.
 package retention

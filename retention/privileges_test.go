@@ -12,11 +12,10 @@ import (
 	"github.com/exactly-one/tenure/retention"
 )
 
-// The privileges that CompactionGrants prints are all that a compactor's pool
-// needs.
-func TestPrivileges(t *testing.T) {
+// A compactor needs only the privileges that CompactionGrants prints.
+func TestCompactionGrantsSuffice(t *testing.T) {
 	t.Parallel()
-	s, server := newSite(t), pgtest.Shared(t)
+	s, server := newWorld(t), pgtest.Shared(t)
 	s.exec(`
 INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
 SELECT 'billing', 1, gen_random_uuid(), 'a', 1, at, at, 'resigned' FROM (SELECT now() - interval '2 hours' AS at) old`)

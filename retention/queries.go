@@ -1,16 +1,16 @@
 package retention
 
-// A process that stops in the middle holds neither its locks nor the horizon for
-// longer than this.
+// beginBounded begins a transaction that the server ends if the process is paused, so that
+// it does not keep its locks and the horizon.
 const beginBounded = `
 BEGIN;
 SET LOCAL statement_timeout = %[1]d;
 SET LOCAL lock_timeout = %[1]d;
 SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 
-// Each statement takes rows away that are older than $1 milliseconds, the oldest
-// first and at most $2 of them, adds them to the sums of their days, and returns
-// how many they were. What somebody else works on is left for the next time.
+// Each statement deletes rows older than $1 milliseconds, the oldest first and at most $2
+// of them, adds them to the daily totals, and returns their number. It skips rows that
+// another transaction has locked.
 var statements = []struct{ what, sql string }{
 	{"terms", `
 WITH old AS (
@@ -70,7 +70,7 @@ WITH old AS (
 )
 SELECT count(*) FROM old`},
 
-	// A run that has not ended is kept, however old it is.
+	// An unfinished run is kept, however old it is.
 	{"runs", `
 WITH old AS (
     DELETE FROM {runs} r
@@ -107,7 +107,7 @@ WITH old AS (
 )
 SELECT count(*) FROM old`},
 
-	// Who changed what is not summed.
+	// Manual changes have no daily totals.
 	{"changes by hand", `
 WITH old AS (
     DELETE FROM {changes} c

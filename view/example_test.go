@@ -14,8 +14,7 @@ import (
 	"github.com/exactly-one/tenure/view"
 )
 
-// A table of what each customer has ordered, kept by one of all the nodes that
-// run this.
+// One of the nodes that run this program maintains a table of the orders of each customer.
 func Example() { //nolint:testableexamples // it needs a server and never ends
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"

@@ -1,6 +1,5 @@
-// Package view projects events into tables, exactly once: what a projection
-// writes through its transaction commits together with the place in the log that
-// it has reached, and only while its term stands.
+// Package view projects events into tables, each event exactly once: the writes of a
+// projection commit in one transaction with its cursor, and only while its term is valid.
 package view
 
 import (
@@ -14,35 +13,34 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Role is the role that views have by default, by its lock key.
-func Role() tenure.Role { return tenure.KeyRole(processor.ViewsKey) }
+// Role returns the usual role of views, "views".
+func Role() tenure.Role { return tenure.NamedRole("views") }
 
 // Config configures a view. Name, Log, and one of Project and ProjectBatch must
 // be set.
 type Config struct {
 	Name      string
 	Log       processor.Log
-	Selection processor.Selection // default all events
+	Selection processor.Selection // default: all events
 
-	// Project projects one event; ProjectBatch a batch of them, which is faster.
-	// What they do through the transaction happens exactly once; anything else
-	// may happen again. They must not end the transaction.
+	// Project projects one event; ProjectBatch projects a batch, which is faster. Their
+	// writes through tx take effect exactly once, other effects can be repeated. They
+	// must not end the transaction.
 	Project      func(ctx context.Context, tx pgx.Tx, event processor.Event) error
 	ProjectBatch func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error
 
-	// Tables are emptied when the view is rebuilt: each is a table's name, or a
-	// schema's and a table's. Reset does more than that, if need be.
+	// Tables are truncated when the view is rebuilt. Each one is the name of a table,
+	// or of a schema and a table. Reset, if set, runs after that.
 	Tables []pgx.Identifier
 	Reset  func(ctx context.Context, tx pgx.Tx) error
 
-	// Processing sets times, sizes, policies and CursorsOnly; its other fields are
+	// Processing sets times, sizes, policies and CursorsOnly. Its other fields are
 	// ignored.
 	Processing processor.Config
 }
 
-// New returns the processor of a view, to be added to a group. It returns an
-// error that matches tenure.ErrInvalidConfig if the configuration cannot be
-// used.
+// New returns the processor of a view. Add it to a group. An error matches
+// tenure.ErrInvalidConfig.
 func New(config Config) (processor.Config, error) {
 	if (config.Project == nil) == (config.ProjectBatch == nil) {
 		return processor.Config{}, fmt.Errorf("%w: the view %s needs one of Project and ProjectBatch", tenure.ErrInvalidConfig, config.Name)

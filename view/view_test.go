@@ -23,11 +23,10 @@ import (
 	"github.com/exactly-one/tenure/view"
 )
 
-// patience is how long a test waits for something that should happen.
+// patience is how long a test waits for a condition.
 const patience = 20 * time.Second
 
-// world is a log of numbers, and a table of totals for each parity that a view
-// fills.
+// world is a log of numbers and a table of totals by parity, which a view fills.
 type world struct {
 	*testing.T
 	schema     string
@@ -66,15 +65,14 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// run runs a view on the log, by a node of its own, until the test ends.
+// run runs a view of the log on a new node until the test ends.
 func (w *world) run(config view.Config) {
 	w.Helper()
 	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
 	if err != nil {
 		w.Fatal(err)
 	}
-	// Not view.Role: by its key, that is one for all installations of the database.
-	group, err := processor.NewGroup(node, tenure.NamedRole("views"), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, view.Role(), w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -137,7 +135,7 @@ func (w *world) projectBatch(ctx context.Context, tx pgx.Tx, batch []processor.E
 	return nil
 }
 
-// content is what the view has, as "odd 1 3, even 2".
+// content returns the rows of the view, as "odd 1 3, even 2".
 func (w *world) content() string {
 	w.Helper()
 	var content string
@@ -165,7 +163,7 @@ func (w *world) await(what string, condition func() bool) {
 	}
 }
 
-// show is how the view is doing.
+// show returns the status of the view.
 func (w *world) show() processor.Status {
 	w.Helper()
 	status, err := w.management.Show(w.Context(), "totals")
@@ -175,7 +173,7 @@ func (w *world) show() processor.Status {
 	return status
 }
 
-func TestProjections(t *testing.T) {
+func TestViewsProjectEachEventOnce(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*world) view.Config{
 		"single": func(w *world) view.Config { return view.Config{Project: w.project} },
@@ -210,7 +208,7 @@ func TestProjections(t *testing.T) {
 	}
 }
 
-func TestSelectedEvents(t *testing.T) {
+func TestViewReadsOnlySelectedEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(view.Config{Project: w.project, Selection: processor.Selection{ExactTags: []string{"parity=odd"}}})
@@ -218,8 +216,7 @@ func TestSelectedEvents(t *testing.T) {
 	w.wait("odd 1 3 5")
 }
 
-// A handler that panics or fails leaves nothing behind, and is called again.
-func TestFailuresLeaveNothing(t *testing.T) {
+func TestFailedProjectionLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls atomic.Int64
@@ -240,8 +237,8 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	}
 }
 
-// What a projection writes under a term that has ended meanwhile does not land.
-func TestStaleTerm(t *testing.T) {
+// The writes of a projection whose term ends before the commit are rolled back.
+func TestStaleTermProjectsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	written, goOn := make(chan struct{}), make(chan struct{})
@@ -276,7 +273,7 @@ func TestStaleTerm(t *testing.T) {
 	w.wait("odd 1")
 }
 
-func TestInvalidViews(t *testing.T) {
+func TestInvalidViewsAreRejected(t *testing.T) {
 	t.Parallel()
 	single := func(context.Context, pgx.Tx, processor.Event) error { return nil }
 	batch := func(context.Context, pgx.Tx, []processor.Event) error { return nil }
@@ -295,8 +292,8 @@ func TestInvalidViews(t *testing.T) {
 	}
 }
 
-// Several tables are emptied at once, and then whatever else there is.
-func TestReset(t *testing.T) {
+// All tables are truncated before Reset is called.
+func TestResetEmptiesTheView(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := pgx.Identifier{w.schema, "other"}

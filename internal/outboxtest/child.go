@@ -110,10 +110,6 @@ func live(o order, open Open) error {
 	return node.Close(context.WithoutCancel(ctx))
 }
 
-// role is led by one child of each test: a role with a lock key of its own, as
-// outbox.Role has, would be led by one child of all tests on a server.
-var role = tenure.NamedRole("outbox")
-
 // poolName is what the server calls the connections of a child's pool.
 func poolName(schema, child string) string { return child + " " + schema }
 
@@ -127,7 +123,7 @@ func openPool(ctx context.Context, o order) (*pgxpool.Pool, error) {
 }
 
 func newGroup(node *tenure.Node, database processor.Database, topic outbox.Topic) (*processor.Group, error) {
-	group, err := processor.NewGroup(node, role, database, processor.GroupConfig{})
+	group, err := processor.NewGroup(node, outbox.Role(), database, processor.GroupConfig{})
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,13 @@
-// Package kafka publishes the messages of an outbox to Kafka, with an idempotent
-// producer, many at a time.
+// Package kafka publishes the messages of an outbox to Kafka in batches, with an
+// idempotent producer.
 //
-// Kafka keeps the order within a partition. Events with the same value of a tag
-// that you choose go to the same partition; without one, all events of a topic do.
-// When a batch fails in one partition, what others have taken since the first
-// message that failed is sent again, and consumers know it by the header
-// [outbox.HeaderID].
+// Kafka keeps the order within a partition. Events with the same value of a tag of your
+// choice go to the same partition; without such a tag, all events of a topic do. If a
+// message fails in one partition, later messages of the batch are sent again, even those
+// that other partitions have stored. Consumers recognize them by [outbox.HeaderID].
 //
-// The broker does not keep a stale leader out: consumers tell it, within a
-// partition, by the header [outbox.HeaderTerm].
+// The broker does not reject a stale leader. Consumers recognize its messages, within a
+// partition, by [outbox.HeaderTerm].
 package kafka
 
 import (
@@ -30,23 +29,23 @@ import (
 
 // Config configures a publisher. Brokers must be set.
 type Config struct {
-	// Name is the publisher's, as of outbox.Publisher. Default "kafka".
+	// Name is the name of the publisher; see outbox.Publisher. Default: "kafka".
 	Name string
-	// Brokers are some brokers of the cluster, as "host:port".
+	// Brokers lists some brokers of the Kafka cluster, as "host:port".
 	Brokers []string
-	// Topic returns the topic of a message, in Kafka. Default the outbox's.
+	// Topic returns the Kafka topic of a message. Default: the outbox's topic.
 	Topic func(outbox.Message) string
-	// KeyTag is the key of the tag, before the =, whose value becomes the key of
-	// the record, by which the partition is chosen. Events that do not have it,
-	// and all by default, get the name of the outbox's topic as their key.
+	// KeyTag is the key of the tag, before the =, whose value is the key of the record
+	// and so determines the partition. Without the tag, or by default, the key is the
+	// name of the outbox's topic.
 	KeyTag string
-	// Timeout is how long to wait until a batch is acknowledged. Default 10 s.
+	// Timeout bounds the time until a batch is acknowledged. Default: 10 s.
 	Timeout time.Duration
-	// MaxRecord is the most bytes in a record; it must not be more than the
-	// brokers take. A larger one can never be sent. Default 1,000,000.
+	// MaxRecord is the size limit of a record in bytes, at most that of the brokers.
+	// A larger message is poison. Default: 1,000,000.
 	MaxRecord int
-	// Options configure the client further, such as its TLS and authentication.
-	// Those that this publisher depends on cannot be changed.
+	// Options configure the client further, for example TLS and authentication. The
+	// publisher overrides the options that it depends on.
 	Options []kgo.Opt
 }
 
@@ -58,9 +57,8 @@ type Publisher struct {
 
 var _ outbox.Publisher = (*Publisher)(nil)
 
-// New makes a publisher, with a client of its own that connects when it is used.
-// It returns an error that matches tenure.ErrInvalidConfig if the configuration
-// cannot be used. Close it.
+// New returns a Publisher with its own client, which connects on first use. Close the
+// publisher after use. An error matches tenure.ErrInvalidConfig.
 func New(config Config) (*Publisher, error) {
 	if config.Name == "" {
 		config.Name = "kafka"
@@ -75,15 +73,15 @@ func New(config Config) (*Publisher, error) {
 		config.MaxRecord = 1_000_000
 	}
 	if config.Timeout < 0 || config.MaxRecord < 0 || len(config.Brokers) == 0 {
-		return nil, fmt.Errorf("%w: the publisher %s needs brokers, and limits that are positive", tenure.ErrInvalidConfig, config.Name)
+		return nil, fmt.Errorf("%w: the publisher %s needs brokers, and positive limits", tenure.ErrInvalidConfig, config.Name)
 	}
 	client, err := kgo.NewClient(slices.Concat(config.Options, []kgo.Opt{
 		kgo.SeedBrokers(config.Brokers...),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchMaxBytes(int32(min(config.MaxRecord+batchOverhead, 1<<30))),
 		kgo.ProducerLinger(0),
-		// A broker that does not answer is given up. What it has taken all the same
-		// comes twice, and is known by its id.
+		// Cancel requests to a broker that does not respond. A message that it has
+		// stored nevertheless is sent again, with the same id.
 		kgo.AllowIdempotentProduceCancellation(),
 	})...)
 	if err != nil {
@@ -91,7 +89,7 @@ func New(config Config) (*Publisher, error) {
 	}
 	if off, ok := client.OptValue(kgo.DisableIdempotentWrite).(bool); ok && off {
 		client.Close()
-		return nil, fmt.Errorf("%w: the publisher %s keeps no order without idempotent writes: leave kgo.DisableIdempotentWrite out",
+		return nil, fmt.Errorf("%w: the publisher %s cannot keep the order without idempotent writes: remove kgo.DisableIdempotentWrite",
 			tenure.ErrInvalidConfig, config.Name)
 	}
 	return &Publisher{config: config, client: client}, nil
@@ -112,7 +110,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	for _, m := range messages {
 		record := p.record(m)
 		if tooLarge = p.checkSize(m, record); tooLarge != nil {
-			break // the client would send the records behind it
+			break // the client would send the later records
 		}
 		records = append(records, record)
 	}
@@ -128,7 +126,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	acknowledging.Wait()
 	for i, err := range failures {
 		if err != nil {
-			return i, p.blame(err)
+			return i, p.classify(err)
 		}
 	}
 	return len(records), tooLarge
@@ -150,7 +148,7 @@ func (p *Publisher) record(m outbox.Message) *kgo.Record {
 	return record
 }
 
-// What a record and a batch take at most beside keys and values.
+// Upper limits of the overhead of records, headers and batches, in bytes.
 const (
 	recordOverhead = 64
 	headerOverhead = 16
@@ -163,17 +161,17 @@ func (p *Publisher) checkSize(m outbox.Message, record *kgo.Record) error {
 		size += headerOverhead + len(header.Key) + len(header.Value)
 	}
 	if size > p.config.MaxRecord {
-		return fmt.Errorf("%w: message %v has %d bytes; at most %d are sent", processor.ErrPoison, m.ID, size, p.config.MaxRecord)
+		return fmt.Errorf("%w: message %v has %d bytes; the limit is %d", processor.ErrPoison, m.ID, size, p.config.MaxRecord)
 	}
 	return nil
 }
 
-// blame says what an error means for the outbox. But for records that the broker
-// refuses for what they are, none is the message's fault.
-func (p *Publisher) blame(err error) error {
+// classify maps an error to poison if the broker rejects the record itself, and otherwise
+// to an outage.
+func (p *Publisher) classify(err error) error {
 	reason := processor.ErrUnavailable
-	for _, refusal := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord} {
-		if errors.Is(err, refusal) {
+	for _, rejection := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord} {
+		if errors.Is(err, rejection) {
 			reason = processor.ErrPoison
 		}
 	}

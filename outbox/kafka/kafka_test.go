@@ -22,8 +22,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// world is a cluster of one broker, with a topic of several partitions, and a
-// consumer of it.
+// world is a Kafka cluster of one broker with a topic of several partitions and a consumer.
 type world struct {
 	testing.TB
 	cluster *kfake.Cluster
@@ -79,7 +78,7 @@ func (w *world) all() []*kgo.Record {
 	return slices.Clone(w.records)
 }
 
-// await waits until so many records were consumed.
+// await waits until count records were consumed.
 func (w *world) await(count int) []*kgo.Record {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -113,12 +112,12 @@ func (w *world) deliveries() (all []outboxtest.Delivery) {
 	return all
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsLoseNoMessage(t *testing.T) {
 	w := newWorld(t)
 	outboxtest.Run(t, outboxtest.Options{Target: w.broker, Deliveries: w.deliveries, Keyed: true})
 }
 
-func TestRecords(t *testing.T) {
+func TestRecordsCarryKeysAndHeaders(t *testing.T) {
 	t.Parallel()
 	for tag, keys := range map[string][2]string{"customer": {"0", "1"}, "region": {"orders", "orders"}, "": {"orders", "orders"}} {
 		w := newWorld(t)
@@ -155,8 +154,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// What is too large ends a batch, so that nothing overtakes it.
-func TestTooLarge(t *testing.T) {
+// A message that is too large ends the batch, so that no later one overtakes it.
+func TestTooLargeMessageIsPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := outboxtest.Messages(3, 1, 4)
@@ -168,14 +167,14 @@ func TestTooLarge(t *testing.T) {
 	w.await(2)
 }
 
-// A refusal is an outage, unless it says that the record is to blame.
-func TestRefusals(t *testing.T) {
+// An error of the broker is an outage unless the record is invalid.
+func TestBrokerErrorsAreClassified(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[*kerr.Error]error{
 		kerr.TopicAuthorizationFailed: processor.ErrUnavailable, kerr.InvalidRecord: processor.ErrPoison, kerr.MessageTooLarge: processor.ErrPoison,
 	} {
 		w := newWorld(t)
-		refuse(w.cluster, code.Code)
+		rejectProduce(w.cluster, code.Code)
 		n, err := w.publisher(kafka.Config{}).Publish(t.Context(), outboxtest.Messages(3, 1, 3))
 		if n != 0 || !errors.Is(err, want) || !errors.Is(err, code) {
 			t.Errorf("%v: %d acknowledged, %v", code, n, err)
@@ -186,8 +185,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// refuse answers the next request to store records with an error.
-func refuse(cluster *kfake.Cluster, code int16) {
+// rejectProduce makes the broker respond with an error to the next records.
+func rejectProduce(cluster *kfake.Cluster, code int16) {
 	cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		asked := request.(*kmsg.ProduceRequest)
 		response := asked.ResponseKind().(*kmsg.ProduceResponse)
@@ -205,8 +204,7 @@ func refuse(cluster *kfake.Cluster, code int16) {
 	})
 }
 
-// A broker that does not answer is given up in time.
-func TestSilentBroker(t *testing.T) {
+func TestSilentBrokerTimesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release := make(chan struct{})
@@ -223,7 +221,7 @@ func TestSilentBroker(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidConfigsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, config := range []kafka.Config{
 		{}, {Brokers: []string{"a:1"}, Timeout: -1},

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { outboxtest.Main(m, open) }
 
-// open opens a publisher for the URL of a server, after "shared " for a stream that
-// others publish to.
+// open opens a publisher for the URL of a server, with the prefix "shared " for a shared
+// stream.
 func open(target string) (outbox.Publisher, func(), error) {
 	url, shared := strings.CutPrefix(target, "shared ")
 	conn, err := nats.Connect(url)

@@ -1,17 +1,16 @@
-// Package nats publishes the messages of an outbox to a stream of NATS JetStream,
-// in order and without gaps, many at a time.
+// Package nats publishes the messages of an outbox to a stream of NATS JetStream in
+// batches, in order and without gaps:
 //
-// Three things make that so. Every message says what must be the last in the
-// stream: the one before it, or at the beginning what was there before. So the
-// server takes none after one that it refused. The id for the server's own
-// detection of duplicates is that of the message with its term: it drops what an
-// attempt within a term sends again, and never drops what the next leader sends
-// because a stale one sent it before. And together they keep a stale leader out:
-// as soon as the next leader has published anything, what the stale one still
-// sends follows nothing in the stream, and is refused.
+//   - Every message names the message that must be the last one in the stream. So the
+//     server rejects all messages after one that it rejected.
+//   - The id for the server's detection of duplicates consists of the message id and the
+//     term. So the server drops repeated messages within a term, but no message of the
+//     next leader that a stale one has already sent.
+//   - As soon as the next leader has published a message, the server rejects messages of
+//     the stale leader, because they do not follow the last message.
 //
-// So a stream holds a message twice only around a change of term; consumers know
-// it by the header [outbox.HeaderID].
+// A stream can contain a message twice only around a change of term. Consumers recognize
+// it by [outbox.HeaderID].
 package nats
 
 import (
@@ -33,34 +32,33 @@ import (
 
 // Config configures a publisher. The zero value is ready to use.
 type Config struct {
-	// Name is the publisher's, as of outbox.Publisher. Default "nats".
+	// Name is the name of the publisher; see outbox.Publisher. Default: "nats".
 	Name string
-	// Subject returns the subject of a message, which a stream must listen to:
-	// the same stream for all. Default the topic and the type of the event, as
-	// in "orders.placed", with characters that a subject cannot have as "_".
+	// Subject returns the subject of a message. One stream must listen to all of them.
+	// Default: the topic and the type of the event, as in "orders.placed", with "_" for
+	// characters that a subject cannot contain.
 	Subject func(outbox.Message) string
-	// SharedStream says that others publish to the stream as well. Then each
-	// message is sent when the one before was acknowledged, which is slower; and
-	// a stale leader is not kept out, but told from the present one by the header
-	// outbox.HeaderTerm.
+	// SharedStream is needed if other programs publish to the stream too. Then each
+	// message waits for the acknowledgment of the one before, which is slower, and a
+	// stale leader is not rejected: consumers recognize it by outbox.HeaderTerm.
 	SharedStream bool
-	// Timeout is how long to wait for the acknowledgment of a message. Default
-	// 5 s.
+	// Timeout bounds the time until a message is acknowledged. Default: 5 s.
 	Timeout time.Duration
-	// Domain is the JetStream domain. Default that of the server.
+	// Domain is the JetStream domain. Default: that of the server.
 	Domain string
 }
 
-// Publisher sends messages to one stream. It is safe for concurrent use, by one
-// topic at a time: give each topic a publisher of its own.
+// Publisher sends messages to one stream. It is safe for concurrent use, but each topic
+// needs its own publisher.
 type Publisher struct {
 	config Config
 	conn   *nats.Conn
 	stream jetstream.JetStream
 
-	mu   sync.Mutex
-	term int64
-	last string // the id of the last message in the stream, if it is known
+	mu sync.Mutex
+	// Guarded by mu.
+	term   int64
+	lastID string // of the last message in the stream; empty if unknown
 }
 
 var (
@@ -69,14 +67,14 @@ var (
 	_ outbox.ModePreferrer = (*Publisher)(nil)
 )
 
-// New makes a publisher on a connection, which stays the caller's. It returns an
-// error that matches tenure.ErrInvalidConfig if the configuration cannot be used.
+// New returns a Publisher on a connection, which the caller closes. An error matches
+// tenure.ErrInvalidConfig.
 func New(conn *nats.Conn, config Config) (*Publisher, error) {
 	if config.Name == "" {
 		config.Name = "nats"
 	}
 	if config.Subject == nil {
-		config.Subject = subject
+		config.Subject = defaultSubject
 	}
 	if config.Timeout == 0 {
 		config.Timeout = 5 * time.Second
@@ -84,7 +82,7 @@ func New(conn *nats.Conn, config Config) (*Publisher, error) {
 	if config.Timeout < 0 {
 		return nil, fmt.Errorf("%w: the timeout of %s is %v; it must be positive", tenure.ErrInvalidConfig, config.Name, config.Timeout)
 	}
-	// Acknowledgments that never come must not pile up.
+	// Without a limit, missing acknowledgments would accumulate.
 	limit := jetstream.WithPublishAsyncTimeout(config.Timeout)
 	var stream jetstream.JetStream
 	var err error
@@ -99,14 +97,13 @@ func New(conn *nats.Conn, config Config) (*Publisher, error) {
 	return &Publisher{config: config, conn: conn, stream: stream}, nil
 }
 
-// subject is the default subject.
-func subject(m outbox.Message) string {
-	return token(m.Topic) + "." + token(m.Event.Type)
+// defaultSubject returns the subject of a message if Config.Subject is not set.
+func defaultSubject(m outbox.Message) string {
+	return subjectToken(m.Topic) + "." + subjectToken(m.Event.Type)
 }
 
-// token makes a text usable in a subject: dots may separate, but not at an end or
-// beside one another.
-func token(text string) string {
+// subjectToken makes a text valid in a subject, without empty parts between dots.
+func subjectToken(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == '*' || r == '>' || r == 0x7f {
 			return '_'
@@ -133,8 +130,8 @@ func (p *Publisher) PreferredMode() outbox.Mode {
 	return outbox.Batch
 }
 
-// Healthy implements [outbox.HealthChecker]: whether the connection stands. The
-// client would keep messages until it does, and send them when they are stale.
+// Healthy implements [outbox.HealthChecker]. It returns an error unless the connection
+// is open: otherwise the client would buffer messages and send them too late.
 func (p *Publisher) Healthy(context.Context) error {
 	if status := p.conn.Status(); status != nats.CONNECTED {
 		return fmt.Errorf("the connection to NATS is %v", strings.ToLower(status.String()))
@@ -147,54 +144,54 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if messages[0].Term != p.term {
-		p.term, p.last = messages[0].Term, ""
+		p.term, p.lastID = messages[0].Term, ""
 	}
 	var futures []jetstream.PubAckFuture
-	position, failure := p.position(ctx, messages[0])
+	position, failure := p.expectedPosition(ctx, messages[0])
 	if failure == nil {
 		futures, failure = p.send(ctx, messages, position)
 	}
 	acknowledged := 0
 	for _, future := range futures {
-		if err := p.wait(ctx, future); err != nil {
+		if err := p.awaitAck(ctx, future); err != nil {
 			failure = err
 			break
 		}
 		acknowledged++
 	}
 	if failure != nil {
-		p.last = "" // what is under way may still be stored
+		p.lastID = "" // the server may still store messages that are in flight
 		return acknowledged, fmt.Errorf("publishing to NATS: %w", failure)
 	}
 	return acknowledged, nil
 }
 
-// position returns what must be the stream's last message when the first message
-// arrives.
-func (p *Publisher) position(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
+// expectedPosition returns the options that name the last message of the stream, which
+// the first message must follow.
+func (p *Publisher) expectedPosition(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case p.config.SharedStream:
 		return nil, nil
-	case p.last != "":
-		return []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(p.last)}, nil
+	case p.lastID != "":
+		return []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(p.lastID)}, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
 	subject := p.config.Subject(first)
 	name, err := p.stream.StreamNameBySubject(limited, subject)
 	if err != nil {
-		return nil, blame(fmt.Errorf("looking for the stream that listens to %s: %w", subject, err))
+		return nil, classify(fmt.Errorf("find the stream that listens to %s: %w", subject, err))
 	}
 	stream, err := p.stream.Stream(limited, name)
 	if err != nil {
-		return nil, blame(fmt.Errorf("looking at the stream %s: %w", name, err))
+		return nil, classify(fmt.Errorf("read the stream %s: %w", name, err))
 	}
 	return []jetstream.PublishOpt{jetstream.WithExpectLastSequence(stream.CachedInfo().State.LastSeq)}, nil
 }
 
-// send sends messages behind a position until one cannot be sent.
+// send sends messages after a position until one fails.
 func (p *Publisher) send(ctx context.Context, messages []outbox.Message, position []jetstream.PublishOpt) ([]jetstream.PubAckFuture, error) {
 	futures := make([]jetstream.PubAckFuture, 0, len(messages))
 	for _, m := range messages {
@@ -202,15 +199,15 @@ func (p *Publisher) send(ctx context.Context, messages []outbox.Message, positio
 			return futures, context.Cause(ctx)
 		}
 		id := fmt.Sprintf("%v/%d", m.ID, m.Term)
-		// The client's own attempts would let later messages overtake.
+		// Retries by the client would let later messages overtake.
 		options := slices.Concat(position, []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0)})
 		future, err := p.stream.PublishMsgAsync(&nats.Msg{Subject: p.config.Subject(m), Header: header(m), Data: m.Event.Data}, options...)
 		if err != nil {
-			return futures, blame(err)
+			return futures, classify(err)
 		}
 		futures = append(futures, future)
 		if !p.config.SharedStream {
-			p.last, position = id, []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(id)}
+			p.lastID, position = id, []jetstream.PublishOpt{jetstream.WithExpectLastMsgID(id)}
 		}
 	}
 	return futures, nil
@@ -224,33 +221,33 @@ func header(m outbox.Message) nats.Header {
 	return header
 }
 
-func (p *Publisher) wait(ctx context.Context, future jetstream.PubAckFuture) error {
+func (p *Publisher) awaitAck(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
 		return nil
 	case err := <-future.Err():
-		return blame(err)
+		return classify(err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// ErrForeignWriter means that the stream's last message is not what it must be:
-// another one publishes to the stream, or messages were deleted. What was
-// published is in order, and the next attempt goes on behind it. It can come once
-// at the beginning of a term, when the last leader was still at work; if it comes
-// back, set SharedStream.
-var ErrForeignWriter = errors.New("others publish to the stream, and SharedStream is not set, or they have deleted from it")
+// ErrForeignWriter: the last message of the stream is not the expected one, because
+// another program publishes to the stream or deleted messages. The published messages
+// are in order, and the next attempt continues after them. The error can occur once at
+// the beginning of a term, while the last leader was still sending. If it recurs, set
+// SharedStream.
+var ErrForeignWriter = errors.New("another program publishes to the stream without SharedStream, or deleted messages")
 
-// The server's codes for a message that does not follow what it names.
+// The server's codes for a message that does not follow the expected one.
 const (
 	wrongLastID       jetstream.ErrorCode = 10070
 	wrongLastSequence jetstream.ErrorCode = 10071
 )
 
-// blame says what an error means for the outbox. But for messages that are too
-// large, none is the message's fault.
-func blame(err error) error {
+// classify maps an error to poison if the message is too large or has an invalid
+// subject, and otherwise to an outage.
+func classify(err error) error {
 	var answer *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject):

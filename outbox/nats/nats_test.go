@@ -71,7 +71,7 @@ func (w *world) publisher(config outboxnats.Config) *outboxnats.Publisher {
 	return p
 }
 
-// stored is what the stream holds of outboxes. What was read once is kept.
+// stored returns the messages of the stream. It keeps those that it has read before.
 func (w *world) stored() []outboxtest.Delivery {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -110,7 +110,7 @@ func (w *world) expect(want string) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsLoseNoMessage(t *testing.T) {
 	for name, prefix := range map[string]string{"own stream": "", "shared stream": "shared "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,8 +146,8 @@ func TestMessagesAreStoredInOrder(t *testing.T) {
 	}
 }
 
-// What is sent again within a term is stored once, also when only part of it was.
-func TestSentAgain(t *testing.T) {
+// Messages of a batch of which only a part was stored are stored once.
+func TestRepeatedMessagesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, to := range []int{3, 5, 5} {
@@ -159,9 +159,9 @@ func TestSentAgain(t *testing.T) {
 	w.expect("1:1 1:2 1:3 1:4 1:5")
 }
 
-// What the next leader sends is not dropped because a stale one sent it, and the
-// stale one is refused then.
-func TestStaleLeader(t *testing.T) {
+// The messages of the next leader are stored although the stale leader has sent them, and
+// from then on the stale leader is rejected.
+func TestStaleLeaderIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stale, next := w.publisher(outboxnats.Config{}), w.publisher(outboxnats.Config{})
@@ -185,9 +185,8 @@ func TestStaleLeader(t *testing.T) {
 	w.expect("1:1 1:2 1:3 2:3 2:4")
 }
 
-// A stale leader is refused also if it was stopped before the first message of its
-// term.
-func TestStaleLeaderAtItsBeginning(t *testing.T) {
+// A stale leader that was paused before the first message of its term is also rejected.
+func TestStaleLeaderWithoutPositionIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	next := w.publisher(outboxnats.Config{})
@@ -206,8 +205,7 @@ func TestStaleLeaderAtItsBeginning(t *testing.T) {
 	w.expect("2:1 2:2")
 }
 
-// Nothing is stored behind a message that was refused.
-func TestNothingOvertakes(t *testing.T) {
+func TestNoMessageOvertakesAFailedOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{})
@@ -234,7 +232,7 @@ func TestNothingOvertakes(t *testing.T) {
 	w.expect("1:1 1:2 1:3 1:4 1:5 1:6")
 }
 
-func TestOtherWriters(t *testing.T) {
+func TestOtherWritersAreDetected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{SharedStream: true})
@@ -249,7 +247,7 @@ func TestOtherWriters(t *testing.T) {
 	w.expect("1:1 1:2 1:3")
 }
 
-func TestTooLarge(t *testing.T) {
+func TestTooLargeMessageIsPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := outboxtest.Messages(1, 1, 3)
@@ -261,8 +259,8 @@ func TestTooLarge(t *testing.T) {
 	w.expect("1:1")
 }
 
-// Without a server nothing is taken, and nothing is sent later.
-func TestOutage(t *testing.T) {
+// Without a server no message is accepted, and none is sent later.
+func TestOutageIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{})
@@ -281,7 +279,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-func TestEndOfContext(t *testing.T) {
+func TestCanceledContextPublishesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -293,7 +291,7 @@ func TestEndOfContext(t *testing.T) {
 	w.expect("")
 }
 
-func TestSubjects(t *testing.T) {
+func TestDefaultSubjectsAreValid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.publisher(outboxnats.Config{})

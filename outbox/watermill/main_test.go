@@ -18,18 +18,18 @@ func TestMain(m *testing.M) { outboxtest.Main(m, open) }
 
 // open opens a publisher for the URL of a broker.
 func open(target string) (outbox.Publisher, func(), error) {
-	broker := &overHTTP{target, &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}}
+	broker := &httpPublisher{target, &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}}
 	p, err := watermill.New(broker, watermill.Config{Name: "broker"})
 	return p, func() { _ = broker.Close() }, err
 }
 
-// overHTTP is a publisher of Watermill for a broker that takes messages by HTTP.
-type overHTTP struct {
+// httpPublisher is a publisher of Watermill that sends messages over HTTP.
+type httpPublisher struct {
 	url    string
 	client *http.Client
 }
 
-func (p *overHTTP) Publish(topic string, messages ...*message.Message) error {
+func (p *httpPublisher) Publish(topic string, messages ...*message.Message) error {
 	for _, m := range messages {
 		request, err := http.NewRequestWithContext(m.Context(), http.MethodPost, p.url+"/"+topic, bytes.NewReader(m.Payload))
 		if err != nil {
@@ -52,7 +52,7 @@ func (p *overHTTP) Publish(topic string, messages ...*message.Message) error {
 	return nil
 }
 
-func (p *overHTTP) Close() error {
+func (p *httpPublisher) Close() error {
 	p.client.CloseIdleConnections()
 	return nil
 }

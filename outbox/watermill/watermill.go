@@ -1,8 +1,8 @@
 // Package watermill publishes the messages of an outbox through any publisher of
-// Watermill, and so to all the brokers that Watermill knows.
+// Watermill, and so to all brokers that Watermill supports.
 //
-// Order and duplicates are what that publisher makes of them: it must publish
-// synchronously, and return an error for what was not acknowledged.
+// Order and duplicates depend on that publisher. It must publish synchronously and return
+// an error for messages that were not acknowledged.
 package watermill
 
 import (
@@ -19,17 +19,17 @@ import (
 
 // Config configures a publisher. Name must be set.
 type Config struct {
-	Name string // as of outbox.Publisher
-	// Topic returns the topic of a message, for Watermill. Default the outbox's.
+	Name string // see outbox.Publisher
+	// Topic returns the Watermill topic of a message. Default: the outbox's topic.
 	Topic func(outbox.Message) string
-	// WholeBatches hands all messages of a batch for one topic over at once,
-	// which is faster with many brokers. Of a batch that fails, everything is
-	// sent again: Watermill does not say how much was published.
+	// WholeBatches passes all messages of a batch for one topic in one call, which is
+	// faster with many brokers. If the call fails, all of them are sent again, because
+	// Watermill does not report how many were published.
 	WholeBatches bool
 }
 
-// Publisher sends messages through a publisher of Watermill. It is safe for
-// concurrent use if that is.
+// Publisher sends messages through a publisher of Watermill. It is safe for concurrent
+// use if that publisher is.
 type Publisher struct {
 	config    Config
 	publisher message.Publisher
@@ -37,13 +37,12 @@ type Publisher struct {
 
 var _ outbox.Publisher = (*Publisher)(nil)
 
-// New makes a publisher. The other stays the caller's, who closes it; it must
-// bound its own network calls, since Watermill gives it no context to end with
-// but that of the messages. It returns an error that matches
-// tenure.ErrInvalidConfig if the configuration cannot be used.
+// New returns a Publisher on a publisher of Watermill, which the caller closes. That one
+// must bound its network calls itself, because it gets no context except that of the
+// messages. An error matches tenure.ErrInvalidConfig.
 func New(publisher message.Publisher, config Config) (*Publisher, error) {
 	if config.Name == "" || publisher == nil {
-		return nil, fmt.Errorf("%w: a publisher for Watermill needs a name, and one of Watermill's", tenure.ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: the configuration needs a name and a publisher of Watermill", tenure.ErrInvalidConfig)
 	}
 	if config.Topic == nil {
 		config.Topic = func(m outbox.Message) string { return m.Topic }
@@ -54,15 +53,15 @@ func New(publisher message.Publisher, config Config) (*Publisher, error) {
 // Name implements [outbox.Publisher].
 func (p *Publisher) Name() string { return p.config.Name }
 
-// Publish implements [outbox.Publisher]. Every error counts as an outage, since
-// Watermill does not tell why, unless it matches [processor.ErrPoison].
+// Publish implements [outbox.Publisher]. An error counts as an outage unless it matches
+// [processor.ErrPoison], because Watermill does not report causes.
 func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int, error) {
 	published := 0
 	for published < len(messages) {
 		if ctx.Err() != nil {
 			return published, context.Cause(ctx)
 		}
-		topic, part := p.next(messages[published:])
+		topic, part := p.nextPart(messages[published:])
 		converted := make([]*message.Message, len(part))
 		for i, m := range part {
 			converted[i] = convert(ctx, m)
@@ -77,9 +76,9 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	return published, nil
 }
 
-// next returns the messages to hand over together: one, or the first ones for
-// one topic.
-func (p *Publisher) next(messages []outbox.Message) (topic string, part []outbox.Message) {
+// nextPart returns the messages of the next call: one, or the first ones with the same
+// topic.
+func (p *Publisher) nextPart(messages []outbox.Message) (topic string, part []outbox.Message) {
 	topic, count := p.config.Topic(messages[0]), 1
 	for p.config.WholeBatches && count < len(messages) && p.config.Topic(messages[count]) == topic {
 		count++
@@ -87,8 +86,8 @@ func (p *Publisher) next(messages []outbox.Message) (topic string, part []outbox
 	return topic, messages[:count]
 }
 
-// convert makes a message of Watermill, whose UUID is the message's id and whose
-// metadata are its headers.
+// convert returns a message of Watermill with the id of m as its UUID and the headers
+// of m as its metadata.
 func convert(ctx context.Context, m outbox.Message) *message.Message {
 	converted := message.NewMessageWithContext(ctx, m.ID.String(), message.Payload(m.Event.Data))
 	converted.Metadata = m.Headers()

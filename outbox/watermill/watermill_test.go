@@ -20,7 +20,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-func TestFaults(t *testing.T) {
+func TestFaultsLoseNoMessage(t *testing.T) {
 	var mu sync.Mutex
 	var deliveries []outboxtest.Delivery
 	broker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -43,8 +43,7 @@ func TestFaults(t *testing.T) {
 	}})
 }
 
-// recorder is a publisher of Watermill that keeps what it is given, and refuses
-// one message.
+// recorder is a publisher of Watermill that records its messages and rejects one of them.
 type recorder struct {
 	calls  []string
 	last   *message.Message
@@ -68,7 +67,7 @@ func (r *recorder) Publish(topic string, messages ...*message.Message) error {
 
 func (*recorder) Close() error { return nil }
 
-func TestPublish(t *testing.T) {
+func TestPublishHandsOverParts(t *testing.T) {
 	t.Parallel()
 	split := func(m outbox.Message) string { return fmt.Sprint("part", m.Event.Position/2) }
 	for name, test := range map[string]struct {
@@ -99,7 +98,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-func TestMessagesCarryTheirHeaders(t *testing.T) {
+func TestMessagesCarryHeaders(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	p, err := watermill.New(r, watermill.Config{Name: "broker"})
@@ -120,7 +119,7 @@ func TestMessagesCarryTheirHeaders(t *testing.T) {
 	}
 }
 
-func TestNothingIsPublishedAfterTheTerm(t *testing.T) {
+func TestCanceledContextPublishesNothing(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	p, err := watermill.New(r, watermill.Config{Name: "broker"})
@@ -134,12 +133,12 @@ func TestNothingIsPublishedAfterTheTerm(t *testing.T) {
 	}
 }
 
-// poisoned is a publisher of Watermill that knows what can never be published.
+// poisoned is a publisher of Watermill that classifies every message as poison.
 type poisoned struct{ recorder }
 
 func (*poisoned) Publish(string, ...*message.Message) error { return processor.ErrPoison }
 
-func TestPoisonIsPassedOn(t *testing.T) {
+func TestPoisonIsReturned(t *testing.T) {
 	t.Parallel()
 	p, err := watermill.New(&poisoned{}, watermill.Config{Name: "broker"})
 	if err != nil {
@@ -150,7 +149,7 @@ func TestPoisonIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidConfigsAreRejected(t *testing.T) {
 	t.Parallel()
 	if _, err := watermill.New(&recorder{}, watermill.Config{}); !errors.Is(err, tenure.ErrInvalidConfig) {
 		t.Error(err)

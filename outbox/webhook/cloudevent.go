@@ -13,8 +13,7 @@ import (
 	"github.com/exactly-one/tenure/outbox"
 )
 
-// Event is a message as a CloudEvent, version 1.0, in JSON. Receivers can decode
-// into it.
+// Event is a message as a CloudEvent 1.0 in JSON. Receivers can decode requests into it.
 type Event struct {
 	SpecVersion     string          `json:"specversion"`
 	ID              string          `json:"id"` // of the message
@@ -24,8 +23,8 @@ type Event struct {
 	DataContentType string          `json:"datacontenttype"`
 	Topic           string          `json:"tenuretopic"`
 	Role            string          `json:"tenurerole"`
-	Term            string          `json:"tenureterm"`     // a number, too large for an integer of CloudEvents
-	Position        string          `json:"tenureposition"` // as of [outbox.ParsePosition]
+	Term            string          `json:"tenureterm"`     // a decimal number; it can exceed the integers of CloudEvents
+	Position        string          `json:"tenureposition"` // see [outbox.ParsePosition]
 	Correlation     string          `json:"correlationid,omitempty"`
 	Causation       string          `json:"causationid,omitempty"`
 	Data            json.RawMessage `json:"data"`
@@ -36,19 +35,18 @@ func newEvent(source string, m outbox.Message) Event {
 		SpecVersion: "1.0", ID: m.ID.String(), Source: source, Type: m.Event.Type,
 		Time: m.Event.OccurredAt.UTC(), DataContentType: "application/json",
 		Topic: m.Topic, Role: m.Role, Term: strconv.FormatInt(m.Term, 10), Position: m.Position().String(),
-		Correlation: textOf(m.Event.Correlation), Causation: textOf(m.Event.Causation), Data: m.Event.Data,
+		Correlation: idText(m.Event.Correlation), Causation: idText(m.Event.Causation), Data: m.Event.Data,
 	}
 }
 
-func textOf(id uuid.UUID) string {
+func idText(id uuid.UUID) string {
 	if id == uuid.Nil {
 		return ""
 	}
 	return id.String()
 }
 
-// setHeaders says what an event is, beside its data, in the headers of a request
-// in binary mode.
+// setHeaders sets the headers of a request in binary mode: the attributes of the event.
 func (e Event) setHeaders(header http.Header) {
 	for name, value := range map[string]string{
 		"specversion": e.SpecVersion, "id": e.ID, "source": e.Source, "type": e.Type,
@@ -65,7 +63,7 @@ func (e Event) setHeaders(header http.Header) {
 	header.Set("Content-Type", e.DataContentType)
 }
 
-// headerValue encodes a value as section 3.1.3.2 of the HTTP binding has it.
+// headerValue encodes a value as section 3.1.3.2 of the HTTP binding requires.
 func headerValue(value string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(value) {

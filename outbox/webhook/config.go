@@ -11,59 +11,55 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Format is how messages become requests.
+// Format is the form of the requests.
 type Format string
 
-// The formats, as CloudEvents 1.0 calls them.
+// The formats, with the names of CloudEvents 1.0.
 const (
-	// Batched sends many messages in a request, as
+	// Batched sends several messages in each request, as
 	// application/cloudevents-batch+json.
 	Batched Format = "batched"
-	// Structured sends one message in a request, as application/cloudevents+json.
+	// Structured sends one message in each request, as application/cloudevents+json.
 	Structured Format = "structured"
-	// Binary sends the data of one message in a request, and what the message
-	// carries beside it in headers. Of the headers only the id is signed: where
-	// others could change a request on its way, use another format.
+	// Binary sends the data of one message in each request, and its attributes in
+	// headers. Of the headers only the id is signed: if an attacker could change
+	// requests in transit, use another format.
 	Binary Format = "binary"
 )
 
 // Config configures a publisher. Name, URL and Source must be set.
 type Config struct {
-	Name string // as of outbox.Publisher
-	// URL is where requests go, by http or https. A user and a password in it
-	// are sent as basic authentication, and do not appear in errors; nor does
-	// the query.
+	Name string // see outbox.Publisher
+	// URL receives the requests, over http or https. A user and password in it are
+	// sent as basic authentication. They and the query do not appear in errors.
 	URL string
-	// Source says in the events where they come from: a URI, or a part of one
-	// such as "/shop/orders".
+	// Source is the source attribute of the events: a URI, or a relative one such as
+	// "/shop/orders".
 	Source string
-	// Secrets sign every request, each of them: give the next one and the last
-	// while receivers change over. Without any, requests are not signed.
+	// Secrets sign every request. While receivers change to a new secret, set the old
+	// and the new one. Without secrets, requests are not signed.
 	Secrets []Secret
-	// Format is Batched by default.
+	// Format is the form of the requests. Default: Batched.
 	Format Format
 	// Header is sent with every request.
 	Header http.Header
-	// Timeout bounds one request, from the connection to the end of the
-	// response. Default 10 s.
+	// Timeout bounds one request, from the connection to the end of the response.
+	// Default: 10 s.
 	Timeout time.Duration
-	// TLS configures connections to https. Default the system's certificates.
+	// TLS configures https. Default: the certificates of the system.
 	TLS *tls.Config
-	// MaxBody is the most bytes in the body of a request: a batch is sent in as
-	// many requests as that takes, and a single message that is larger can never
-	// be sent. Default 2 MiB.
+	// MaxBody is the size limit of a request body in bytes. A larger batch is divided
+	// into several requests; a larger message is poison. Default: 2 MiB.
 	MaxBody int
-	// MaxRetryAfter is the longest that a receiver's Retry-After is believed.
-	// Default 10 min.
+	// MaxRetryAfter is the upper limit of a receiver's Retry-After. Default: 10 min.
 	MaxRetryAfter time.Duration
-	// MaxRedirects is how many redirects are followed. Only those that keep
-	// method and body (307 and 308) are, and none from https to http. Default 0:
-	// a redirect is an outage, whose message names the place.
+	// MaxRedirects is how many redirects are followed, only those that keep method and
+	// body (307 and 308) and none from https to http. Any other redirect is an outage,
+	// and the error contains its target. Default: 0.
 	MaxRedirects int
 }
 
-// withDefaults returns a configuration that is complete and checked, and its
-// address.
+// withDefaults returns the checked configuration with defaults, and its parsed URL.
 func (c Config) withDefaults() (Config, *url.URL, error) {
 	invalid := func(format string, args ...any) (Config, *url.URL, error) {
 		return Config{}, nil, fmt.Errorf("%w: the webhook %s: %s", tenure.ErrInvalidConfig, c.Name, fmt.Sprintf(format, args...))
@@ -86,18 +82,18 @@ func (c Config) withDefaults() (Config, *url.URL, error) {
 		return invalid("its URL must be absolute, with http or https")
 	}
 	if _, err := url.Parse(c.Source); err != nil || c.Source == "" {
-		return invalid("its source %q must be a URI, or a part of one such as /shop/orders", c.Source)
+		return invalid("its source %q must be a URI, or a relative one such as /shop/orders", c.Source)
 	}
 	for _, secret := range c.Secrets {
-		if len(secret.key) < minSecret {
-			return invalid("a secret is empty: make it with ParseSecret or NewSecret")
+		if len(secret.key) < minSecretBytes {
+			return invalid("a secret is empty: create it with ParseSecret or NewSecret")
 		}
 	}
 	switch {
 	case c.Name == "":
 		return invalid("it has no name")
 	case c.Format != Batched && c.Format != Structured && c.Format != Binary:
-		return invalid("its format is %q; there are %q, %q and %q", c.Format, Batched, Structured, Binary)
+		return invalid("its format is %q; it must be %q, %q or %q", c.Format, Batched, Structured, Binary)
 	case c.Timeout < 0 || c.MaxBody < 0 || c.MaxRetryAfter < 0 || c.MaxRedirects < 0:
 		return invalid("times and limits must not be negative")
 	}

@@ -42,7 +42,7 @@ func Example() {
 	// Output: orders/billing
 }
 
-// A receiver takes what is signed, and drops what it knows.
+// A receiver verifies the signature and drops events that it has already applied.
 func ExampleVerify() {
 	secret, _ := webhook.NewSecret()
 	known := map[string]bool{} // in a database, in the transaction that applies the event

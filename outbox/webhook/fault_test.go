@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/outbox/webhook"
 )
 
-// receiver verifies requests and keeps what they deliver.
+// receiver verifies requests and records their events.
 type receiver struct {
 	*httptest.Server
 	secret     webhook.Secret
@@ -58,7 +58,7 @@ func (r *receiver) all() []outboxtest.Delivery {
 	return slices.Clone(r.deliveries)
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsLoseNoMessage(t *testing.T) {
 	for _, format := range []webhook.Format{webhook.Batched, webhook.Binary} {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()

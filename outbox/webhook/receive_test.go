@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/outbox/webhook"
 )
 
-// decode reads the events of a request in any format, as a receiver would.
+// decode returns the events of a request in any format.
 func decode(request *http.Request, body []byte) ([]webhook.Event, error) {
 	var err error
 	switch kind := request.Header.Get("Content-Type"); kind {
@@ -45,7 +45,7 @@ func decode(request *http.Request, body []byte) ([]webhook.Event, error) {
 	}
 }
 
-// attribute is what other publishers have in a header.
+// attribute returns the attribute of an event that corresponds to a header.
 func attribute(event webhook.Event, name string) string {
 	return map[string]string{
 		outbox.HeaderID: event.ID, outbox.HeaderTerm: event.Term, outbox.HeaderPosition: event.Position,

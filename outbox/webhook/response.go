@@ -12,39 +12,39 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// The most bytes of a response that are read, so that its connection can be used
-// again, and that are shown.
+// How many bytes of a response are read, so that its connection can be reused, and how
+// many of them errors show.
 const (
 	maxRead  = 64 << 10
 	maxShown = 200
 )
 
-// place is the address as it may be shown: without what may be secret.
-func (p *Publisher) place() string { return shown(p.address) }
+// displayURL returns the address without parts that can be secret.
+func (p *Publisher) displayURL() string { return redactedURL(p.address) }
 
-func shown(address *url.URL) string {
+func redactedURL(address *url.URL) string {
 	return (&url.URL{Scheme: address.Scheme, Host: address.Host, Path: address.Path}).String()
 }
 
-// unreachable is the error for a request without a response.
-func (p *Publisher) unreachable(err error) error {
+// requestError returns the error for a request without a response.
+func (p *Publisher) requestError(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err // the outer one shows the URL
 	}
-	return fmt.Errorf("%w: webhook %s at %s: %w", processor.ErrUnavailable, p.config.Name, p.place(), err)
+	return fmt.Errorf("%w: webhook %s at %s: %w", processor.ErrUnavailable, p.config.Name, p.displayURL(), err)
 }
 
-// judge reads a response.
-func (p *Publisher) judge(response *http.Response) error {
+// checkResponse reads and classifies a response.
+func (p *Publisher) checkResponse(response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRead))
 	code := response.StatusCode
 	if code >= 200 && code < 300 {
-		return nil // whatever became of the body
+		return nil // even if the body could not be read
 	}
-	answer := fmt.Sprintf("webhook %s at %s answered %d", p.config.Name, p.place(), code)
+	answer := fmt.Sprintf("webhook %s at %s responded %d", p.config.Name, p.displayURL(), code)
 	if target, err := response.Location(); err == nil {
-		answer += " to " + shown(target)
+		answer += " to " + redactedURL(target)
 	} else if text := body[:min(len(body), maxShown)]; len(text) > 0 {
 		answer += fmt.Sprintf(": %q", text)
 	}
@@ -69,9 +69,9 @@ func (p *Publisher) judge(response *http.Response) error {
 	return fmt.Errorf("%w: %w", processor.ErrUnavailable, failure)
 }
 
-// retryAfter reads a Retry-After: seconds, or a date.
+// retryAfter parses a Retry-After header: seconds or a date.
 func retryAfter(value string, now time.Time) (time.Duration, bool) {
-	const longest = 1 << 31 // seconds; a Duration holds more
+	const longest = 1 << 31 // seconds, well below the limit of a Duration
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), longest)) * time.Second, seconds >= 0
 	}

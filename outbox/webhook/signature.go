@@ -15,41 +15,39 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// The headers of a signed request, as of Standard Webhooks 1.0.0.
+// The headers of a signed request, as Standard Webhooks 1.0.0 defines them.
 const (
-	HeaderID        = "Webhook-Id"        // the same for all attempts with the same messages
-	HeaderTimestamp = "Webhook-Timestamp" // of the attempt, in seconds since 1970
+	HeaderID        = "Webhook-Id"        // the same at every attempt with the same messages
+	HeaderTimestamp = "Webhook-Timestamp" // the time of the attempt, in seconds since 1970
 	HeaderSignature = "Webhook-Signature" // one for each secret, separated by spaces
 )
 
-// ReplayWindow is how far a request's timestamp may be from the receiver's clock
-// for [Verify].
+// ReplayWindow is how far the timestamp of a request may differ from the receiver's
+// clock for [Verify].
 const ReplayWindow = 5 * time.Minute
 
-// The bounds of a secret, in bytes, and the mark before its text.
+// The limits of a secret and the prefix of its text.
 const (
-	minSecret    = 24
-	maxSecret    = 64
-	secretPrefix = "whsec_"
+	minSecretBytes = 24
+	maxSecretBytes = 64
+	secretPrefix   = "whsec_"
 )
 
-// Secret signs requests, or verifies them. It does not show itself when printed.
+// Secret signs or verifies requests. Printing a Secret does not reveal it.
 type Secret struct{ key []byte }
 
-// ParseSecret reads a secret: the base64 of 24 to 64 random bytes, with or
-// without "whsec_" before it. It returns an error that matches
-// tenure.ErrInvalidConfig, and does not contain the text, for anything else.
+// ParseSecret parses a secret: the base64 of 24 to 64 random bytes, with or without the
+// prefix "whsec_". An error matches tenure.ErrInvalidConfig and does not contain the text.
 func ParseSecret(text string) (Secret, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), secretPrefix))
-	if err != nil || len(key) < minSecret || len(key) > maxSecret {
-		return Secret{}, fmt.Errorf("%w: a secret is the base64 of %d to %d random bytes; make one with: openssl rand -base64 32",
-			tenure.ErrInvalidConfig, minSecret, maxSecret)
+	if err != nil || len(key) < minSecretBytes || len(key) > maxSecretBytes {
+		return Secret{}, fmt.Errorf("%w: a secret must be the base64 of %d to %d random bytes: create one with openssl rand -base64 32",
+			tenure.ErrInvalidConfig, minSecretBytes, maxSecretBytes)
 	}
 	return Secret{key}, nil
 }
 
-// NewSecret makes a secret and returns it with the text to share with the
-// receiver.
+// NewSecret creates a secret and returns it with its text for the receiver.
 func NewSecret() (secret Secret, text string) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it never fails
@@ -62,7 +60,7 @@ func (Secret) String() string { return secretPrefix + "…" }
 // GoString hides the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// sign returns the signature of what is sent.
+// sign returns the signature of a request.
 func (s Secret) sign(id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(id + "." + timestamp + "."))
@@ -70,7 +68,7 @@ func (s Secret) sign(id, timestamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// sign sets the headers of a request that is sent now.
+// sign sets the signature headers of a request.
 func sign(header http.Header, id string, now time.Time, body []byte, secrets []Secret) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	header.Set(HeaderID, id)
@@ -84,17 +82,16 @@ func sign(header http.Header, id string, now time.Time, body []byte, secrets []S
 	}
 }
 
-// ErrSignature means that a request was not signed with any of the secrets, not
-// as it arrived, or not lately.
-var ErrSignature = errors.New("the request is not signed as it should be")
+// ErrSignature: the request is not signed with any of the secrets, was changed, or is
+// too old.
+var ErrSignature = errors.New("the signature is missing, invalid or expired")
 
-// Verify checks, for a receiver, that a request was signed with one of the
-// secrets within the [ReplayWindow]; its error matches [ErrSignature] otherwise.
-// More than one secret lets a receiver take the next one before senders use it.
-// It takes the same time wherever a signature differs.
+// Verify checks for a receiver that a request was signed with one of the secrets within
+// the [ReplayWindow]. An error matches [ErrSignature]. With several secrets, a receiver
+// accepts a new one before senders use it. The comparison takes constant time.
 //
-// A request can still arrive twice within the window, as it does when its
-// response was lost: drop events whose ids are known.
+// A request can arrive twice within the window, for example after a lost response: drop
+// events whose ids are known.
 func Verify(header http.Header, body []byte, secrets ...Secret) error {
 	return verify(header, body, time.Now(), secrets)
 }
@@ -108,20 +105,20 @@ func verify(header http.Header, body []byte, now time.Time, secrets []Secret) er
 	if age := now.Sub(time.Unix(seconds, 0)); age > ReplayWindow || age < -ReplayWindow {
 		return fmt.Errorf("%w: its timestamp is more than %v from now", ErrSignature, ReplayWindow)
 	}
-	const most = 16 // signatures that are looked at
+	const maxSignatures = 16
 	given := strings.Fields(header.Get(HeaderSignature))
 	found := false
 	for _, secret := range secrets {
-		if len(secret.key) < minSecret {
-			continue // not from ParseSecret: it would accept what anybody can sign
+		if len(secret.key) < minSecretBytes {
+			continue // the zero Secret, with which anyone can sign
 		}
 		wanted := []byte(secret.sign(header.Get(HeaderID), timestamp, body))
-		for _, signature := range given[:min(len(given), most)] {
+		for _, signature := range given[:min(len(given), maxSignatures)] {
 			found = hmac.Equal(wanted, []byte(signature)) || found
 		}
 	}
 	if !found {
-		return fmt.Errorf("%w: no signature fits", ErrSignature)
+		return fmt.Errorf("%w: no signature matches", ErrSignature)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// The example of the reference libraries of Standard Webhooks.
-func TestSignatureOfTheStandard(t *testing.T) {
+// The values are those of the reference libraries of Standard Webhooks.
+func TestSignatureMatchesTheStandardsExample(t *testing.T) {
 	t.Parallel()
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestSignatureOfTheStandard(t *testing.T) {
 	}
 }
 
-func TestVerify(t *testing.T) {
+func TestVerifyRejectsInvalidRequests(t *testing.T) {
 	t.Parallel()
 	old, _ := NewSecret()
 	next, _ := NewSecret()
@@ -75,7 +75,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestSecretsThatCannotBe(t *testing.T) {
+func TestInvalidSecretsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "whsec_", "whsec_***", "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 23)),
@@ -104,7 +104,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsRead(t *testing.T) {
+func TestRetryAfterFormats(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	for value, want := range map[string]time.Duration{

@@ -1,17 +1,17 @@
-// Package webhook publishes the messages of an outbox by HTTP: as CloudEvents
-// 1.0, signed with HMAC-SHA256 as Standard Webhooks has it, so that receivers in
-// any language find a library for both. [Verify] is for receivers in Go.
+// Package webhook publishes the messages of an outbox over HTTP, as CloudEvents 1.0
+// that are signed with HMAC-SHA256 according to Standard Webhooks. Many languages have
+// libraries for both. Receivers in Go use [Verify].
 //
-// A response of 200 to 299 acknowledges a request. What else happens is
+// A response of 200 to 299 acknowledges a request. Everything else is
 //
 //   - poison, an event that can never be sent: 400, 413, 415 and 422, and events
 //     larger than MaxBody;
-//   - an attempt that failed: 402, 409 and other 4xx that are not listed here;
-//   - an outage, waited for without end: no response in time, 5xx, 429, 408, 425,
-//     a redirect, and responses that speak of the sender rather than the event
-//     (401, 403, 404, 405, 407 and 410), until somebody puts that right.
+//   - a failed attempt: 402, 409 and other 4xx that are not listed here;
+//   - an outage, which is retried until it ends: no response in time, 5xx, 429, 408,
+//     425, a redirect, and responses that concern the sender instead of the event
+//     (401, 403, 404, 405, 407 and 410).
 //
-// A Retry-After with a 429 or 503 is honored.
+// The publisher honors a Retry-After with a 429 or 503.
 package webhook
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Publisher sends messages to one address. It is safe for concurrent use, and
-// keeps connections open between batches.
+// Publisher sends messages to one URL. It is safe for concurrent use and keeps
+// connections open between batches.
 type Publisher struct {
 	config  Config
 	address *url.URL
@@ -42,8 +42,7 @@ var (
 	_ outbox.ModePreferrer = (*Publisher)(nil)
 )
 
-// New makes a publisher, which sends nothing yet. It returns an error that
-// matches tenure.ErrInvalidConfig if the configuration cannot be used.
+// New returns a Publisher. It does not connect. An error matches tenure.ErrInvalidConfig.
 func New(config Config) (*Publisher, error) {
 	config, address, err := config.withDefaults()
 	if err != nil {
@@ -56,15 +55,15 @@ func New(config Config) (*Publisher, error) {
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 4,
 	}
-	client := &http.Client{Transport: transport, Timeout: config.Timeout, CheckRedirect: redirects(config.MaxRedirects)}
+	client := &http.Client{Transport: transport, Timeout: config.Timeout, CheckRedirect: redirectPolicy(config.MaxRedirects)}
 	return &Publisher{config: config, address: address, client: client}, nil
 }
 
-// redirects follows a number of redirects that keep the method and are no less
-// safe.
-func redirects(most int) func(*http.Request, []*http.Request) error {
+// redirectPolicy follows at most limit redirects that keep the method and do not leave
+// https.
+func redirectPolicy(limit int) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
-		if len(via) > most || next.Method != http.MethodPost || via[0].URL.Scheme == "https" && next.URL.Scheme != "https" {
+		if len(via) > limit || next.Method != http.MethodPost || via[0].URL.Scheme == "https" && next.URL.Scheme != "https" {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -82,8 +81,7 @@ func (p *Publisher) PreferredMode() outbox.Mode {
 	return outbox.Individual
 }
 
-// Close closes the connections that are kept open. Nothing must be published
-// then.
+// Close closes idle connections. Call it when no Publish is in progress.
 func (p *Publisher) Close() { p.client.CloseIdleConnections() }
 
 // Publish implements [outbox.Publisher].
@@ -101,7 +99,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	return len(messages), nil
 }
 
-// encode makes the body of a request of as many messages as fit.
+// encode returns the body of a request with the first count messages, as many as fit.
 func (p *Publisher) encode(messages []outbox.Message) (body []byte, count int, err error) {
 	first := newEvent(p.config.Source, messages[0])
 	switch p.config.Format {
@@ -113,7 +111,7 @@ func (p *Publisher) encode(messages []outbox.Message) (body []byte, count int, e
 		return p.encodeBatch(messages)
 	}
 	if err == nil && len(body) > p.config.MaxBody {
-		err = fmt.Errorf("it has %d bytes; at most %d are sent", len(body), p.config.MaxBody)
+		err = fmt.Errorf("it has %d bytes; the limit is %d", len(body), p.config.MaxBody)
 	}
 	if err != nil {
 		return nil, 0, poison(messages[0], err)
@@ -126,13 +124,13 @@ func (p *Publisher) encodeBatch(messages []outbox.Message) (body []byte, count i
 	for i, m := range messages {
 		event, err := json.Marshal(newEvent(p.config.Source, m))
 		if err == nil && len(event)+len("[]") > p.config.MaxBody {
-			err = fmt.Errorf("it has %d bytes; at most %d are sent", len(event), p.config.MaxBody)
+			err = fmt.Errorf("it has %d bytes; the limit is %d", len(event), p.config.MaxBody)
 		}
 		switch {
 		case i == 0 && err != nil:
 			return nil, 0, poison(m, err)
 		case err != nil || len(body)+len(event)+len(",]") > p.config.MaxBody && i > 0:
-			return append(body, ']'), i, nil // what does not fit is the next request's
+			return append(body, ']'), i, nil // the next request begins with this message
 		case i > 0:
 			body = append(body, ',')
 		}
@@ -149,7 +147,7 @@ func poison(m outbox.Message, err error) error {
 func (p *Publisher) post(ctx context.Context, messages []outbox.Message, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address.String(), bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("webhook %s: the request could not be made", p.config.Name) // the reason would show the URL
+		return fmt.Errorf("webhook %s: cannot create the request", p.config.Name) // the cause would contain the URL
 	}
 	for name, values := range p.config.Header {
 		request.Header[http.CanonicalHeaderKey(name)] = values
@@ -165,13 +163,13 @@ func (p *Publisher) post(ctx context.Context, messages []outbox.Message, body []
 	sign(request.Header, requestID(messages), time.Now(), body, p.config.Secrets)
 	response, err := p.client.Do(request)
 	if err != nil {
-		return p.unreachable(err)
+		return p.requestError(err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
-	return p.judge(response)
+	defer func() { _ = response.Body.Close() }() // the body was read
+	return p.checkResponse(response)
 }
 
-// requestID is the same for the same messages.
+// requestID returns the id of a request, which is the same for the same messages.
 func requestID(messages []outbox.Message) string {
 	if len(messages) == 1 {
 		return messages[0].ID.String()

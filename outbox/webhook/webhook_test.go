@@ -26,7 +26,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// message is one whose type is not easily sent in a header.
+// message returns a message whose type must be encoded in a header.
 func message(number int) outbox.Message {
 	m := outboxtest.Messages(1_763_700_000_000, number, number)[0]
 	m.Event.Type = "order placed: 100%\u00a0\"é\""
@@ -41,7 +41,7 @@ func messages(count int) []outbox.Message {
 	return all
 }
 
-// serve starts a receiver, and a publisher that sends to it.
+// serve starts a receiver and returns a publisher that sends to it.
 func serve(t testing.TB, config webhook.Config, handler http.HandlerFunc) (*webhook.Publisher, *httptest.Server) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -58,7 +58,7 @@ func serve(t testing.TB, config webhook.Config, handler http.HandlerFunc) (*webh
 	return p, server
 }
 
-func TestFormats(t *testing.T) {
+func TestFormatsEncodeMessages(t *testing.T) {
 	t.Parallel()
 	for format, requests := range map[webhook.Format]int{webhook.Batched: 1, webhook.Structured: 3, webhook.Binary: 3} {
 		var got []webhook.Event
@@ -91,8 +91,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What a response means, and how much of a batch it acknowledges.
-func TestResponses(t *testing.T) {
+func TestResponsesAreClassified(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]error{
 		200: nil, 204: nil, 400: processor.ErrPoison, 413: processor.ErrPoison, 415: processor.ErrPoison, 422: processor.ErrPoison,
@@ -138,7 +137,7 @@ func classOf(err error) error {
 	}
 }
 
-func TestRetryAfterIsPassedOn(t *testing.T) {
+func TestRetryAfterDelaysTheRetry(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{"7": 7 * time.Second, "99999": time.Minute} {
 		p, _ := serve(t, webhook.Config{MaxRetryAfter: time.Minute}, func(w http.ResponseWriter, _ *http.Request) {
@@ -153,7 +152,7 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestRedirects(t *testing.T) {
+func TestRedirectsAreLimited(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		most, code, want int
@@ -175,9 +174,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A receiver is authenticated by its certificate, and is not left for one that is
-// not.
-func TestTLS(t *testing.T) {
+// The publisher verifies the certificate and follows no redirect to http.
+func TestTLSVerifiesTheReceiver(t *testing.T) {
 	t.Parallel()
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	t.Cleanup(plain.Close)
@@ -204,9 +202,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A batch is sent in as many requests as its size takes, and what fits in none is
-// poison.
-func TestLargeBatches(t *testing.T) {
+// A batch is divided by size, and a message that fits in no request is poison.
+func TestLargeBatchesAreSplit(t *testing.T) {
 	t.Parallel()
 	const limit = 2000
 	all := messages(20)
@@ -232,8 +229,8 @@ func TestLargeBatches(t *testing.T) {
 	}
 }
 
-// What is in the URL beside the place does not appear in errors, and is sent.
-func TestURLsSecretsAreNotShown(t *testing.T) {
+// User, password and query of the URL are sent but do not appear in errors.
+func TestErrorsHideSecretsOfTheURL(t *testing.T) {
 	t.Parallel()
 	var authorized atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,8 +256,8 @@ func TestURLsSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// A receiver that does not answer is given up in time, and when the context ends.
-func TestSilentReceiver(t *testing.T) {
+// A request ends at the timeout, or earlier with its context.
+func TestSilentReceiverTimesOut(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	p, _ := serve(t, webhook.Config{Timeout: 50 * time.Millisecond}, func(http.ResponseWriter, *http.Request) { <-release })
@@ -276,7 +273,7 @@ func TestSilentReceiver(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	p, _ := serve(t, webhook.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -296,7 +293,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidConfigsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, config := range []webhook.Config{
 		{}, {URL: "/relative", Name: "x", Source: "/"}, {URL: "http://a", Source: "/"}, {URL: "http://a", Name: "x"},

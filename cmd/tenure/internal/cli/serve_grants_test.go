@@ -63,7 +63,7 @@ INSERT INTO tenure_changes (at, changed_by, kind, name, action) VALUES (now() - 
 	const token = "0123456789abcdef0123456789abcdef"
 	for name, text := range map[string]string{
 		"token":       token + "\n",
-		"tenure.toml": "[[alerts]]\nname = \"folds\"\ncondition = 'tenure_leader_is_leader{role=\"log_compactor\"} == 1'\n",
+		"tenure.toml": "[[alerts]]\nname = \"folds\"\ncondition = 'tenure_leader_is_leader{role=\"log-compactor\"} == 1'\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ INSERT INTO tenure_changes (at, changed_by, kind, name, action) VALUES (now() - 
 			t.Errorf("%s: %d, %s", body, status, answer)
 		}
 	}
-	act(`{"action": "step_down", "name": "log_compactor"}`)
+	act(`{"action": "step_down", "name": "log-compactor"}`)
 	act(`{"action": "pause_schedule", "name": "nightly"}`)
 	act(`{"action": "trigger_schedule", "name": "nightly"}`)
 	holds("the actions to be recorded", "SELECT count(*) = 3 FROM tenure_changes WHERE changed_by = 'operator'")

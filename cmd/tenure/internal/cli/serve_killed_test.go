@@ -74,9 +74,9 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 	first := serve("first")
 	pending := alert("pending")
 	second := serve("second")
-	second.awaitLog("role=metrics_aggregator from=stopped to=follower")
+	second.awaitLog("role=metrics-aggregator from=stopped to=follower")
 	first.signal(syscall.SIGKILL)
-	second.awaitLog("role=metrics_aggregator from=acquiring to=leader")
+	second.awaitLog("role=metrics-aggregator from=acquiring to=leader")
 	firing := alert("firing")
 	began, fired := time.Time(pending.Series[0].ActiveAt), time.Time(firing.Series[0].FiredAt)
 	if !time.Time(firing.Series[0].ActiveAt).Equal(began) {

@@ -29,17 +29,17 @@ func TestServeLoginRequired(t *testing.T) {
 	if line, _ := p.line(); line != "serving "+base+"/" {
 		t.Errorf("%q is printed", line)
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/leader?role=metrics_aggregator"} {
+	for _, path := range []string{"/healthz", "/readyz", "/leader?role=metrics-aggregator"} {
 		eventually(t, path, func() bool {
 			status, _ := fetch(t, http.MethodGet, base+path, "")
 			return status == http.StatusOK
 		})
 	}
 	for _, path := range []string{
-		"/metrics", "/metrics/cluster", "/v1/elections", "/v1/leaders", "/v1/leaders/metrics_aggregator", "/v1/cluster", "/v1/nodes",
+		"/metrics", "/metrics/cluster", "/v1/elections", "/v1/leaders", "/v1/leaders/metrics-aggregator", "/v1/cluster", "/v1/nodes",
 		"/v1/nodes/x", "/v1/nodes/watch", "/v1/events", "/v1/openapi.json",
 	} {
-		if status, answer := fetch(t, http.MethodGet, base+path, ""); status != http.StatusUnauthorized || strings.Contains(answer, "metrics_aggregator") {
+		if status, answer := fetch(t, http.MethodGet, base+path, ""); status != http.StatusUnauthorized || strings.Contains(answer, "metrics-aggregator") {
 			t.Errorf("%s: %d: %s", path, status, answer)
 		}
 	}
@@ -47,7 +47,7 @@ func TestServeLoginRequired(t *testing.T) {
 		t.Errorf("with a wrong token: %d", status)
 	}
 	for path, want := range map[string]string{
-		"/metrics": "tenure_leader_is_leader", "/metrics/cluster": "tenure_aggregator_is_leader", "/v1/leaders": "metrics_aggregator",
+		"/metrics": "tenure_leader_is_leader", "/metrics/cluster": "tenure_aggregator_is_leader", "/v1/leaders": "metrics-aggregator",
 	} {
 		if status, answer := fetch(t, http.MethodGet, base+path, "", "Authorization", "Bearer "+token); status != http.StatusOK || !strings.Contains(answer, want) {
 			t.Errorf("%s with the token: %d: %s", path, status, answer)

@@ -125,7 +125,7 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 			t.Errorf("/metrics/cluster has no %q:\n%s", want, figures)
 		}
 	}
-	if status, leaders := fetch(t, http.MethodGet, url+"/v1/leaders", ""); status != http.StatusOK || !strings.Contains(leaders, "log_compactor") {
+	if status, leaders := fetch(t, http.MethodGet, url+"/v1/leaders", ""); status != http.StatusOK || !strings.Contains(leaders, "log-compactor") {
 		t.Errorf("/v1/leaders: %d, %s", status, leaders)
 	}
 	eventually(t, "the alert on the page", func() bool {

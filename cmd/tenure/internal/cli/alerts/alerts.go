@@ -22,7 +22,7 @@ const alertsLong = `Show, check, try out and export alerts.
 
 Alerts are [[alerts]] of the configuration file: a condition in PromQL over the
 metrics of all nodes, and whom to notify. A process that serves writes them to
-the database, and the leader of metrics_aggregator evaluates them.`
+the database, and the leader of metrics-aggregator evaluates them.`
 
 // New returns the command "tenure alerts".
 func New(out *console.Output) *cobra.Command {

@@ -43,7 +43,7 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 	flags.StringVar(&c.user, "user", "", "the database user")
 	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions and runs no node")
 	flags.BoolVar(&c.work, "work", false, "for schedules, processors, samples and alerts: what they need beside a node's privileges, and what managing them needs")
-	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log_compactor: what it needs beside a node's privileges to keep the history short")
+	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs beside a node's privileges to keep the history short")
 	return cmd
 }
 

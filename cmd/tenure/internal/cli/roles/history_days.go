@@ -91,13 +91,13 @@ func (c *historyCommand) printDays(ctx context.Context, now time.Time) error {
 	case "roles":
 		days, err := retention.RoleDays(ctx, database.Backend, database.Pool, query)
 		return printDays(c, err, days, "DAY ROLE TERMS UNCLEAN LED VACANT LONGEST", func(d retention.RoleDay) (RoleDayRecord, []string) {
-			return RoleDayRecord{day(d.Day), d.Role, d.Terms, d.Unclean, d.Led.Seconds(), d.Vacant.Seconds(), d.LongestVacant.Seconds()},
-				[]string{day(d.Day), d.Role, whole(d.Terms), whole(d.Unclean), brief(d.Led), brief(d.Vacant), brief(d.LongestVacant)}
+			return RoleDayRecord{day(d.Day), d.Role, d.Terms, d.Unclean, d.Led.Seconds(), d.Vacancy.Seconds(), d.LongestVacancy.Seconds()},
+				[]string{day(d.Day), d.Role, whole(d.Terms), whole(d.Unclean), brief(d.Led), brief(d.Vacancy), brief(d.LongestVacancy)}
 		})
 	case "nodes":
 		days, err := retention.NodeDays(ctx, database.Backend, database.Pool, query)
 		return printDays(c, err, days, "DAY CAME WENT DIED", func(d retention.NodeDay) (nodeDayRecord, []string) {
-			return nodeDayRecord{day(d.Day), d.Came, d.Went, d.Died}, []string{day(d.Day), whole(d.Came), whole(d.Went), whole(d.Died)}
+			return nodeDayRecord{day(d.Day), d.Joined, d.Left, d.Died}, []string{day(d.Day), whole(d.Joined), whole(d.Left), whole(d.Died)}
 		})
 	case "schedules":
 		days, err := retention.ScheduleDays(ctx, database.Backend, database.Pool, query)

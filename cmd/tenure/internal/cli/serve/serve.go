@@ -29,7 +29,7 @@ import (
 const serveLong = `Serve the dashboard at /, the HTTP API at /v1, and metrics at /metrics and
 /metrics/cluster, and do what a cluster needs done once: evaluate the [[alerts]] of
 the configuration file and send notifications, as the leader of the role
-metrics_aggregator, and keep the history short, as that of log_compactor. Start it
+metrics-aggregator, and keep the history short, as that of log-compactor. Start it
 on two machines; each serves, and one of them does the rest.
 
 --listen takes connections of this machine only unless it names an address.
@@ -38,7 +38,7 @@ Everybody who can connect may look, unless --login-required, which leaves only
 a user and password of --password-file, or a user that a reverse proxy names
 (--user-header, --trusted-proxy).
 
-/metrics/cluster has the figures of all nodes where metrics_aggregator is led, made
+/metrics/cluster has the figures of all nodes where metrics-aggregator is led, made
 of the samples that nodes write: those that run with --listen, and programs with
 metrics.NewReporter.`
 

@@ -18,7 +18,7 @@ func isNewMessage(ctx context.Context, tx pgx.Tx, topic string, term int64, id u
 		INSERT INTO inbox_terms AS known (topic, term) VALUES ($1, $2)
 		ON CONFLICT (topic) DO UPDATE SET term = excluded.term WHERE known.term <= excluded.term`, topic, term)
 	if err != nil || tag.RowsAffected() == 0 {
-		return false, err // of a stale leader
+		return false, err // the message is from a stale leader
 	}
 	tag, err = tx.Exec(ctx, "INSERT INTO inbox (message_id) VALUES ($1) ON CONFLICT DO NOTHING", id)
 	return tag.RowsAffected() == 1, err
@@ -30,7 +30,7 @@ func TestDocumentedConsumerDropsDuplicates(t *testing.T) {
 	t.Parallel()
 	page := read(t, "../docs/outbox.md")
 	source := read(t, "consumer_test.go")
-	begin := strings.Index(source, "// isNew reports")
+	begin := strings.Index(source, "// isNewMessage reports")
 	if function := source[begin : begin+strings.Index(source[begin:], "\n}\n")+2]; !strings.Contains(page, "```go\n"+function+"\n```") {
 		t.Errorf("docs/outbox.md does not show:\n%s", function)
 	}

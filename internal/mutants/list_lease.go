@@ -13,7 +13,7 @@ var leaseMutants = []mutant{
 		name: "lease: a heartbeat does not renew",
 		file: "lease/queries.go", from: "        ELSE {now} + lease_us\n    END,\n    current_connections", to: "        ELSE expires_at\n    END,\n    current_connections",
 		promise: "heartbeats keep the lease",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/heartbeats_keep_the_lease$")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/heartbeats_renew_the_lease$")},
 	},
 	{
 		name: "lease: a superseded session renews its lease",
@@ -25,13 +25,13 @@ var leaseMutants = []mutant{
 		name: "lease: an ended session renews its lease",
 		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL\n    AND {server} = ?{durably}`", to: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL\n    AND {server} = ?{durably}`",
 		promise: "1 One leader: the end of a session is a fact before its roles are taken",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(silence|nothing_is)")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(the_lease_of_a_silent|no_statement)")},
 	},
 	{
 		name: "lease: nothing settles",
 		file: "lease/acquire.go", from: "	if t.leftOpen() && timing.Settle > 0 {\n", to: "	if t.leftOpen() && timing.Settle < 0 {\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(waiting|a_waiting)")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/a_pending_role")},
 	},
 	{
 		name: "lease: no wait on another server",
@@ -67,7 +67,7 @@ var leaseMutants = []mutant{
 		name: "lease: statements are sent without trust",
 		file: "lease/session.go", from: "	case !s.options.MaySend():\n", to: "	case s.options.MaySend == nil:\n",
 		promise: "a session whose trust has ended does not renew its lease",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/nothing_is_sent_when_trust_has_ended$")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/no_statement_is_sent_after_trust_has_ended$")},
 	},
 	{
 		name: "lease: a taking that was not answered is forgotten",
@@ -121,7 +121,7 @@ var leaseMutants = []mutant{
 		name: "lease: all leases expire with the first",
 		file: "lease/queries.go", from: "WHERE ended_at IS NULL AND expires_at <= {now}`),", to: "WHERE ended_at IS NULL`),",
 		promise: "1 One leader: a role is not taken from a session that lives",
-		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance$/^SQLite$/^a_lost_session_wakes_and_frees$")},
+		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance$/^SQLite$/^the_loss_of_a_session_wakes_candidates$")},
 	},
 	{
 		name: "lease: an expired session takes a role",

@@ -61,13 +61,13 @@ var postgresMutants = []mutant{
 		name: "postgres: the end of a term is not recorded",
 		file: "postgres/queries.go", from: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL\n    RETURNING t.role\n", to: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NOT NULL\n    RETURNING t.role\n",
 		promise: "a resignation is recorded before the lock is free",
-		tests:   []tests{in("postgres", "^TestResignation$|^TestHistory$|^TestSession/release_wakes_and_frees$")},
+		tests:   []tests{in("postgres", "^TestResignation$|^TestHistory$|^TestSession/a_release_wakes_candidates$")},
 	},
 	{
 		name: "postgres: a key that differs from the recorded one is used",
 		file: "postgres/acquire.go", from: "found && recorded != w.key.String() {", to: "found && recorded == \"\" {",
 		promise: "1 One leader: one name has one key",
-		tests:   []tests{in("postgres", "^TestSession/another_key_for_a_name_is_refused$")},
+		tests:   []tests{in("postgres", "^TestSession/another_key_for_the_same_name_is_rejected$")},
 	},
 
 	// Heartbeats.

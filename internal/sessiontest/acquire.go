@@ -18,7 +18,7 @@ func exclusion(s *suite) {
 	if granted.AcquiredAt.IsZero() {
 		s.Error("AcquiredAt is not set")
 	}
-	b.refused(role)
+	b.tryHeld(role)
 	b.lead(tenure.NamedRole("another"))
 }
 
@@ -26,14 +26,14 @@ func order(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	free1, held, free2 := tenure.NamedRole("z"), tenure.NamedRole("m"), tenure.NamedRole("a")
 	a.lead(held)
-	attempts := b.tryAll(free1, held, free2)
+	results := b.tryAll(free1, held, free2)
 	for i, want := range []tenure.Outcome{tenure.OutcomeGranted, tenure.OutcomeHeld, tenure.OutcomeGranted} {
-		if attempts[i].Outcome != want {
-			s.Errorf("attempt %d: got %+v, want outcome %d", i, attempts[i], want)
+		if results[i].Outcome != want {
+			s.Errorf("result %d: got %+v, want outcome %d", i, results[i], want)
 		}
 	}
-	if attempts := b.tryAll(); len(attempts) != 0 {
-		s.Errorf("no candidates: got %d attempts", len(attempts))
+	if results := b.tryAll(); len(results) != 0 {
+		s.Errorf("no requests: got %d results", len(results))
 	}
 }
 
@@ -44,21 +44,21 @@ func batch(s *suite) {
 		roles[i] = tenure.NamedRole(fmt.Sprintf("role-%03d", i))
 	}
 	releases := make([]tenure.ReleaseRequest, len(roles))
-	for i, attempt := range a.finish(roles...) {
-		if attempt.Outcome != tenure.OutcomeGranted {
-			s.Fatalf("%s: got %+v, want it Granted", roles[i], attempt)
+	for i, result := range a.tryUntilDecided(roles...) {
+		if result.Outcome != tenure.OutcomeGranted {
+			s.Fatalf("%s: got %+v, want OutcomeGranted", roles[i], result)
 		}
-		releases[i] = tenure.ReleaseRequest{Role: roles[i], Term: attempt.Term, Reason: tenure.EndResigned}
+		releases[i] = tenure.ReleaseRequest{Role: roles[i], Term: result.Term, Reason: tenure.EndResigned}
 	}
-	for i, attempt := range b.finish(roles...) {
-		if attempt.Outcome != tenure.OutcomeHeld {
-			s.Fatalf("%s: got %+v, want it Busy", roles[i], attempt)
+	for i, result := range b.tryUntilDecided(roles...) {
+		if result.Outcome != tenure.OutcomeHeld {
+			s.Fatalf("%s: got %+v, want OutcomeHeld", roles[i], result)
 		}
 	}
 	a.release(releases...)
-	for i, attempt := range b.finish(roles...) {
-		if attempt.Outcome != tenure.OutcomeGranted || attempt.Term <= releases[i].Term {
-			s.Fatalf("%s after term %d: got %+v, want a larger term Granted", roles[i], releases[i].Term, attempt)
+	for i, result := range b.tryUntilDecided(roles...) {
+		if result.Outcome != tenure.OutcomeGranted || result.Term <= releases[i].Term {
+			s.Fatalf("%s after term %d: got %+v, want OutcomeGranted with a higher term", roles[i], releases[i].Term, result)
 		}
 	}
 }
@@ -70,35 +70,36 @@ func keys(s *suite) {
 	b.lead(tenure.KeyPairRole(0, 7))
 	b.lead(tenure.KeyPairRole(7, 0))
 	b.lead(tenure.KeyRole(-7))
-	b.refused(tenure.KeyRole(7))
-	a.refused(tenure.KeyPairRole(7, 0))
+	b.tryHeld(tenure.KeyRole(7))
+	a.tryHeld(tenure.KeyPairRole(7, 0))
 }
 
 func keyMismatch(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	term := a.lead(tenure.NamedRole("r")).Term
-	attempt := b.try(tenure.NamedRole("r").WithKey(4711))
-	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
-		s.Errorf("got %+v, want it Failed with ErrKeyMismatch", attempt)
+	result := b.try(tenure.NamedRole("r").WithKey(4711))
+	if result.Outcome != tenure.OutcomeFailed || !errors.Is(result.Err, tenure.ErrKeyMismatch) {
+		s.Errorf("got %+v, want OutcomeFailed with ErrKeyMismatch", result)
 	}
 	a.resign(tenure.NamedRole("r"), term)
-	attempt = b.try(tenure.NamedRole("r").WithKey(4711))
-	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrKeyMismatch) {
-		s.Errorf("when vacant: got %+v, want it Failed with ErrKeyMismatch", attempt)
+	result = b.try(tenure.NamedRole("r").WithKey(4711))
+	if result.Outcome != tenure.OutcomeFailed || !errors.Is(result.Err, tenure.ErrKeyMismatch) {
+		s.Errorf("when vacant: got %+v, want OutcomeFailed with ErrKeyMismatch", result)
 	}
 }
 
-// termsGrow checks invariant 2 over resignations, lost sessions and new nodes.
-func termsGrow(s *suite) {
+// termsIncrease checks invariant 2 (term numbers only increase) across resignations, lost
+// sessions and new nodes.
+func termsIncrease(s *suite) {
 	role, last := tenure.NamedRole("r"), int64(0)
-	grown := func(after string, attempt tenure.AcquireResult) {
+	grown := func(after string, result tenure.AcquireResult) {
 		s.Helper()
-		if attempt.Term <= last {
-			s.Errorf("after %s: term %d follows term %d", after, attempt.Term, last)
+		if result.Term <= last {
+			s.Errorf("after %s: term %d follows term %d", after, result.Term, last)
 		}
-		last = attempt.Term
+		last = result.Term
 	}
-	a := s.open("a", mortal())
+	a := s.open("a", expiringTiming())
 	grown("nothing", a.lead(role))
 	a.resign(role, last)
 	grown("a resignation", a.lead(role))
@@ -110,10 +111,10 @@ func termsGrow(s *suite) {
 		s.Fatalf("Close: %v", err)
 	}
 	c := s.reopen(a.id, "a", timing())
-	grown("a node that came back", c.leadSoon(role))
+	grown("a node that returned", c.leadSoon(role))
 }
 
-func incarnationsGrow(s *suite) {
+func incarnationsIncrease(s *suite) {
 	last := int64(0)
 	a := s.open("a", timing())
 	b := s.open("b", timing())
@@ -129,12 +130,12 @@ func incarnationsGrow(s *suite) {
 func recovering(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	a.lead(role)
-	attempts, err := b.TryAcquire([]tenure.AcquireRequest{{Role: role, Recovering: true}})
-	if err != nil || len(attempts) != 1 {
-		s.Fatalf("TryAcquire: %d attempts, error %v", len(attempts), err)
+	results, err := b.TryAcquire([]tenure.AcquireRequest{{Role: role, Recovering: true}})
+	if err != nil || len(results) != 1 {
+		s.Fatalf("TryAcquire: %d results, error %v", len(results), err)
 	}
-	if attempts[0].Outcome != tenure.OutcomeHeld || attempts[0].Holder != a.id {
-		s.Errorf("got %+v, want it Busy with holder %s", attempts[0], a.id)
+	if results[0].Outcome != tenure.OutcomeHeld || results[0].Holder != a.id {
+		s.Errorf("got %+v, want OutcomeHeld with holder %s", results[0], a.id)
 	}
 }
 
@@ -142,17 +143,16 @@ func vacancy(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	first := a.lead(role)
 	if first.PrecedingVacancy >= 0 || first.Previous != 0 {
-		s.Errorf("nobody has ever led: vacant for %v after term %d, want neither", first.PrecedingVacancy, first.Previous)
+		s.Errorf("the first term: vacancy of %v after term %d, want neither", first.PrecedingVacancy, first.Previous)
 	}
-	// A millisecond for what is rounded.
+	// One millisecond is allowed for rounding.
 	if least := first.AcquiredAt.UnixMilli() - 1; first.Term < least {
 		s.Errorf("term %d began at %v: want at least %d", first.Term, first.AcquiredAt, least)
 	}
 	a.resign(role, first.Term)
-	// What the database calls a vacancy began before Release returned and ended
-	// before the next attempt did.
+	// The vacancy began before Release returned and ended before the next request did.
 	if second := b.lead(role); second.PrecedingVacancy < 0 || second.PrecedingVacancy > patience || second.Previous != first.Term {
-		s.Errorf("after the resignation of term %d: vacant for %v after term %d", first.Term, second.PrecedingVacancy, second.Previous)
+		s.Errorf("after the resignation of term %d: vacancy of %v after term %d", first.Term, second.PrecedingVacancy, second.Previous)
 	}
 }
 
@@ -167,62 +167,62 @@ func openContext(s *suite) {
 		session.Abort()
 		s.Error("Open with a context that has ended: no error")
 	}
-	a := s.open("a", timing()) // with a context that has ended by now
+	a := s.open("a", timing()) // its context has ended by now
 	a.lead(tenure.NamedRole("r"))
 	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
 		s.Errorf("heartbeat after the end of Open's context: %v", err)
 	}
 }
 
-// settling has a session hold a role's lock without a term for a while: its
-// predecessor's end was not clean.
+// settling returns a session that holds the lock of a role without a term, because the
+// last term ended uncleanly.
 func (s *suite) settling(role tenure.Role, settle time.Duration) *node {
 	s.Helper()
 	slow := timing()
 	slow.Settle = settle
 	b := s.open("b", slow)
-	a := s.open("a", mortal())
+	a := s.open("a", expiringTiming())
 	a.lead(role)
 	a.Abort()
-	var attempt tenure.AcquireResult
+	var result tenure.AcquireResult
 	s.eventually("the role is locked", func() bool {
-		attempt = b.tryAgain(role)
-		return attempt.Outcome != tenure.OutcomeHeld
+		result = b.tryAgain(role)
+		return result.Outcome != tenure.OutcomeHeld
 	})
-	if attempt.Outcome != tenure.OutcomePending {
-		s.Fatalf("after an unclean end, with a time to settle: got %+v, want it Waiting", attempt)
+	if result.Outcome != tenure.OutcomePending {
+		s.Fatalf("after an unclean end, with Settle: got %+v, want OutcomePending", result)
 	}
-	if attempt.RetryIn < 0 || attempt.RetryIn > settle {
-		s.Errorf("RetryIn is %v, want at most %v", attempt.RetryIn, settle)
+	if result.RetryIn < 0 || result.RetryIn > settle {
+		s.Errorf("RetryIn is %v, want at most %v", result.RetryIn, settle)
 	}
 	return b
 }
 
-// waiting checks invariant 5 from outside: after a wait with many attempts one
-// release frees the role.
-func waiting(s *suite) {
+// pending checks invariant 5 (a lock is acquired once): after many requests for a pending
+// role, one release is enough.
+func pending(s *suite) {
 	role := tenure.NamedRole("r")
 	began := time.Now()
 	b := s.settling(role, 400*time.Millisecond)
 	c := s.open("c", timing())
-	c.refused(role)
+	c.tryHeld(role)
 	granted := b.leadSoon(role)
 	if waited := time.Since(began); waited < 400*time.Millisecond {
-		s.Errorf("granted after %v, before the time to settle was over", waited)
+		s.Errorf("granted after %v, before Settle had passed", waited)
 	}
-	c.refused(role)
+	c.tryHeld(role)
 	b.resign(role, granted.Term)
 	c.lead(role)
 }
 
-func waitingReleased(s *suite) {
+func pendingReleased(s *suite) {
 	role := tenure.NamedRole("r")
 	b := s.settling(role, 5*time.Second)
 	c := s.open("c", timing())
-	c.refused(role)
+	c.tryHeld(role)
 	b.resign(role, 0)
-	if attempt := c.leadSoon(role); attempt.Term < 2 {
-		s.Errorf("term %d: want a larger one than the first", attempt.Term)
+	if result := c.leadSoon(role); result.Term < 2 {
+		s.Errorf("term %d: want a higher one than the first", result.Term)
 	}
 }
 
@@ -231,22 +231,22 @@ func reservation(s *suite) {
 	a.release(tenure.ReleaseRequest{
 		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: patience,
 	})
-	if attempt := c.refused(role); attempt.RetryIn <= 0 || attempt.RetryIn > patience {
-		s.Errorf("a reserved role: RetryIn is %v, want at most %v", attempt.RetryIn, patience)
+	if result := c.tryHeld(role); result.RetryIn <= 0 || result.RetryIn > patience {
+		s.Errorf("a reserved role: RetryIn is %v, want at most %v", result.RetryIn, patience)
 	}
-	if attempt := a.refused(role); attempt.RetryIn <= 0 {
-		s.Errorf("a role reserved by oneself for another: RetryIn is %v", attempt.RetryIn)
+	if result := a.tryHeld(role); result.RetryIn <= 0 {
+		s.Errorf("the old leader of a reserved role: RetryIn is %v", result.RetryIn)
 	}
 	granted := b.lead(role)
 	b.resign(role, granted.Term)
-	c.lead(role) // the reservation was good for one term
+	c.lead(role) // the reservation applied to one term only
 }
 
-func reservationLapses(s *suite) {
+func reservationExpires(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
 	a.release(tenure.ReleaseRequest{
 		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: 5 * time.Second,
 	})
-	c.refused(role)
+	c.tryHeld(role)
 	c.leadSoon(role)
 }

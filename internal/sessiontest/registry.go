@@ -12,24 +12,24 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// registryTests are those of what a backend may have.
+// registryTests test the optional features.
 var registryTests = []test{
-	{"a description is told to the others", describe, Registry},
-	{"the registry has the nodes in their order", membersOrdered, Registry},
-	{"the registry keeps the dead", membersDead, Registry},
-	{"a heartbeat tells the load", loadTold, Registry},
-	{"a description survives a reconnect", describedAgain, Registry},
+	{"other nodes read a new description", describe, Registry},
+	{"the registry lists nodes by incarnation", membersOrdered, Registry},
+	{"the registry keeps dead nodes", membersDead, Registry},
+	{"a heartbeat records the load", heartbeatLoad, Registry},
+	{"a description survives a reconnect", descriptionSurvives, Registry},
 	{"a superseded session cannot describe the node", describeSuperseded, Registry},
-	{"nothing is asked or told when trust has ended", registrarMute, Registry},
+	{"the registry is not used after trust has ended", registryAfterTrust, Registry},
 	{"holders are found by role", holders, Registry},
-	{"a reserved role is its target's", reservedHolder, Registry},
-	{"a request reaches a node that leads nothing", nodeRequests, Registry},
-	{"the last node is not drained unless forced", lastNode, Registry},
-	{"a node does not live to see requests of its last life", requestsOfThePast, Registry},
+	{"the holder of a reserved role is its target", reservedHolder, Registry},
+	{"a request reaches a node without roles", nodeRequests, Registry},
+	{"the last node is drained only by force", lastNode, Registry},
+	{"a new session gets no requests of the last one", oldRequests, Registry},
 
-	{"a unique name is had by one", uniqueName, UniqueNames},
-	{"of nodes that open at once one has the name", uniqueNameRace, UniqueNames},
-	{"a name is free when its node is gone", uniqueNameFreed, UniqueNames},
+	{"only one node has a unique name", uniqueName, UniqueNames},
+	{"one of many concurrent nodes gets the name", uniqueNameRace, UniqueNames},
+	{"a name is free after its node has left or died", uniqueNameFreed, UniqueNames},
 }
 
 func (n *node) registrar() tenure.RegistrySession { return n.Session.(tenure.RegistrySession) }
@@ -44,7 +44,7 @@ func (n *node) members() []tenure.Member {
 	return members
 }
 
-// member is what a session reads of a node; it must be there once.
+// member reads a node from the registry, which must contain it once.
 func (n *node) member(id uuid.UUID) tenure.Member {
 	n.suite.Helper()
 	var found []tenure.Member
@@ -59,10 +59,10 @@ func (n *node) member(id uuid.UUID) tenure.Member {
 	return found[0]
 }
 
-// whole is a description with all its parts.
-func whole() tenure.Description {
+// fullDescription sets every field.
+func fullDescription() tenure.Description {
 	return tenure.Description{
-		Status: tenure.StatusDraining, StatusBy: "somebody", Drained: true, Address: "10.0.0.7", HTTPPort: 8080, GRPCPort: 9090,
+		Status: tenure.StatusDraining, StatusBy: "an operator", Drained: true, Address: "10.0.0.7", HTTPPort: 8080, GRPCPort: 9090,
 		Roles: []string{"worker", "gateway"}, Capabilities: []string{"gpu", `a "quoted" one`},
 		Labels: map[string]string{"zone": "a", "empty": ""}, Version: "v1.2.3", Spreads: map[string]float64{"tenants": 2.5},
 	}
@@ -71,34 +71,34 @@ func whole() tenure.Description {
 func (s *suite) described(m tenure.Member, want tenure.Description) {
 	s.Helper()
 	got := m.Description
-	if len(want.Labels)+len(want.Spreads) == 0 { // an empty map may come back as nil, or not
+	if len(want.Labels)+len(want.Spreads) == 0 { // an empty map can be read as nil
 		got.Labels, got.Spreads = want.Labels, want.Spreads
 	}
 	if len(want.Roles)+len(want.Capabilities) == 0 {
 		got.Roles, got.Capabilities = want.Roles, want.Capabilities
 	}
 	if !reflect.DeepEqual(got, want) {
-		s.Errorf("the registry says %+v, want %+v", got, want)
+		s.Errorf("the registry has %+v, want %+v", got, want)
 	}
 }
 
 func describe(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive})
-	b.quiet()
-	b.heard.Store(false)
-	if err := a.registrar().WriteDescription(whole()); err != nil {
-		s.Fatalf("Describe: %v", err)
+	b.drainWakeups()
+	b.nodesChanged.Store(false)
+	if err := a.registrar().WriteDescription(fullDescription()); err != nil {
+		s.Fatalf("WriteDescription: %v", err)
 	}
-	b.told("a description")
+	b.notified("a description")
 	for _, reader := range []*node{a, b} {
-		s.described(reader.member(a.id), whole())
+		s.described(reader.member(a.id), fullDescription())
 		s.described(reader.member(b.id), tenure.Description{Status: tenure.StatusActive})
 	}
 	if err := a.registrar().WriteDescription(tenure.Description{Status: tenure.StatusActive}); err != nil {
-		s.Fatalf("Describe: %v", err)
+		s.Fatalf("WriteDescription: %v", err)
 	}
-	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive}) // nothing is left of the last one
+	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive}) // no field of the last one is left
 }
 
 func membersOrdered(s *suite) {
@@ -116,7 +116,7 @@ func membersOrdered(s *suite) {
 			s.Errorf("member %d is %+v, want node %s of incarnation %d", i, m, n.id, n.Incarnation())
 		}
 		if m.Lease != timing().Lease || m.StartedAt.IsZero() || m.LastHeartbeat.Before(m.StartedAt) {
-			s.Errorf("member %d: lease %v, started at %v, heard of at %v", i, m.Lease, m.StartedAt, m.LastHeartbeat)
+			s.Errorf("member %d: lease %v, started at %v, last heartbeat at %v", i, m.Lease, m.StartedAt, m.LastHeartbeat)
 		}
 		if m.SilentFor < 0 || m.SilentFor > patience {
 			s.Errorf("member %d is silent for %v", i, m.SilentFor)
@@ -126,52 +126,52 @@ func membersOrdered(s *suite) {
 		s.Fatalf("Close: %v", err)
 	}
 	if left := opened[0].members(); len(left) != 2 || left[0].ID != opened[0].id || left[1].ID != opened[2].id {
-		s.Errorf("when one has left: %+v", left)
+		s.Errorf("after one has left: %+v", left)
 	}
 }
 
 func membersDead(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	if err := a.registrar().WriteDescription(whole()); err != nil {
-		s.Fatalf("Describe: %v", err)
+	if err := a.registrar().WriteDescription(fullDescription()); err != nil {
+		s.Fatalf("WriteDescription: %v", err)
 	}
 	a.Abort()
-	s.eventually("a node that died is dead", func() bool {
+	s.eventually("a crashed node is dead", func() bool {
 		if _, err := b.Heartbeat(tenure.Load{}); err != nil {
 			s.Fatalf("heartbeat: %v", err)
 		}
 		return b.member(a.id).Status == tenure.StatusDead
 	})
-	dead := whole()
-	dead.Status, dead.StatusBy = tenure.StatusDead, "" // nobody has asked for that
+	dead := fullDescription()
+	dead.Status, dead.StatusBy = tenure.StatusDead, "" // no operator has requested that
 	s.described(b.member(a.id), dead)
 	c := s.reopen(a.id, "a", timing())
 	if m := b.member(a.id); m.Status != tenure.StatusActive || m.Incarnation != c.Incarnation() {
-		s.Errorf("a node that came back: %+v", m)
+		s.Errorf("a node that returned: %+v", m)
 	}
 }
 
-func loadTold(s *suite) {
+func heartbeatLoad(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	load := tenure.Load{Connections: 3, Jobs: 4, InFlight: 5, CPU: 12.5, Memory: 62.5}
 	if _, err := a.Heartbeat(load); err != nil {
 		s.Fatalf("heartbeat: %v", err)
 	}
 	if m := b.member(a.id); m.Load != load {
-		s.Errorf("the registry says %+v, want %+v", m.Load, load)
+		s.Errorf("the registry has %+v, want %+v", m.Load, load)
 	}
 	if m := b.member(b.id); m.Load != (tenure.Load{}) {
-		s.Errorf("of another node the registry says %+v", m.Load)
+		s.Errorf("for another node the registry has %+v", m.Load)
 	}
 }
 
-func describedAgain(s *suite) {
+func descriptionSurvives(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	started := b.member(a.id).StartedAt
 	a.Abort()
-	again := s.reopen(a.id, "a", timing(), func(o *tenure.SessionOptions) { o.Description = whole() })
+	again := s.reopen(a.id, "a", timing(), func(o *tenure.SessionOptions) { o.Description = fullDescription() })
 	m := b.member(a.id)
-	s.described(m, whole())
+	s.described(m, fullDescription())
 	if m.Incarnation != again.Incarnation() {
 		s.Errorf("incarnation %d, want %d", m.Incarnation, again.Incarnation())
 	}
@@ -183,14 +183,14 @@ func describedAgain(s *suite) {
 func describeSuperseded(s *suite) {
 	a := s.open("a", timing())
 	b := s.reopen(a.id, "a", timing())
-	s.lost("Describe of a superseded session", a.registrar().WriteDescription(whole()))
+	s.lost("WriteDescription of a superseded session", a.registrar().WriteDescription(fullDescription()))
 	s.described(b.member(a.id), tenure.Description{Status: tenure.StatusActive})
 }
 
-func registrarMute(s *suite) {
+func registryAfterTrust(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	a.mute.Store(true)
-	s.lost("Describe", a.registrar().WriteDescription(whole()))
+	a.trustEnded.Store(true)
+	s.lost("WriteDescription", a.registrar().WriteDescription(fullDescription()))
 	_, err := a.registrar().Members()
 	s.lost("Members", err)
 	_, err = a.registrar().Holders([]string{"r"})
@@ -212,13 +212,13 @@ func holders(s *suite) {
 			s.Errorf("holders %+v, error %v, want %+v", got, err, want)
 		}
 		if none, err := n.registrar().Holders(nil); err != nil || len(none) != 0 {
-			s.Errorf("asked for no role: %+v, error %v", none, err)
+			s.Errorf("no roles: %+v, error %v", none, err)
 		}
 	}
 }
 
-// reservedHolder checks that a role that was handed over is its target's before
-// that leads, and nobody's if it never does.
+// reservedHolder checks that the target of a handed-over role is its holder even before
+// the next term, and that the role has no holder after the reservation has expired.
 func reservedHolder(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	term := a.lead(role).Term
@@ -235,7 +235,7 @@ func reservedHolder(s *suite) {
 	b.release(tenure.ReleaseRequest{
 		Role: role, Term: granted, Reason: tenure.EndHandedOver, Target: a.id, Reservation: 50 * time.Millisecond,
 	})
-	s.eventually("the reservation lapses", func() bool {
+	s.eventually("the reservation expires", func() bool {
 		got, err := b.registrar().Holders([]string{"r"})
 		return err == nil && len(got) == 0
 	})
@@ -243,7 +243,7 @@ func reservedHolder(s *suite) {
 
 func nodeRequests(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
-	a.quiet()
+	a.drainWakeups()
 	for _, request := range []tenure.Request{
 		{Kind: tenure.RequestDrain, Node: a.id, Target: b.id, By: "the suite"},
 		{Kind: tenure.RequestUndrain, Node: a.id, By: "the suite"},
@@ -253,8 +253,8 @@ func nodeRequests(s *suite) {
 			s.Fatalf("%s: %v", request.Kind, err)
 		}
 		a.woken("a request")
-		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
-			s.Errorf("a request waits: %+v, error %v", pulse, err)
+		if beat, err := a.Heartbeat(tenure.Load{}); err != nil || !beat.RequestsPending {
+			s.Errorf("with a request: %+v, error %v", beat, err)
 		}
 		if others, err := b.Requests(); err != nil || len(others) != 0 {
 			s.Errorf("requests for another node: %+v, error %v", others, err)
@@ -283,45 +283,45 @@ func lastNode(s *suite) {
 	}
 	stranger := tenure.Request{Kind: tenure.RequestDrain, Node: uuid.New()}
 	if err := s.request(stranger); !errors.Is(err, tenure.ErrUnknownNode) {
-		s.Errorf("of a node that does not exist: %v, want ErrUnknownNode", err)
+		s.Errorf("an unknown node: %v, want ErrUnknownNode", err)
 	}
 	stranger.Node, stranger.Target = a.id, uuid.New()
 	if err := s.request(stranger); !errors.Is(err, tenure.ErrUnknownNode) {
-		s.Errorf("in favor of a node that does not exist: %v, want ErrUnknownNode", err)
+		s.Errorf("an unknown target: %v, want ErrUnknownNode", err)
 	}
 	if err := drain(a, false); err != nil {
-		s.Fatalf("one of two: %v", err)
+		s.Fatalf("the first of two nodes: %v", err)
 	}
 	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
-		s.Errorf("the other one, while the first one is asked: %v, want ErrLastNode", err)
+		s.Errorf("the second node, with a request for the first: %v, want ErrLastNode", err)
 	}
 	if _, err := a.Requests(); err != nil {
 		s.Fatalf("Requests: %v", err)
 	}
 	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
-		s.Errorf("the other one, when the first one knows: %v, want ErrLastNode", err)
+		s.Errorf("the second node, after the first has read its request: %v, want ErrLastNode", err)
 	}
 	if err := a.registrar().WriteDescription(tenure.Description{Status: tenure.StatusDraining}); err != nil {
-		s.Fatalf("Describe: %v", err)
+		s.Fatalf("WriteDescription: %v", err)
 	}
 	if err := drain(b, false); !errors.Is(err, tenure.ErrLastNode) {
-		s.Errorf("the other one, while the first one drains: %v, want ErrLastNode", err)
+		s.Errorf("the second node, while the first is draining: %v, want ErrLastNode", err)
 	}
 	if err := s.request(tenure.Request{Kind: tenure.RequestUndrain, Node: b.id}); err != nil {
-		s.Errorf("undrain of the last one: %v", err)
+		s.Errorf("undrain of the last node: %v", err)
 	}
 	if err := drain(b, true); err != nil {
-		s.Errorf("the last one, by force: %v", err)
+		s.Errorf("the last node, by force: %v", err)
 	}
 	if err := a.Close(); err != nil {
 		s.Fatalf("Close: %v", err)
 	}
 	if err := drain(a, true); !errors.Is(err, tenure.ErrUnknownNode) {
-		s.Errorf("of a node that left: %v, want ErrUnknownNode", err)
+		s.Errorf("a node that has left: %v, want ErrUnknownNode", err)
 	}
 }
 
-func requestsOfThePast(s *suite) {
+func oldRequests(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	if err := s.request(tenure.Request{Kind: tenure.RequestDrain, Node: a.id}); err != nil {
 		s.Fatalf("drain: %v", err)
@@ -332,7 +332,7 @@ func requestsOfThePast(s *suite) {
 		s.Errorf("a new session gets %+v, error %v", got, err)
 	}
 	if err := s.request(tenure.Request{Kind: tenure.RequestDrain, Node: b.id}); err != nil {
-		s.Errorf("the other one may be drained then: %v", err)
+		s.Errorf("drain of the other node: %v", err)
 	}
 }
 
@@ -341,10 +341,10 @@ func unique(o *tenure.SessionOptions) { o.UniqueName = true }
 func uniqueName(s *suite) {
 	a := s.reopen(uuid.New(), "a", timing(), unique)
 	if _, err := s.tryOpen(uuid.New(), "a", timing(), unique); !errors.Is(err, tenure.ErrNameTaken) {
-		s.Errorf("a name that another node has: %v, want ErrNameTaken", err)
+		s.Errorf("the name of another node: %v, want ErrNameTaken", err)
 	}
 	s.reopen(uuid.New(), "b", timing(), unique)
-	s.open("a", timing()) // to whom it does not matter
+	s.open("a", timing()) // without UniqueName
 	a.Abort()
 	s.reopen(a.id, "a", timing())
 }
@@ -356,7 +356,7 @@ func uniqueNameRace(s *suite) {
 		group sync.WaitGroup
 		start = make(chan struct{})
 	)
-	s.open("other", timing()) // so that the schema is there
+	s.open("other", timing()) // creates the schema
 	for i := range rivals {
 		group.Go(func() {
 			<-start
@@ -384,9 +384,9 @@ func uniqueNameFreed(s *suite) {
 	if err := a.Close(); err != nil {
 		s.Fatalf("Close: %v", err)
 	}
-	b := s.reopen(uuid.New(), "a", mortal(), unique)
-	b.Abort() // at the latest, its lease ends
-	s.eventually("the name of a node that died is free", func() bool {
+	b := s.reopen(uuid.New(), "a", expiringTiming(), unique)
+	b.Abort() // its lease expires, unless its end is noticed earlier
+	s.eventually("the name of a crashed node is free", func() bool {
 		_, err := s.tryOpen(uuid.New(), "a", timing(), unique)
 		if err != nil && !errors.Is(err, tenure.ErrNameTaken) {
 			s.Fatalf("%v, want ErrNameTaken", err)

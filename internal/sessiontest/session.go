@@ -14,8 +14,8 @@ import (
 func releaseWakes(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	term := a.lead(role).Term
-	b.refused(role)
-	b.quiet()
+	b.tryHeld(role)
+	b.drainWakeups()
 	a.resign(role, term)
 	b.woken("a release")
 	b.lead(role)
@@ -23,25 +23,25 @@ func releaseWakes(s *suite) {
 
 func abortWakes(s *suite) {
 	b, living, other := s.open("b", timing()), s.open("living", timing()), tenure.NamedRole("other")
-	a, role := s.open("a", mortal()), tenure.NamedRole("r")
+	a, role := s.open("a", expiringTiming()), tenure.NamedRole("r")
 	a.lead(role)
 	living.lead(other)
-	b.refused(role)
-	b.quiet()
+	b.tryHeld(role)
+	b.drainWakeups()
 	a.Abort()
 	b.woken("the end of a session")
-	b.refused(other) // Invariant 1: another session leads it, which lives
+	b.tryHeld(other) // Invariant 1: the live session still leads it
 	if _, err := living.Heartbeat(tenure.Load{}); err != nil {
 		s.Errorf("heartbeat after another session has ended: %v", err)
 	}
 	b.leadSoon(role)
 }
 
-func closeLeaves(s *suite) {
+func closeRemoves(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	b.resign(role, b.lead(role).Term)
 	a.lead(role)
-	b.quiet()
+	b.drainWakeups()
 	if err := b.Close(); err != nil {
 		s.Fatalf("Close: %v", err)
 	}
@@ -55,11 +55,11 @@ func closeLeaves(s *suite) {
 
 func waitContext(s *suite) {
 	a, role := s.open("a", timing()), tenure.NamedRole("r")
-	a.quiet()
+	a.drainWakeups()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	a.waitsInVain(func() context.Context { return ctx })
-	a.waitsInVain(func() context.Context {
+	a.waitsWithoutChange(func() context.Context { return ctx })
+	a.waitsWithoutChange(func() context.Context {
 		soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		s.Cleanup(cancel)
 		return soon
@@ -70,11 +70,11 @@ func waitContext(s *suite) {
 	a.lead(role)
 }
 
-// waitsInVain checks that Wait returns when its context ends and says that there
-// was no news, once the late news of the opening have come.
-func (n *node) waitsInVain(until func() context.Context) {
+// waitsWithoutChange checks that Wait reports no change when its context ends, apart from
+// late notifications of the opening.
+func (n *node) waitsWithoutChange(until func() context.Context) {
 	n.suite.Helper()
-	n.suite.eventually("Wait ends with its context, without news", func() bool {
+	n.suite.eventually("Wait ends with its context and reports no change", func() bool {
 		changed, err := n.Wait(until())
 		if err != nil {
 			n.suite.Fatalf("Wait: %v", err)
@@ -85,7 +85,7 @@ func (n *node) waitsInVain(until func() context.Context) {
 
 func abortUnblocks(s *suite) {
 	a := s.open("a", timing())
-	a.quiet()
+	a.drainWakeups()
 	ended := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -98,10 +98,10 @@ func abortUnblocks(s *suite) {
 	a.Abort()
 }
 
-func heartbeatKeeps(s *suite) {
-	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
+func heartbeatRenews(s *suite) {
+	b, a, role := s.open("b", timing()), s.open("a", expiringTiming()), tenure.NamedRole("r")
 	a.lead(role)
-	next := time.NewTicker(mortal().Lease / 4)
+	next := time.NewTicker(expiringTiming().Lease / 4)
 	defer next.Stop()
 	for range 5 {
 		<-next.C
@@ -111,12 +111,12 @@ func heartbeatKeeps(s *suite) {
 		if _, err := b.Heartbeat(tenure.Load{}); err != nil {
 			s.Fatalf("heartbeat: %v", err)
 		}
-		b.refused(role)
+		b.tryHeld(role)
 	}
 }
 
-func silenceEnds(s *suite) {
-	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
+func silentExpires(s *suite) {
+	b, a, role := s.open("b", timing()), s.open("a", expiringTiming()), tenure.NamedRole("r")
 	a.lead(role)
 	sent := time.Now()
 	if _, err := a.Heartbeat(tenure.Load{}); err != nil {
@@ -124,19 +124,18 @@ func silenceEnds(s *suite) {
 	}
 	b.leadSoon(role)
 	silent := time.Since(sent)
-	if silent < mortal().Lease {
-		s.Errorf("the role was granted to another %v after a heartbeat was sent; the lease is %v", silent, mortal().Lease)
+	if silent < expiringTiming().Lease {
+		s.Errorf("another node acquired the role %v after the heartbeat; the lease is %v", silent, expiringTiming().Lease)
 	}
 	_, err := a.Heartbeat(tenure.Load{})
-	s.lost("heartbeat after the lease", err)
+	s.lost("heartbeat after the lease has expired", err)
 }
 
-// maySend checks that a session whose trust has ended does not prolong its
-// lease, whatever is asked of it.
+// maySend checks that no method of a session renews the lease after trust has ended.
 func maySend(s *suite) {
-	b, a, role := s.open("b", timing()), s.open("a", mortal()), tenure.NamedRole("r")
+	b, a, role := s.open("b", timing()), s.open("a", expiringTiming()), tenure.NamedRole("r")
 	term := a.lead(role).Term
-	a.mute.Store(true)
+	a.trustEnded.Store(true)
 	began := time.Now()
 	s.eventually("the role is granted", func() bool {
 		_, err := a.Heartbeat(tenure.Load{})
@@ -148,17 +147,17 @@ func maySend(s *suite) {
 		s.lost("Release", a.Release([]tenure.ReleaseRequest{{Role: role, Term: term}}))
 		return b.try(role).Outcome == tenure.OutcomeGranted
 	})
-	if took := time.Since(began); took > 2*mortal().Lease {
-		s.Errorf("a session that may not send kept its role for %v; the lease is %v", took, mortal().Lease)
+	if took := time.Since(began); took > 2*expiringTiming().Lease {
+		s.Errorf("a session that must not send held its role for %v; the lease is %v", took, expiringTiming().Lease)
 	}
 }
 
 func superseded(s *suite) {
-	a, role := s.open("a", mortal()), tenure.NamedRole("r")
+	a, role := s.open("a", expiringTiming()), tenure.NamedRole("r")
 	a.lead(role)
 	b := s.reopen(a.id, "a", timing())
 	var err error
-	s.eventually("the old session learns of the new one", func() bool {
+	s.eventually("the old session fails", func() bool {
 		_, err = a.Heartbeat(tenure.Load{})
 		return err != nil
 	})
@@ -176,7 +175,7 @@ func leaders(s *suite) {
 
 	all := s.leaders()
 	if names := roleNames(all); !slices.Equal(names, []string{"green", "red"}) {
-		s.Fatalf("leaders of %q, want green and red, in this order", names)
+		s.Fatalf("leaders of %q, want green and red in this order", names)
 	}
 	l := all[1]
 	if l.Term != term || l.NodeID != a.id || l.NodeName != "a" || l.Host != "host-of-a" {
@@ -189,7 +188,7 @@ func leaders(s *suite) {
 		s.Errorf("acquired at %v, lease until %v", l.AcquiredAt, l.LeaseUntil)
 	}
 	if names := roleNames(s.leaders("red", "blue", "unknown")); !slices.Equal(names, []string{"red"}) {
-		s.Errorf("asked for red, blue and an unknown role: leaders of %q, want red alone", names)
+		s.Errorf("red, blue and an unknown role: leaders of %q, want only red", names)
 	}
 }
 
@@ -223,9 +222,9 @@ func requests(s *suite) {
 	a, b := s.open("a", timing()), s.open("b", timing())
 	a.lead(tenure.NamedRole("r"))
 	b.lead(tenure.NamedRole("another"))
-	a.quiet()
-	if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || pulse.RequestsPending {
-		s.Errorf("nobody asked for anything: %+v, error %v", pulse, err)
+	a.drainWakeups()
+	if beat, err := a.Heartbeat(tenure.Load{}); err != nil || beat.RequestsPending {
+		s.Errorf("without a request: %+v, error %v", beat, err)
 	}
 	for _, request := range []tenure.Request{
 		{Kind: tenure.RequestStepDown, Role: "r", By: "the suite"},
@@ -235,8 +234,8 @@ func requests(s *suite) {
 			s.Fatalf("%s: %v", request.Kind, err)
 		}
 		a.woken("a request")
-		if pulse, err := a.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
-			s.Errorf("a request waits: %+v, error %v", pulse, err)
+		if beat, err := a.Heartbeat(tenure.Load{}); err != nil || !beat.RequestsPending {
+			s.Errorf("with a request: %+v, error %v", beat, err)
 		}
 		if others, err := b.Requests(); err != nil || len(others) != 0 {
 			s.Errorf("requests for another node: %+v, error %v", others, err)
@@ -258,7 +257,7 @@ func requests(s *suite) {
 	}
 }
 
-func requestsRefused(s *suite) {
+func requestsRejected(s *suite) {
 	a := s.open("a", timing())
 	for _, c := range []struct {
 		request tenure.Request
@@ -275,8 +274,8 @@ func requestsRefused(s *suite) {
 			s.Errorf("%+v: got error %v, want %v", c.request, err, c.want)
 		}
 	}
-	a.quiet()
+	a.drainWakeups()
 	if got, err := a.Requests(); err != nil || len(got) != 0 {
-		s.Errorf("refused requests were delivered: %+v, error %v", got, err)
+		s.Errorf("rejected requests were delivered: %+v, error %v", got, err)
 	}
 }

@@ -1,7 +1,6 @@
-// Package sessiontest checks that an implementation of tenure.Backend keeps the
-// contract of the seam, whatever database stands behind it. Each test runs
-// equally in real time and inside a synctest bubble: it waits for conditions,
-// with deadlines, and never for time alone to pass.
+// Package sessiontest is the conformance suite for implementations of tenure.Backend on
+// any database. Its tests run in real time or inside a synctest bubble. They wait for
+// conditions with deadlines, never for a fixed time.
 package sessiontest
 
 import (
@@ -18,17 +17,17 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// patience is how long the suite waits for something that should happen.
+// patience is how long the suite waits for a condition.
 const patience = 30 * time.Second
 
-// Run runs the suite, each test in parallel with the others, on a backend of its
-// own: one that no other test's roles or nodes can be seen in. The tests of
-// features run for the backends that have them.
+// Run runs the suite. Its tests run in parallel, and newBackend is called for each one. It
+// must return a backend on which no roles or nodes of other tests are visible. Tests of a
+// feature run if the backend has it.
 func Run(t *testing.T, newBackend func(t *testing.T) tenure.Backend, features ...Feature) {
 	RunIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, newBackend, features...)
 }
 
-// RunIn is Run with every test inside a bubble, such as synctest.Test.
+// RunIn is Run with every test inside a bubble, for example synctest.Test.
 func RunIn(t *testing.T, bubble func(*testing.T, func(*testing.T)), newBackend func(t *testing.T) tenure.Backend, features ...Feature) {
 	var has Feature
 	for _, feature := range features {
@@ -52,40 +51,40 @@ type test struct {
 }
 
 var tests = []test{
-	{"the features are those that were named", featured, 0},
+	{"the features match the declared ones", featured, 0},
 	{"one session at a time holds a role", exclusion, 0},
-	{"attempts come in the order of the candidates", order, 0},
+	{"results have the order of the requests", order, 0},
 	{"many roles in one call", batch, 0},
-	{"keys by name, number and pair do not meet", keys, 0},
-	{"another key for a name is refused", keyMismatch, 0},
-	{"terms grow", termsGrow, 0},
-	{"incarnations grow", incarnationsGrow, 0},
-	{"a recovering candidate learns who holds the role", recovering, 0},
-	{"the time of vacancy is told", vacancy, 0},
-	{"the context of Open bounds the opening only", openContext, 0},
+	{"keys by name, number and pair differ", keys, 0},
+	{"another key for the same name is rejected", keyMismatch, 0},
+	{"term numbers increase", termsIncrease, 0},
+	{"incarnations increase", incarnationsIncrease, 0},
+	{"a recovering candidate gets the holder of the role", recovering, 0},
+	{"the result contains the preceding vacancy", vacancy, 0},
+	{"the context of Open bounds only Open", openContext, 0},
 
-	{"waiting goes on without locking again", waiting, 0},
-	{"a waiting role can be given up", waitingReleased, 0},
+	{"a pending role is locked once", pending, 0},
+	{"a pending role can be released", pendingReleased, 0},
 	{"a reservation favors its node", reservation, 0},
-	{"a reservation lapses", reservationLapses, 0},
+	{"a reservation expires", reservationExpires, 0},
 
-	{"release wakes and frees", releaseWakes, 0},
-	{"a lost session wakes and frees", abortWakes, 0},
-	{"close leaves the cluster", closeLeaves, 0},
-	{"wait ends with its context", waitContext, 0},
-	{"abort ends a wait", abortUnblocks, 0},
+	{"a release wakes candidates", releaseWakes, 0},
+	{"the loss of a session wakes candidates", abortWakes, 0},
+	{"Close removes the node", closeRemoves, 0},
+	{"Wait ends with its context", waitContext, 0},
+	{"Abort ends Wait", abortUnblocks, 0},
 
-	{"heartbeats keep the lease", heartbeatKeeps, 0},
-	{"silence ends the lease, not before its time", silenceEnds, 0},
-	{"nothing is sent when trust has ended", maySend, 0},
+	{"heartbeats renew the lease", heartbeatRenews, 0},
+	{"the lease of a silent session expires, not earlier", silentExpires, 0},
+	{"no statement is sent after trust has ended", maySend, 0},
 	{"a new session supersedes the old one", superseded, 0},
 
 	{"leaders are listed", leaders, 0},
-	{"a request reaches the leader, once", requests, 0},
-	{"a request needs a leader and a living target", requestsRefused, 0},
+	{"a request reaches the leader once", requests, 0},
+	{"a request needs a leader and a live target", requestsRejected, 0},
 }
 
-// suite is one test with its backend.
+// suite is a test with its backend.
 type suite struct {
 	*testing.T
 	backend  tenure.Backend
@@ -94,8 +93,8 @@ type suite struct {
 
 func (s *suite) has(f Feature) bool { return s.features&f == f }
 
-// timing is for tests in which nothing expires. A backend bounds its calls by the
-// refresh interval, so a busy machine needs a long one.
+// timing is for sessions that do not expire during a test. A backend bounds its calls by
+// the refresh interval, which must be long for a busy machine.
 func timing() tenure.Timing {
 	return tenure.Timing{
 		Lease: 3 * time.Minute, RefreshInterval: time.Minute, Margin: 500 * time.Millisecond,
@@ -103,25 +102,25 @@ func timing() tenure.Timing {
 	}
 }
 
-// mortal is for a session whose lease a test waits for. The lease leaves a busy
-// machine time for a few calls, and no call is cut short before its end.
-func mortal() tenure.Timing {
+// expiringTiming is for a session that expires during a test. The lease leaves a busy
+// machine time for a few calls, and the refresh interval cuts no call short.
+func expiringTiming() tenure.Timing {
 	t := timing()
 	t.Lease, t.RefreshInterval = 6*time.Second, 6*time.Second
 	return t
 }
 
-// node is one session of one node.
+// node is a session of a node.
 type node struct {
 	tenure.Session
-	suite *suite
-	id    uuid.UUID
-	mute  atomic.Bool // trust has ended: MaySend is false
-	heard atomic.Bool // NodesChanged was called
+	suite        *suite
+	id           uuid.UUID
+	trustEnded   atomic.Bool // MaySend returns false
+	nodesChanged atomic.Bool // NodesChanged was called
 }
 
-// open opens a session for a new node. It is aborted when the test ends, and in
-// any case before the test could wait for ever.
+// open opens a session for a new node. The session is aborted when the test ends, or
+// earlier if the test hangs.
 func (s *suite) open(name string, timing tenure.Timing) *node {
 	s.Helper()
 	return s.reopen(uuid.New(), name, timing)
@@ -131,7 +130,7 @@ func (s *suite) reopen(id uuid.UUID, name string, timing tenure.Timing, changes 
 	s.Helper()
 	n, err := s.tryOpen(id, name, timing, changes...)
 	if err != nil {
-		s.Fatalf("opening a session for %s: %v", name, err)
+		s.Fatalf("open a session for %s: %v", name, err)
 	}
 	if _, err := n.Heartbeat(tenure.Load{}); err != nil {
 		s.Fatalf("first heartbeat of %s: %v", name, err)
@@ -143,20 +142,20 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 	n := &node{suite: s, id: id}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opening := tenure.SessionOptions{
+	options := tenure.SessionOptions{
 		Node:        tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
 		Description: tenure.Description{Status: tenure.StatusActive},
 		Timing:      timing,
 		Clock:       tenure.SystemClock(),
 		Logger:      slog.New(slog.DiscardHandler),
-		MaySend:     func() bool { return !n.mute.Load() },
+		MaySend:     func() bool { return !n.trustEnded.Load() },
 
-		NodesChanged: func() { n.heard.Store(true) },
+		NodesChanged: func() { n.nodesChanged.Store(true) },
 	}
 	for _, change := range changes {
-		change(&opening)
+		change(&options)
 	}
-	session, err := s.backend.Open(ctx, opening)
+	session, err := s.backend.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +168,7 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 	return n, nil
 }
 
-// try makes one attempt for one role.
+// try requests a role once.
 func (n *node) try(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	return n.tryAll(role)[0]
@@ -177,67 +176,67 @@ func (n *node) try(role tenure.Role) tenure.AcquireResult {
 
 func (n *node) tryAll(roles ...tenure.Role) []tenure.AcquireResult {
 	n.suite.Helper()
-	candidates := make([]tenure.AcquireRequest, len(roles))
+	requests := make([]tenure.AcquireRequest, len(roles))
 	for i, role := range roles {
-		candidates[i].Role = role
+		requests[i].Role = role
 	}
-	attempts, err := n.TryAcquire(candidates)
+	results, err := n.TryAcquire(requests)
 	if err != nil {
 		n.suite.Fatalf("TryAcquire: %v", err)
 	}
-	if len(attempts) != len(roles) {
-		n.suite.Fatalf("TryAcquire returned %d attempts for %d candidates", len(attempts), len(roles))
+	if len(results) != len(roles) {
+		n.suite.Fatalf("TryAcquire returned %d results for %d requests", len(results), len(roles))
 	}
-	return attempts
+	return results
 }
 
-// finish makes attempts for roles until none of them is Waiting: a backend may
-// leave what one call has no time for to the next.
-func (n *node) finish(roles ...tenure.Role) []tenure.AcquireResult {
+// tryUntilDecided requests roles until none of them is pending: a backend can defer
+// requests for which one call has no time.
+func (n *node) tryUntilDecided(roles ...tenure.Role) []tenure.AcquireResult {
 	n.suite.Helper()
-	attempts := n.tryAll(roles...)
-	n.suite.eventually("no attempt waits", func() bool {
-		var waiting []int
+	results := n.tryAll(roles...)
+	n.suite.eventually("no role is pending", func() bool {
+		var pending []int
 		var again []tenure.Role
-		for i, attempt := range attempts {
-			if attempt.Outcome == tenure.OutcomePending {
-				waiting, again = append(waiting, i), append(again, roles[i])
+		for i, result := range results {
+			if result.Outcome == tenure.OutcomePending {
+				pending, again = append(pending, i), append(again, roles[i])
 			}
 		}
 		if len(again) == 0 {
 			return true
 		}
-		for i, attempt := range n.tryAll(again...) {
-			attempts[waiting[i]] = attempt
+		for i, result := range n.tryAll(again...) {
+			results[pending[i]] = result
 		}
 		return false
 	})
-	return attempts
+	return results
 }
 
-// lead takes a vacant role, at once.
+// lead acquires a vacant role with one request.
 func (n *node) lead(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
-	attempt := n.try(role)
-	if attempt.Outcome != tenure.OutcomeGranted {
-		n.suite.Fatalf("a vacant role: got %+v, want it Granted", attempt)
+	result := n.try(role)
+	if result.Outcome != tenure.OutcomeGranted {
+		n.suite.Fatalf("a vacant role: got %+v, want OutcomeGranted", result)
 	}
-	return attempt
+	return result
 }
 
-// leadSoon takes a role that becomes vacant soon.
+// leadSoon acquires a role that becomes vacant soon.
 func (n *node) leadSoon(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
-	var attempt tenure.AcquireResult
+	var result tenure.AcquireResult
 	n.suite.eventually("the role is granted", func() bool {
-		attempt = n.tryAgain(role)
-		return attempt.Outcome == tenure.OutcomeGranted
+		result = n.tryAgain(role)
+		return result.Outcome == tenure.OutcomeGranted
 	})
-	return attempt
+	return result
 }
 
-// tryAgain is try for a node that may have been silent meanwhile: not every
-// database takes an attempt for a sign of life.
+// tryAgain is try for a node that may have been silent: not every backend treats a
+// request for a role as a heartbeat.
 func (n *node) tryAgain(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
 	if _, err := n.Heartbeat(tenure.Load{}); err != nil {
@@ -246,14 +245,14 @@ func (n *node) tryAgain(role tenure.Role) tenure.AcquireResult {
 	return n.try(role)
 }
 
-// refused checks that a role is held by another.
-func (n *node) refused(role tenure.Role) tenure.AcquireResult {
+// tryHeld requests a role that another session must hold.
+func (n *node) tryHeld(role tenure.Role) tenure.AcquireResult {
 	n.suite.Helper()
-	attempt := n.try(role)
-	if attempt.Outcome != tenure.OutcomeHeld {
-		n.suite.Fatalf("a role that another holds: got %+v, want it Busy", attempt)
+	result := n.try(role)
+	if result.Outcome != tenure.OutcomeHeld {
+		n.suite.Fatalf("a role that another session holds: got %+v, want OutcomeHeld", result)
 	}
-	return attempt
+	return result
 }
 
 // resign releases a role.
@@ -269,8 +268,8 @@ func (n *node) release(releases ...tenure.ReleaseRequest) {
 	}
 }
 
-// quiet takes the news that has come so far.
-func (n *node) quiet() {
+// drainWakeups calls Wait until no earlier change is left.
+func (n *node) drainWakeups() {
 	n.suite.Helper()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -285,19 +284,19 @@ func (n *node) quiet() {
 	}
 }
 
-// woken checks that Wait returns because something may have changed.
+// woken fails the test unless Wait reports a change.
 func (n *node) woken(by string) {
 	n.suite.Helper()
-	n.awaken("Wait is woken by "+by, func() bool { return false })
+	n.awaitChange("Wait is woken by "+by, func() bool { return false })
 }
 
-// told checks that news of the nodes arrives: in Wait, or by NodesChanged.
-func (n *node) told(of string) {
+// notified fails the test unless Wait or NodesChanged reports a change of the nodes.
+func (n *node) notified(of string) {
 	n.suite.Helper()
-	n.awaken("the news of "+of+" arrive", n.heard.Load)
+	n.awaitChange("the notification of "+of+" arrives", n.nodesChanged.Load)
 }
 
-func (n *node) awaken(what string, heard func() bool) {
+func (n *node) awaitChange(what string, notified func() bool) {
 	n.suite.Helper()
 	n.suite.eventually(what, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -306,17 +305,17 @@ func (n *node) awaken(what string, heard func() bool) {
 		if err != nil {
 			n.suite.Fatalf("Wait: %v", err)
 		}
-		if changed || heard() {
+		if changed || notified() {
 			return true
 		}
-		if _, err := n.Heartbeat(tenure.Load{}); err != nil { // the news may be that of another's silence
+		if _, err := n.Heartbeat(tenure.Load{}); err != nil { // the change can be the expiry of another session
 			n.suite.Fatalf("heartbeat: %v", err)
 		}
 		return false
 	})
 }
 
-// lost checks that an error says that the session is lost.
+// lost fails the test unless an error matches ErrSessionLost.
 func (s *suite) lost(doing string, err error) {
 	s.Helper()
 	if !errors.Is(err, tenure.ErrSessionLost) {

@@ -69,7 +69,8 @@ func preferredMode(publisher Publisher) Mode {
 	return Batch
 }
 
-// ErrUnhealthy: the publisher reports that it cannot send. It counts as an outage.
+// ErrUnhealthy means that the publisher reports that it cannot send. It counts as an
+// outage.
 var ErrUnhealthy = errors.New("the publisher is not healthy")
 
 // sender passes the events of a topic to a publisher.

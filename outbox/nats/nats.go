@@ -232,7 +232,7 @@ func (p *Publisher) awaitAck(ctx context.Context, future jetstream.PubAckFuture)
 	}
 }
 
-// ErrForeignWriter: the last message of the stream is not the expected one, because
+// ErrForeignWriter means that the last message of the stream is not the expected one, because
 // another program publishes to the stream or deleted messages. The published messages
 // are in order, and the next attempt continues after them. The error can occur once at
 // the beginning of a term, while the last leader was still sending. If it recurs, set

@@ -82,7 +82,7 @@ func sign(header http.Header, id string, now time.Time, body []byte, secrets []S
 	}
 }
 
-// ErrSignature: the request is not signed with any of the secrets, was changed, or is
+// ErrSignature means that a request is not signed with any of the secrets, was changed, or is
 // too old.
 var ErrSignature = errors.New("the signature is missing, invalid or expired")
 

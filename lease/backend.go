@@ -70,7 +70,7 @@ func (c Config) validate(dialect sqldb.Dialect) error {
 	}
 	switch {
 	case c.Schema != "" && dialect != sqldb.PostgreSQL:
-		return invalid("schemas exist only on PostgreSQL, not on %s", dialect)
+		return invalid("%s has no schemas: leave the schema empty", dialect)
 	case c.KeepHistory >= 0 && c.KeepHistory < time.Hour:
 		return invalid("KeepHistory is %v; it must be at least 1h, or negative to keep the history for ever", c.KeepHistory)
 	case c.PollInterval < time.Millisecond:

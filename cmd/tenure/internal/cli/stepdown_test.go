@@ -87,7 +87,7 @@ func TestHandOverToNobody(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	got := invoke(t, place.with("step-down", "--role", "billing")...).want(t, console.ExitNotAcquired)
-	if !strings.Contains(got.stderr, "nobody leads") {
+	if !strings.Contains(got.stderr, "has no leader") {
 		t.Errorf("%s", got.stderr)
 	}
 

@@ -50,7 +50,7 @@ func (l *loop) release(ctx context.Context) error {
 		return nil
 	}
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(releaseSchedules), l.dropped, l.term.Role().Name(), l.term.Number())
+		_, err := tx.Exec(ctx, l.tables.SQL(releaseSchedules), l.dropped, l.term.Role().Name(), l.term.Number())
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,7 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	if limit < 1 {
 		return nil, invalid("the limit is %d; the least is 1", limit)
 	}
-	rows, _ := m.database.Query(ctx, m.backend.SQL(readChanges), name, limit) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readChanges, name, limit) // its error is that of the rows
 	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Change, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Schedule, &c.Action, &c.Detail)
 	})
@@ -50,7 +51,8 @@ func (m *Admin) Remove(ctx context.Context, name, by string) error {
 		return err
 	}
 	var removed int
-	if err := m.one(ctx, removeSchedule, []any{name, by}, &removed); err != nil {
+	err := m.one(ctx, removeSchedule, []any{name, by}, &removed)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}
 	if removed > 0 {

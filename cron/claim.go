@@ -93,7 +93,7 @@ func (l *loop) queueEnds(pipeline *pgx.Batch, ended []outcome) {
 	for i, o := range ended {
 		ids[i], states[i], errors[i] = o.run.ID, string(o.state), o.text
 	}
-	pipeline.Queue(l.backend.SQL(recordEnds), l.term.Number(), ids, states, errors)
+	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, states, errors)
 }
 
 func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
@@ -109,7 +109,7 @@ func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
 			states, counts = append(states, string(e.state)), append(counts, e.ticks)
 		}
 	}
-	pipeline.Queue(l.backend.SQL(claimTicks), l.term.Role().Name(), l.term.Number(), l.node.ID(),
+	pipeline.Queue(l.tables.SQL(claimTicks), l.term.Role().Name(), l.term.Number(), l.node.ID(),
 		names, handled, until, due, l.node.Name(), schedules, times, states, counts).
 		Query(func(rows pgx.Rows) (err error) {
 			*found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claimed, err error) {
@@ -179,7 +179,7 @@ func (l *loop) queueStarts(pipeline *pgx.Batch, starts map[string]int, found *[]
 	for name, n := range starts {
 		names, most = append(names, name), append(most, int32(n))
 	}
-	pipeline.Queue(l.backend.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most, l.term.Role().Name()).
+	pipeline.Queue(l.tables.SQL(startWaiting), l.term.Number(), l.node.ID(), l.node.Name(), names, most, l.term.Role().Name()).
 		Query(func(rows pgx.Rows) (err error) {
 			*found, err = collectStarted(rows)
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -21,14 +22,13 @@ import (
 // use if its database is. Every call is bounded by 30 s, or sooner by its
 // context.
 type Admin struct {
-	backend  *postgres.Backend
-	database postgres.Database
+	tables schema.Tables
 }
 
 // NewManagement manages the schedules of a backend's installation, in the
 // database that the backend is on.
 func NewManagement(backend *postgres.Backend, database postgres.Database) *Admin {
-	return &Admin{backend, database}
+	return &Admin{tablesOf(backend, database)}
 }
 
 // Status is a schedule as its row has it.
@@ -125,7 +125,7 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 	if limit < 1 {
 		return nil, invalid("the limit is %d; the least is 1", limit)
 	}
-	rows, _ := m.database.Query(ctx, m.backend.SQL(readHistory), name, limit) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readHistory, name, limit) // its error is that of the rows
 	records, err := pgx.CollectRows(rows, scanRecord)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of %s: %w", name, err)
@@ -148,7 +148,7 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	}
 	for {
 		var id *int64
-		err := m.one(ctx, addManualRun, []any{name, by, m.backend.Channel("")}, &id, nil)
+		err := m.one(ctx, addManualRun, []any{name, by, m.tables.Channel("")}, &id, nil)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return 0, m.unknown(ctx, name)
@@ -185,7 +185,8 @@ func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) err
 		action = "pause"
 	}
 	var changed int
-	if err := m.one(ctx, setPaused, []any{name, paused, by, action, m.backend.Channel("")}, &changed, nil); err != nil {
+	err := m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel("")}, &changed, nil)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%s %s: %w", action, name, err)
 	}
 	if changed == 0 {
@@ -206,7 +207,7 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var now time.Time
-	rows, _ := m.database.Query(ctx, m.backend.SQL(readStatuses), name) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readStatuses, name) // its error is that of the rows
 	statuses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Status, err error) {
 		var settings string
 		var last nullableRecord
@@ -281,7 +282,7 @@ func (m *Admin) mustExist(ctx context.Context, name string) error {
 
 // unknown returns the error for a name that no schedule has.
 func (m *Admin) unknown(ctx context.Context, name string) error {
-	rows, _ := m.database.Query(ctx, m.backend.SQL(readNames)) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readNames) // its error is that of the rows
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("reading the names of the schedules: %w", err)
@@ -291,7 +292,7 @@ func (m *Admin) unknown(ctx context.Context, name string) error {
 
 // one reads one row.
 func (m *Admin) one(ctx context.Context, sql string, args []any, into ...any) error {
-	rows, err := m.database.Query(ctx, m.backend.SQL(sql), args...)
+	rows, err := m.tables.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

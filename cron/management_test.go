@@ -208,7 +208,11 @@ func TestPrivileges(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.exec(w.backend.WorkGrants(user))
+	grants, err := w.backend.WorkGrants(user, "schedules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(grants)
 	w.pool = pgtest.Pool(t, w.server.DSNFor(user, "postgres"))
 	w.management = cron.NewManagement(w.backend, w.pool)
 	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -31,7 +32,7 @@ type Config struct {
 type Scheduler struct {
 	node     *tenure.Node
 	election *tenure.Election
-	backend  *postgres.Backend
+	tables   schema.Tables
 	database postgres.Database
 	config   Config
 
@@ -73,7 +74,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 		return nil, err
 	}
 	return &Scheduler{
-		node: node, election: election, backend: backend, database: database, config: config, replaced: make(chan struct{}, 1),
+		node: node, election: election, tables: tablesOf(backend, database), database: database, config: config, replaced: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -160,7 +161,7 @@ func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
 	news, stop := s.node.Subscribe()
 	defer stop()
 	l := &loop{
-		work:     work{node: s.node, backend: s.backend, database: s.database, term: term},
+		work:     work{node: s.node, tables: s.tables, database: s.database, term: term},
 		config:   s.config,
 		log:      s.node.Logger().With("role", term.Role().Name(), "term", term.Number()),
 		news:     news,

@@ -29,6 +29,9 @@ func (l *loop) load(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
+	if err := l.tables.Create(ctx); err != nil {
+		return err
+	}
 	var loaded []string
 	var open []Record
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
@@ -37,13 +40,13 @@ func (l *loop) load(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, l.backend.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, l.backend.SQL(lockSchedules), names); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(lockSchedules), names); err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, l.backend.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows
+		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows
 		var err error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return err
@@ -52,7 +55,7 @@ func (l *loop) load(ctx context.Context) error {
 		for i, name := range loaded {
 			again[i] = l.byName[name].Policy == AtLeastOnce
 		}
-		rows, _ = tx.Query(ctx, l.backend.SQL(takeOver), loaded, again, l.activeRuns())
+		rows, _ = tx.Query(ctx, l.tables.SQL(takeOver), loaded, again, l.activeRuns())
 		open, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
 			return r, row.Scan(&r.Schedule, &r.ScheduledFor, &r.State, &r.Attempt, &r.Error)
 		})
@@ -95,7 +98,7 @@ func (l *loop) tookOver(names, loaded []string, open []Record) {
 func (l *loop) read(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := l.database.Query(bounded, l.backend.SQL(readSchedules), l.term.Role().Name(), l.term.Number())
+	rows, err := l.tables.Query(bounded, readSchedules, l.term.Role().Name(), l.term.Number())
 	if err != nil {
 		return fmt.Errorf("reading the schedules: %w", err)
 	}
@@ -141,7 +144,7 @@ func (l *loop) recover(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, _ := l.database.Query(bounded, l.backend.SQL(readRunning), names, l.term.Number()) // its error is that of the rows
+	rows, _ := l.tables.Query(bounded, readRunning, names, l.term.Number()) // its error is that of the rows
 	found, err := collectStarted(rows)
 	if err != nil {
 		return fmt.Errorf("reading the runs: %w", err)

@@ -10,16 +10,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // statementTimeout bounds a transaction of the scheduler's own, and a question.
 const statementTimeout = 30 * time.Second
 
+// tablesOf returns the tables of schedules.
+func tablesOf(backend *postgres.Backend, database postgres.Database) schema.Tables {
+	return schema.Tables{Schema: schema.Of(backend), Feature: features.Schedules, Database: database}
+}
+
 // work is what a scheduler works with in one term.
 type work struct {
 	node     *tenure.Node
-	backend  *postgres.Backend
+	tables   schema.Tables
 	database postgres.Database
 	term     *tenure.Term
 }
@@ -54,6 +61,6 @@ func (w *work) marked(ctx context.Context, fn func(pgx.Tx) error) error {
 // key marks the transactions of this role's schedulers in the lock table.
 func (w *work) key() int64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(w.backend.Channel("schedules") + "\x00" + w.term.Role().Name())) // never fails
+	_, _ = hash.Write([]byte(w.tables.Channel("schedules") + "\x00" + w.term.Role().Name())) // never fails
 	return int64(hash.Sum64())
 }

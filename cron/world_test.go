@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
+	if err := backend.Migrate(t.Context(), "schedules"); err != nil {
 		t.Fatal(err)
 	}
 	pool := server.Pool(t)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -144,7 +146,11 @@ func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, n
 	if err := d.config.Backend.Request(ctx, request); err != nil || d.config.Database == nil {
 		return err
 	}
-	_, err := d.config.Database.Exec(ctx, d.config.Backend.SQL(recordRequest), request.By, kind, name, string(request.Kind))
+	tables := schema.Of(d.config.Backend)
+	err := tables.Ensure(ctx, d.config.Database, features.Changes)
+	if err == nil {
+		_, err = d.config.Database.Exec(ctx, tables.SQL(recordRequest), request.By, kind, name, string(request.Kind))
+	}
 	if err != nil { // it is asked for already, and the log has it
 		d.log.Warn("an action was not recorded in the database", "action", request.Kind, "name", name, "by", request.By, "error", err)
 	}

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 	}
 	w.backend = w.newBackend(server.DSN(), postgres.Config{Schema: schema, Connect: connect})
 	w.nodes = w.newBackend(server.DSN(), postgres.Config{Schema: schema})
-	if err := w.backend.Migrate(t.Context()); err != nil {
+	if err := w.backend.Migrate(t.Context(), "processors", "schedules"); err != nil {
 		t.Fatal(err)
 	}
 	poolConfig, err := pgxpool.ParseConfig(server.DSN())

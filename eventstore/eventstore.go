@@ -6,13 +6,17 @@ package eventstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -22,8 +26,9 @@ const MaxData = 1 << 20
 
 // Store is the log of one installation. It is safe for concurrent use.
 type Store struct {
-	backend *postgres.Backend
-	config  Config
+	schema *schema.Schema
+	config Config
+	exists atomic.Bool // the table does, or the user may not look
 }
 
 // Config configures a store. The zero value is ready to use.
@@ -34,10 +39,11 @@ type Config struct {
 	NoNotify bool
 }
 
-// New returns the log in the schema of a backend. It does not create the tables: a node
-// or [postgres.Backend.Migrate] does.
+// New returns the log in the schema of a backend. The first use creates its table,
+// on a connection of the backend's, unless the backend's configuration says that
+// migrations are manual.
 func New(backend *postgres.Backend, config Config) *Store {
-	return &Store{backend: backend, config: config}
+	return &Store{schema: schema.Of(backend), config: config}
 }
 
 // NewEvent is an event to append.
@@ -106,11 +112,15 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 		occurred = append(occurred, nullIfZero(e.OccurredAt))
 		correlation, causation = append(correlation, nullIfZero(e.Correlation)), append(causation, nullIfZero(e.Causation))
 	}
-	sql := s.backend.SQL(appendEvents)
+	sql := s.schema.SQL(appendEvents)
 	args := []any{types, tags, data, occurred, correlation, causation}
 	if !s.config.NoNotify {
 		sql = "WITH appended AS (" + sql + " RETURNING 1) SELECT pg_notify($7, '') FROM (SELECT count(*) FROM appended) counted"
-		args = append(args, s.backend.Channel(processor.Topic))
+		args = append(args, s.schema.Channel(processor.Topic))
+	}
+	createErr := s.create(ctx, tx)
+	if createErr != nil && !errors.Is(createErr, tenure.ErrPrivilege) {
+		return fmt.Errorf("append events: %w", createErr)
 	}
 	rows, err := tx.Query(ctx, sql, args...)
 	if err == nil {
@@ -118,9 +128,27 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 		err = rows.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("append events: %w", err)
+		return fmt.Errorf("append events: %w", errors.Join(createErr, err))
 	}
 	return nil
+}
+
+// mayReadVersions is false where the user may not, or no table of versions is.
+const mayReadVersions = `SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), to_regclass($1) IS NULL)`
+
+// create creates the table of events unless it is there. The caller's transaction
+// must not fail for it: a user that may append need not be able to read versions.
+func (s *Store) create(ctx context.Context, tx Executor) error {
+	if s.exists.Load() {
+		return nil
+	}
+	rows, _ := tx.Query(ctx, mayReadVersions, s.schema.SQL("{migrations}")) // its error is that of the rows
+	may, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err == nil && may {
+		err = s.schema.Ensure(ctx, tx, features.Events)
+	}
+	s.exists.Store(err == nil)
+	return err
 }
 
 func nullIfZero[T comparable](value T) *T {
@@ -136,7 +164,7 @@ SELECT transaction_id, position, type, tags, data, occurred_at, correlation_id, 
 
 // Log returns the log that processors read.
 func (s *Store) Log() processor.Log {
-	log := processor.LogFromQuery("events", s.backend.SQL(readEvents))
-	log.Table = s.backend.SQL("{events}")
+	log := processor.LogFromQuery("events", s.schema.SQL(readEvents))
+	log.Table = s.schema.SQL("{events}")
 	return log
 }

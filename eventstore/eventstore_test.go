@@ -41,7 +41,7 @@ func newLog(t *testing.T, config eventstore.Config) *log {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
+	if err := backend.Migrate(t.Context(), "events"); err != nil {
 		t.Fatal(err)
 	}
 	return &log{
@@ -231,7 +231,11 @@ func TestWorkGrantsSuffice(t *testing.T) {
 	ctx := t.Context()
 	schema, _, _ := strings.Cut(strings.Trim(l.table, `"`), `"`)
 	for suffix, grants := range map[string]func(user string) string{
-		"work": l.backend.WorkGrants,
+		"work": func(user string) string {
+			grants, err := l.backend.WorkGrants(user, "events")
+			l.must(err)
+			return grants
+		},
 		"insert": func(user string) string {
 			return "GRANT USAGE ON SCHEMA " + pgx.Identifier{schema}.Sanitize() + " TO " + user + "; GRANT INSERT ON " + l.table + " TO " + user
 		},

@@ -26,8 +26,11 @@ const (
 )
 
 // modeTable returns the quoted name of the table with the record.
-func (b *Backend) modeTable() string {
-	name := b.db.Dialect.Quote(installation.PrefixOfLeases(b.config.Prefix) + installation.ModeTable)
+func (b *Backend) modeTable() string { return b.installationTable(installation.Table) }
+
+// installationTable returns the quoted name of a table of the installation.
+func (b *Backend) installationTable(table string) string {
+	name := b.db.Dialect.Quote(installation.PrefixOfLeases(b.config.Prefix) + table)
 	if b.config.Schema != "" {
 		name = b.db.Dialect.Quote(b.config.Schema) + "." + name
 	}
@@ -35,7 +38,7 @@ func (b *Backend) modeTable() string {
 }
 
 func (b *Backend) modeSQL(statement string) string {
-	return strings.ReplaceAll(statement, "{mode}", b.modeTable())
+	return strings.ReplaceAll(statement, "{installation}", b.modeTable())
 }
 
 // installation returns the schema and the prefix of the installation.
@@ -160,7 +163,7 @@ func (b *Backend) claimStatements() []string {
 	}
 	return append(statements,
 		strings.TrimSpace(b.modeSQL(installation.CreateMode)),
-		b.modeSQL("INSERT INTO {mode} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
+		b.modeSQL("INSERT INTO {installation} (mode) VALUES ('"+installation.Leases+"') ON CONFLICT DO NOTHING"))
 }
 
 // dropMode removes the record if its mode is leases.
@@ -173,14 +176,19 @@ func (b *Backend) dropMode(ctx context.Context, on sqldb.Querier) error {
 	if err != nil || !exists {
 		return err
 	}
-	if err := sqldb.Exec(ctx, on, b.modeSQL("DELETE FROM {mode} WHERE mode = '"+installation.Leases+"'")); err != nil {
+	// The row has the id of what sessions left: they may elect again.
+	keep := "UPDATE {installation} SET mode = '" + installation.Sessions + "' WHERE to_regclass(" + literal(b.installationTable("incarnations")) + ") IS NOT NULL"
+	if err := sqldb.Exec(ctx, on, b.modeSQL(keep)); err != nil {
 		return err
 	}
-	err = sqldb.ForEach(ctx, on, b.modeSQL("SELECT count(*) FROM {mode}"), func(rows *sql.Rows) error { return rows.Scan(&left) })
+	if err := sqldb.Exec(ctx, on, b.modeSQL("DELETE FROM {installation} WHERE mode = '"+installation.Leases+"'")); err != nil {
+		return err
+	}
+	err = sqldb.ForEach(ctx, on, b.modeSQL("SELECT count(*) FROM {installation}"), func(rows *sql.Rows) error { return rows.Scan(&left) })
 	if err != nil || left > 0 {
 		return err
 	}
-	return sqldb.Exec(ctx, on, b.modeSQL("DROP TABLE {mode}"))
+	return sqldb.Exec(ctx, on, b.modeSQL("DROP TABLE {installation}"))
 }
 
 // literal quotes a text for PostgreSQL.

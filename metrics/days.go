@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -104,6 +105,6 @@ func (s daySums) write(ctx context.Context, tx pgx.Tx, backend *postgres.Backend
 		samples, totals = append(samples, sum.samples), append(totals, sum.total)
 		leastOnes, greatestOnes = append(leastOnes, sum.least), append(greatestOnes, sum.greatest)
 	}
-	_, err := tx.Exec(ctx, backend.SQL(addToDays), days, metrics, digests, labels, kinds, samples, totals, leastOnes, greatestOnes)
+	_, err := tx.Exec(ctx, schema.Of(backend).SQL(addToDays), days, metrics, digests, labels, kinds, samples, totals, leastOnes, greatestOnes)
 	return err
 }

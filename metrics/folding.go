@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -74,7 +75,7 @@ func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (i
 	if err := sums.write(ctx, tx, backend); err != nil {
 		return 0, fmt.Errorf("add to the sums of days: %w", err)
 	}
-	deleted, err := tx.Exec(ctx, backend.SQL(deleteFolded), folded, samples[0].node)
+	deleted, err := tx.Exec(ctx, schema.Of(backend).SQL(deleteFolded), folded, samples[0].node)
 	if err != nil {
 		return 0, fmt.Errorf("delete what was summed up: %w", err)
 	}
@@ -97,7 +98,7 @@ type foldable struct {
 }
 
 func readFoldables(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) ([]foldable, error) {
-	rows, _ := tx.Query(ctx, backend.SQL(readFoldable), keepLasting.Milliseconds(), maxFolded, maxFoldedBytes) // its error is that of the rows
+	rows, _ := tablesOf(backend, tx).Query(ctx, readFoldable, keepLasting.Milliseconds(), maxFolded, maxFoldedBytes) // its error is that of the rows
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s foldable, err error) {
 		err = row.Scan(&s.transaction, &s.node, &s.at, &s.old, &s.first, &s.followed, &s.format, &s.body)
 		return s, err

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -33,7 +35,7 @@ const (
 // old ones. Each is kept for ten minutes, one a minute for six hours, and one each
 // five minutes until it is a day old; larger ones than 4 kB are kept more rarely.
 type Reporter struct {
-	backend  *postgres.Backend
+	tables   schema.Tables
 	database postgres.Database
 	gatherer prometheus.Gatherer
 	interval time.Duration
@@ -57,8 +59,13 @@ func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometh
 		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastReportInterval)
 	}
 	return &Reporter{
-		backend: backend, database: database, gatherer: gatherer, interval: config.Interval, node: node, log: node.Logger(),
+		tables: tablesOf(backend, database), database: database, gatherer: gatherer, interval: config.Interval, node: node, log: node.Logger(),
 	}, nil
+}
+
+// tablesOf returns the tables of samples.
+func tablesOf(backend *postgres.Backend, database schema.Querier) schema.Tables {
+	return schema.Tables{Schema: schema.Of(backend), Feature: features.Samples, Database: database}
 }
 
 // Run writes a sample at once and then every interval, until the context ends,
@@ -102,8 +109,11 @@ func (r *Reporter) report(ctx context.Context) error {
 		return errors.Join(err, encodeErr)
 	}
 	becomes, kept := r.kept.next(time.Now(), len(body))
-	_, writeErr := r.database.Exec(ctx, r.backend.SQL(writeSample),
-		r.node.ID(), r.node.Name(), sampleFormat, body, becomes.keep.Milliseconds(), becomes.lasting, becomes.first)
+	writeErr := r.tables.Create(ctx)
+	if writeErr == nil {
+		_, writeErr = r.database.Exec(ctx, r.tables.SQL(writeSample),
+			r.node.ID(), r.node.Name(), sampleFormat, body, becomes.keep.Milliseconds(), becomes.lasting, becomes.first)
+	}
 	if writeErr == nil {
 		r.kept = kept
 	}

@@ -41,6 +41,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
+	if err := backend.Migrate(t.Context(), "samples"); err != nil {
+		t.Fatal(err)
+	}
 	return &world{t, backend, server.Pool(t)}
 }
 

@@ -52,7 +52,7 @@ func ReadSamples(
 	if after == "" {
 		sql, args = readAllSamples, []any{keepEach.Milliseconds(), keepLasting.Milliseconds(), maxOldBytes}
 	}
-	rows, _ := database.Query(ctx, backend.SQL(sql), args...) // its error is that of the rows
+	rows, _ := tablesOf(backend, database).Query(ctx, sql, args...) // its error is that of the rows
 	var (
 		node   *uuid.UUID
 		name   *string

@@ -19,7 +19,7 @@ import (
 // fill adds processors and schedules as their leaders would.
 func (w *world) fill() {
 	w.Helper()
-	if err := w.backend.Migrate(w.Context()); err != nil {
+	if err := w.backend.Migrate(w.Context(), "processors", "schedules"); err != nil {
 		w.Fatal(err)
 	}
 	w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, waiting_since, errors)

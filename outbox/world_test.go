@@ -37,7 +37,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
+	if err := backend.Migrate(t.Context(), "processors", "events"); err != nil {
 		t.Fatal(err)
 	}
 	return &world{TB: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{})}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // Backend is elections on one PostgreSQL database. It implements
@@ -15,9 +16,10 @@ type Backend struct {
 	config  Config
 	connect *pgx.ConnConfig
 	names   names
+	schema  *schema.Schema
+	core    *schema.Feature
 	dialer  pgdial.Dialer
 	reader  reader
-	steps   []migration
 
 	counters counters
 
@@ -26,6 +28,15 @@ type Backend struct {
 }
 
 var _ tenure.Backend = (*Backend)(nil)
+
+func init() {
+	schema.Provide(func(backend any) *schema.Schema {
+		if b := backend.(*Backend); b != nil {
+			return b.schema
+		}
+		return nil
+	})
+}
 
 // New makes a backend for a database. It does not connect. The connection
 // string is what pgx accepts: a URL or key=value pairs, completed by the
@@ -41,7 +52,9 @@ func New(dsn string, config Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{config: config, connect: connect, names: newNames(config.Schema, config.Prefix), steps: migrations}
+	named := schema.NewNames(config.Schema, config.Prefix)
+	b := &Backend{config: config, connect: connect, names: names{named}, core: core}
+	b.schema = schema.New(named, config.ManualMigrations, b.migrateFeatures)
 	b.reader.init(b)
 	return b, nil
 }

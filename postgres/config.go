@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // Defaults of [Config].
@@ -89,8 +90,8 @@ func (c Config) validate() error {
 			return invalid("the %s has %d bytes; at most %d are allowed", name.what, len(name.value), name.most)
 		case !utf8.ValidString(name.value) || strings.ContainsRune(name.value, 0):
 			return invalid("the %s must be valid UTF-8 without NUL", name.what)
-		case strings.Contains(name.value, functionQuote):
-			return invalid("the %s must not contain %s", name.what, functionQuote)
+		case strings.Contains(name.value, schema.FunctionQuote):
+			return invalid("the %s must not contain %s", name.what, schema.FunctionQuote)
 		}
 	}
 	if c.WatchPeriod < time.Millisecond || c.WatchPeriod > DefaultWatchPeriod {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 func TestNewRefusesBadConfigurations(t *testing.T) {
@@ -16,7 +17,7 @@ func TestNewRefusesBadConfigurations(t *testing.T) {
 		"long prefix":  {Prefix: strings.Repeat("p", 33)},
 		"NUL":          {Schema: "a\x00b"},
 		"not UTF-8":    {Prefix: "\xff"},
-		"a quote":      {Prefix: functionQuote},
+		"a quote":      {Prefix: schema.FunctionQuote},
 		"long watch":   {WatchPeriod: time.Minute},
 		"short watch":  {WatchPeriod: -1},
 		"long program": {ApplicationName: strings.Repeat("a", 64)},
@@ -67,12 +68,14 @@ func TestNewWantsADatabaseNamed(t *testing.T) {
 	}
 }
 
+func namesOf(in, prefix string) names { return names{schema.NewNames(in, prefix)} }
+
 func TestChannel(t *testing.T) {
-	if got := newNames("public", "tenure_").channel(); got != "public_tenure_" {
+	if got := namesOf("public", "tenure_").channel(); got != "public_tenure_" {
 		t.Errorf("channel %q, want public_tenure_", got)
 	}
-	long := newNames(strings.Repeat("s", 63), "tenure_").channel()
-	other := newNames(strings.Repeat("s", 62)+"t", "tenure_").channel()
+	long := namesOf(strings.Repeat("s", 63), "tenure_").channel()
+	other := namesOf(strings.Repeat("s", 62)+"t", "tenure_").channel()
 	if len(long) > maxIdentifier || long == other {
 		t.Errorf("channels %q and %q; want them short and distinct", long, other)
 	}

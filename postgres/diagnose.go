@@ -133,10 +133,10 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	case err != nil:
 		d.fail("schema", err)
 		return false
-	case version < b.newest() && b.config.ManualMigrations:
-		d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d and version %d is needed", version, b.newest()), "run the migrations")
+	case version < b.core.Newest() && b.config.ManualMigrations:
+		d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d and version %d is needed", version, b.core.Newest()), "run the migrations")
 		return false
-	case version < b.newest():
+	case version < b.core.Newest():
 		d.mayMigrate(ctx, conn, version)
 		return false
 	}
@@ -184,7 +184,7 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 		d.fail("schema", err)
 		return
 	}
-	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.newest())
+	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.core.Newest())
 	if may {
 		d.add("schema", tenure.SeverityOK, detail, "")
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgdial"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // fencing ends transactions that keep new terms waiting longer than the fence
@@ -233,7 +234,7 @@ func (f *fencing) namePrepared(ctx context.Context, conn *pgx.Conn, roles, trans
 	)
 	_, err = pgx.ForEachRow(rows, []any{&gid, &owner, &prepared}, func() error {
 		f.log.Error("a prepared transaction of an old term keeps the next term waiting; only its owner can end it",
-			"roles", roles, "gid", gid, "owner", owner, "prepared", prepared, "advice", "ROLLBACK PREPARED "+literal(gid))
+			"roles", roles, "gid", gid, "owner", owner, "prepared", prepared, "advice", "ROLLBACK PREPARED "+schema.Literal(gid))
 		return nil
 	})
 	return err

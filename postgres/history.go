@@ -36,8 +36,8 @@ FROM (
             id,
             incarnation,
             last_heartbeat + lease_ms * interval '1 millisecond' AS lease_until,
-            CASE WHEN died_at IS NOT NULL OR last_heartbeat + lease_ms * interval '2 milliseconds' <= clock_timestamp()
-                THEN least(died_at, last_heartbeat + lease_ms * interval '2 milliseconds')
+            CASE WHEN died_at IS NOT NULL OR {term_end}(last_heartbeat, lease_ms, NULL, NULL) <= clock_timestamp()
+                THEN {term_end}(last_heartbeat, lease_ms, died_at, NULL)
             END AS over_at
         FROM {nodes}
     ) n ON t.ended_at IS NULL AND n.id = t.node_id AND n.incarnation = t.incarnation

@@ -90,7 +90,7 @@ func TestDiagnose(t *testing.T) {
 	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
-	exec(t, b, `INSERT INTO {migrations} (version) VALUES (99)`)
+	exec(t, b, `INSERT INTO {migrations} (feature, version) VALUES ('core', 99)`)
 	if all := severities(); all["schema"] != tenure.SeverityFailure {
 		t.Errorf("a newer schema: %v", all)
 	}

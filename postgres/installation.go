@@ -94,10 +94,10 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 		return false, err
 	}
 	switch {
-	case version >= b.newest():
+	case version >= b.core.Newest():
 		return true, nil
 	case migrate == nil:
-		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, b.newest())
+		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, b.core.Newest())
 	}
 	if err := migrate(ctx, conn); err != nil {
 		return false, err

@@ -42,7 +42,7 @@ func TestRemovedInstallationWithAStuckSession(t *testing.T) {
 			t.Fatalf("%v after the last heartbeat: the schema has version %d, %v; want none", time.Since(last), version, err)
 		}
 		conn := pgtest.Conn(t, pgtest.Shared(t).DSN())
-		if _, err := conn.Exec(t.Context(), b.MigrationSQL()); err == nil || !strings.Contains(err.Error(), "nodes still live") {
+		if _, err := conn.Exec(t.Context(), migrationSQL(t, b)); err == nil || !strings.Contains(err.Error(), "nodes still live") {
 			t.Fatalf("the printed script: %v; want it refused", err)
 		}
 	}

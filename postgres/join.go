@@ -73,20 +73,21 @@ WITH earlier AS MATERIALIZED (
         incarnation,
         least(died_at, clock_timestamp() - coalesce($3::double precision, 0) * interval '1 millisecond') AS gone_at,
         last_heartbeat + lease_ms * interval '1 millisecond' AS lease_until,
-        last_heartbeat + lease_ms * interval '2 milliseconds' AS gone_until
+        last_heartbeat,
+        lease_ms
     FROM {nodes}
     WHERE id = $1 AND incarnation <> $2
 ), finished AS MATERIALIZED (
     SELECT * FROM earlier WHERE pg_try_advisory_xact_lock_shared($4::int, incarnation)
 ), closing AS MATERIALIZED (
-    SELECT t.role, f.gone_at, f.lease_until, f.gone_until
+    SELECT t.role, f.gone_at, f.lease_until, f.last_heartbeat, f.lease_ms
     FROM {terms} t, finished f
     WHERE t.node_id = $1 AND t.incarnation = f.incarnation AND t.ended_at IS NULL AND t.term > 0
     ORDER BY t.role
     FOR NO KEY UPDATE OF t SKIP LOCKED
 )
 UPDATE {terms} t
-SET ended_at = greatest(t.acquired_at, least(c.gone_at, c.gone_until)),
+SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, c.gone_at, NULL)),
     end_reason = CASE
         WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($5::text, $6::text) THEN 'server_changed'
         WHEN c.lease_until <= c.gone_at THEN 'lease_expired'

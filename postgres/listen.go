@@ -29,7 +29,7 @@ func (b *Backend) ListenTo(ctx context.Context, topic string, wake func()) error
 
 // Channel returns the name of the notification channel for a topic.
 func (b *Backend) Channel(topic string) string {
-	return b.names.channelFor(topic)
+	return b.names.Channel(topic)
 }
 
 func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) error {

@@ -242,7 +242,7 @@ SELECT id FROM gone ORDER BY id`
 	// leader would have closed it, see stmtClose.
 	closeTermsOfGone = `, closed AS (
     UPDATE {terms} t
-    SET ended_at = least(gone.died_at, gone.last_heartbeat + gone.lease_ms * interval '2 milliseconds'),
+    SET ended_at = {term_end}(gone.last_heartbeat, gone.lease_ms, gone.died_at, NULL),
         end_reason = CASE
             WHEN gone.last_heartbeat + gone.lease_ms * interval '1 millisecond' <= gone.died_at THEN 'lease_expired'
             ELSE 'crashed'

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // silence makes the registry believe that a node was heard of last some time
@@ -230,7 +231,7 @@ func TestRestrictedMember(t *testing.T) {
 	row[int](t, b, "SELECT active_nodes FROM {autoscaling}")
 }
 
-// The way down to the first version restores what was there.
+// The way down from a later version restores what was there.
 func TestMigrationDownRestoresTheWatch(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -239,28 +240,34 @@ func TestMigrationDownRestoresTheWatch(t *testing.T) {
 		SELECT p.prosrc
 		FROM pg_proc p
 		WHERE p.oid = '{watch}(integer, integer, integer, bigint, integer, integer)'::regprocedure`
+	_, watch, _ := strings.Cut(core.Steps[0].Up, "CREATE FUNCTION {watch}")
+	b.core = &schema.Feature{Name: core.Name, Steps: append(slices.Clone(core.Steps),
+		schema.Step{Up: `ALTER TABLE {nodes} ADD COLUMN second integer`, Down: `ALTER TABLE {nodes} DROP COLUMN second`},
+		schema.Step{Up: watchThatKeepsTables, Down: `ALTER TABLE {nodes} ADD COLUMN undone integer; CREATE OR REPLACE FUNCTION {watch}` + watch},
+	)}
 	if err := b.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	quoted := b.names.sql(source)
 	latest := row[string](t, b, quoted)
-	if err := b.MigrateDown(ctx, 1); err != nil {
+	if err := b.MigrateDown(ctx, core.Name, core.Newest()); err != nil {
 		t.Fatal(err)
 	}
-	body := strings.Split(b.names.sql(migrations[0].up), functionQuote)[1]
+	body := strings.Split(b.names.sql(watch), schema.FunctionQuote)[1]
 	if first := row[string](t, b, quoted); first != body || first == latest {
 		t.Error("the watch function is not that of the first version")
 	}
-	columns := row[int](t, b, "SELECT count(*) FROM pg_attribute WHERE attrelid = {nodes:regclass} AND attname = 'watching' AND NOT attisdropped")
-	if columns > 0 {
-		t.Error("the column of the second version is left")
+	const columns = `
+		SELECT count(*) FILTER (WHERE attname = 'second') = 0 AND count(*) FILTER (WHERE attname = 'undone') = 1
+		FROM pg_attribute
+		WHERE attrelid = {nodes:regclass} AND NOT attisdropped`
+	if !row[bool](t, b, columns) {
+		t.Error("the second and third version were not both undone")
 	}
-	if err := b.Migrate(ctx); err != nil {
-		t.Fatal(err)
+	if version, err := b.SchemaVersion(ctx); version != 1 || err != nil {
+		t.Errorf("version %d, %v; want 1", version, err)
 	}
-	if again := row[string](t, b, quoted); again != latest {
-		t.Error("the watch function is not that of the second version")
-	}
+	b.core = core
 	first, second := open(t, b), open(t, b)
 	first.take("scheduler")
 	second.drain()

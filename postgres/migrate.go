@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,126 +14,210 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/installation"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 //go:embed migrations/*.sql
-var migrationFiles embed.FS
+var migrations embed.FS
 
-// migration is one step. A program that does not know it, but all steps up to
-// usableFrom, works with the schema all the same; 0: it must know this step.
-type migration struct {
-	up, down   string
-	usableFrom int
-}
-
-// migrations are the steps to the present schema, in order: the version is the
-// number of steps taken.
-var migrations = []migration{
-	{up: read("0001_elections.up.sql"), down: read("0001_elections.down.sql")},
-	{up: read("0002_cluster.up.sql"), down: read("0002_cluster.down.sql")},
-	{up: read("0003_work.up.sql"), down: read("0003_work.down.sql")},
-	{up: read("0004_history.up.sql"), down: read("0004_history.down.sql")},
-	{up: read("0005_samples.up.sql"), down: read("0005_samples.down.sql")},
-	{up: read("0006_alerts.up.sql"), down: read("0006_alerts.down.sql")},
-	{up: read("0007_days.up.sql"), down: read("0007_days.down.sql")},
-	{up: read("0008_safety.up.sql"), down: read("0008_safety.down.sql")},
-}
-
-// newest is the version of the schema that this program makes.
-func (b *Backend) newest() int { return len(b.steps) }
-
-func read(name string) string {
-	text, err := migrationFiles.ReadFile("migrations/" + name)
-	if err != nil {
-		panic(err) // embedded at compile time
-	}
-	return string(text)
-}
+// core are the tables of elections and of the cluster.
+var core = &schema.Feature{Name: schema.Core, Steps: schema.Steps(migrations, "migrations")}
 
 const (
-	createSchema = `CREATE SCHEMA IF NOT EXISTS {schema}`
-
-	createMigrations = `
-CREATE TABLE IF NOT EXISTS {migrations} (
-    version integer PRIMARY KEY,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    usable_from integer
-)`
-
-	dropMigrations  = `DROP TABLE {migrations}`
-	recordMigration = `INSERT INTO {migrations} (version) VALUES ($1)`
-	recordUsable    = `UPDATE {migrations} SET usable_from = $2 WHERE version = $1`
-	readUsable      = `SELECT max(coalesce(usable_from, version)) FROM {migrations}`
-	forgetMigration = `DELETE FROM {migrations} WHERE version = $1`
-	readVersion     = `SELECT coalesce(max(version), 0) FROM {migrations}`
-	schemaExists    = `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)`
-	lockMigrations  = `SELECT pg_catalog.pg_advisory_xact_lock($1)`
+	createSchema   = `CREATE SCHEMA IF NOT EXISTS {schema}`
+	schemaExists   = `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)`
+	lockMigrations = `SELECT pg_catalog.pg_advisory_xact_lock($1)`
 )
 
-// Migrate creates the schema, or brings an older one up to date. It does
-// nothing if the schema is current, so any user may call it then. Any number of
-// processes may call it at once: one works, the others wait. An error matches
-// tenure.ErrSchema if the schema is newer and this package may not use it,
+// Migrate creates the schema, or brings an older one up to date: the tables of
+// elections and of the cluster, which every node needs, and those of the named
+// features and of what they need. Unless told otherwise, a node creates the
+// former, and a feature its own when it is first used. The name "all" means all
+// features that this program has: a feature is a package, such as cron for
+// "schedules", and tenure migrate status lists them.
+//
+// Migrate does nothing where all is current, so any user may call it then. Any
+// number of processes may call it at once: one works, the others wait. An error
+// matches tenure.ErrSchema if the schema is newer and this package may not use it,
 // tenure.ErrPrivilege if the user may not create it, tenure.ErrWrongMode if the
-// installation elects by leases, and tenure.ErrInstallationInUse if the schema
-// was removed under nodes that still live. The context bounds it; if it ends,
-// nothing is changed.
-func (b *Backend) Migrate(ctx context.Context) error {
-	conn, err := b.connectForMigration(ctx)
+// installation elects by leases, tenure.ErrInstallationInUse if the schema was
+// removed under nodes that still live, and tenure.ErrInvalidConfig for a name that
+// no feature has. The context bounds it; if it ends, nothing is changed.
+func (b *Backend) Migrate(ctx context.Context, features ...string) error {
+	found, err := findFeatures(features)
 	if err != nil {
 		return err
 	}
-	defer discard(conn)
-	return b.enterInstallation(ctx, conn, b.migrate)
+	return b.migrateFeatures(ctx, found...)
 }
 
-// MigrateDown undoes migrations until the schema has the given version; 0
-// removes all of it. No node may be running: an error that matches
-// tenure.ErrInstallationInUse lists those that are.
-func (b *Backend) MigrateDown(ctx context.Context, version int) error {
-	if version < 0 || version > b.newest() {
-		return invalid("the version is %d; it must be between 0 and %d", version, b.newest())
+func findFeatures(names []string) ([]*schema.Feature, error) {
+	found, err := schema.Find(names...)
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	return found, nil
+}
+
+// migrateFeatures brings the core and features up to date.
+func (b *Backend) migrateFeatures(ctx context.Context, features ...*schema.Feature) error {
+	conn, err := b.connectForMigration(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(conn)
+	if err := b.enterInstallation(ctx, conn, b.migrate); err != nil {
+		return err
+	}
+	versions, err := b.schema.Versions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	var older []*schema.Feature
+	for _, f := range withRequired(features) {
+		if err := versions[f.Name].Usable(f); err != nil {
+			return err
+		}
+		if versions[f.Name].Present < f.Newest() {
+			older = append(older, f)
+		}
+	}
+	if len(older) == 0 {
+		return nil
+	}
+	return b.inMigration(ctx, conn, func(tx pgx.Tx) error { return b.schema.Up(ctx, tx, older...) })
+}
+
+// withRequired returns features, each after those that it requires.
+func withRequired(features []*schema.Feature) []*schema.Feature {
+	var all []*schema.Feature
+	for _, f := range features {
+		for _, other := range append(withRequired(f.Requires), f) {
+			if !slices.Contains(all, other) {
+				all = append(all, other)
+			}
+		}
+	}
+	return all
+}
+
+// MigrateDown undoes migrations of a feature until it has the given version; 0
+// removes its tables. The feature "core" at version 0 means all tables of all
+// features, and so does "all". No node may be running: an error that matches
+// tenure.ErrInstallationInUse lists those that are. One that matches
+// tenure.ErrInvalidConfig says that the feature has no such version, or that
+// another one needs it.
+func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) error {
+	features, err := b.undone(feature, version)
+	if err != nil {
+		return err
 	}
 	conn, err := b.connectForMigration(ctx)
 	if err != nil {
 		return err
 	}
 	defer discard(conn)
-	present, err := b.readVersion(ctx, conn)
-	switch {
-	case err != nil || present <= version:
+	needed, err := b.needsDown(ctx, conn, features, version)
+	if err != nil || !needed {
 		return err
-	case present > b.newest(): // how to undo that, this program does not know
-		return b.newerSchema(present)
 	}
 	if err := b.claimInstallation(ctx, conn, "migrate down"); err != nil {
 		return err
 	}
+	defer b.schema.Forget()
 	return b.inMigration(ctx, conn, func(tx pgx.Tx) error {
-		present, err := b.readVersion(ctx, tx)
-		if err != nil {
+		if _, err := b.needsDown(ctx, tx, features, version); err != nil {
 			return err
 		}
-		if present > b.newest() {
-			return b.newerSchema(present)
-		}
-		for ; present > version; present-- {
-			if _, err := tx.Exec(ctx, b.names.sql(b.steps[present-1].down)); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, b.names.sql(forgetMigration), present); err != nil {
+		for _, f := range features {
+			if err := b.schema.Down(ctx, tx, f, version); err != nil {
 				return err
 			}
 		}
-		if version == 0 {
-			_, err = tx.Exec(ctx, b.names.sql(dropMigrations))
+		if version > 0 || features[len(features)-1] != b.core {
+			return nil
 		}
+		_, err := tx.Exec(ctx, b.names.sql(schema.DropVersions))
 		return err
 	})
 }
 
-// SchemaVersion reads the version of the schema in the database; 0 if there is
-// none.
+// undone returns the features to be undone, in that order.
+func (b *Backend) undone(feature string, version int) ([]*schema.Feature, error) {
+	var features []*schema.Feature
+	switch {
+	case feature == schema.All && version != 0:
+		return nil, invalid("all features together can go down to version 0 only")
+	case (feature == schema.Core || feature == schema.All) && version == 0:
+		features = schema.Registered()
+		slices.Reverse(features)
+		features = append(features, b.core)
+	case feature == schema.Core:
+		features = []*schema.Feature{b.core}
+	default:
+		found, err := findFeatures([]string{feature})
+		if err != nil {
+			return nil, err
+		}
+		features = found[len(found)-1:]
+	}
+	if newest := features[len(features)-1].Newest(); version < 0 || version > newest {
+		return nil, invalid("the version is %d; it must be between 0 and %d", version, newest)
+	}
+	return features, nil
+}
+
+// needsDown reports whether some of the features have a later version, and
+// refuses what this program does not know how to undo.
+func (b *Backend) needsDown(ctx context.Context, q querier, features []*schema.Feature, version int) (needed bool, err error) {
+	versions, err := b.schema.Versions(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range features {
+		present := versions[f.Name]
+		if present.Present > f.Newest() {
+			return false, present.TooNew(f)
+		}
+		needed = needed || present.Present > version
+	}
+	if unknown := versions.Unknown(); len(unknown) > 0 && version == 0 && slices.Contains(features, b.core) {
+		return false, fmt.Errorf("%w: this program does not know the features %s: use one that has them", tenure.ErrSchema, strings.Join(unknown, ", "))
+	}
+	return needed, nil
+}
+
+// FeatureVersion is the version of a feature's tables.
+type FeatureVersion struct {
+	Feature string
+	Version int // in the database; 0 if it has no tables
+	Newest  int // of this program; 0 if it does not know the feature
+}
+
+// SchemaVersions reads the versions of all features: the core, then those that
+// this program has, then others.
+func (b *Backend) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) {
+	conn, err := b.connectForMigration(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer discard(conn)
+	versions, err := b.schema.Versions(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	all := []FeatureVersion{{schema.Core, versions[schema.Core].Present, b.core.Newest()}}
+	for _, f := range schema.Registered() {
+		all = append(all, FeatureVersion{f.Name, versions[f.Name].Present, f.Newest()})
+	}
+	for _, name := range versions.Unknown() {
+		all = append(all, FeatureVersion{name, versions[name].Present, 0})
+	}
+	return all, nil
+}
+
+// SchemaVersion reads the version of the tables of elections and of the cluster;
+// 0 if there are none.
 func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	conn, err := b.connectForMigration(ctx)
 	if err != nil {
@@ -153,32 +238,40 @@ func (b *Backend) CheckSchema(ctx context.Context) error {
 	})
 }
 
-// MigrationSQL returns a script that creates the present schema from nothing,
-// for those who apply changes with tools of their own.
-func (b *Backend) MigrationSQL() string {
+// MigrationSQL returns a script for those who apply changes with tools of their
+// own. Without names it creates the tables of elections and of the cluster from
+// nothing; with names of features it creates those of the features and of what
+// they need, unless they are there, and with "core" or "all" both. The error for a
+// name that no feature has matches tenure.ErrInvalidConfig.
+func (b *Backend) MigrationSQL(features ...string) (string, error) {
+	found, err := findFeatures(features)
+	if err != nil {
+		return "", err
+	}
 	var script strings.Builder
-	script.WriteString("BEGIN;\n\n" + b.claimSQL() + "\n\n" + createSchema + ";\n" + createMigrations + ";\n\n")
-	for i, step := range b.steps {
-		script.WriteString(strings.TrimSpace(step.up))
-		fmt.Fprintf(&script, "\n\nINSERT INTO {migrations} (version) VALUES (%d);\n\n", i+1)
-		if step.usableFrom > 0 {
-			fmt.Fprintf(&script, "UPDATE {migrations} SET usable_from = %d WHERE version = %d;\n\n", step.usableFrom, i+1)
-		}
+	script.WriteString("BEGIN;\n\n")
+	if len(features) == 0 || slices.Contains(features, schema.Core) || slices.Contains(features, schema.All) {
+		script.WriteString(b.claimSQL("pg_try_advisory_xact_lock") + "\n\n" + createSchema + ";\n" + schema.CreateVersions + ";\n\n" + b.core.Script(false) + "\n")
+	} else {
+		script.WriteString(b.claimSQL("pg_try_advisory_xact_lock_shared") + "\n\n")
+	}
+	for _, f := range found {
+		script.WriteString(f.Script(true) + "\n")
 	}
 	script.WriteString("COMMIT;\n")
-	return b.names.sql(script.String())
+	return b.names.sql(script.String()), nil
 }
 
 // claimSQL is the statement with which the script takes the installation's lock.
-func (b *Backend) claimSQL() string {
+func (b *Backend) claimSQL(function string) string {
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
 	return fmt.Sprintf(`DO %[1]s
 BEGIN
-    IF NOT pg_catalog.pg_try_advisory_xact_lock(%[2]d, %[3]d) THEN
+    IF NOT pg_catalog.%[4]s(%[2]d, %[3]d) THEN
         RAISE EXCEPTION 'nodes still live under this installation: end them first';
     END IF;
 END
-%[1]s;`, functionQuote, first, second)
+%[1]s;`, schema.FunctionQuote, first, second, function)
 }
 
 // migrationTimeout bounds a migration that opening a session makes necessary, and
@@ -201,35 +294,8 @@ func (b *Backend) migrate(ctx context.Context, conn *pgx.Conn) error {
 				return err
 			}
 		}
-		present, err := b.readVersion(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if present == 0 {
-			if _, err := tx.Exec(ctx, b.names.sql(createMigrations)); err != nil {
-				return err
-			}
-		}
-		for ; present < b.newest(); present++ {
-			if err := b.step(ctx, tx, present); err != nil {
-				return err
-			}
-		}
-		return nil
+		return b.schema.Up(ctx, tx, b.core)
 	})
-}
-
-// step takes one step up from a version.
-func (b *Backend) step(ctx context.Context, tx pgx.Tx, from int) error {
-	step := b.steps[from]
-	if _, err := tx.Exec(ctx, b.names.sql(step.up)); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, b.names.sql(recordMigration), from+1)
-	if err == nil && step.usableFrom > 0 {
-		_, err = tx.Exec(ctx, b.names.sql(recordUsable), from+1, step.usableFrom)
-	}
-	return err
 }
 
 type querier interface {
@@ -237,50 +303,21 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readVersion reads the version of the schema, 0 if there is none. In a
-// transaction it must not fail, so it looks whether the table exists first.
+// readVersion reads the version of the core, 0 if there is none.
 func (b *Backend) readVersion(ctx context.Context, q querier) (int, error) {
-	const exists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
-	var found bool
-	if err := q.QueryRow(ctx, exists, b.names.sql("{migrations}")).Scan(&found); err != nil {
-		if hasCode(err, codeInsufficientPrivilege) {
-			return 0, fmt.Errorf("%w: GRANT USAGE ON SCHEMA %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{schema}"), err)
-		}
-		return 0, fmt.Errorf("read the schema's version: %w", err)
-	}
-	if !found {
-		return 0, nil
-	}
-	var version int
-	if err := q.QueryRow(ctx, b.names.sql(readVersion)).Scan(&version); err != nil {
-		if hasCode(err, codeInsufficientPrivilege) {
-			return 0, fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{migrations}"), err)
-		}
-		return 0, fmt.Errorf("read the schema's version: %w", err)
-	}
-	return version, nil
+	versions, err := b.schema.Versions(ctx, q)
+	return versions[schema.Core].Present, err
 }
 
-// usableVersion reads the version of the schema and refuses one that is newer
-// than this program, unless its migrations say that the program may use it.
+// usableVersion reads the version of the core and refuses one that is newer than
+// this program, unless its migrations say that the program may use it.
 func (b *Backend) usableVersion(ctx context.Context, q querier) (int, error) {
-	version, err := b.readVersion(ctx, q)
-	if err != nil || version <= b.newest() {
-		return version, err
+	versions, err := b.schema.Versions(ctx, q)
+	if err != nil {
+		return 0, err
 	}
-	var from int
-	if err := q.QueryRow(ctx, b.names.sql(readUsable)).Scan(&from); err != nil {
-		return 0, fmt.Errorf("read which programs may use the schema: %w", err)
-	}
-	if from > b.newest() {
-		return version, b.newerSchema(version)
-	}
-	return version, nil
-}
-
-func (b *Backend) newerSchema(present int) error {
-	return fmt.Errorf("%w: it has version %d and this program knows version %d: use a newer release of the program",
-		tenure.ErrSchema, present, b.newest())
+	version := versions[schema.Core]
+	return version.Present, version.Usable(b.core)
 }
 
 // hasCode reports whether an error came from PostgreSQL with this SQLSTATE.

@@ -71,10 +71,10 @@ func (b *Backend) tryMigration(ctx context.Context, conn *pgx.Conn, tableWait ti
 	})
 }
 
-// The watch connections of programs before version 8 of the schema keep the table
-// of nodes for up to 30 s, and ask again at once. A call returns within its next
-// attempt, 400 ms, when the membership moves, and the next call queues behind a
-// migration that waits already. So the sequence is advanced, on another
+// A call of the watch function that keeps the table of nodes can last for 30 s, and
+// the next one follows at once. A call returns within its next attempt, 400 ms,
+// when the membership moves, and the next call queues behind a migration that
+// waits already. So the sequence is advanced, on another
 // connection since it must be seen, as soon as the migration waits for that table.
 const stepAside = `
 SELECT nextval({membership:regclass})

@@ -37,7 +37,7 @@ func TestMigrationHasItsOwnBound(t *testing.T) {
 	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
 		t.Errorf("a migration asked for %v", asked)
 	}
-	b.steps = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
 		t.Errorf("the next migration asked for %v", asked)
 	}

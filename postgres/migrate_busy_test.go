@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // TestMigrationLetsOthersPass: a transaction that lasts, such as a fenced one,
@@ -20,8 +21,8 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	if err := b.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	before := len(migrations)
-	b.steps = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
+	before := core.Newest()
+	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
 	lasting, other := pgtest.Conn(t, pgtest.Shared(t).DSN()), pgtest.Conn(t, pgtest.Shared(t).DSN())
 	if _, err := lasting.Exec(ctx, b.names.sql(`BEGIN; LOCK TABLE {terms} IN ROW SHARE MODE`)); err != nil {
 		t.Fatal(err)
@@ -64,6 +65,6 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 }
 
 // additive are the migrations of a later program with which this one goes on.
-func additive(up string) []migration {
-	return append(slices.Clone(migrations), migration{up: up, usableFrom: len(migrations)})
+func additive(up string) *schema.Feature {
+	return &schema.Feature{Name: core.Name, Steps: append(slices.Clone(core.Steps), schema.Step{Up: up, UsableFrom: core.Newest()})}
 }

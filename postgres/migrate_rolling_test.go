@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"strings"
+	_ "embed"
 	"testing"
 	"time"
 
@@ -12,19 +12,18 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// watchThatKeepsTables is the function on which programs wait that know the schema
-// up to version 7: each call keeps a lock on the table of nodes for up to 30 s.
-func watchThatKeepsTables(b *Backend) string {
-	_, body, _ := strings.Cut(migrations[1].up, "CREATE OR REPLACE FUNCTION")
-	return b.names.sql("CREATE OR REPLACE FUNCTION" + body)
-}
+// watchThatKeepsTables replaces the watch function by one whose calls each keep a
+// lock on the table of nodes for up to 30 s.
+//
+//go:embed testdata/watch_keeps_tables.sql
+var watchThatKeepsTables string
 
 // later returns a backend of a later program, which adds a column to the table
 // of nodes and with whose schema this program goes on.
 func later(t *testing.T, schema string) *Backend {
 	t.Helper()
 	b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})
-	b.steps = additive(`ALTER TABLE {nodes} ADD COLUMN trial integer`)
+	b.core = additive(`ALTER TABLE {nodes} ADD COLUMN trial integer`)
 	return b
 }
 
@@ -32,9 +31,9 @@ func later(t *testing.T, schema string) *Backend {
 // and lead on meanwhile.
 func TestMigrationUnderNodes(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]func(*Backend) string{
-		"present": func(*Backend) string { return "SELECT" },
-		"before":  watchThatKeepsTables,
+	for name, script := range map[string]string{
+		"present":      "SELECT",
+		"keeps tables": watchThatKeepsTables,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +42,7 @@ func TestMigrationUnderNodes(t *testing.T) {
 			if err := b.Migrate(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			exec(t, b, script(b))
+			exec(t, b, script)
 			r := newReign(t)
 			for _, name := range []string{"first", "second", "third"} {
 				r.candidate(backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema}), name, 10*time.Second)
@@ -60,7 +59,7 @@ func TestMigrationUnderNodes(t *testing.T) {
 			if err := later(t, schema).Migrate(ctx); err != nil {
 				t.Errorf("under nodes: %v", err)
 			}
-			if version, err := b.SchemaVersion(ctx); err != nil || version != len(migrations)+1 {
+			if version, err := b.SchemaVersion(ctx); err != nil || version != core.Newest()+1 {
 				t.Errorf("version %d, %v", version, err)
 			}
 			select {
@@ -129,7 +128,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 	}
 	replace(newer, "newer-")
-	if version, err := b.SchemaVersion(context.Background()); err != nil || version != len(migrations)+1 {
+	if version, err := b.SchemaVersion(context.Background()); err != nil || version != core.Newest()+1 {
 		t.Errorf("version %d, %v after the upgrade", version, err)
 	}
 	if err := b.CheckSchema(context.Background()); err != nil {

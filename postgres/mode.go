@@ -21,7 +21,7 @@ import (
 const (
 	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
 	replaceMode = `
-INSERT INTO {mode} (mode) VALUES ($1)
+INSERT INTO {installation} (mode) VALUES ($1)
 ON CONFLICT (one) DO UPDATE SET mode = excluded.mode, since = clock_timestamp()`
 
 	// A table of another program may have the name.
@@ -51,7 +51,7 @@ func (b *Backend) checkMode(ctx context.Context, q querier) error {
 // readMode reads the record; empty if there is none.
 func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err error) {
 	there := false
-	if err := q.QueryRow(ctx, tableExists, b.names.sql("{mode}")).Scan(&there); err != nil {
+	if err := q.QueryRow(ctx, tableExists, b.names.sql("{installation}")).Scan(&there); err != nil {
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}
 	if !there {
@@ -60,7 +60,7 @@ func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err err
 	err = ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode))
 	switch {
 	case hasCode(err, codeInsufficientPrivilege):
-		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{mode}"), err)
+		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{installation}"), err)
 	case err != nil:
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}

@@ -9,86 +9,60 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// privilege is something that a database user must be allowed to do.
-type privilege struct {
-	allowed string // separated by commas
-	kind    string // of object: SCHEMA, TABLE, SEQUENCE or FUNCTION
-	object  string
-}
+type privilege = schema.Privilege
 
 // nodePrivileges are those of a node's database user.
 var nodePrivileges = []privilege{
-	{"USAGE", "SCHEMA", "{schema}"},
-	{"SELECT", "TABLE", "{migrations}"},
-	{"SELECT", "TABLE", "{installation}"},
-	{"SELECT", "TABLE", "{mode}"},
-	{"SELECT, INSERT", "TABLE", "{server}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{nodes}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{terms}"},
-	{"SELECT, INSERT", "TABLE", "{history}"},
-	{"SELECT", "TABLE", "{node_history}"},
-	{"SELECT, INSERT, DELETE", "TABLE", "{requests}"},
-	{"SELECT", "TABLE", "{leaders}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{spreads}"},
-	{"SELECT", "TABLE", "{autoscaling}"},
-	{"USAGE", "SEQUENCE", "{incarnations}"},
-	{"SELECT, USAGE", "SEQUENCE", "{membership}"},
-	{"EXECUTE", "FUNCTION", "{watch}(integer, integer, integer, bigint, integer, integer)"},
-	{"EXECUTE", "FUNCTION", "pg_catalog.pg_terminate_backend(integer, bigint)"},
+	{Allowed: "USAGE", Kind: "SCHEMA", Object: "{schema}"},
+	schema.OnTable("SELECT", "{migrations}"),
+	schema.OnTable("SELECT", "{installation}"),
+	schema.OnTable("SELECT, INSERT", "{server}"),
+	schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{nodes}"),
+	schema.OnTable("SELECT, INSERT, UPDATE", "{terms}"),
+	schema.OnTable("SELECT, INSERT", "{history}"),
+	schema.OnTable("SELECT", "{node_history}"),
+	schema.OnTable("SELECT, INSERT, DELETE", "{requests}"),
+	schema.OnTable("SELECT", "{leaders}"),
+	schema.OnTable("SELECT, INSERT, UPDATE", "{spreads}"),
+	schema.OnTable("SELECT", "{autoscaling}"),
+	{Allowed: "USAGE", Kind: "SEQUENCE", Object: "{incarnations}"},
+	{Allowed: "SELECT, USAGE", Kind: "SEQUENCE", Object: "{membership}"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{term_end}(timestamptz, integer, timestamptz, timestamptz)"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "{watch}(integer, integer, integer, bigint, integer, integer)"},
+	{Allowed: "EXECUTE", Kind: "FUNCTION", Object: "pg_catalog.pg_terminate_backend(integer, bigint)"},
 }
 
 // applicationPrivileges are those of an application's user that fences its
 // transactions: FOR KEY SHARE needs UPDATE on some column.
 var applicationPrivileges = []privilege{
-	{"USAGE", "SCHEMA", "{schema}"},
-	{"SELECT", "TABLE", "{terms}"},
-	{"UPDATE (fence)", "TABLE", "{terms}"},
+	{Allowed: "USAGE", Kind: "SCHEMA", Object: "{schema}"},
+	schema.OnTable("SELECT", "{terms}"),
+	schema.OnTable("UPDATE (fence)", "{terms}"),
 }
 
-// workPrivileges are those of the database user under which processors and
-// schedules do their own statements, beyond those of an application.
+// workPrivileges are those of the database user under which features do their own
+// statements, beyond those of an application and those on the features' tables.
 var workPrivileges = []privilege{
-	{"SELECT", "TABLE", "{migrations}"},
-	{"SELECT", "TABLE", "{leaders}"},
-	{"SELECT", "TABLE", "{server}"},
-	{"SELECT, INSERT", "TABLE", "{events}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{processors}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{dead_letters}"},
-	{"SELECT, INSERT, DELETE", "TABLE", "{changes}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{schedules}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{runs}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{samples}"},
-	{"SELECT", "TABLE", "{nodes}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_rules}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_states}"},
-	{"SELECT, INSERT, UPDATE, DELETE", "TABLE", "{alert_notifications}"},
-	{"SELECT", "TABLE", "{history}"},
-	{"SELECT", "TABLE", "{node_history}"},
-	{"SELECT", "TABLE", "{term_days}"},
-	{"SELECT", "TABLE", "{node_days}"},
-	{"SELECT", "TABLE", "{run_days}"},
-	{"SELECT", "TABLE", "{sample_days}"},
+	schema.OnTable("SELECT", "{migrations}"),
+	schema.OnTable("SELECT", "{leaders}"),
+	schema.OnTable("SELECT", "{server}"),
+	schema.OnTable("SELECT", "{nodes}"),
+	schema.OnTable("SELECT", "{history}"),
+	schema.OnTable("SELECT", "{node_history}"),
 }
 
 // compactionPrivileges are those of the database user that keeps the history
-// short, beyond those of an application: FOR UPDATE, too, needs UPDATE on some
-// column.
+// short, beyond those of an application and those on the features' tables: FOR
+// UPDATE, too, needs UPDATE on some column.
 var compactionPrivileges = []privilege{
-	{"SELECT, DELETE", "TABLE", "{history}"},
-	{"UPDATE (incarnation)", "TABLE", "{history}"},
-	{"SELECT, DELETE", "TABLE", "{node_history}"},
-	{"UPDATE (id)", "TABLE", "{node_history}"},
-	{"SELECT, DELETE", "TABLE", "{runs}"},
-	{"UPDATE (id)", "TABLE", "{runs}"},
-	{"SELECT, DELETE", "TABLE", "{changes}"},
-	{"UPDATE (id)", "TABLE", "{changes}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{term_days}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{node_days}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{run_days}"},
-	{"SELECT, DELETE", "TABLE", "{samples}"},
-	{"SELECT, INSERT, UPDATE", "TABLE", "{sample_days}"},
+	schema.OnTable("SELECT", "{migrations}"),
+	schema.OnTable("SELECT, DELETE", "{history}"),
+	schema.OnTable("UPDATE (incarnation)", "{history}"),
+	schema.OnTable("SELECT, DELETE", "{node_history}"),
+	schema.OnTable("UPDATE (id)", "{node_history}"),
 }
 
 // NodeGrants returns the GRANT statements for a database user under which nodes run
@@ -103,21 +77,36 @@ func (b *Backend) ApplicationGrants(user string) string {
 }
 
 // WorkGrants returns the GRANT statements for the database user of the pool that
-// processors, schedules, the event log, samples and alerts use.
-func (b *Backend) WorkGrants(user string) string {
-	return b.grants(append(slices.Clone(applicationPrivileges), workPrivileges...), user)
+// features use, such as schedules and processors: on the tables of the named
+// features, which must be there, and of those that they need. See
+// [Backend.Migrate] for the names. An error matches tenure.ErrInvalidConfig.
+func (b *Backend) WorkGrants(user string, features ...string) (string, error) {
+	return b.featureGrants(user, workPrivileges, features, func(f *schema.Feature) []privilege { return f.Work })
 }
 
 // CompactionGrants returns the GRANT statements for the database user of the pool
-// that package retention uses.
-func (b *Backend) CompactionGrants(user string) string {
-	return b.grants(append(slices.Clone(applicationPrivileges), compactionPrivileges...), user)
+// that package retention uses, on the tables of the named features, as
+// [Backend.WorkGrants] does. Retention itself needs the feature "rollups".
+func (b *Backend) CompactionGrants(user string, features ...string) (string, error) {
+	return b.featureGrants(user, compactionPrivileges, features, func(f *schema.Feature) []privilege { return f.Compaction })
+}
+
+func (b *Backend) featureGrants(user string, base []privilege, names []string, of func(*schema.Feature) []privilege) (string, error) {
+	features, err := findFeatures(names)
+	if err != nil {
+		return "", err
+	}
+	privileges := slices.Concat(applicationPrivileges, base)
+	for _, f := range features {
+		privileges = append(privileges, of(f)...)
+	}
+	return b.grants(privileges, user), nil
 }
 
 func (b *Backend) grants(privileges []privilege, user string) string {
 	var all strings.Builder
 	for _, p := range privileges {
-		fmt.Fprintf(&all, "GRANT %s ON %s %s TO %s;\n", p.allowed, p.kind, b.names.sql(p.object), pgx.Identifier{user}.Sanitize())
+		fmt.Fprintf(&all, "GRANT %s ON %s %s TO %s;\n", p.Allowed, p.Kind, b.names.sql(p.Object), pgx.Identifier{user}.Sanitize())
 	}
 	return all.String()
 }
@@ -174,13 +163,13 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 		allowed, kind, named []string
 	)
 	for _, p := range nodePrivileges {
-		for one := range strings.SplitSeq(p.allowed, ", ") {
-			object := b.names.sql(p.object)
-			each = append(each, privilege{one, p.kind, object})
-			if p.kind == "SCHEMA" {
+		for one := range strings.SplitSeq(p.Allowed, ", ") {
+			object := b.names.sql(p.Object)
+			each = append(each, privilege{Allowed: one, Kind: p.Kind, Object: object})
+			if p.Kind == "SCHEMA" {
 				object = b.config.Schema // the function takes the name unquoted
 			}
-			allowed, kind, named = append(allowed, one), append(kind, p.kind), append(named, object)
+			allowed, kind, named = append(allowed, one), append(kind, p.Kind), append(named, object)
 		}
 	}
 	var missing []string
@@ -192,7 +181,7 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 		if numbers, err = pgx.CollectRows(rows, pgx.RowTo[int]); err == nil {
 			for _, number := range numbers {
 				p := each[number-1]
-				missing = append(missing, fmt.Sprintf("GRANT %s ON %s %s TO %s;", p.allowed, p.kind, p.object, user))
+				missing = append(missing, fmt.Sprintf("GRANT %s ON %s %s TO %s;", p.Allowed, p.Kind, p.Object, user))
 			}
 		}
 	}

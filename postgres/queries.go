@@ -103,12 +103,9 @@ SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 	stmtLastTerms: `
 SELECT role, term FROM {terms} WHERE role = ANY ($1::text[])`,
 
-	// Closes the terms that their holders left open, and says of every role what
-	// its row was like. A term ended when its node was found dead, or now; but if
-	// nobody was there to find it, as of two leases after its last heartbeat: the
-	// last statement of its session came within one, and the server has not kept
-	// it for longer than one more. The rows are locked before they are read, and
-	// skipped if that is not possible: the end of a term may just be being
+	// Closes the terms that their holders left open, as of their term_end, and says
+	// of every role what its row was like. The rows are locked before they are read,
+	// and skipped if that is not possible: the end of a term may just be being
 	// committed. It is committed on its own, so that a stream of fenced
 	// transactions of the old term ends; it need not be durable on its own, since
 	// the commit that begins the new term also flushes this one.
@@ -119,7 +116,7 @@ WITH durability AS MATERIALIZED (
     SELECT * FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR NO KEY UPDATE SKIP LOCKED
 ), closed AS (
     UPDATE {terms} t
-    SET ended_at = least(coalesce(n.died_at, clock_timestamp()), n.last_heartbeat + n.lease_ms * interval '2 milliseconds'),
+    SET ended_at = {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, clock_timestamp()),
         end_reason = CASE
             WHEN (t.server_lineage, t.server_epoch) IS DISTINCT FROM ($3::text, $4::text) THEN 'server_changed'
             WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, clock_timestamp())
@@ -158,7 +155,7 @@ WITH previous AS MATERIALIZED (
         now,
         coalesce(
             t.ended_at,
-            least(coalesce(n.died_at, now), n.last_heartbeat + n.lease_ms * interval '2 milliseconds')
+            {term_end}(n.last_heartbeat, n.lease_ms, n.died_at, now)
         ) AS over_at,
         coalesce(t.end_reason, CASE
             WHEN n.last_heartbeat + n.lease_ms * interval '1 millisecond' <= coalesce(n.died_at, now) THEN 'lease_expired'

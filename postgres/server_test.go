@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // What a role, a database or an administrator sets must not change how
@@ -39,7 +40,7 @@ func TestSettingsAreNotInherited(t *testing.T) {
 		"search_path":                         "elsewhere",
 		"plan_cache_mode":                     "force_custom_plan",
 	} {
-		exec(t, owner, fmt.Sprintf("ALTER ROLE node SET %s = %s", name, literal(value)))
+		exec(t, owner, fmt.Sprintf("ALTER ROLE node SET %s = %s", name, schema.Literal(value)))
 	}
 	b := backendOn(t, dsn, Config{})
 	first, second := open(t, b), open(t, b)

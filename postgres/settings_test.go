@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // unfit are settings of a database user or a connection that would change what
@@ -52,7 +53,7 @@ func TestNodesWithUnfitSettings(t *testing.T) {
 			first := open(t, usual)
 			before := first.take(role).Term
 
-			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("ALTER ROLE %s SET %s = %s", account, name, literal(value)))
+			exec(t, backendOn(t, database, Config{}), fmt.Sprintf("ALTER ROLE %s SET %s = %s", account, name, schema.Literal(value)))
 			odd := backendOn(t, server.DSNFor(account, config.Database), Config{})
 			second := open(t, odd)
 			second.refused(role)

@@ -140,7 +140,7 @@ var errMoved = errors.New("the processor was changed while a batch was in flight
 // move moves the cursor from where the batch began.
 func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error {
 	from := l.state.cursor
-	err := tx.QueryRow(ctx, l.backend.SQL(moveCursor), l.config.Name, fmt.Sprint(to.Transaction), to.Position, events, l.state.generation,
+	err := tx.QueryRow(ctx, l.tables.SQL(moveCursor), l.config.Name, fmt.Sprint(to.Transaction), to.Position, events, l.state.generation,
 		l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position).
 		Scan(&l.state.status, &l.state.rebuild)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -186,7 +186,7 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
-		recorded, err := tx.Exec(ctx, l.backend.SQL(recordFailure), l.config.Name, clip(failure.Error()),
+		recorded, err := tx.Exec(ctx, l.tables.SQL(recordFailure), l.config.Name, clip(failure.Error()),
 			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed,
 			l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position)
 		if err == nil && recorded.RowsAffected() == 0 {
@@ -212,7 +212,7 @@ func (l *loop) delay(failure error) (delay time.Duration, again bool) {
 func (l *loop) bury(ctx context.Context, event Event, attempts int, failure error) error {
 	l.log.Error("an event was given up", "event", event.Cursor, "type", event.Type, "attempts", attempts, "error", failure)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
+		_, err := tx.Exec(ctx, l.tables.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
 			clip(failure.Error()), attempts, l.term.Number())
 		if err == nil {
 			err = l.countPanic(ctx, tx, failure)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -27,7 +28,7 @@ func (l *loop) begin(ctx context.Context) error {
 	}
 	l.busy, l.known, l.unsaved = true, false, unsaved{}
 	return l.fenced(ctx, func(tx pgx.Tx) error {
-		started, err := tx.Exec(ctx, l.backend.SQL(startProcessor), l.claimed()...)
+		started, err := tx.Exec(ctx, l.tables.SQL(startProcessor), l.claimed()...)
 		if err == nil && started.RowsAffected() == 0 {
 			err = errMoved
 		}
@@ -39,6 +40,9 @@ func (l *loop) begin(ctx context.Context) error {
 // earlier terms have left open is over then: it has locked the row, or will find
 // that the row is no longer its own.
 func (l *loop) claim(ctx context.Context) error {
+	if err := l.createTables(ctx); err != nil {
+		return err
+	}
 	// Before the transactions of others are ended: those of a role that is led
 	// must not be.
 	err := l.checkOwner(func(into ...any) error { return l.one(ctx, readOwner, l.claimed()[:2], into...) })
@@ -52,20 +56,20 @@ func (l *loop) claim(ctx context.Context) error {
 		if err := postgres.EndStaleTransactions(ctx, tx, l.key()); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, l.backend.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, l.backend.SQL(lockProcessor), l.config.Name); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
 		// In a statement of its own, which sees terms that began before the lock.
-		if err := l.checkOwner(tx.QueryRow(ctx, l.backend.SQL(readOwner), l.claimed()[:2]...).Scan); err != nil {
+		if err := l.checkOwner(tx.QueryRow(ctx, l.tables.SQL(readOwner), l.claimed()[:2]...).Scan); err != nil {
 			return err
 		}
 		log := l.config.Log
 		seen, _ := l.lineages.Load(l.config.Name)
 		known, _ := seen.(string) // an old server that is back does not know that there was another one
-		return tx.QueryRow(ctx, l.backend.SQL(claimProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(), l.term.Number(),
+		return tx.QueryRow(ctx, l.tables.SQL(claimProcessor), l.config.Name, l.config.Kind, l.term.Role().Name(), l.term.Number(),
 			l.node.ID(), l.node.Name(), l.config.Reset != nil || l.config.Publish != nil, log.Name, log.Table, log.columns(), known).
 			Scan(&lineage)
 	})
@@ -73,6 +77,18 @@ func (l *loop) claim(ctx context.Context) error {
 		l.lineages.Store(l.config.Name, lineage)
 	}
 	return err
+}
+
+// createTables creates the tables of processors, and that of package eventstore if
+// the processor reads it: else it could not be read before the first event.
+func (l *loop) createTables(ctx context.Context) error {
+	if err := l.tables.Create(ctx); err != nil {
+		return err
+	}
+	if l.config.Log.Table != l.tables.SQL("{events}") {
+		return nil
+	}
+	return l.tables.Ensure(ctx, l.database, features.Events)
 }
 
 // checkOwner refuses a processor that another role runs.
@@ -100,7 +116,7 @@ func (l *loop) refused(ctx context.Context, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, l.window())
 	defer cancel()
-	_, err = l.database.Exec(limited, l.backend.SQL(recordRefusal), l.config.Name, l.term.Role().Name(), l.node.Name())
+	_, err = l.database.Exec(limited, l.tables.SQL(recordRefusal), l.config.Name, l.term.Role().Name(), l.node.Name())
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("showing that failed", "error", err)
 	}

@@ -59,7 +59,7 @@ func (l *loop) watch(running context.Context, cause error) {
 		l.log.Error("the handler ignores the end of its context", "cause", cause, "since", since)
 		limited, cancel := context.WithTimeout(running, l.window())
 		text := fmt.Sprintf("the handler has ignored the end of its context (%v) for %v", cause, since)
-		_, err := l.database.Exec(limited, l.backend.SQL(reportError), l.config.Name, l.term.Number(), text, l.term.Role().Name())
+		_, err := l.database.Exec(limited, l.tables.SQL(reportError), l.config.Name, l.term.Number(), text, l.term.Role().Name())
 		if err := errors.Join(err, l.measure(limited)); err != nil && running.Err() == nil {
 			l.log.Warn("showing that failed", "error", err)
 		}
@@ -73,6 +73,6 @@ func (l *loop) countPanic(ctx context.Context, tx pgx.Tx, failure error) error {
 	if !errors.As(failure, &panicked) {
 		return nil
 	}
-	_, err := tx.Exec(ctx, l.backend.SQL(countPanic), l.config.Name)
+	_, err := tx.Exec(ctx, l.tables.SQL(countPanic), l.config.Name)
 	return err
 }

@@ -22,7 +22,7 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	changes, err := collect(ctx, m, "list changes", scanChange, listChanges, name, limit)
+	changes, err := collect(ctx, m.tables, "list changes", scanChange, listChanges, name, limit)
 	if err == nil && len(changes) == 0 && name != "" {
 		_, err = m.Show(ctx, name)
 	}

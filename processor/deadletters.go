@@ -29,7 +29,7 @@ func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]Dead
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	letters, err := collect(ctx, m, "list dead letters", scanLetter, listDeadLetters, name, limit)
+	letters, err := collect(ctx, m.tables, "list dead letters", scanLetter, listDeadLetters, name, limit)
 	if err == nil && len(letters) == 0 {
 		_, err = m.Show(ctx, name)
 	}
@@ -53,7 +53,7 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	var found []int64
 	err := m.change(ctx, name, by, "replay", func(ctx context.Context, tx pgx.Tx) (string, error) {
-		rows, err := tx.Query(ctx, m.backend.SQL(replayDeadLetters), name, ids)
+		rows, err := tx.Query(ctx, m.tables.SQL(replayDeadLetters), name, ids)
 		if err != nil {
 			return "", err
 		}

@@ -58,7 +58,7 @@ func (l *loop) checkLog(ctx context.Context) error {
 	refusal := fmt.Errorf("%w: its transaction ids cannot be compared with those of this one, and events would be lost; "+
 		"stop all writers and run: tenure processor repair %s", ErrForeignLog, l.config.Name)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(recordForeign), l.config.Name, clip(refusal.Error()), l.term.Role().Name(), l.term.Number())
+		_, err := tx.Exec(ctx, l.tables.SQL(recordForeign), l.config.Name, clip(refusal.Error()), l.term.Role().Name(), l.term.Number())
 		return err
 	})
 	return errors.Join(refusal, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -31,6 +32,7 @@ type Group struct {
 	node     *tenure.Node
 	election *tenure.Election
 	backend  *postgres.Backend
+	tables   schema.Tables
 	database Database
 
 	lineages sync.Map // by the processor's name
@@ -60,7 +62,7 @@ func NewGroup(node *tenure.Node, role tenure.Role, database Database, config Gro
 	if err != nil {
 		return nil, err
 	}
-	return &Group{node: node, election: election, backend: backend, database: database, processors: map[string]Config{}}, nil
+	return &Group{node: node, election: election, backend: backend, tables: tablesOf(backend, database), database: database, processors: map[string]Config{}}, nil
 }
 
 // Election returns the election of the group's role.
@@ -109,7 +111,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	index := 0
 	for _, config := range g.processors {
 		l := &loop{
-			config: config, node: g.node, database: g.database, backend: g.backend, term: term,
+			config: config, node: g.node, database: g.database, tables: g.tables, term: term,
 			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
 			log:    logger.With("processor", config.Name), wake: wake.loops[index],
 			lineages: &g.lineages,

@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 	t.Helper()
 	w := openWorld(t, server, server.Schema(t))
-	if err := w.backend.Migrate(t.Context()); err != nil {
+	if err := w.backend.Migrate(t.Context(), "processors", "events"); err != nil {
 		t.Fatal(err)
 	}
 	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")

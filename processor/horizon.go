@@ -105,7 +105,7 @@ func (m *Admin) Horizon(ctx context.Context) (Horizon, error) {
 		horizon uint64
 		holder  *OpenTransaction
 	}
-	rows, err := collect(ctx, m, "read the horizon", func(r pgx.CollectableRow) (row row, err error) {
+	rows, err := collect(ctx, m.database, "read the horizon", func(r pgx.CollectableRow) (row row, err error) {
 		var (
 			transaction                                         *uint64
 			pid                                                 *int

@@ -31,7 +31,7 @@ type Lag struct {
 // Lag returns how far the named processors, or all if none is named, are behind,
 // ordered by name.
 func (m *Admin) Lag(ctx context.Context, names ...string) ([]Lag, error) {
-	all, err := collect(ctx, m, "read the lag", scanLag, readLag, append([]string{}, names...))
+	all, err := collect(ctx, m.tables, "read the lag", scanLag, readLag, append([]string{}, names...))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (l *loop) caughtUp(ctx context.Context) error {
 }
 
 func (l *loop) tell(ctx context.Context, waiting backlog) error {
-	_, err := l.database.Exec(ctx, l.backend.SQL(recordLag), l.config.Name, l.term.Number(),
+	_, err := l.database.Exec(ctx, l.tables.SQL(recordLag), l.config.Name, l.term.Number(),
 		waiting.behind, waiting.more, waiting.held, waiting.since, l.term.Role().Name())
 	if err != nil {
 		return fmt.Errorf("recording the lag: %w", err)

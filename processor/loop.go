@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // loop is a processor at work under one term. One goroutine runs it.
@@ -16,7 +16,7 @@ type loop struct {
 	config   Config
 	node     *tenure.Node
 	database Database
-	backend  *postgres.Backend
+	tables   schema.Tables
 	term     *tenure.Term
 	reader   *reader
 	log      *slog.Logger

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -20,15 +23,20 @@ const statementTimeout = 30 * time.Second
 // recorded with who made it. It is safe for concurrent use if its database is.
 // Each question and each change is bounded by 30 s, or sooner by its context.
 type Admin struct {
-	backend  *postgres.Backend
+	tables   schema.Tables
 	database Database
+}
+
+// tablesOf returns the tables of processors.
+func tablesOf(backend *postgres.Backend, database Database) schema.Tables {
+	return schema.Tables{Schema: schema.Of(backend), Feature: features.Processors, Database: database}
 }
 
 // NewManagement manages the processors in the schema of a backend, in the
 // database that the backend is on. The database's user needs the privileges of
 // [postgres.Backend.WorkGrants].
 func NewManagement(backend *postgres.Backend, database Database) *Admin {
-	return &Admin{backend: backend, database: database}
+	return &Admin{tables: tablesOf(backend, database), database: database}
 }
 
 // Pause keeps a processor from taking another batch, and returns when the batch
@@ -82,7 +90,7 @@ func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) e
 		detail, err := m.one(ctx, tx, rewindProcessor, name, transaction, to.Position)
 		if err == nil {
 			// A statement of its own, which sees what the leader did until now.
-			_, err = tx.Exec(ctx, m.backend.SQL(forgetDeadLetters), name, transaction, to.Position)
+			_, err = tx.Exec(ctx, m.tables.SQL(forgetDeadLetters), name, transaction, to.Position)
 		}
 		return detail, err
 	})
@@ -120,7 +128,7 @@ func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, arg
 
 // one runs a statement that returns one text, or errUnchanged if it returns none.
 func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (text string, err error) {
-	err = tx.QueryRow(ctx, m.backend.SQL(sql), args...).Scan(&text)
+	err = tx.QueryRow(ctx, m.tables.SQL(sql), args...).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errUnchanged
 	}
@@ -135,12 +143,15 @@ func (m *Admin) change(ctx context.Context, name, by, action string, fn func(con
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
+	if exist, err := m.tables.Exist(ctx); err != nil || !exist {
+		return cmp.Or(err, m.unknown(ctx, name))
+	}
 	err := pgx.BeginTxFunc(ctx, m.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		detail, err := fn(ctx, tx)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, m.backend.SQL(recordChange), by, name, action, detail, m.backend.Channel(""))
+		_, err = tx.Exec(ctx, m.tables.SQL(recordChange), by, name, action, detail, m.tables.Channel(""))
 		return err
 	})
 	switch {

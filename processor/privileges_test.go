@@ -34,7 +34,11 @@ func (w *world) user(server *pgtest.Server) (name string) {
 			w.Error(err)
 		}
 	})
-	w.exec(w.backend.WorkGrants(name))
+	grants, err := w.backend.WorkGrants(name, "processors", "events")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.exec(grants)
 	return name
 }
 

@@ -129,7 +129,7 @@ type plan struct {
 func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 	var log string
 	var table, columns []string
-	err := tx.QueryRow(ctx, r.management.backend.SQL(findLog), r.name).Scan(&log, &table, &columns)
+	err := tx.QueryRow(ctx, r.management.tables.SQL(findLog), r.name).Scan(&log, &table, &columns)
 	if err != nil {
 		return err
 	}
@@ -150,13 +150,13 @@ func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 func (m *Admin) unknownTable(name, log string) error {
 	return invalid("the processor %s reads the log %q, whose table is not known: set Log.Table in its program, or run, with the names of the table, "+
 		"of its column with the transaction id, and of that with the position: %s; and repair again",
-		name, log, m.backend.SQL("UPDATE {processors} SET log_table = '{SCHEMA,TABLE}', log_columns = '{XID,ID}' WHERE name = ")+quoteLiteral(name))
+		name, log, m.tables.SQL("UPDATE {processors} SET log_table = '{SCHEMA,TABLE}', log_columns = '{XID,ID}' WHERE name = ")+quoteLiteral(name))
 }
 
 // examine finds the processors on the log, and whether anything is wrong with
 // them or it.
 func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error) {
-	rows, err := tx.Query(ctx, r.management.backend.SQL(findProcessors), r.table)
+	rows, err := tx.Query(ctx, r.management.tables.SQL(findProcessors), r.table)
 	if err != nil {
 		return false, err
 	}
@@ -190,31 +190,31 @@ func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error)
 
 // renumber gives the events, dead letters and cursors their new ids.
 func (r *repair) renumber(ctx context.Context, tx pgx.Tx, p plan) error {
-	backend := r.management.backend
+	tables := r.management.tables
 	if !p.keep {
 		events, err := tx.Exec(ctx, r.sql(renumberEvents), p.base, p.shift)
 		if err != nil {
 			return err
 		}
 		r.done.Events = events.RowsAffected()
-		if _, err := tx.Exec(ctx, backend.SQL(renumberDeadLetters), r.on, p.base, p.shift); err != nil {
+		if _, err := tx.Exec(ctx, tables.SQL(renumberDeadLetters), r.on, p.base, p.shift); err != nil {
 			return err
 		}
 		if p.shift > 0 {
 			if _, err := tx.Exec(ctx, r.sql(shiftEvents), p.shift); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, backend.SQL(shiftDeadLetters), r.on, p.shift); err != nil {
+			if _, err := tx.Exec(ctx, tables.SQL(shiftDeadLetters), r.on, p.shift); err != nil {
 				return err
 			}
 		}
 	}
-	if _, err := tx.Exec(ctx, backend.SQL(moveCursors), r.on, p.keep, p.base, p.next); err != nil {
+	if _, err := tx.Exec(ctx, tables.SQL(moveCursors), r.on, p.keep, p.base, p.next); err != nil {
 		return err
 	}
 	detail := fmt.Sprintf("table %s, events renumbered: %d", r.done.Table, r.done.Events)
 	for _, name := range r.on {
-		if _, err := tx.Exec(ctx, backend.SQL(recordChange), r.by, name, "repair", detail, backend.Channel("")); err != nil {
+		if _, err := tx.Exec(ctx, tables.SQL(recordChange), r.by, name, "repair", detail, tables.Channel("")); err != nil {
 			return err
 		}
 	}

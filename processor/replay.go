@@ -91,7 +91,7 @@ func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
 	if err := l.holdClaim(ctx, tx); err != nil {
 		return err
 	}
-	marked, err := tx.Exec(ctx, l.backend.SQL(markReplayed), id)
+	marked, err := tx.Exec(ctx, l.tables.SQL(markReplayed), id)
 	if err == nil && marked.RowsAffected() == 0 {
 		err = errMoved
 	}
@@ -101,7 +101,7 @@ func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
 // holdClaim keeps the processor this term's until the transaction has ended, and
 // others waiting until its outcome is known.
 func (l *loop) holdClaim(ctx context.Context, tx pgx.Tx) error {
-	held, err := tx.Exec(ctx, l.backend.SQL(holdClaim), l.claimed()...)
+	held, err := tx.Exec(ctx, l.tables.SQL(holdClaim), l.claimed()...)
 	if err == nil && held.RowsAffected() == 0 {
 		err = errMoved
 	}
@@ -127,7 +127,7 @@ func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure er
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, l.backend.SQL(replayFailed), id, clip(failure.Error()), l.term.Number())
+		_, err := tx.Exec(ctx, l.tables.SQL(replayFailed), id, clip(failure.Error()), l.term.Number())
 		return err
 	})
 }

@@ -30,10 +30,10 @@ func (l *loop) settle(ctx context.Context) error {
 	var s state
 	options := l.begins(readCommitted, min(settlePatience, l.window()))
 	err := postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) (err error) {
-		if _, err = tx.Exec(ctx, l.backend.SQL(lockProcessor), l.config.Name); err != nil {
+		if _, err = tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
-		s, err = l.scanState(tx.QueryRow(ctx, l.backend.SQL(readState), l.claimed()...).Scan)
+		s, err = l.scanState(tx.QueryRow(ctx, l.tables.SQL(readState), l.claimed()...).Scan)
 		return err
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *loop) inFlight(ctx context.Context, cause error) error {
 	if !errors.As(cause, &answer) || answer.Code != lockNotAvailable {
 		return nil
 	}
-	rows, err := l.database.Query(ctx, l.backend.SQL(readOpen), l.key())
+	rows, err := l.tables.Query(ctx, readOpen, l.key())
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) 
 	if !errors.Is(err, errUnchanged) {
 		return Cursor{}, err
 	}
-	skipped, err := collect(ctx, m, "look for the event at "+event.String(), pgx.RowTo[int64], wasSkipped, name, transaction, event.Position)
+	skipped, err := collect(ctx, m.tables, "look for the event at "+event.String(), pgx.RowTo[int64], wasSkipped, name, transaction, event.Position)
 	if err != nil {
 		return Cursor{}, err
 	}

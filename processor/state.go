@@ -42,7 +42,7 @@ func (l *loop) begins(level string, patience time.Duration) pgx.TxOptions {
 // key marks the transactions of this processor's batches in the lock table.
 func (l *loop) key() int64 {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprintf(hash, "%s\x00%s", l.backend.Channel("processors"), l.config.Name) // never fails
+	_, _ = fmt.Fprintf(hash, "%s\x00%s", l.tables.Channel("processors"), l.config.Name) // never fails
 	return int64(hash.Sum64())
 }
 
@@ -55,7 +55,7 @@ func (l *loop) window() time.Duration {
 
 // one reads one row.
 func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) error {
-	rows, err := l.database.Query(ctx, l.backend.SQL(sql), args...)
+	rows, err := l.tables.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 		return nil
 	}
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, l.backend.SQL(setBusy), l.config.Name, busy, l.term.Number(), l.term.Role().Name())
+		_, err := tx.Exec(ctx, l.tables.SQL(setBusy), l.config.Name, busy, l.term.Number(), l.term.Role().Name())
 		return err
 	})
 	if err == nil {
@@ -130,10 +130,10 @@ func (l *loop) rebuild(ctx context.Context) error {
 		if failure != nil {
 			return failure
 		}
-		if _, err := tx.Exec(ctx, l.backend.SQL(forgetAllDeadLetters), l.config.Name); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(forgetAllDeadLetters), l.config.Name); err != nil {
 			return err
 		}
-		finished, err := tx.Exec(ctx, l.backend.SQL(finishRebuild), l.config.Name, l.state.generation, l.term.Role().Name(), l.term.Number())
+		finished, err := tx.Exec(ctx, l.tables.SQL(finishRebuild), l.config.Name, l.state.generation, l.term.Role().Name(), l.term.Number())
 		if err == nil && finished.RowsAffected() == 0 {
 			err = errMoved
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // Status is how a processor is doing.
@@ -60,7 +61,7 @@ func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
 
 // List returns the named processors, or all if none is named, ordered by name.
 func (m *Admin) List(ctx context.Context, names ...string) ([]Status, error) {
-	return collect(ctx, m, "list processors", scanStatus, listProcessors, append([]string{}, names...))
+	return collect(ctx, m.tables, "list processors", scanStatus, listProcessors, append([]string{}, names...))
 }
 
 // Show returns one processor. The error for an unknown one is an *UnknownError,
@@ -89,11 +90,11 @@ func (m *Admin) unknown(ctx context.Context, name string) error {
 	return unknown
 }
 
-// collect asks the database and collects the answer.
-func collect[T any](ctx context.Context, m *Admin, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+// collect asks the database, or tables in it, and collects the answer.
+func collect[T any](ctx context.Context, from schema.Querier, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, _ := m.database.Query(ctx, m.backend.SQL(sql), args...) // its error is that of the rows
+	rows, _ := from.Query(ctx, sql, args...) // its error is that of the rows
 	all, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)

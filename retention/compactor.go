@@ -9,6 +9,8 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -64,6 +66,7 @@ type Compactor struct {
 	node     *tenure.Node
 	election *tenure.Election
 	backend  *postgres.Backend
+	schema   *schema.Schema
 	database postgres.Database
 	config   Config
 }
@@ -71,16 +74,17 @@ type Compactor struct {
 // rollUp rolls up the rows of one table.
 type rollUp struct {
 	what string
+	of   *schema.Feature // whose table it is; nil for the core
 	run  func(ctx context.Context, tx pgx.Tx) (count int, err error)
 	full int // a count from which on more rows can be left
 }
 
 // rollUps returns all roll-ups in their order.
 func (c *Compactor) rollUps() []rollUp {
-	all := []rollUp{{"samples", func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
+	all := []rollUp{{"samples", features.Samples, func(ctx context.Context, tx pgx.Tx) (int, error) { return metrics.RollUpSamples(ctx, tx, c.backend) }, 1}}
 	for _, s := range statements {
-		all = append(all, rollUp{s.what, func(ctx context.Context, tx pgx.Tx) (count int, err error) {
-			err = tx.QueryRow(ctx, c.backend.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&count)
+		all = append(all, rollUp{s.what, s.of, func(ctx context.Context, tx pgx.Tx) (count int, err error) {
+			err = tx.QueryRow(ctx, c.schema.SQL(s.sql), c.config.Keep.Milliseconds(), c.config.BatchSize).Scan(&count)
 			return count, err
 		}, c.config.BatchSize})
 	}
@@ -104,7 +108,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Compact
 	if err != nil {
 		return nil, err
 	}
-	return &Compactor{node: node, election: election, backend: backend, database: database, config: config}, nil
+	return &Compactor{node: node, election: election, backend: backend, schema: schema.Of(backend), database: database, config: config}, nil
 }
 
 // Election returns the election of the compactor's role.
@@ -146,6 +150,9 @@ func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 // runBatch rolls up one batch of rows. The trust window bounds its statements, and the
 // server ends the transaction after that time if the process is paused.
 func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp) (int, error) {
+	if exist, err := c.exist(ctx, r.of); err != nil || !exist {
+		return 0, err
+	}
 	timing := c.node.Timing()
 	window := timing.Lease - timing.Margin
 	ctx, cancel := context.WithTimeout(ctx, window)
@@ -157,6 +164,14 @@ func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp) (
 		return err
 	})
 	return count, err
+}
+
+// exist creates the tables of totals, and reports whether a feature has tables.
+func (c *Compactor) exist(ctx context.Context, f *schema.Feature) (bool, error) {
+	if err := c.schema.Ensure(ctx, c.database, features.Rollups); err != nil || f == nil {
+		return err == nil, err
+	}
+	return c.schema.Has(ctx, c.database, f)
 }
 
 func termOver(ctx context.Context, term *tenure.Term) bool {

@@ -41,6 +41,9 @@ func newWorld(t *testing.T) world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
+	if err := backend.Migrate(t.Context(), "schedules"); err != nil {
+		t.Fatal(err)
+	}
 	pool, err := pgxpool.New(t.Context(), server.DSN())
 	if err != nil {
 		t.Fatal(err)

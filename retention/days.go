@@ -3,10 +3,12 @@ package retention
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -110,17 +112,42 @@ func MetricDays(ctx context.Context, backend *postgres.Backend, database postgre
 const defaultLimit = 1000
 
 func read[R any](
-	ctx context.Context, backend *postgres.Backend, database postgres.Database, sql string, query Query, scan pgx.RowToFunc[R],
+	ctx context.Context, backend *postgres.Backend, database postgres.Database, totals totals, query Query, scan pgx.RowToFunc[R],
 ) ([]R, error) {
 	if query.Limit == 0 {
 		query.Limit = defaultLimit
 	}
-	rows, _ := database.Query(ctx, backend.SQL(sql), day(query.Since), day(query.Until), query.Name, query.Limit) // CollectRows returns the error of the query too
+	sql, err := totals.sql(ctx, schema.Of(backend), database)
+	if err != nil || sql == "" {
+		return nil, err
+	}
+	rows, _ := database.Query(ctx, sql, day(query.Since), day(query.Until), query.Name, query.Limit) // CollectRows returns the error of the query too
 	days, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("read the daily totals: %w", err)
 	}
 	return days, nil
+}
+
+// sql returns the statement on the parts whose tables are there; empty if none is.
+func (t totals) sql(ctx context.Context, tables *schema.Schema, database postgres.Database) (string, error) {
+	var parts []string
+	for _, p := range t.parts {
+		exist := p.of == nil
+		if !exist {
+			var err error
+			if exist, err = tables.Has(ctx, database, p.of); err != nil {
+				return "", err
+			}
+		}
+		if exist {
+			parts = append(parts, tables.SQL(p.sql))
+		}
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf(tables.SQL(t.selected), strings.Join(parts, "\n    UNION ALL")), nil
 }
 
 // day returns the beginning of the day of a time, or nil for the zero time.

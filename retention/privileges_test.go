@@ -40,7 +40,14 @@ VALUES (now() - interval '2 hours', 'ann', 'schedule', 'nightly', 'pause')`)
 			t.Error(err)
 		}
 	})
-	if _, err := s.pool.Exec(t.Context(), s.backend.CompactionGrants(user), pgx.QueryExecModeSimpleProtocol); err != nil {
+	if err := s.backend.Migrate(t.Context(), "rollups"); err != nil { // the user may not
+		t.Fatal(err)
+	}
+	grants, err := s.backend.CompactionGrants(user, "rollups", "schedules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), grants, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	compactor, err := retention.New(s.node, pgtest.Pool(t, server.DSNFor(user, "postgres")), retention.Config{

@@ -1,5 +1,10 @@
 package retention
 
+import (
+	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
 // beginBounded begins a transaction that the server ends if the process is paused, so that
 // it does not keep its locks and the horizon.
 const beginBounded = `
@@ -11,8 +16,12 @@ SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 // Each statement deletes rows older than $1 milliseconds, the oldest first and at most $2
 // of them, adds them to the daily totals, and returns their number. It skips rows that
 // another transaction has locked.
-var statements = []struct{ what, sql string }{
-	{"terms", `
+var statements = []struct {
+	what string
+	of   *schema.Feature // whose table it is; nil for the core
+	sql  string
+}{
+	{"terms", nil, `
 WITH old AS (
     DELETE FROM {history} h
     USING (
@@ -47,7 +56,7 @@ WITH old AS (
 )
 SELECT count(*) FROM old`},
 
-	{"changes of nodes", `
+	{"changes of nodes", nil, `
 WITH old AS (
     DELETE FROM {node_history} h
     USING (SELECT id, at FROM {node_history} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) oldest
@@ -71,7 +80,7 @@ WITH old AS (
 SELECT count(*) FROM old`},
 
 	// An unfinished run is kept, however old it is.
-	{"runs", `
+	{"runs", features.Schedules, `
 WITH old AS (
     DELETE FROM {runs} r
     USING (
@@ -108,7 +117,7 @@ WITH old AS (
 SELECT count(*) FROM old`},
 
 	// Manual changes have no daily totals.
-	{"changes by hand", `
+	{"changes by hand", features.Changes, `
 WITH old AS (
     DELETE FROM {changes} c
     USING (SELECT id, at FROM {changes} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) oldest

@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context()); err != nil {
+	if err := backend.Migrate(t.Context(), "processors", "events"); err != nil {
 		t.Fatal(err)
 	}
 	pool := server.Pool(t)

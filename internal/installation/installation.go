@@ -48,16 +48,17 @@ const (
 // Statements on the record of the mode, a table with at most one row.
 const (
 	CreateMode = `
-CREATE TABLE IF NOT EXISTS {mode} (
+CREATE TABLE IF NOT EXISTS {installation} (
     mode text NOT NULL CHECK (mode IN ('sessions', 'leases')),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
     one boolean PRIMARY KEY DEFAULT true CHECK (one)
 )`
-	ReadMode = `SELECT mode FROM {mode}`
+	ReadMode = `SELECT mode FROM {installation}`
 )
 
-// ModeTable is the name of the record's table without its prefix.
-const ModeTable = "mode"
+// Table is the name of the record's table without its prefix.
+const Table = "installation"
 
 // Refuse returns an error if an installation has another mode than wanted. An
 // empty mode is none yet.

@@ -28,6 +28,8 @@ var layers = [][]string{
 	{"internal/pgserver", "internal/feed"},
 	{"."},
 	{"internal/installation", "internal/pgdial", "history"},
+	{"internal/schema"},
+	{"internal/features"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
 	{"cluster", "cron", "processor"},
 	{"eventstore", "outbox", "view", "assign"},

@@ -116,7 +116,7 @@ func newRunner(t *testing.T, options Options) *runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.backend.Close)
-	if err := r.backend.Migrate(t.Context()); err != nil {
+	if err := r.backend.Migrate(t.Context(), "processors", "events"); err != nil {
 		t.Fatal(err)
 	}
 	r.store = eventstore.New(r.backend, eventstore.Config{})

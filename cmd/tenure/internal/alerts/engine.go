@@ -133,7 +133,7 @@ func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	if err != nil {
 		return err
 	}
-	t := tables{backend, e.config.Database}
+	t := tablesOf(backend, e.config.Database)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.wakeWriter()
@@ -219,11 +219,20 @@ func (e *Engine) lead(ctx context.Context, l *leading) {
 	l.evaluator = newEvaluator(e.store)
 	e.show(true, nil, 0)
 	defer e.show(false, nil, 0)
-	beside.Go(func() { l.deliver(ctx) })
 	tick := time.NewTicker(e.config.Interval)
 	defer tick.Stop()
+	delivers := false
 	for {
-		l.attempt(ctx)
+		exist, err := l.Exist(ctx)
+		if exist && !delivers {
+			delivers = true
+			beside.Go(func() { l.deliver(ctx) })
+		}
+		if exist || err != nil { // the attempt reports the error
+			l.attempt(ctx)
+		} else { // there never was a rule
+			e.show(true, nil, 0)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -38,8 +38,11 @@ type Alert struct {
 // configuration. The database's user needs the privileges of
 // [postgres.Backend.WorkGrants].
 func List(ctx context.Context, backend *postgres.Backend, database postgres.Database) ([]Status, error) {
-	t := tables{backend, database}
-	rows, _ := database.Query(ctx, backend.SQL(listRules))
+	t := tablesOf(backend, database)
+	if exist, err := t.Exist(ctx); err != nil || !exist {
+		return nil, err
+	}
+	rows, _ := t.Query(ctx, listRules)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Status, error) {
 		var length int64
 		s := Status{State: Inactive}
@@ -73,7 +76,7 @@ func List(ctx context.Context, backend *postgres.Backend, database postgres.Data
 }
 
 func (t tables) countNotifications(ctx context.Context, byName map[string]*Status) error {
-	rows, _ := t.database.Query(ctx, t.backend.SQL(countNotifications))
+	rows, _ := t.database.Query(ctx, t.SQL(countNotifications))
 	var (
 		rule, problem   string
 		pending, failed int

@@ -64,7 +64,7 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 		address  string
 		attempts int
 	)
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readDue), notifier, dueLimit, Severities)
+	rows, _ := t.database.Query(ctx, t.SQL(readDue), notifier, dueLimit, Severities)
 	into := []any{&a.ID, &a.Name, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.StartedAt, &ended, &address, &attempts}
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		if ended != nil {
@@ -90,7 +90,7 @@ func (t tables) readDue(ctx context.Context, notifier string, size int) ([]messa
 // readNextDue returns how long it takes until something is due; ok is false if
 // nothing is pending.
 func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Duration, ok bool, err error) {
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readNextDue), notifier)
+	rows, _ := t.database.Query(ctx, t.SQL(readNextDue), notifier)
 	ms, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*float64])
 	if err != nil {
 		return 0, false, fmt.Errorf("read when something is to be sent: %w", err)
@@ -109,7 +109,7 @@ var errOutdated = errors.New("it is no longer to be sent")
 // all of it; if not, nothing is noted.
 func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
 	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, t.backend.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
+		tag, err := tx.Exec(ctx, t.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
 		if err == nil && tag.RowsAffected() != int64(len(m.alerts)) {
 			err = errOutdated
 		}
@@ -126,7 +126,7 @@ func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claime
 func (t tables) settleSent(ctx context.Context, m message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if _, err := t.database.Exec(ctx, t.backend.SQL(settleSent), m.ids()); err != nil {
+	if _, err := t.database.Exec(ctx, t.SQL(settleSent), m.ids()); err != nil {
 		return fmt.Errorf("note what was sent: %w", err)
 	}
 	return nil
@@ -135,7 +135,7 @@ func (t tables) settleSent(ctx context.Context, m message) error {
 // settleUnsent notes why an attempt failed, and when the next is due: not before
 // a delay.
 func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay time.Duration) error {
-	_, err := t.database.Exec(ctx, t.backend.SQL(settleUnsent), m.ids(), storable(reason.Error(), maxError), delay.Milliseconds(), giveUpAfter.Milliseconds())
+	_, err := t.database.Exec(ctx, t.SQL(settleUnsent), m.ids(), storable(reason.Error(), maxError), delay.Milliseconds(), giveUpAfter.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("note an attempt that failed: %w", err)
 	}
@@ -144,7 +144,7 @@ func (t tables) settleUnsent(ctx context.Context, m message, reason error, delay
 
 // makeDue lets everything be tried again now. Nobody must be sending.
 func (t tables) makeDue(ctx context.Context) error {
-	if _, err := t.database.Exec(ctx, t.backend.SQL(makeDue)); err != nil {
+	if _, err := t.database.Exec(ctx, t.SQL(makeDue)); err != nil {
 		return fmt.Errorf("try again what was not sent: %w", err)
 	}
 	return nil
@@ -162,15 +162,15 @@ const (
 // while the same is there once more. It returns how much that was.
 func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unheard int64, err error) {
 	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
-	_, err = t.database.Exec(ctx, t.backend.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
+	_, err = t.database.Exec(ctx, t.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())
 	if err == nil {
 		var tag pgconn.CommandTag
-		tag, err = t.database.Exec(ctx, t.backend.SQL(dropUnheard))
+		tag, err = t.database.Exec(ctx, t.SQL(dropUnheard))
 		unheard = tag.RowsAffected()
 	}
 	for i := 0; err == nil && i < mostPrunes; i++ {
 		var tag pgconn.CommandTag
-		if tag, err = t.database.Exec(ctx, t.backend.SQL(pruneNotifications), keepSettled.Milliseconds(), pruneLimit); tag.RowsAffected() < pruneLimit {
+		if tag, err = t.database.Exec(ctx, t.SQL(pruneNotifications), keepSettled.Milliseconds(), pruneLimit); tag.RowsAffected() < pruneLimit {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,13 +15,32 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/series"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // tables are the tables of alerts in a database.
 type tables struct {
+	schema.Tables
 	backend  *postgres.Backend
 	database postgres.Database
+}
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+var feature = schema.Register(schema.Feature{
+	Name:  "alerts",
+	Steps: schema.Steps(migrations, "migrations"),
+	Work: []schema.Privilege{
+		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_rules}"),
+		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_states}"),
+		schema.OnTable("SELECT, INSERT, UPDATE, DELETE", "{alert_notifications}"),
+	},
+})
+
+func tablesOf(backend *postgres.Backend, database postgres.Database) tables {
+	return tables{schema.Tables{Schema: schema.Of(backend), Feature: feature, Database: database}, backend, database}
 }
 
 // storedRule is a rule as the leader reads it.
@@ -31,7 +51,7 @@ type storedRule struct {
 
 // readRules returns the time by the database's clock, and all rules.
 func (t tables) readRules(ctx context.Context) (now time.Time, rules []storedRule, err error) {
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readRules)) // its error is that of the rows
+	rows, _ := t.database.Query(ctx, t.SQL(readRules)) // its error is that of the rows
 	var (
 		name, condition, severity, lastError *string
 		length                               *int64
@@ -57,11 +77,11 @@ func (t tables) readRules(ctx context.Context) (now time.Time, rules []storedRul
 
 // readKnown returns the roles and nodes that the cluster knows.
 func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.Node, err error) {
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readRoles))
+	rows, _ := t.database.Query(ctx, t.SQL(readRoles))
 	if roles, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 		return nil, nil, fmt.Errorf("read the roles: %w", err)
 	}
-	rows, _ = t.database.Query(ctx, t.backend.SQL(readNodes))
+	rows, _ = t.database.Query(ctx, t.SQL(readNodes))
 	if nodes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[series.Node]); err != nil {
 		return nil, nil, fmt.Errorf("read the nodes: %w", err)
 	}
@@ -72,7 +92,7 @@ func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.N
 // that began from what was there before would tell of an alert once more.
 func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	err := pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, t.backend.SQL(settleStates))
+		_, err := tx.Exec(ctx, t.SQL(settleStates))
 		return err
 	})
 	if err != nil {
@@ -83,7 +103,7 @@ func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 
 // readAlerts returns all alerts that are pending or firing.
 func (t tables) readAlerts(ctx context.Context) (map[alertKey]alert, error) {
-	rows, _ := t.database.Query(ctx, t.backend.SQL(readStates))
+	rows, _ := t.database.Query(ctx, t.SQL(readStates))
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert, err error) {
 		var fired *time.Time
 		err = row.Scan(&a.Rule, &a.Fingerprint, &a.State, &a.Severity, &a.Labels, &a.Annotations, &a.Value, &a.ActiveAt, &fired, &a.Notified)
@@ -151,7 +171,7 @@ func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 		told = append(told, r)
 	}
 	err := postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, t.backend.SQL(removeStates), removed[0], removed[1]); err != nil {
+		if _, err := tx.Exec(ctx, t.SQL(removeStates), removed[0], removed[1]); err != nil {
 			return err
 		}
 		if err := t.execJSON(ctx, tx, writeStates, states); err != nil {
@@ -176,7 +196,7 @@ func (t tables) execJSON(ctx context.Context, tx pgx.Tx, sql string, records []r
 		if err != nil {
 			return fmt.Errorf("encode: %w", err)
 		}
-		if _, err := tx.Exec(ctx, t.backend.SQL(sql), append([]any{string(encoded)}, args...)...); err != nil {
+		if _, err := tx.Exec(ctx, t.SQL(sql), append([]any{string(encoded)}, args...)...); err != nil {
 			return err
 		}
 	}
@@ -193,7 +213,7 @@ func (t tables) writeErrors(ctx context.Context, rules []storedRule, outcomes []
 		if text == rules[i].lastError {
 			continue
 		}
-		if _, err := t.database.Exec(ctx, t.backend.SQL(writeRuleError), o.rule.Name, text); err != nil {
+		if _, err := t.database.Exec(ctx, t.SQL(writeRuleError), o.rule.Name, text); err != nil {
 			return fmt.Errorf("note the error of a rule: %w", err)
 		}
 	}
@@ -227,18 +247,27 @@ func (t tables) writeRules(ctx context.Context, rules []Rule, by string) error {
 			r.Name, i, r.Condition, r.For.Milliseconds(), r.Severity, orEmpty(r.Labels), orEmpty(r.Annotations), append([]string{}, r.Notify...),
 		})
 	}
+	exist, err := t.Exist(ctx)
+	if err == nil && !exist && len(rules) > 0 {
+		err = t.Create(ctx)
+	} else if err == nil && !exist {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the alert rules: %w", err)
+	}
 	encoded, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Errorf("encode the alert rules: %w", err)
 	}
 	err = pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, t.backend.SQL(lockRules)); err != nil {
+		if _, err := tx.Exec(ctx, t.SQL(lockRules)); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, t.backend.SQL(removeRules), names); err != nil {
+		if _, err := tx.Exec(ctx, t.SQL(removeRules), names); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, t.backend.SQL(writeRules), string(encoded), by)
+		_, err := tx.Exec(ctx, t.SQL(writeRules), string(encoded), by)
 		return err
 	})
 	if err != nil {

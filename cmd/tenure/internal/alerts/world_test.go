@@ -43,10 +43,10 @@ func newWorld(t *testing.T) *world {
 	schema := server.Schema(t)
 	w := &world{T: t, server: server, schema: schema, pool: server.Pool(t), receiver: newReceiver(t)}
 	w.backend = w.open()
-	if err := w.backend.Migrate(t.Context()); err != nil {
+	if err := w.backend.Migrate(t.Context(), "alerts", "samples"); err != nil {
 		t.Fatal(err)
 	}
-	w.tables = tables{w.backend, w.pool}
+	w.tables = tablesOf(w.backend, w.pool)
 	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: w.receiver.URL})
 	return w
 }

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *worl
 	w := &world{T: t, server: pgtest.Shared(t)}
 	w.pool, w.schema = w.server.Pool(t), w.server.Schema(t)
 	w.backend = w.newBackend(w.server.DSN(), w.schema)
-	if err := w.backend.Migrate(t.Context()); err != nil {
+	if err := w.backend.Migrate(t.Context(), "all"); err != nil {
 		t.Fatal(err)
 	}
 	if prepare != nil {

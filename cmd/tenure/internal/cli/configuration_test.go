@@ -60,6 +60,7 @@ var withoutKey = map[string]string{
 	"spread":          "which roles rebalance is about, at each call",
 	"dry-run":         "what rebalance does, at each call",
 	"yes":             "as dry-run",
+	"feature":         "which tables migrate is about, at each call",
 	"user":            "whom migrate grants is about, at each call",
 	"application":     "as user",
 	"work":            "as user",

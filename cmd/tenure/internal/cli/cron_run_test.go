@@ -266,7 +266,7 @@ func TestCommandsWhenTheNodeLeaves(t *testing.T) {
 func TestPrivilegesOfSchedules(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	invoke(t, place.with("migrate", "up", "--feature", "processors")...).want(t, console.ExitDone)
 	user := "u_" + place.schema
 	run := func(sql string) {
 		t.Helper()
@@ -281,9 +281,17 @@ func TestPrivilegesOfSchedules(t *testing.T) {
 	asUser := []string{"--dsn", place.server.DSNFor(user, "postgres")}
 	grants := func(flags ...string) {
 		t.Helper()
-		run(invoke(t, append([]string{"migrate", "grants", "--user", user, "--schema", place.schema}, flags...)...).want(t, console.ExitDone).stdout)
+		run(invoke(t, append(place.with("migrate", "grants", "--user", user), flags...)...).want(t, console.ExitDone).stdout)
 	}
 	grants()
+	path := place.schedules(t, `name = "a"`+"\n"+never+"\n"+`command = "true"`)
+	cannotCreate := cronNode(t, path, "api-0", asUser...)
+	cannotCreate.awaitLog("run tenure migrate up --feature schedules")
+	cannotCreate.signal(syscall.SIGTERM)
+	if code := cannotCreate.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d", code)
+	}
+	invoke(t, place.with("migrate", "up", "--feature", "schedules")...).want(t, console.ExitDone)
 	for _, args := range [][]string{{"cron", "list"}, {"processor", "list"}} {
 		got := invoke(t, slices.Concat(args, asUser, []string{"--schema", place.schema})...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, "tenure migrate grants --work") || strings.Count(got.stderr, "\n") != 1 {
@@ -291,7 +299,6 @@ func TestPrivilegesOfSchedules(t *testing.T) {
 		}
 	}
 	grants("--work")
-	path := place.schedules(t, `name = "a"`+"\n"+never+"\n"+`command = "true"`)
 	node := cronNode(t, path, "api-1", asUser...)
 	node.awaitLog("msg=acquired")
 	eventually(t, "the schedule", func() bool { return len(place.schedulesOf(t)) == 1 })

@@ -78,10 +78,6 @@ func TestCronRefused(t *testing.T) {
 	if !strings.Contains(got.stderr, "there is none yet") {
 		t.Errorf("%q", got.stderr)
 	}
-	invoke(t, place.with("migrate", "down", "--to", "2", "--yes")...).want(t, console.ExitDone)
-	if got := invoke(t, place.with("cron", "list")...).want(t, console.ExitUsage); !strings.Contains(got.stderr, "no tables") {
-		t.Errorf("an older schema: %q", got.stderr)
-	}
 }
 
 // TestCronManagement: schedules are listed, paused, resumed and removed, and who

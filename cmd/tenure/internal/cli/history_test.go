@@ -92,6 +92,9 @@ func checkDays(t *testing.T, place place) {
 		t.Fatal(err)
 	}
 	defer backend.Close()
+	if err := backend.Migrate(t.Context(), "samples"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := place.server.Pool(t).Exec(t.Context(), backend.SQL(`INSERT INTO {sample_days} (day, metric, digest, labels, kind, samples, total, least, greatest) VALUES
 		('2026-01-01', 'tenure_node_load', 'x', '{}', 'gauge', 4, 2, 0.25, 1),
 		('2026-01-01', 'tenure_leader_terms_total', 'y', '{"role": "billing"}', 'counter', 9, 12, NULL, NULL)`)); err != nil {

@@ -82,7 +82,7 @@ func TestMigrateGrants(t *testing.T) {
 	run(invoke(t, "migrate", "grants", "--user", user, "--schema", place.schema).want(t, console.ExitDone).stdout)
 	invoke(t, asUser...).want(t, console.ExitDone)
 
-	both := strings.Split(invoke(t, "migrate", "grants", "--user", user, "--work", "--compaction").want(t, console.ExitDone).stdout, "\n")
+	both := strings.Split(invoke(t, "migrate", "grants", "--user", user, "--work", "--compaction", "--feature", "all").want(t, console.ExitDone).stdout, "\n")
 	each := map[string]bool{}
 	for _, statement := range both {
 		each[statement] = true
@@ -111,6 +111,7 @@ func TestManageAsGranted(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
+	invoke(t, place.with("migrate", "up", "--feature", "schedules,processors", "--feature", "alerts")...).want(t, console.ExitDone)
 	user := "u_" + place.schema
 	run := place.user(t, user)
 	run("GRANT USAGE ON SCHEMA " + place.schema + " TO " + user)
@@ -128,7 +129,7 @@ func TestManageAsGranted(t *testing.T) {
 	run("GRANT SELECT ON TABLE " + versions + " TO " + user)
 	each(console.ExitUsage, "tenure migrate grants --work")
 	run("REVOKE SELECT ON TABLE " + versions + " FROM " + user)
-	run(invoke(t, "migrate", "grants", "--user", user, "--schema", place.schema, "--work").want(t, console.ExitDone).stdout)
+	run(invoke(t, place.with("migrate", "grants", "--user", user, "--work")...).want(t, console.ExitDone).stdout)
 	each(console.ExitDone, "")
 }
 
@@ -156,7 +157,7 @@ func TestNewerSchema(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	table := pgx.Identifier{place.schema, "tenure_migrations"}.Sanitize()
-	if _, err := place.server.Conn(t).Exec(t.Context(), "INSERT INTO "+table+" (version) VALUES (1000)"); err != nil {
+	if _, err := place.server.Conn(t).Exec(t.Context(), "INSERT INTO "+table+" (feature, version) VALUES ('core', 1000)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{

@@ -39,7 +39,7 @@ func TestServeAsGranted(t *testing.T) {
 			return so
 		})
 	}
-	invoke(t, "migrate", "--dsn", owner).want(t, console.ExitDone)
+	invoke(t, "migrate", "up", "--feature", "all", "--dsn", owner).want(t, console.ExitDone)
 	run(`
 INSERT INTO tenure_history (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
 VALUES ('billing', 1, gen_random_uuid(), 'a', 1, now() - interval '3 hours', now() - interval '2 hours', 'resigned');
@@ -56,7 +56,7 @@ INSERT INTO tenure_changes (at, changed_by, kind, name, action) VALUES (now() - 
 		_, _ = pgtest.Conn(t, owner).Exec(context.Background(), "DROP OWNED BY "+user+"; DROP ROLE "+user, pgx.QueryExecModeSimpleProtocol)
 	})
 	for _, which := range [][]string{nil, {"--work", "--compaction"}} {
-		run(invoke(t, append([]string{"migrate", "grants", "--user", user}, which...)...).want(t, console.ExitDone).stdout)
+		run(invoke(t, append([]string{"migrate", "grants", "--dsn", owner, "--user", user}, which...)...).want(t, console.ExitDone).stdout)
 	}
 
 	folder := t.TempDir()

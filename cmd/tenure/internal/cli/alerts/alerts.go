@@ -3,16 +3,12 @@ package alerts
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
@@ -135,11 +131,6 @@ func readAlerts(ctx context.Context, flags *connect.DatabaseFlags) ([]alerts.Sta
 		return nil, err
 	}
 	list, err := alerts.List(ctx, database.Backend, database.Pool)
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) && answer.Code == connect.UndefinedTable {
-		return nil, fmt.Errorf("%w: it is older than this program and has no tables of alerts; a node brings it up to date, or tenure migrate: %w",
-			tenure.ErrSchema, err)
-	}
 	return list, flags.Explain(err)
 }
 

@@ -26,9 +26,6 @@ type Backend interface {
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
 	Diagnose(ctx context.Context) []tenure.Finding
 	SchemaVersion(ctx context.Context) (int, error)
-	Migrate(ctx context.Context) error
-	MigrateDown(ctx context.Context, version int) error
-	MigrationSQL() string
 	Close()
 }
 

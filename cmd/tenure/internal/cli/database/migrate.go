@@ -11,17 +11,24 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/schema"
+	"github.com/exactly-one/tenure/postgres"
 )
 
-const migrateLong = `Create the schema, or bring an older one up to date.
+const migrateLong = `Create the schema, or bring an older one up to date: the tables of elections and
+of the cluster, and with --feature those of other features.
 
-Nodes do this by themselves unless they run with --manual-migrations. Any number
-of processes may do it at once.`
+Unless a program runs with --manual-migrations, its nodes create the former, and
+the first use of a feature creates its tables. tenure migrate status lists the
+features. Any number of processes may migrate at once.`
 
-const migrateDownLong = `Undo migrations until the schema has the version given by --to.
+const migrateDownLong = `Undo migrations of one feature until its tables have the version given by --to.
 
-Version 0 removes everything. No node may be running: if one is, the command
-lists it and changes nothing. It asks for confirmation; --yes is for scripts.`
+The default feature is core: its version 0 removes the tables of all features. No
+node may be running: if one is, the command lists it and changes nothing. It asks
+for confirmation; --yes is for scripts.`
+
+const featureHelp = "also the tables of this feature and of those that it needs, or of all; can be given more than once"
 
 // migrateTimeout bounds a migration: it changes small tables only, but may wait
 // for another process that migrates.
@@ -36,20 +43,21 @@ type migrateCommand struct {
 // NewMigrate returns the command "tenure migrate".
 func NewMigrate(out *console.Output) *cobra.Command {
 	c := &migrateCommand{out: out}
+	var features []string
 	up := func(cmd *cobra.Command, _ []string) error {
-		return c.change(cmd.Context(), func(ctx context.Context, b connect.Backend) error { return b.Migrate(ctx) })
+		return c.change(cmd.Context(), migrateUp(features))
 	}
 	cmd := &cobra.Command{Use: "migrate", Short: "Create or update the schema", Long: migrateLong, Args: console.NoArgs, RunE: up}
 	c.database.Register(cmd.PersistentFlags())
+	upCommand := &cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: console.NoArgs, RunE: up}
+	upCommand.Flags().StringSliceVar(&features, "feature", nil, featureHelp)
 	cmd.AddCommand(
-		&cobra.Command{Use: "up", Short: "Create or update the schema", Long: migrateLong, Args: console.NoArgs, RunE: up},
+		upCommand,
 		newMigrateDown(c),
 		newMigrateMode(c),
 		newMigrateGrants(c),
-		&cobra.Command{
-			Use: "print", Short: "Print SQL that creates the schema from nothing", Args: console.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return c.printSQL() },
-		},
+		newMigratePrint(c),
+		newMigrateStatus(c),
 		&cobra.Command{
 			Use: "version", Short: "Print the version of the schema in the database", Args: console.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,8 +68,40 @@ func NewMigrate(out *console.Output) *cobra.Command {
 	return cmd
 }
 
+func newMigratePrint(c *migrateCommand) *cobra.Command {
+	var features []string
+	cmd := &cobra.Command{
+		Use: "print", Short: "Print SQL that creates the schema from nothing", Args: console.NoArgs,
+		Long: "Print SQL that creates the tables of elections and of the cluster from nothing; with\n" +
+			"--feature, SQL that creates those of the feature unless they are there.",
+		RunE: func(*cobra.Command, []string) error { return c.printSQL(features) },
+	}
+	cmd.Flags().StringSliceVar(&features, "feature", nil, "the tables of this feature instead and of those that it needs; core or all print both; can be given more than once")
+	return cmd
+}
+
+// migrateUp returns what brings a schema up to date.
+func migrateUp(features []string) func(context.Context, connect.Backend) error {
+	return func(ctx context.Context, backend connect.Backend) error {
+		switch b := backend.(type) {
+		case *postgres.Backend:
+			return b.Migrate(ctx, features...)
+		case connect.Leases:
+			if len(features) > 0 {
+				return errLeaseFeature
+			}
+			return b.Migrate(ctx)
+		default:
+			panic(fmt.Sprintf("a backend of type %T", b))
+		}
+	}
+}
+
+var errLeaseFeature = console.Usage("features need PostgreSQL without tenure_mode=lease; here are leases")
+
 func newMigrateDown(c *migrateCommand) *cobra.Command {
 	var target int
+	var feature string
 	cmd := &cobra.Command{
 		Use: "down --to VERSION", Short: "Undo migrations", Long: migrateDownLong, Args: console.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,18 +111,32 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.change(cmd.Context(), func(ctx context.Context, b connect.Backend) error {
-				return b.MigrateDown(ctx, target)
+			return c.change(cmd.Context(), func(ctx context.Context, backend connect.Backend) error {
+				switch b := backend.(type) {
+				case *postgres.Backend:
+					return b.MigrateDown(ctx, feature, target)
+				case connect.Leases:
+					if cmd.Flags().Changed("feature") {
+						return errLeaseFeature
+					}
+					return b.MigrateDown(ctx, target)
+				default:
+					panic(fmt.Sprintf("a backend of type %T", b))
+				}
 			})
 		},
 	}
 	cmd.Flags().IntVar(&target, "to", 0, "the version to go down to; 0 removes everything")
+	cmd.Flags().StringVar(&feature, "feature", schema.Core, "the feature whose migrations to undo")
 	consent := &console.ConsentFlag{Out: c.out}
 	consent.Guard(cmd, func([]string) string {
-		if target == 0 {
+		switch {
+		case target != 0:
+			return fmt.Sprintf("Undo the migrations of %s after version %d, and lose what only they can hold?", feature, target)
+		case feature == schema.Core || feature == schema.All:
 			return fmt.Sprintf("Remove all tables with the prefix %s, and everything in them?", c.database.Prefix)
 		}
-		return fmt.Sprintf("Undo the migrations after version %d, and lose what only they can hold?", target)
+		return fmt.Sprintf("Remove the tables of %s with the prefix %s, and everything in them?", feature, c.database.Prefix)
 	})
 	return cmd
 }
@@ -91,7 +145,16 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 type SchemaRecord struct {
 	Schema        string `json:"schema"`
 	Prefix        string `json:"prefix"`
-	SchemaVersion int    `json:"schema_version"` // 0 if there is none
+	SchemaVersion int    `json:"schema_version"` // of the core; 0 if there is none
+
+	Features []FeatureRecord `json:"features,omitempty"` // besides the core, those that have tables
+}
+
+// FeatureRecord is the version of a feature's tables as it is printed.
+type FeatureRecord struct {
+	Feature string `json:"feature"`
+	Version int    `json:"version"`          // 0 if it has no tables
+	Newest  int    `json:"newest,omitempty"` // that this program makes
 }
 
 // change does something to the schema and prints the version that it then has.
@@ -106,11 +169,11 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, co
 	if err := do(ctx, backend); err != nil {
 		return err
 	}
-	version, err := backend.SchemaVersion(ctx)
+	versions, err := versionsOf(ctx, backend)
 	if err != nil {
 		return err
 	}
-	record := SchemaRecord{c.database.Schema, c.database.Prefix, version}
+	record := SchemaRecord{Schema: c.database.Schema, Prefix: c.database.Prefix, SchemaVersion: versions[0].Version}
 	text := fmt.Sprintf("schema %s, prefix %s", record.Schema, record.Prefix)
 	if _, ok := backend.(connect.Leases); ok {
 		if !c.database.Flags.Changed("schema") {
@@ -118,17 +181,35 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, co
 		}
 		text = fmt.Sprintf("leases, prefix %s", record.Prefix)
 	}
-	if version == 0 {
+	if record.SchemaVersion == 0 {
 		text += ": no tables"
 	} else {
-		text += fmt.Sprintf(": version %d", version)
+		text += fmt.Sprintf(": version %d", record.SchemaVersion)
+	}
+	for _, v := range versions[1:] {
+		if v.Version > 0 {
+			record.Features = append(record.Features, v)
+			text += fmt.Sprintf(", %s version %d", v.Feature, v.Version)
+		}
 	}
 	return c.out.Print(record, text)
 }
 
 // printSQL prints the script that creates the schema.
-func (c *migrateCommand) printSQL() error {
-	return c.printScript(func(b connect.Backend) (string, error) { return b.MigrationSQL(), nil })
+func (c *migrateCommand) printSQL(features []string) error {
+	return c.printScript(func(backend connect.Backend) (string, error) {
+		switch b := backend.(type) {
+		case *postgres.Backend:
+			return b.MigrationSQL(features...)
+		case connect.Leases:
+			if len(features) > 0 {
+				return "", errLeaseFeature
+			}
+			return b.MigrationSQL(), nil
+		default:
+			panic(fmt.Sprintf("a backend of type %T", b))
+		}
+	})
 }
 
 // printScript needs no connection, only names and the dialect.

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,10 +18,13 @@ does not own the schema; with --application, --work or --compaction those of
 another user, or those that such a node's user needs besides. They are not
 executed.
 
-A user of tenure serve needs all: those of a node, and --work --compaction.`
+--work and --compaction are about the tables of features: of those that are in the
+database, or of those that --feature names. A user of tenure serve needs all: those
+of a node, and --work --compaction.`
 
 const migrateGrantsExample = `  tenure migrate grants --user app
-  tenure migrate grants --user app --work --compaction | psql`
+  tenure migrate grants --user app --work --compaction | psql
+  tenure migrate grants --user app --work --feature schedules`
 
 // grantsCommand prints what a database user must be allowed to do.
 type grantsCommand struct {
@@ -30,6 +34,7 @@ type grantsCommand struct {
 	application bool
 	work        bool
 	compaction  bool
+	features    []string
 }
 
 func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
@@ -37,17 +42,18 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "grants --user NAME", Short: "Print the privileges that a database user needs", Args: console.NoArgs,
 		Long: migrateGrantsLong, Example: migrateGrantsExample,
-		RunE: func(*cobra.Command, []string) error { return c.run() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.user, "user", "", "the database user")
 	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions and runs no node")
 	flags.BoolVar(&c.work, "work", false, "for schedules, processors, samples and alerts: what they need beside a node's privileges, and what managing them needs")
 	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs beside a node's privileges to keep the history short")
+	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the feature whose tables to include, or all; default those in the database; can be given more than once")
 	return cmd
 }
 
-func (c *grantsCommand) run() error {
+func (c *grantsCommand) run(ctx context.Context) error {
 	switch {
 	case c.user == "":
 		return console.Usage("say with --user which database user the privileges are for")
@@ -55,11 +61,13 @@ func (c *grantsCommand) run() error {
 		return console.Usage("--work includes --application: give one of them")
 	case c.application && c.compaction:
 		return console.Usage("--compaction includes --application: give one of them")
+	case len(c.features) > 0 && !c.work && !c.compaction:
+		return console.Usage("--feature is about tables of features: give --work or --compaction too")
 	}
 	return c.printScript(func(b connect.Backend) (string, error) {
 		switch b := b.(type) {
 		case *postgres.Backend:
-			return c.ofSessions(b), nil
+			return c.ofSessions(ctx, b)
 		case connect.Leases:
 			switch {
 			case c.application:
@@ -77,19 +85,30 @@ func (c *grantsCommand) run() error {
 }
 
 // ofSessions returns the statements for what is asked for, each once.
-func (c *grantsCommand) ofSessions(b *postgres.Backend) string {
-	if c.application {
-		return b.ApplicationGrants(c.user)
+func (c *grantsCommand) ofSessions(ctx context.Context, b *postgres.Backend) (string, error) {
+	switch {
+	case c.application:
+		return b.ApplicationGrants(c.user), nil
+	case !c.work && !c.compaction:
+		return b.NodeGrants(c.user), nil
+	}
+	features, err := c.used(ctx)
+	if err != nil {
+		return "", err
 	}
 	var scripts string
-	if c.work {
-		scripts += b.WorkGrants(c.user)
-	}
-	if c.compaction {
-		scripts += b.CompactionGrants(c.user)
-	}
-	if scripts == "" {
-		return b.NodeGrants(c.user)
+	for _, of := range []struct {
+		wanted bool
+		grants func(user string, features ...string) (string, error)
+	}{{c.work, b.WorkGrants}, {c.compaction, b.CompactionGrants}} {
+		if !of.wanted {
+			continue
+		}
+		script, err := of.grants(c.user, features...)
+		if err != nil {
+			return "", err
+		}
+		scripts += script
 	}
 	var statements []string
 	for statement := range strings.Lines(scripts) {
@@ -97,5 +116,30 @@ func (c *grantsCommand) ofSessions(b *postgres.Backend) string {
 			statements = append(statements, statement)
 		}
 	}
-	return strings.Join(statements, "")
+	return strings.Join(statements, ""), nil
+}
+
+// used returns the features that are asked for, or else those in the database.
+func (c *grantsCommand) used(ctx context.Context) ([]string, error) {
+	if len(c.features) > 0 {
+		return c.features, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	backend, err := c.database.Open(ctx, false)
+	if err != nil {
+		return nil, fmt.Errorf("the features in the database; --feature names some without a database: %w", err)
+	}
+	defer backend.Close()
+	versions, err := versionsOf(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	var used []string
+	for _, v := range versions {
+		if v.Version > 0 && v.Newest > 0 {
+			used = append(used, v.Feature)
+		}
+	}
+	return used, nil
 }

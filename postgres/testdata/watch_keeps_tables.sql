@@ -1,54 +1,5 @@
--- What nodes tell about themselves beyond elections.
-ALTER TABLE {nodes}
-    ALTER COLUMN status SET DEFAULT 'joining',
-    ADD COLUMN drained boolean NOT NULL DEFAULT false,
-    ADD COLUMN in_flight integer NOT NULL DEFAULT 0,
-    ADD COLUMN spreads jsonb NOT NULL DEFAULT '{}',
-    ADD COLUMN watching boolean NOT NULL DEFAULT true;
-
-COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
-
--- Requests to a node, of no role, are to drain and to come back.
-ALTER TABLE {requests} ADD COLUMN force boolean NOT NULL DEFAULT false;
-
--- Sets of roles that nodes share among themselves, as their nodes define them.
-CREATE TABLE {spreads} (
-    name text PRIMARY KEY,
-    roles jsonb NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_by uuid NOT NULL
-);
-
-COMMENT ON TABLE {spreads} IS 'Sets of roles that nodes share among themselves.';
-
--- One row: how much there is to do, for autoscalers. Nodes of the last moment
--- only: one that died, or is silent for longer than its lease, does nothing.
-CREATE VIEW {autoscaling} AS
-SELECT
-    count(*) FILTER (WHERE status = 'active') AS active_nodes,
-    count(*) FILTER (WHERE status = 'joining') AS joining_nodes,
-    count(*) FILTER (WHERE status = 'draining') AS draining_nodes,
-    coalesce(avg((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS mean_load,
-    coalesce(max((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS highest_load,
-    coalesce(sum((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS total_load,
-    coalesce(avg(cpu_usage) FILTER (WHERE status = 'active'), 0) AS mean_cpu_usage,
-    coalesce(sum(current_connections), 0) AS connections,
-    coalesce(sum(current_jobs), 0) AS jobs,
-    coalesce(sum(in_flight), 0) AS in_flight
-FROM {nodes}
-WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp();
-
--- Waits until a node that this one watches has ended, the membership has moved,
--- or the time is over; see the manual page on failover for the reasons behind
--- its form. Each attempt is shorter than deadlock_timeout, so that the server's
--- log stays silent, and at transaction level, since a session-level lock can be
--- granted in the moment of the timeout and stay. The ghost is an earlier session
--- of the own node that the server still keeps, which has no row any more.
---
--- A node watches its predecessor in the ring. One whose watch connection is down
--- sees nobody die, so its successor watches the node before it too, and so on
--- back to the first that watches. It waits for the lock of its predecessor and
--- only looks at those of the others, so with short attempts.
+-- A function on which nodes wait that keeps a lock on the table of nodes for the
+-- length of each call, up to 30 s.
 CREATE OR REPLACE FUNCTION {watch}(
     own integer,
     ghost integer,

@@ -1,0 +1,3 @@
+DROP TABLE {run_days};
+DROP TABLE {node_days};
+DROP TABLE {term_days};

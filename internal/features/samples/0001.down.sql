@@ -1,0 +1,2 @@
+DROP TABLE {sample_days};
+DROP TABLE {samples};

@@ -1,0 +1,41 @@
+-- What is to run when. The ticks up to handled_until are settled.
+CREATE TABLE {schedules} (
+    name text PRIMARY KEY,
+    role text NOT NULL,
+    expression text NOT NULL,
+    timezone text NOT NULL,
+    settings jsonb NOT NULL DEFAULT '{}',
+    paused boolean NOT NULL DEFAULT false,
+    handled_until timestamptz NOT NULL DEFAULT clock_timestamp(),
+    term bigint NOT NULL DEFAULT 0,
+    failures bigint NOT NULL DEFAULT 0,
+    panics bigint NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';
+
+-- One row for each tick, and for each run that somebody asked for.
+CREATE TABLE {runs} (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    schedule text NOT NULL,
+    scheduled_for timestamptz NOT NULL,
+    state text NOT NULL CHECK (state IN (
+        'waiting', 'running', 'succeeded', 'failed', 'timed_out', 'panicked', 'abandoned', 'missed', 'skipped')),
+    ticks bigint NOT NULL DEFAULT 1,
+    manual boolean NOT NULL DEFAULT false,
+    requested_by text NOT NULL DEFAULT '',
+    attempt integer NOT NULL DEFAULT 1,
+    term bigint NOT NULL DEFAULT 0,
+    node_id uuid,
+    node_name text NOT NULL DEFAULT '',
+    claimed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    started_at timestamptz,
+    ended_at timestamptz,
+    error text NOT NULL DEFAULT '',
+    UNIQUE (schedule, scheduled_for)
+);
+
+COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row stands for: more than 1 only for many that were missed.';
+
+CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');

@@ -1,0 +1,141 @@
+// Package schema is what the features of Tenure have in common in the schema of
+// an installation: names of tables, and for each feature its tables, its versions
+// and the privileges on its tables.
+package schema
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Core is the name of the feature that every installation has: elections and the
+// cluster.
+const Core = "core"
+
+// All stands for every feature where names of features are given.
+const All = "all"
+
+// Step is one migration of a feature.
+type Step struct {
+	Up, Down string
+	// UsableFrom is the oldest version whose programs work with this step too; 0
+	// if a program must know the step.
+	UsableFrom int
+}
+
+// Privilege is something that a database user must be allowed to do.
+type Privilege struct {
+	Allowed string // separated by commas
+	Kind    string // of object: SCHEMA, TABLE, SEQUENCE or FUNCTION
+	Object  string
+}
+
+// OnTable is a privilege on a table or a view.
+func OnTable(allowed, table string) Privilege { return Privilege{allowed, "TABLE", table} }
+
+// Feature is a part of Tenure with tables of its own. Its version is the number of
+// its steps that were taken.
+type Feature struct {
+	Name     string
+	Requires []*Feature // must be there first
+	Steps    []Step
+	// Work are the privileges of users that use the feature, Compaction those of
+	// the user that removes its old rows.
+	Work, Compaction []Privilege
+}
+
+// Newest is the version that this program makes.
+func (f *Feature) Newest() int { return len(f.Steps) }
+
+// registered are the features of this program, each after those that it requires.
+var registered []*Feature
+
+// Register adds a feature to those of this program and returns it. It is called
+// while packages are initialized.
+func Register(f Feature) *Feature {
+	registered = append(registered, &f)
+	return &f
+}
+
+// Registered returns the features of this program besides the core, each after
+// those that it requires, and else by name.
+func Registered() []*Feature {
+	var all []*Feature
+	var add func(f *Feature)
+	add = func(f *Feature) {
+		for _, required := range f.Requires {
+			add(required)
+		}
+		if !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(registered), func(a, b *Feature) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range sorted {
+		add(f)
+	}
+	return all
+}
+
+// Find returns the registered features with the given names, each after those
+// that it requires. [All] means all of them; [Core] adds none.
+func Find(names ...string) ([]*Feature, error) {
+	wanted := map[*Feature]bool{}
+	var want func(f *Feature)
+	want = func(f *Feature) {
+		wanted[f] = true
+		for _, required := range f.Requires {
+			want(required)
+		}
+	}
+	all := Registered()
+	for _, name := range names {
+		found := name == All || name == Core
+		for _, f := range all {
+			if name == All || name == f.Name {
+				want(f)
+				found = true
+			}
+		}
+		if !found {
+			return nil, &UnknownError{name}
+		}
+	}
+	return slices.DeleteFunc(all, func(f *Feature) bool { return !wanted[f] }), nil
+}
+
+// UnknownError says that this program has no feature of a name.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	names := []string{Core}
+	for _, f := range Registered() {
+		names = append(names, f.Name)
+	}
+	return fmt.Sprintf("no feature is called %q; there are: %s, or %s", e.Name, strings.Join(names, ", "), All)
+}
+
+// Steps reads the migrations of a feature from a folder, whose names end in .up.sql
+// and .down.sql, in the order of their names. It panics if one is missing: they
+// are embedded.
+func Steps(files embed.FS, folder string) []Step {
+	names, err := fs.Glob(files, folder+"/*.up.sql")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprint("no migrations are embedded: ", err))
+	}
+	read := func(name string) string {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		return string(text)
+	}
+	var steps []Step
+	for _, up := range names { // Glob sorts them
+		steps = append(steps, Step{Up: read(up), Down: read(strings.TrimSuffix(up, ".up.sql") + ".down.sql")})
+	}
+	return steps
+}

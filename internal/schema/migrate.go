@@ -1,0 +1,108 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Up brings features up to date in a transaction of the caller's.
+func (n Names) Up(ctx context.Context, tx pgx.Tx, features ...*Feature) error {
+	versions, err := n.Versions(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if versions == nil {
+		if _, err := tx.Exec(ctx, n.SQL(CreateVersions)); err != nil {
+			return err
+		}
+	}
+	for _, f := range features {
+		present := versions[f.Name].Present
+		for i := present; i < f.Newest(); i++ {
+			if _, err := tx.Exec(ctx, n.SQL(f.Steps[i].Up)); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, n.SQL(RecordVersion), f.Name, i+1, f.Steps[i].UsableFrom); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Down undoes steps of a feature in a transaction of the caller's until it has a
+// version. An error matches tenure.ErrSchema if this program does not know how, and
+// tenure.ErrInvalidConfig if another feature needs what would go.
+func (n Names) Down(ctx context.Context, tx pgx.Tx, f *Feature, version int) error {
+	versions, err := n.Versions(ctx, tx)
+	if err != nil {
+		return err
+	}
+	present := versions[f.Name]
+	if present.Present > f.Newest() {
+		return present.TooNew(f)
+	}
+	if version == 0 {
+		if err := versions.refuseNeeded(f); err != nil {
+			return err
+		}
+	}
+	for i := present.Present; i > version; i-- {
+		if _, err := tx.Exec(ctx, n.SQL(f.Steps[i-1].Down)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, n.SQL(ForgetVersion), f.Name, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseNeeded returns an error if a feature has tables that requires f.
+func (v Versions) refuseNeeded(f *Feature) error {
+	for _, other := range Registered() {
+		if v[other.Name].Present > 0 && slices.Contains(other.Requires, f) {
+			return fmt.Errorf("%w: %s needs the tables of %s: remove it first", tenure.ErrInvalidConfig, other.Name, f.Name)
+		}
+	}
+	return nil
+}
+
+// Unknown returns the names of features that have tables and that this program
+// does not know, in order.
+func (v Versions) Unknown() []string {
+	var unknown []string
+	for name := range v {
+		known := func(f *Feature) bool { return f.Name == name }
+		if name != Core && !slices.ContainsFunc(Registered(), known) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// Script returns the SQL that takes all steps of a feature. With onlyIfMissing it
+// does nothing where the feature has tables.
+func (f *Feature) Script(onlyIfMissing bool) string {
+	var script strings.Builder
+	for i, step := range f.Steps {
+		script.WriteString(strings.TrimSpace(step.Up))
+		usable := "NULL"
+		if step.UsableFrom > 0 {
+			usable = fmt.Sprint(step.UsableFrom)
+		}
+		fmt.Fprintf(&script, "\n\nINSERT INTO {migrations} (feature, version, usable_from) VALUES ('%s', %d, %s);\n", f.Name, i+1, usable)
+	}
+	if !onlyIfMissing {
+		return script.String()
+	}
+	return fmt.Sprintf("DO $tenure_feature$\nBEGIN\nIF NOT EXISTS (SELECT FROM {migrations} WHERE feature = '%s') THEN\n\n%s\nEND IF;\nEND\n$tenure_feature$;\n",
+		f.Name, script.String())
+}

@@ -1,0 +1,126 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Schema is the schema of an installation, for the packages that build on package
+// postgres. It is safe for concurrent use.
+type Schema struct {
+	Names
+
+	manual  bool
+	migrate func(ctx context.Context, features ...*Feature) error
+	usable  sync.Map // the features that were found or created
+}
+
+// New returns the schema with names. Unless manual is set, migrate is called to
+// create the tables of a feature when it is first used.
+func New(names Names, manual bool, migrate func(ctx context.Context, features ...*Feature) error) *Schema {
+	return &Schema{Names: names, manual: manual, migrate: migrate}
+}
+
+var of func(backend any) *Schema
+
+// Provide is called by package postgres, whose backends have schemas.
+func Provide(schemaOf func(backend any) *Schema) { of = schemaOf }
+
+// Of returns the schema of a *postgres.Backend.
+func Of(backend any) *Schema { return of(backend) }
+
+// Has reports whether the tables of a feature are there. If they are newer than
+// this program, or there are no tables at all, the error matches tenure.ErrSchema.
+// The database is one on which the schema is.
+func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, error) {
+	if _, known := s.usable.Load(f); known {
+		return true, nil
+	}
+	versions, err := s.Versions(ctx, database)
+	if err != nil {
+		return false, err
+	}
+	if versions == nil {
+		return false, fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
+			tenure.ErrSchema, s.schema, s.prefix)
+	}
+	return s.check(versions, f)
+}
+
+// check reports whether a feature has tables, and remembers those that it need
+// not look for again.
+func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
+	version := versions[f.Name]
+	if err := version.Usable(f); err != nil {
+		return false, err
+	}
+	if version.Present >= f.Newest() {
+		s.usable.Store(f, nil)
+	}
+	return version.Present > 0, nil
+}
+
+// Ensure creates the tables of a feature, or brings them up to date, unless they
+// are. An error matches tenure.ErrSchema if they are newer than this program, or
+// if this program must not create them, and tenure.ErrPrivilege if the user may
+// not.
+func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error {
+	if _, known := s.usable.Load(f); known {
+		return nil
+	}
+	versions, err := s.Versions(ctx, database)
+	if err != nil {
+		return err
+	}
+	if _, err := s.check(versions, f); err != nil {
+		return err
+	}
+	if _, known := s.usable.Load(f); known {
+		return nil
+	}
+	if s.manual {
+		return fmt.Errorf("%w: %s has version %d and version %d is needed: run tenure migrate up --feature %s",
+			tenure.ErrSchema, f.Name, versions[f.Name].Present, f.Newest(), f.Name)
+	}
+	if err := s.migrate(ctx, f); err != nil {
+		if errors.Is(err, tenure.ErrPrivilege) {
+			err = fmt.Errorf("%w: run tenure migrate up --feature %s as the owner of the schema", err, f.Name)
+		}
+		return fmt.Errorf("create the tables of %s: %w", f.Name, err)
+	}
+	s.usable.Store(f, nil)
+	return nil
+}
+
+// Forget makes the schema look for all tables again.
+func (s *Schema) Forget() { s.usable.Clear() }
+
+// Tables are the tables of a feature in a database.
+type Tables struct {
+	*Schema
+
+	Feature  *Feature
+	Database Querier
+}
+
+// Exist is [Schema.Has] for these tables.
+func (t Tables) Exist(ctx context.Context) (bool, error) { return t.Has(ctx, t.Database, t.Feature) }
+
+// Create is [Schema.Ensure] for these tables.
+func (t Tables) Create(ctx context.Context) error { return t.Ensure(ctx, t.Database, t.Feature) }
+
+// Query sends a statement whose objects stand in braces. While the tables are not
+// there, it returns no rows.
+func (t Tables) Query(ctx context.Context, template string, args ...any) (pgx.Rows, error) {
+	exist, err := t.Exist(ctx)
+	if err != nil || !exist {
+		return noRows{err}, err
+	}
+	return t.Database.Query(ctx, t.SQL(template), args...)
+}

@@ -1,0 +1,107 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/exactly-one/tenure"
+)
+
+// Statements on the table of versions, which has a row for each step that was
+// taken.
+const (
+	CreateVersions = `
+CREATE TABLE IF NOT EXISTS {migrations} (
+    feature text NOT NULL,
+    version integer NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    usable_from integer,
+    PRIMARY KEY (feature, version)
+)`
+	RecordVersion = `INSERT INTO {migrations} (feature, version, usable_from) VALUES ($1, $2, nullif($3, 0))`
+	ForgetVersion = `DELETE FROM {migrations} WHERE feature = $1 AND version = $2`
+	DropVersions  = `DROP TABLE {migrations}`
+
+	versionsExist = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
+	readVersions  = `
+SELECT feature, max(version), max(coalesce(usable_from, version))
+FROM {migrations}
+GROUP BY feature`
+)
+
+// Querier is a connection, a transaction or a pool.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Version is the version of a feature in a database.
+type Version struct {
+	Present    int // 0 if the feature has no tables
+	usableFrom int // the oldest program's that may use them
+}
+
+// Versions are those of all features in a database, by name. It is nil if the
+// database has no table of versions.
+type Versions map[string]Version
+
+// Versions reads the versions of all features. In a transaction it must not fail,
+// so it looks for the table first.
+func (n Names) Versions(ctx context.Context, database Querier) (Versions, error) {
+	exist, err := n.versionsExist(ctx, database)
+	if err != nil || !exist {
+		return nil, err
+	}
+	rows, _ := database.Query(ctx, n.SQL(readVersions)) // its error is that of the rows
+	versions := Versions{}
+	var (
+		feature string
+		version Version
+	)
+	_, err = pgx.ForEachRow(rows, []any{&feature, &version.Present, &version.usableFrom}, func() error {
+		versions[feature] = version
+		return nil
+	})
+	if err != nil {
+		return nil, explain(err, "SELECT ON TABLE "+n.SQL("{migrations}"))
+	}
+	return versions, nil
+}
+
+func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool, err error) {
+	rows, _ := database.Query(ctx, versionsExist, n.SQL("{migrations}")) // its error is that of the rows
+	exist, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+	if err != nil {
+		return false, explain(err, "USAGE ON SCHEMA "+n.SQL("{schema}"))
+	}
+	return exist, nil
+}
+
+// explain says which privilege is missing, if one is.
+func explain(err error, privilege string) error {
+	const insufficientPrivilege = "42501"
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == insufficientPrivilege {
+		return fmt.Errorf("%w: GRANT %s TO this user: %w", tenure.ErrPrivilege, privilege, err)
+	}
+	return fmt.Errorf("read the schema's version: %w", err)
+}
+
+// Usable returns an error that matches tenure.ErrSchema if the tables of a feature
+// are newer than this program, unless their migrations say that the program may
+// use them.
+func (v Version) Usable(f *Feature) error {
+	if v.Present <= f.Newest() || v.usableFrom <= f.Newest() {
+		return nil
+	}
+	return v.TooNew(f)
+}
+
+// TooNew is the error for tables that are newer than this program.
+func (v Version) TooNew(f *Feature) error {
+	return fmt.Errorf("%w: %s has version %d and this program knows version %d: use a newer release of the program",
+		tenure.ErrSchema, f.Name, v.Present, f.Newest())
+}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
+// newFeature returns a feature that needs another one.
+func newFeature() *schema.Feature {
+	base := &schema.Feature{Name: "base", Steps: []schema.Step{{Up: `CREATE TABLE {base} (id int)`, Down: `DROP TABLE {base}`}}}
+	return &schema.Feature{
+		Name: "extra", Requires: []*schema.Feature{base},
+		Steps: []schema.Step{{Up: `CREATE TABLE {extra} (id int)`, Down: `DROP TABLE {extra}`}},
+	}
+}
+
+// TestFirstUseCreatesTables: many processes use a feature at once for the first
+// time, nodes live, and one creates its tables and those that it needs.
+func TestFirstUseCreatesTables(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	b := newBackend(t)
+	p := open(t, b)
+	p.take("scheduler")
+	pool := pgtest.Pool(t, server.DSN())
+	f := newFeature()
+	if exist, err := b.schema.Has(t.Context(), pool, f); err != nil || exist {
+		t.Errorf("before: %t, %v", exist, err)
+	}
+	var group sync.WaitGroup
+	for range 10 {
+		other := backendOn(t, server.DSN(), Config{Schema: b.config.Schema})
+		group.Go(func() {
+			if err := other.schema.Ensure(t.Context(), pool, f); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	p.beat()
+	for _, table := range []string{"base", "extra"} {
+		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.sql("{"+table+"}")) {
+			t.Errorf("no table %s", table)
+		}
+	}
+	if exist, err := b.schema.Has(t.Context(), pool, f); err != nil || !exist {
+		t.Errorf("afterwards: %t, %v", exist, err)
+	}
+}
+
+// TestFirstUseRefused: a program that must not create tables, or may not, says
+// which command does.
+func TestFirstUseRefused(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
+	owner := backendOn(t, server.DSN(), Config{})
+	ctx := t.Context()
+	if err := owner.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pool := pgtest.Pool(t, server.DSN())
+	exec(t, owner, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	dsn := user(t, server, "node")
+	exec(t, owner, owner.NodeGrants("node"))
+	for _, test := range []struct {
+		dsn    string
+		config Config
+		want   error
+	}{
+		{server.DSN(), Config{ManualMigrations: true}, tenure.ErrSchema},
+		{dsn, Config{}, tenure.ErrPrivilege},
+	} {
+		err := backendOn(t, test.dsn, test.config).schema.Ensure(ctx, pool, newFeature())
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), "tenure migrate up --feature extra") {
+			t.Errorf("%+v: %v; want %v and the command", test.config, err, test.want)
+		}
+	}
+	if exist, err := owner.schema.Has(ctx, pool, newFeature()); err != nil || exist {
+		t.Errorf("afterwards: %t, %v", exist, err)
+	}
+}
+
+// TestVersionsOfAFeature: the programs of version n-1 and n of a feature work side
+// by side where the migration says so, and each feature has a version of its own.
+func TestVersionsOfAFeature(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	ctx := t.Context()
+	pool := pgtest.Pool(t, pgtest.Shared(t).DSN())
+	older, newer := newFeature(), newFeature()
+	newer.Steps = append(newer.Steps, schema.Step{
+		Up: `ALTER TABLE {extra} ADD COLUMN trial int`, Down: `ALTER TABLE {extra} DROP COLUMN trial`, UsableFrom: 1,
+	})
+	for _, f := range []*schema.Feature{older, newer, older} {
+		b.schema.Forget()
+		if err := b.schema.Ensure(ctx, pool, f); err != nil {
+			t.Errorf("version %d: %v", f.Newest(), err)
+		}
+	}
+	open(t, b).take("scheduler") // the core is not concerned
+	exec(t, b, `UPDATE {migrations} SET usable_from = NULL WHERE feature = 'extra'`)
+	b.schema.Forget()
+	for name, fn := range map[string]func(context.Context, schema.Querier, *schema.Feature) error{
+		"create": b.schema.Ensure,
+		"look": func(ctx context.Context, q schema.Querier, f *schema.Feature) error {
+			_, err := b.schema.Has(ctx, q, f)
+			return err
+		},
+	} {
+		if err := fn(ctx, pool, older); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "extra has version 2") {
+			t.Errorf("%s: %v; want ErrSchema and the version", name, err)
+		}
+	}
+	open(t, b).take("worker")
+
+	// A program that does not know the feature removes nothing.
+	for _, p := range []string{schema.Core, schema.All} {
+		err := newBackendLike(t, b).MigrateDown(ctx, p, 0)
+		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "base, extra") {
+			t.Errorf("down of %s: %v; want ErrSchema and the features", p, err)
+		}
+	}
+}
+
+func newBackendLike(t *testing.T, b *Backend) *Backend {
+	t.Helper()
+	return backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema})
+}

@@ -1,0 +1,28 @@
+DROP FUNCTION {watch}(integer, integer, integer, bigint, integer, integer);
+DROP VIEW {autoscaling};
+DROP VIEW {leaders};
+DROP TABLE {spreads};
+DROP TABLE {requests};
+DROP TABLE {history};
+DROP FUNCTION {term_end}(timestamptz, integer, timestamptz, timestamptz);
+DROP TABLE {terms};
+DROP FUNCTION {keep_terms}();
+DROP TABLE {nodes};
+DROP FUNCTION {record_node}();
+DROP TABLE {node_history};
+DROP SEQUENCE {membership};
+DROP SEQUENCE {incarnations};
+DROP TABLE {server};
+
+-- What leases have recorded is theirs. The id goes in any case: lock keys of a
+-- later installation must not be those of this one.
+DELETE FROM {installation} WHERE mode = 'sessions';
+UPDATE {installation} SET id = gen_random_uuid();
+
+DO $tenure_function$
+BEGIN
+    IF NOT EXISTS (SELECT FROM {installation}) THEN
+        DROP TABLE {installation};
+    END IF;
+END
+$tenure_function$;

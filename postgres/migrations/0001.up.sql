@@ -1,0 +1,398 @@
+-- Who this installation is: lock keys are derived from its id, so that two
+-- installations in one database never meet. And how it elects, by sessions or by
+-- leases: whichever elects first decides. Leases may have made the table.
+CREATE TABLE IF NOT EXISTS {installation} (
+    mode text NOT NULL CHECK (mode IN ('sessions', 'leases')),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+);
+
+COMMENT ON COLUMN {installation}.mode IS 'How the installation elects. Change it with tenure migrate mode, while no node lives.';
+
+INSERT INTO {installation} (mode) VALUES ('sessions') ON CONFLICT DO NOTHING;
+
+-- A crash of the server empties this table, and a promoted replica finds it
+-- empty: either way all locks were lost. The row of a fresh installation is not
+-- the successor of another, so nobody has to wait for anything.
+CREATE UNLOGGED TABLE {server} (
+    id uuid NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    by_migration boolean NOT NULL,
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+);
+
+INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), true);
+
+-- The numbers of sessions.
+CREATE SEQUENCE {incarnations} AS integer;
+
+-- Advanced after the commit of every join, leave and death of a node.
+CREATE SEQUENCE {membership};
+
+SELECT setval({membership:regclass}, 1);
+
+-- The only row that a heartbeat writes: there is no index on what changes, and
+-- room in each page, so that the updates stay within it.
+CREATE TABLE {nodes} (
+    id uuid PRIMARY KEY,
+    incarnation integer NOT NULL,
+    name text NOT NULL,
+    hostname text NOT NULL,
+    ip_address text NOT NULL DEFAULT '',
+    http_port integer NOT NULL DEFAULT 0,
+    grpc_port integer NOT NULL DEFAULT 0,
+    roles text[] NOT NULL DEFAULT '{}',
+    worker_capabilities text[] NOT NULL DEFAULT '{}',
+    labels jsonb NOT NULL DEFAULT '{}',
+    status text NOT NULL DEFAULT 'joining',
+    status_by text NOT NULL DEFAULT '',
+    drained boolean NOT NULL DEFAULT false,
+    version text NOT NULL DEFAULT '',
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_heartbeat timestamptz NOT NULL DEFAULT clock_timestamp(),
+    lease_ms integer NOT NULL,
+    died_at timestamptz,
+    pid integer NOT NULL,
+    backend_start timestamptz NOT NULL,
+    watching boolean NOT NULL DEFAULT true,
+    spreads jsonb NOT NULL DEFAULT '{}',
+    current_connections integer NOT NULL DEFAULT 0,
+    current_jobs integer NOT NULL DEFAULT 0,
+    in_flight integer NOT NULL DEFAULT 0,
+    cpu_usage double precision NOT NULL DEFAULT 0,
+    memory_usage double precision NOT NULL DEFAULT 0
+) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+COMMENT ON TABLE {nodes} IS 'Processes that take part in elections.';
+COMMENT ON COLUMN {nodes}.incarnation IS 'The session of the node; its advisory lock (two integers, the second is this number) is held as long as that session lives.';
+COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';
+COMMENT ON COLUMN {nodes}.died_at IS 'When the node was found dead; by then it had been for milliseconds, or for its lease if it fell silent.';
+COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
+
+-- Rows are never deleted: the numbers in them must only grow. Two roles with one
+-- key would be two names for one lock, each with terms of its own.
+CREATE TABLE {terms} (
+    role text PRIMARY KEY,
+    term bigint NOT NULL DEFAULT 0,
+    lock_key text NOT NULL,
+    node_id uuid,
+    node_name text,
+    incarnation integer,
+    lease_ms integer,
+    acquired_at timestamptz,
+    ended_at timestamptz,
+    end_reason text,
+    ended_by text NOT NULL DEFAULT '',
+    vacant_ms double precision,
+    server_lineage text,
+    server_epoch text,
+    reserved_for uuid,
+    reserved_until timestamptz,
+    retired_at timestamptz,
+    retired_by text NOT NULL DEFAULT '',
+    fence smallint NOT NULL DEFAULT 0,
+    CONSTRAINT "{prefix}terms_role_term_key" UNIQUE (role, term),
+    CONSTRAINT "{prefix}terms_lock_key_key" UNIQUE (lock_key)
+) WITH (fillfactor = 50);
+
+COMMENT ON TABLE {terms} IS 'The last term of each role. Rows must not be deleted: terms must only grow.';
+COMMENT ON INDEX {schema}."{prefix}terms_role_term_key" IS 'Do not drop: it makes term a key column, so that a transaction that holds FOR KEY SHARE on the row keeps the next term from beginning. Without it fencing protects nothing.';
+COMMENT ON COLUMN {terms}.ended_by IS 'Who asked for the end of the term; empty if no one did.';
+COMMENT ON COLUMN {terms}.retired_at IS 'When the role was retired: no node is meant to lead it. Its next term ends that.';
+COMMENT ON COLUMN {terms}.fence IS 'Never written. UPDATE on this column alone is the privilege that lets an application lock the row to fence its transactions.';
+
+-- The row of a role holds its lock key and the number of its last term. Sessions
+-- know the key, so a row that is deleted or gets another key while they live
+-- would be two locks for one role: it needs the lock of the installation, which
+-- every session shares. A session that has just ended may still hold it.
+CREATE FUNCTION {keep_terms}() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+BEGIN
+    FOR attempt IN 1..20 LOOP
+        IF pg_try_advisory_xact_lock({installation:key}) THEN
+            RETURN CASE TG_OP WHEN 'DELETE' THEN old ELSE new END;
+        END IF;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+    RAISE EXCEPTION USING
+        ERRCODE = 'object_in_use',
+        MESSAGE = 'nodes live under this installation: the row of a role must stay, and keep its lock key',
+        HINT = 'End all nodes first.';
+END
+$tenure_function$;
+
+CREATE TRIGGER "{prefix}keep_terms"
+BEFORE DELETE OR UPDATE OF lock_key ON {terms}
+FOR EACH ROW EXECUTE FUNCTION {keep_terms}();
+
+CREATE TRIGGER "{prefix}keep_terms_table"
+BEFORE TRUNCATE ON {terms}
+FOR EACH STATEMENT EXECUTE FUNCTION {keep_terms}();
+
+-- When the term of a node that did not end it was over: when the node was found
+-- dead, or else when that is noticed, but at the latest two leases after its last
+-- heartbeat. The last statement of its session came within one lease, and the
+-- server has not kept the session for longer than one more.
+CREATE FUNCTION {term_end}(last_heartbeat timestamptz, lease_ms integer, died_at timestamptz, noticed_at timestamptz)
+RETURNS timestamptz
+LANGUAGE sql STABLE
+RETURN least(coalesce(died_at, noticed_at), last_heartbeat + lease_ms * interval '2 milliseconds');
+
+CREATE TABLE {history} (
+    role text NOT NULL,
+    term bigint NOT NULL,
+    node_id uuid NOT NULL,
+    node_name text NOT NULL,
+    incarnation integer NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    end_reason text,
+    ended_by text NOT NULL DEFAULT '',
+    vacant_ms double precision,
+    PRIMARY KEY (role, term)
+);
+
+CREATE INDEX "{prefix}history_ended_at" ON {history} (ended_at);
+
+COMMENT ON TABLE {history} IS 'Terms that have ended, written when the next one begins.';
+
+-- What became of the nodes. Triggers write it, so that it cannot disagree with
+-- the registry.
+CREATE TABLE {node_history} (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL,
+    node_id uuid NOT NULL,
+    node_name text NOT NULL,
+    incarnation integer NOT NULL,
+    status text NOT NULL,
+    previous text NOT NULL,
+    changed_by text NOT NULL DEFAULT ''
+);
+
+CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
+
+COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
+COMMENT ON COLUMN {node_history}.changed_by IS 'Who asked for the change; empty if nobody did.';
+
+-- Under its owner's rights: whoever may write a node's row need not be able to
+-- write its history. No one asks for a death or for another session: with that
+-- the row still has who asked for the status before.
+CREATE FUNCTION {record_node}() RETURNS trigger
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF OLD.status <> 'dead' THEN
+            INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous)
+            VALUES (clock_timestamp(), OLD.id, OLD.name, OLD.incarnation, 'left', OLD.status);
+        END IF;
+    ELSE
+        INSERT INTO {node_history} (at, node_id, node_name, incarnation, status, previous, changed_by)
+        VALUES (
+            clock_timestamp(), NEW.id, NEW.name, NEW.incarnation, NEW.status,
+            CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
+            CASE WHEN TG_OP = 'UPDATE' AND NEW.incarnation = OLD.incarnation AND NEW.status <> 'dead' THEN NEW.status_by ELSE '' END
+        );
+    END IF;
+    RETURN NULL;
+END
+$tenure_function$;
+
+CREATE TRIGGER "{prefix}record_coming_and_going" AFTER INSERT OR DELETE ON {nodes}
+FOR EACH ROW EXECUTE FUNCTION {record_node}();
+
+-- Heartbeats do not fire it.
+CREATE TRIGGER "{prefix}record_status" AFTER UPDATE OF status, incarnation ON {nodes}
+FOR EACH ROW WHEN ((OLD.status, OLD.incarnation) IS DISTINCT FROM (NEW.status, NEW.incarnation))
+EXECUTE FUNCTION {record_node}();
+
+-- What the leader of a role, or a node, is asked to do. Requests to a node have no
+-- role.
+CREATE TABLE {requests} (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    role text NOT NULL,
+    term bigint NOT NULL,
+    node_id uuid NOT NULL,
+    target uuid,
+    force boolean NOT NULL DEFAULT false,
+    requested_by text NOT NULL DEFAULT '',
+    requested_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Sets of roles that nodes share among themselves, as their nodes define them.
+CREATE TABLE {spreads} (
+    name text PRIMARY KEY,
+    roles jsonb NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_by uuid NOT NULL
+);
+
+COMMENT ON TABLE {spreads} IS 'Sets of roles that nodes share among themselves.';
+
+CREATE VIEW {leaders} AS
+SELECT
+    t.role,
+    t.node_id,
+    t.acquired_at,
+    n.last_heartbeat + n.lease_ms * interval '1 millisecond' AS lease_until,
+    t.term,
+    n.name AS node_name,
+    n.hostname
+FROM {terms} t
+JOIN {nodes} n ON n.id = t.node_id AND n.incarnation = t.incarnation
+WHERE t.ended_at IS NULL AND n.status <> 'dead';
+
+-- One row: how much there is to do, for autoscalers. Nodes of the last moment
+-- only: one that died, or is silent for longer than its lease, does nothing.
+CREATE VIEW {autoscaling} AS
+SELECT
+    count(*) FILTER (WHERE status = 'active') AS active_nodes,
+    count(*) FILTER (WHERE status = 'joining') AS joining_nodes,
+    count(*) FILTER (WHERE status = 'draining') AS draining_nodes,
+    coalesce(avg((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS mean_load,
+    coalesce(max((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS highest_load,
+    coalesce(sum((cpu_usage + memory_usage) / 200) FILTER (WHERE status = 'active'), 0) AS total_load,
+    coalesce(avg(cpu_usage) FILTER (WHERE status = 'active'), 0) AS mean_cpu_usage,
+    coalesce(sum(current_connections), 0) AS connections,
+    coalesce(sum(current_jobs), 0) AS jobs,
+    coalesce(sum(in_flight), 0) AS in_flight
+FROM {nodes}
+WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp();
+
+-- Waits until a node that this one watches has ended, the membership has moved,
+-- or the time is over; see the manual page on failover for the reasons behind
+-- its form. Each attempt is shorter than deadlock_timeout, so that the server's
+-- log stays silent, and at transaction level, since a session-level lock can be
+-- granted in the moment of the timeout and stay. The ghost is an earlier session
+-- of the own node that the server still keeps, which has no row any more.
+--
+-- A node watches its predecessor in the ring. One whose watch connection is down
+-- sees nobody die, so its successor watches the node before it too, and so on
+-- back to the first that watches. It waits for the lock of its predecessor and
+-- only looks at those of the others, so with short attempts.
+--
+-- It holds no lock on a table while it waits, or a migration would have to wait
+-- for it: the tables are read in a block that always ends with an exception,
+-- which releases their locks and keeps the variables.
+--
+-- While it waits it sends a message to its client five times per lease: a client
+-- that hears nothing for most of a lease gives the connection up.
+CREATE FUNCTION {watch}(
+    own integer,
+    ghost integer,
+    space integer,
+    seen bigint,
+    max_wait_ms integer,
+    margin_ms integer,
+    OUT event text,
+    OUT died integer,
+    OUT membership bigint
+)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $tenure_function$
+DECLARE
+    deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
+    deadlock_ms constant double precision :=
+        1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
+    -- Between attempts a watcher learns that its place in the ring has changed.
+    long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
+    short_ms constant integer := least(100, long_ms);
+    -- A node that comes is watched by the oldest one, which watches the youngest:
+    -- it has to look often.
+    oldest_ms constant integer := least(50, long_ms);
+    watched record;
+    nearest integer;
+    pause_ms integer;
+    pulse_ms integer;
+    pulsed timestamptz := clock_timestamp();
+BEGIN
+    LOOP
+        event := NULL;
+        nearest := ghost;
+        died := ghost;
+        pause_ms := CASE WHEN ghost > 0 THEN short_ms ELSE long_ms END;
+        BEGIN
+            PERFORM set_config('lock_timeout', long_ms || 'ms', true);
+            IF pulse_ms IS NULL THEN
+                SELECT greatest(100, n.lease_ms / 5) INTO pulse_ms FROM {nodes} n WHERE n.incarnation = own;
+            END IF;
+            SELECT last_value INTO membership FROM {membership};
+            IF membership <> seen THEN
+                event := 'moved';
+            ELSIF ghost > 0 AND pg_try_advisory_xact_lock_shared(space, ghost) THEN
+                event := 'died';
+            ELSE
+                FOR watched IN
+                    SELECT
+                        n.incarnation,
+                        n.watching,
+                        1000 * extract(epoch FROM
+                            n.last_heartbeat + (n.lease_ms + margin_ms) * interval '1 millisecond' - clock_timestamp()) AS left_ms
+                    FROM {nodes} n
+                    WHERE n.status <> 'dead' AND n.incarnation <> own
+                    ORDER BY n.incarnation < own DESC, n.incarnation DESC
+                LOOP
+                    died := watched.incarnation;
+                    IF pg_try_advisory_xact_lock_shared(space, died) THEN
+                        event := 'died';
+                        EXIT;
+                    ELSIF watched.left_ms < 0 THEN
+                        event := 'silent';
+                        EXIT;
+                    END IF;
+                    IF nearest = ghost THEN
+                        nearest := died;
+                        IF died > own THEN
+                            pause_ms := least(pause_ms, oldest_ms);
+                        END IF;
+                    END IF;
+                    -- A silent node is noticed when its time is over, not an attempt later.
+                    pause_ms := greatest(1, least(pause_ms, ceil(watched.left_ms)));
+                    EXIT WHEN watched.watching;
+                    pause_ms := least(pause_ms, short_ms);
+                END LOOP;
+                IF event IS NULL AND nearest = 0 THEN
+                    event := 'alone';
+                END IF;
+            END IF;
+            RAISE EXCEPTION USING ERRCODE = 'TNREL', MESSAGE = 'releases the locks of the tables';
+        EXCEPTION
+            WHEN SQLSTATE 'TNREL' THEN
+                IF event IS NOT NULL THEN
+                    RETURN;
+                END IF;
+            WHEN lock_not_available THEN -- a migration has the table
+                nearest := 0;
+        END;
+
+        IF nearest <> 0 THEN
+            died := nearest;
+            BEGIN
+                PERFORM set_config('lock_timeout', least(pause_ms, coalesce(pulse_ms, pause_ms)) || 'ms', true);
+                PERFORM pg_advisory_xact_lock_shared(space, died);
+                event := 'died';
+                RETURN;
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;
+            END;
+        END IF;
+
+        IF clock_timestamp() >= pulsed + coalesce(pulse_ms, 0) * interval '1 millisecond' THEN
+            RAISE INFO 'watching';
+            pulsed := clock_timestamp();
+        END IF;
+        IF clock_timestamp() >= deadline THEN
+            membership := coalesce(membership, seen);
+            event := 'timeout';
+            RETURN;
+        END IF;
+    END LOOP;
+END
+$tenure_function$;

@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// openSession opens a session as an engine would.
+// openSession opens a session without an engine.
 func openSession(b *testing.B, k kind) tenure.Session {
 	b.Helper()
 	backend := newBackend(b, k.open(b), k.dialect, lease.Config{})
@@ -32,7 +32,7 @@ func openSession(b *testing.B, k kind) tenure.Session {
 	return session
 }
 
-// manyCandidates are candidates for roles of their own.
+// manyCandidates returns requests for n roles.
 func manyCandidates(n int) []tenure.AcquireRequest {
 	candidates := make([]tenure.AcquireRequest, n)
 	for i := range candidates {
@@ -41,7 +41,7 @@ func manyCandidates(n int) []tenure.AcquireRequest {
 	return candidates
 }
 
-// takeAll takes roles that are free.
+// takeAll acquires vacant roles.
 func takeAll(b *testing.B, session tenure.Session, candidates []tenure.AcquireRequest) []tenure.ReleaseRequest {
 	b.Helper()
 	attempts, err := session.TryAcquire(candidates)
@@ -78,7 +78,7 @@ func BenchmarkBackendHeartbeat(b *testing.B) {
 	}
 }
 
-// A node takes a thousand roles that another gave up, in one call.
+// A node acquires a thousand released roles in one call.
 func BenchmarkBackendAcquire(b *testing.B) {
 	const roles = 1000
 	for _, k := range kinds {
@@ -98,8 +98,8 @@ func BenchmarkBackendAcquire(b *testing.B) {
 	}
 }
 
-// What nodes at rest cost: statements per second, and the share of one core that
-// the node's own process spends, both per node. One of the two leads.
+// BenchmarkBackendIdle measures what idle nodes cost: statements per second and the share
+// of a core, both per node. One of the two nodes leads.
 func BenchmarkBackendIdle(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
@@ -133,7 +133,7 @@ func BenchmarkBackendIdle(b *testing.B) {
 	}
 }
 
-// counted is a driver's connector whose connections count their statements.
+// counted is a connector of a driver whose connections count their statements.
 type counted struct {
 	driver     driver.Driver
 	source     string

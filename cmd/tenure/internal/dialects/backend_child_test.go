@@ -15,13 +15,13 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// What a child does that is a node.
+// The kinds of children that are nodes.
 const (
 	childStands = "stands" // it leads
 	childWrites = "writes" // it stops in a fenced transaction, once
 )
 
-// order is what a child is told.
+// order has the settings of a child.
 type order struct {
 	Driver, Source, Name string
 	Dialect              lease.Dialect
@@ -29,7 +29,7 @@ type order struct {
 	Record               string // the file for its periods
 }
 
-// logOf names the log beside a child's file for its periods.
+// logOf returns the path of a child's log, next to the file of its periods.
 func logOf(record string) string { return record + ".log" }
 
 // report is a line that a child prints.
@@ -49,7 +49,7 @@ func tell(r report) {
 	_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the child is about to be killed
 }
 
-// readOrder reads what this child was told, and opens the database.
+// readOrder reads the settings of this child and opens the database.
 func readOrder() (o order, backend *lease.Backend, db *sql.DB, err error) {
 	if err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o); err != nil {
 		return o, nil, nil, err
@@ -61,8 +61,7 @@ func readOrder() (o order, backend *lease.Backend, db *sql.DB, err error) {
 	return o, backend, db, err
 }
 
-// nodeChild is the life of a child that is a node. It ends when its standard
-// input does.
+// nodeChild runs a child that is a node until its standard input ends.
 func nodeChild(kind string) error {
 	o, backend, db, err := readOrder()
 	if err != nil {
@@ -107,8 +106,8 @@ func nodeChild(kind string) error {
 	return lines.Err()
 }
 
-// writeOnce begins a fenced transaction and reports "writing"; after a line on
-// standard input it looks whether this node leads, writes and commits.
+// writeOnce begins a fenced transaction and reports "writing". After a line on standard
+// input it checks whether this node leads, writes, and commits.
 func writeOnce(ctx context.Context, db *sql.DB, election *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
 	look := false
 	err := lease.InTx(ctx, db, nil, term, func(tx *sql.Tx) error {
@@ -126,8 +125,7 @@ func writeOnce(ctx context.Context, db *sql.DB, election *tenure.Election, term 
 	return tenure.Done
 }
 
-// period is a time for which a node certainly trusted a term, in nanoseconds
-// since 1970.
+// period is a time during which a node treated a term as valid, in nanoseconds since 1970.
 type period struct {
 	Term  int64
 	From  int64 // after the first look that said so
@@ -135,8 +133,8 @@ type period struct {
 	Until int64 // no earlier than this its trust would have ended
 }
 
-// watch looks once a millisecond whether this node leads, and keeps the periods
-// in a file, so that nothing is lost when the process is killed.
+// watch checks once per millisecond whether this node leads. It records the periods in a
+// file, so that they survive when the process is killed.
 func watch(election *tenure.Election, length time.Duration, record *os.File) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -169,8 +167,8 @@ func watch(election *tenure.Election, length time.Duration, record *os.File) {
 	}
 }
 
-// keep writes a period to its place in a file. It is short enough to be written
-// whole or not at all.
+// keep writes a period to its place in a file. A period is short enough to be written
+// atomically.
 func keep(record *os.File, number int64, p period) {
 	bytes, err := binary.Append(nil, binary.LittleEndian, p)
 	if err == nil {
@@ -181,7 +179,7 @@ func keep(record *os.File, number int64, p period) {
 	}
 }
 
-// readPeriods reads what a child has kept.
+// readPeriods reads the periods of a child.
 func readPeriods(path string) ([]period, error) {
 	file, err := os.Open(path)
 	if err != nil {

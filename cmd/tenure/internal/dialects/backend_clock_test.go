@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// shiftedClock is the machine's clock with the wrong time of day.
+// shiftedClock is the machine's clock with another wall time.
 type shiftedClock struct {
 	tenure.Clock
 	by time.Duration
@@ -24,9 +24,9 @@ func (c shiftedClock) Now() tenure.Instant {
 	return now
 }
 
-// Nodes whose clocks are hours apart elect one leader, and tell times that make
-// sense: those of the database's clock.
-func TestBackendClocksApart(t *testing.T) {
+// Nodes whose clocks are hours apart elect one leader and report the times of the
+// database's clock.
+func TestBackendIgnoresClocksOfNodes(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -71,9 +71,9 @@ func TestBackendClocksApart(t *testing.T) {
 	})
 }
 
-// On another server than before no term begins for the longest lease of all: the
-// last heartbeats of a leader may be missing there, and it may be any node.
-func TestBackendAnotherServerAwaitsLongestLease(t *testing.T) {
+// After a server change no term begins for the longest lease of all sessions, because any
+// node can be the leader whose last heartbeats are missing.
+func TestBackendServerChangeAwaitsLongestLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -92,8 +92,7 @@ func TestBackendAnotherServerAwaitsLongestLease(t *testing.T) {
 	})
 }
 
-// On another server than before no term begins for one lease.
-func TestBackendAnotherServer(t *testing.T) {
+func TestBackendServerChangeAwaitsOneLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -129,8 +128,8 @@ func TestBackendAnotherServer(t *testing.T) {
 	})
 }
 
-// A session belongs to the server on which it was opened: on another, terms may be
-// missing that the session still trusts.
+// A session belongs to the server on which it was opened: another server can lack terms
+// that the session treats as valid.
 func TestBackendSessionEndsOnAnotherServer(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -12,15 +12,15 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// backendRole is what the nodes of most tests stand for.
+// backendRole is the role of most tests.
 const backendRole = "scheduler"
 
-// slack is what a loaded machine may add to a bound of the protocol. It is less
-// than the lease of most tests, so that a second lease does not go unnoticed.
+// slack is the allowance for a busy machine. It is shorter than the lease of most tests,
+// so that a test detects a delay of a second lease.
 const slack = 4 * time.Second
 
-// cluster is an installation on one database and the nodes of a test. Each node
-// has a pool of connections of its own, as a process would.
+// cluster is an installation on one database with the nodes of a test. Each node has its
+// own pool of connections.
 type cluster struct {
 	t      testing.TB
 	kind   kind
@@ -30,13 +30,13 @@ type cluster struct {
 	logged *failures
 }
 
-// newCluster makes an installation on a database of its own.
+// newCluster returns an installation on a new database.
 func newCluster(t testing.TB, k kind) *cluster {
 	t.Helper()
 	return clusterOn(t, k, k.source(t))
 }
 
-// clusterOn makes an installation on an empty database.
+// clusterOn returns an installation on an empty database.
 func clusterOn(t testing.TB, k kind, source string) *cluster {
 	t.Helper()
 	logged := &failures{}
@@ -57,7 +57,7 @@ type member struct {
 	backend *lease.Backend
 }
 
-// join opens a node, closed with the test.
+// join opens a node, which is closed when the test ends.
 func (c *cluster) join(name string) *member {
 	c.t.Helper()
 	return c.joinOn(name, c.kind.connect(c.t, c.source))
@@ -79,7 +79,7 @@ func (c *cluster) joinOn(name string, db *sql.DB) *member {
 	return m
 }
 
-// leave closes the node. It may have been closed, or have lost its session.
+// leave closes the node, even if it is closed already or has lost its session.
 func (m *member) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -98,7 +98,7 @@ func (m *member) election(role string) *tenure.Election {
 	return election
 }
 
-// stand makes the node stand for a role.
+// stand starts the node's election for a role.
 func (m *member) stand(role string) *tenure.Election {
 	m.t.Helper()
 	election := m.election(role)
@@ -108,7 +108,7 @@ func (m *member) stand(role string) *tenure.Election {
 	return election
 }
 
-// leads waits until an election is won and returns the term.
+// leads waits until an election has a term.
 func leads(t testing.TB, election *tenure.Election) *tenure.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -120,7 +120,7 @@ func leads(t testing.TB, election *tenure.Election) *tenure.Term {
 	return term
 }
 
-// leaderOf waits until one of the elections is won, by a term after another.
+// leaderOf waits until one of the elections has a term with a number above after.
 func leaderOf(t testing.TB, after int64, elections ...*tenure.Election) *tenure.Term {
 	t.Helper()
 	var term *tenure.Term
@@ -135,7 +135,7 @@ func leaderOf(t testing.TB, after int64, elections ...*tenure.Election) *tenure.
 	return term
 }
 
-// ended waits until a term is over and returns why.
+// ended waits until a term has ended and returns the cause.
 func ended(t testing.TB, term *tenure.Term) error {
 	t.Helper()
 	select {
@@ -147,10 +147,10 @@ func ended(t testing.TB, term *tenure.Term) error {
 	}
 }
 
-// soon is a context for one operation of a test.
+// soon returns a context for one operation of a test.
 func soon(t testing.TB) context.Context { t.Helper(); return limited(t, patience) }
 
-// limited is a context with a limit.
+// limited returns a context with a time limit.
 func limited(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -15,9 +15,9 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// A leader's process that is killed is replaced when its lease is over: not
-// earlier, since nobody can know that it is dead, and not later.
-func TestBackendKilledLeader(t *testing.T) {
+// A standby takes over when the lease of the killed leader has expired: not earlier,
+// because no node can know that the leader is dead, and not later.
+func TestBackendKilledLeaderIsReplacedAfterItsLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -49,10 +49,9 @@ func TestBackendKilledLeader(t *testing.T) {
 	})
 }
 
-// A leader's process that is stopped for longer than its lease, in the middle of
-// a fenced transaction, does not lead when it wakes, not for one call, and what
-// it wrote is not committed.
-func TestBackendStoppedLeader(t *testing.T) {
+// A leader that is paused for longer than its lease, in the middle of a fenced
+// transaction, never leads after it resumes, and its writes do not commit.
+func TestBackendPausedLeaderLosesItsTerm(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -85,9 +84,9 @@ func TestBackendStoppedLeader(t *testing.T) {
 	})
 }
 
-// Three processes through many kills and stops: no two trust a term at once, terms
-// grow, and after the last fault somebody leads.
-func TestBackendRandomKills(t *testing.T) {
+// During random kills and pauses of three processes, no two treat a term as valid at the
+// same time and term numbers increase. After the last fault one of them leads.
+func TestBackendRandomKillsKeepInvariants(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
@@ -167,7 +166,7 @@ func (p *process) highest() (term int64) {
 	return term
 }
 
-// checkPeriods holds the periods of all nodes to Invariants 1 and 2.
+// checkPeriods checks invariants 1 and 2 for the periods of all nodes.
 func checkPeriods(t *testing.T, periods []period) {
 	t.Helper()
 	slices.SortFunc(periods, func(a, b period) int { return cmp.Compare(a.Term, b.Term) })

@@ -15,12 +15,12 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// childFills is a child that leads on a disk of its own, fills it, and makes
-// room again. It reports "full" with what went otherwise than it should.
+// childFills is a child that leads on its own disk, fills the disk, and frees space again.
+// It reports "full" with the failures of its checks.
 const childFills = "fills"
 
-// diskBytes is the size of that disk: less than SQLite lets its log grow, so
-// that every heartbeat needs room.
+// diskBytes is the size of that disk. It is below the limit of SQLite's log, so that every
+// heartbeat needs space.
 const diskBytes = 1 << 20
 
 func fillChild() error {
@@ -99,7 +99,7 @@ func leadOnFullDisk(directory string, length time.Duration) error {
 	return node.Close(ctx)
 }
 
-// fill writes a file until there is no room left.
+// fill writes a file until the disk is full.
 func fill(path string) error {
 	file, err := os.Create(path)
 	if err != nil {

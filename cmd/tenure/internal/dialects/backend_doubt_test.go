@@ -13,10 +13,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// Connections are cut at random points, many of them between a commit and its
-// answer, while roles change hands all the time. Nobody leads twice, and when
-// that is over, no seat stays taken by a node that does not lead.
-func TestBackendCommitsInDoubt(t *testing.T) {
+// Connections are cut at random, often between a commit and its answer, while leaders
+// change all the time. No two nodes lead at the same time, and in the end no role is held
+// by a node that does not lead it.
+func TestBackendUnacknowledgedCommitsKeepInvariants(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, _, _ *tenure.Election) {
@@ -61,7 +61,7 @@ func TestBackendCommitsInDoubt(t *testing.T) {
 	})
 }
 
-// comeAndGo starts an election and shuts it down again and again.
+// comeAndGo repeatedly starts and stops an election.
 func comeAndGo(ctx context.Context, e *tenure.Election) {
 	for ctx.Err() == nil {
 		if e.Start(context.Background()) != nil {
@@ -76,8 +76,8 @@ func comeAndGo(ctx context.Context, e *tenure.Election) {
 	}
 }
 
-// cutAtRandom cuts a connection every few milliseconds, mostly so that the
-// server has heard what the client said last, and returns how many it cut.
+// cutAtRandom cuts a connection every few milliseconds, mostly after the server has
+// received the last request, and returns how many it cut.
 func cutAtRandom(ctx context.Context, network *faultwire.Proxy) (cuts int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -12,9 +12,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// A node works under a term for as long as it likes, and hands the role on when
-// its work is done.
-func TestBackendRun(t *testing.T) {
+// The work of a term takes as long as it needs; afterwards another node can lead.
+func TestBackendRunLeadsUntilDone(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -61,8 +60,8 @@ func TestBackendRun(t *testing.T) {
 	})
 }
 
-// The time from a request by somebody outside to the next node's term: what a
-// poll, two transactions and another poll cost.
+// The time from an external request to the next term is that of two polls and two
+// transactions.
 func TestBackendStepsDownFast(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -90,13 +89,13 @@ func TestBackendStepsDownFast(t *testing.T) {
 		t.Logf("from the request to the next term: %v (median of %d, from %v to %v)",
 			took[rounds/2], rounds, took[0], took[rounds-1])
 		if median := took[rounds/2]; median > c.config.CheckInterval/6 {
-			t.Errorf("the median is %v: the standby did not hear of it, but looked by itself", median)
+			t.Errorf("the median is %v: the standby was not woken but waited for its check interval", median)
 		}
 	})
 }
 
-// A hand-over reaches the node that was named although others wait too.
-func TestBackendHandsOver(t *testing.T) {
+// The target acquires the role although other nodes are also candidates.
+func TestBackendHandsOverToTarget(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -143,9 +142,9 @@ func TestBackendHandsOver(t *testing.T) {
 	})
 }
 
-// A node that closes, or resigns, hands its roles on at once: not a lease later,
-// and not when the others look anyway.
-func TestBackendClosesGracefully(t *testing.T) {
+// Standbys acquire the roles of a node that closes or resigns without waiting for its
+// lease or for their next check.
+func TestBackendCloseReleasesRoles(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -175,9 +174,8 @@ func TestBackendClosesGracefully(t *testing.T) {
 	})
 }
 
-// A standby notices that another's lease is over although it has nothing else to
-// do for a long time.
-func TestBackendNoticesSilence(t *testing.T) {
+// A standby detects an expired lease long before its next check interval.
+func TestBackendStandbyDetectsExpiredLease(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -198,8 +196,8 @@ func TestBackendNoticesSilence(t *testing.T) {
 	})
 }
 
-// Observers see each change, with the leader's name and host.
-func TestBackendObserve(t *testing.T) {
+// Each change has the name and host of the leader.
+func TestBackendObserversSeeEachChange(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -242,9 +240,9 @@ func TestBackendObserve(t *testing.T) {
 	})
 }
 
-// Three nodes share hundreds of roles, take them in batches, and pass all of
-// them on.
-func TestBackendManyRoles(t *testing.T) {
+// Three nodes lead hundreds of roles, acquire them in batches, and take over all of them
+// from one another.
+func TestBackendAcquiresManyRolesInBatches(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		const roles = 200

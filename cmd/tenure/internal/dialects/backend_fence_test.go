@@ -20,7 +20,7 @@ type isolation struct {
 	suffix  string // of the data source
 }
 
-// isolations are the ways to begin a transaction on a kind of database.
+// isolations returns the ways to begin a transaction on a kind of database.
 func isolations(k kind) []isolation {
 	if k.dialect == lease.SQLite {
 		return []isolation{{"deferred", nil, ""}, {"immediate", nil, "&_txlock=immediate"}}
@@ -52,7 +52,7 @@ func onIsolations(t *testing.T, kinds []kind, test func(t *testing.T, f *fenceTe
 	})
 }
 
-// fenceTest is a leader, who can vanish, and a standby.
+// fenceTest has a leader that can be cut off and a standby.
 type fenceTest struct {
 	*cluster
 	level   isolation
@@ -70,9 +70,9 @@ func (f *fenceTest) vanish() {
 	}
 }
 
-// While a fenced transaction is open, the next term does not begin, and the
-// transaction commits.
-func TestBackendFenceHoldsOffTheNextTerm(t *testing.T) {
+// While a fenced transaction is open, the next term does not begin. The transaction
+// commits.
+func TestBackendFenceDelaysTheNextTerm(t *testing.T) {
 	t.Parallel()
 	onIsolations(t, kinds, func(t *testing.T, f *fenceTest) {
 		ctx := soon(t)
@@ -105,9 +105,9 @@ func TestBackendFenceHoldsOffTheNextTerm(t *testing.T) {
 	})
 }
 
-// A transaction that began under a term does not commit after the next has
-// begun, whatever its snapshot still shows.
-func TestBackendFenceSeesTheNextTerm(t *testing.T) {
+// A transaction that began under a term does not commit after the next term has begun, even
+// if its snapshot is older.
+func TestBackendFenceRejectsOldTermInOldSnapshot(t *testing.T) {
 	t.Parallel()
 	onIsolations(t, kinds, func(t *testing.T, f *fenceTest) {
 		if f.level.suffix == "" { // else no next term can begin before it ends
@@ -127,7 +127,7 @@ func TestBackendFenceSeesTheNextTerm(t *testing.T) {
 	})
 }
 
-// checkOldSnapshot lets the next term begin in the middle of a transaction.
+// checkOldSnapshot begins the next term in the middle of a transaction.
 func (f *fenceTest) checkOldSnapshot(t *testing.T) {
 	t.Helper()
 	err := lease.InTx(soon(t), f.db, f.level.options, f.term, func(tx *sql.Tx) error {
@@ -156,12 +156,12 @@ func (f *fenceTest) checkOldSnapshot(t *testing.T) {
 	}
 }
 
-// servers are the kinds of databases whose rows are locked one by one.
+// servers lists the kinds of databases that lock single rows.
 var servers = []kind{kinds[0], kinds[1], kinds[3]}
 
-// Transactions that were fenced while the leader lived, and overlap for ever, do
-// not keep the next term from beginning. On SQLite none overlap.
-func TestBackendFenceStarvesNobody(t *testing.T) {
+// An endless series of overlapping fenced transactions does not prevent the next term. On
+// SQLite transactions do not overlap.
+func TestBackendOverlappingFencesDelayTheNextTermOnlyBriefly(t *testing.T) {
 	t.Parallel()
 	onIsolations(t, servers, func(t *testing.T, f *fenceTest) {
 		const writers = 4
@@ -211,7 +211,7 @@ func (f *fenceTest) holdFence(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// Several terms are fenced together: one that has ended is enough to fail.
+// A transaction with several terms fails if one of them has ended.
 func TestBackendFencesSeveralTerms(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -252,8 +252,7 @@ func TestBackendFencesSeveralTerms(t *testing.T) {
 	})
 }
 
-// Terms that the database does not keep cannot fence its transactions.
-func TestBackendRefusesOtherTerms(t *testing.T) {
+func TestBackendFenceRejectsTermsOfOtherBackends(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		c := newCluster(t, k)

@@ -12,9 +12,9 @@ import (
 // sqliteKind is SQLite among the kinds.
 var sqliteKind = kinds[2]
 
-// A file that another program keeps locked ends trust in time; when it is free
-// again, somebody leads.
-func TestBackendLockedFile(t *testing.T) {
+// While another program keeps the file locked, trust ends in time. Afterwards a node leads
+// again.
+func TestBackendLockedFileEndsTrust(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
 	c.config.Lease = 3 * time.Second
@@ -57,9 +57,9 @@ func TestBackendLockedFile(t *testing.T) {
 	eventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 }
 
-// A node whose file takes no writes any more is not leader for long, and says
-// why; when the file does again, it recovers.
-func TestBackendReadOnlyFile(t *testing.T) {
+// A node whose file becomes read-only loses its term in time and logs the reason. When the
+// file is writable again, the node recovers.
+func TestBackendReadOnlyFileEndsTrust(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
 	c.config.Lease = 3 * time.Second
@@ -89,9 +89,9 @@ func TestBackendReadOnlyFile(t *testing.T) {
 	}
 }
 
-// On a disk that is full, trust ends in time, with an error that says so; when
-// there is room again, the node recovers.
-func TestBackendFullDisk(t *testing.T) {
+// On a full disk, trust ends in time and the log has the reason. When there is space again,
+// the node recovers.
+func TestBackendFullDiskEndsTrust(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
 	c.config.Lease = time.Second

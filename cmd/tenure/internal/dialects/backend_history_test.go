@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// Every term is told of once, with its end, whatever that was, on every database.
-func TestBackendHistory(t *testing.T) {
+// The history has every term once, with its end, on every database.
+func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {

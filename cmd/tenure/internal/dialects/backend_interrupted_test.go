@@ -18,9 +18,8 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// interrupt opens a pool of one connection. What is stored is called once, after
-// what begins like a statement was run; if it returns an error, the answer to the
-// statement is lost.
+// interrupt opens a pool of one connection. A stored function is called once, after a
+// statement with this beginning was run. If it returns an error, the answer is lost.
 func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *atomic.Pointer[func() error]) {
 	t.Helper()
 	after := &atomic.Pointer[func() error]{}
@@ -42,11 +41,10 @@ func (k kind) interrupt(t *testing.T, source, statement string) (*sql.DB, *atomi
 	return db, after
 }
 
-// A statement whose answer is lost leaves nothing behind on its connection: no
-// transaction, which would keep everybody out of the file for as long as the
-// process lives, and not the short patience of a call. A database in memory is
-// not lost with its only connection.
-func TestBackendLostAnswers(t *testing.T) {
+// A lost answer leaves nothing behind on its connection: neither a transaction, which would
+// lock the file until the process ends, nor the time limits of the call. An in-memory
+// database survives with its only connection.
+func TestBackendLostAnswersLeaveCleanConnections(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"BEGIN IMMEDIATE", "COMMIT", "PRAGMA busy_timeout = 10"} {
 		t.Run(statement, func(t *testing.T) {
@@ -90,9 +88,9 @@ func loseAnswer(t *testing.T, db *sql.DB, after *atomic.Pointer[func() error]) {
 	}
 }
 
-// A migration that is given up between two statements, or that loses an answer,
-// lets the next one have its turn.
-func TestStoreMigrationGivenUp(t *testing.T) {
+// After a migration that was canceled between two statements or lost an answer, the next
+// one can run.
+func TestStoreCanceledMigrationReleasesItsLock(t *testing.T) {
 	t.Parallel()
 	mariaDB := kinds[3]
 	for name, lost := range map[string]error{"between statements": nil, "with an answer": context.DeadlineExceeded} {
@@ -121,9 +119,9 @@ func TestStoreMigrationGivenUp(t *testing.T) {
 	}
 }
 
-// A transaction that is given up before it begins leaves the next one on its
-// connection the isolation that is usual there.
-func TestBackendGivenUpBeforeItBegins(t *testing.T) {
+// A transaction that is canceled before it begins does not change the isolation level of
+// the next one on its connection.
+func TestBackendCanceledBeginKeepsIsolation(t *testing.T) {
 	t.Parallel()
 	mariaDB := kinds[3]
 	source := mariaDB.source(t)
@@ -160,7 +158,7 @@ func TestBackendGivenUpBeforeItBegins(t *testing.T) {
 	}
 }
 
-// mustBeFree asks for the lock of a file, without waiting for it.
+// mustBeFree acquires the lock of a file without waiting.
 func mustBeFree(t *testing.T, source string) {
 	t.Helper()
 	db := sqliteKind.connect(t, source)
@@ -168,9 +166,8 @@ func mustBeFree(t *testing.T, source string) {
 	execute(t, db, "PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "ROLLBACK")
 }
 
-// However short the time is that calls are given, and wherever it ends, none
-// leaves the file locked.
-func TestBackendShortDeadlines(t *testing.T) {
+// No call leaves the file locked, wherever its deadline interrupts it.
+func TestBackendShortDeadlinesLeaveFileUnlocked(t *testing.T) {
 	t.Parallel()
 	source := sqlite(t)
 	db := sqliteKind.connect(t, source)

@@ -18,7 +18,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// bothWays are an empty database and two ways to elect in it.
+// bothWays is an empty database and two ways to elect on it.
 type bothWays struct {
 	t               *testing.T
 	sessions, lease string // data source names
@@ -63,7 +63,7 @@ func (w bothWays) byLeases() *lease.Backend {
 	return newBackend(w.t, kinds[0].connect(w.t, w.lease), lease.PostgreSQL, lease.Config{})
 }
 
-// open opens a node; refused tells whether it was because of the mode.
+// open opens a node. refused reports whether it failed because of the mode.
 func (w bothWays) open(b tenure.Backend, name string) (node *tenure.Node, refused bool) {
 	w.t.Helper()
 	node, err := tenure.Open(soon(w.t), b, tenure.Config{Name: name, Lease: 3 * time.Second})
@@ -73,9 +73,9 @@ func (w bothWays) open(b tenure.Backend, name string) (node *tenure.Node, refuse
 	return node, err != nil
 }
 
-// TestModesAtOnce: of nodes that elect by sessions and others that elect by
-// leases, all new to the database, those of one kind are refused.
-func TestModesAtOnce(t *testing.T) {
+// If nodes with sessions and nodes with leases open concurrently on a new database, those of
+// one kind fail.
+func TestConcurrentModesOneIsRefused(t *testing.T) {
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		var (
@@ -137,9 +137,9 @@ func TestModesAtOnce(t *testing.T) {
 	})
 }
 
-// TestModesOfTwoInstallations: sessions and leases that differ in their prefix are
-// two installations, and each has a leader of the same role.
-func TestModesOfTwoInstallations(t *testing.T) {
+// Sessions and leases with different prefixes are two installations, and each one has a
+// leader of the same role.
+func TestInstallationsHaveSeparateModes(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
@@ -161,9 +161,8 @@ func TestModesOfTwoInstallations(t *testing.T) {
 	})
 }
 
-// TestModeChanges: an installation elects by what it began with until nobody
-// lives and somebody says otherwise.
-func TestModeChanges(t *testing.T) {
+// An installation keeps its mode until an operator changes it while no node is running.
+func TestModeChangesOnlyWithoutNodes(t *testing.T) {
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		sessions, leases := w.bySessions(), w.byLeases()
@@ -232,8 +231,8 @@ func TestModeChanges(t *testing.T) {
 	})
 }
 
-// TestModeIsDiagnosed: doctor sees what a node would be refused for.
-func TestModeIsDiagnosed(t *testing.T) {
+// Diagnose reports the error that a node would get.
+func TestDiagnoseReportsWrongMode(t *testing.T) {
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		sessions, leases := w.bySessions(), w.byLeases()
@@ -258,8 +257,8 @@ func TestModeIsDiagnosed(t *testing.T) {
 	})
 }
 
-// TestLeasesAreNotRemovedUnderNodes: the tables of leases stay while a lease runs.
-func TestLeasesAreNotRemovedUnderNodes(t *testing.T) {
+// The tables of leases stay while a node has a live lease.
+func TestMigrateDownRefusesLiveNodes(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		b := newBackend(t, k.open(t), k.dialect, lease.Config{})

@@ -8,8 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Tables made anew know nothing of the terms before, and neither does a file of
-// SQLite; the numbers grow all the same.
+// Term numbers increase even if the tables or the SQLite file were removed and created again.
 func TestBackendNumbersGrowInTablesMadeAnew(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -30,7 +29,7 @@ func TestBackendNumbersGrowInTablesMadeAnew(t *testing.T) {
 	})
 }
 
-// The row counts on when the database's clock has been set back.
+// The numbers continue from the row when the database's clock has been set back.
 func TestBackendNumbersGrowWhenClockStepsBack(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
@@ -51,8 +50,7 @@ func TestBackendNumbersGrowWhenClockStepsBack(t *testing.T) {
 	})
 }
 
-// The same for a store.
-func TestStoreNumbers(t *testing.T) {
+func TestStoreNumbersGrowWhenClockStepsBack(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// failures is a handler of logs that keeps the errors in them.
+// failures is a log handler that records errors.
 type failures struct {
 	mu   sync.Mutex
 	kept []error
@@ -34,14 +34,14 @@ func (f *failures) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// have reports whether an error of this sort was logged.
+// have reports whether an error that matches want was logged.
 func (f *failures) have(want error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.kept, func(err error) bool { return errors.Is(err, want) })
 }
 
-// wants fails the test unless an error of this sort was logged.
+// wants fails the test unless an error that matches want is logged.
 func (f *failures) wants(t *testing.T, want error) {
 	t.Helper()
 	if !f.have(want) {
@@ -49,8 +49,8 @@ func (f *failures) wants(t *testing.T, want error) {
 	}
 }
 
-// oneLeader looks once a millisecond at elections for one role, in nodes of this
-// process, and holds them to Invariants 1 and 2.
+// oneLeader checks invariants 1 and 2 once per millisecond for the elections of one role in
+// this process.
 func oneLeader(t *testing.T, elections ...*tenure.Election) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -71,8 +71,8 @@ func oneLeader(t *testing.T, elections ...*tenure.Election) {
 	}()
 }
 
-// lookAtAll returns the last term that was seen. A term that stands before and
-// after the looks at the others stood in between: trust that ended stays ended.
+// lookAtAll returns the last term that was seen. A term that is valid before and after the
+// checks of the other elections was valid in between, because trust never returns.
 func lookAtAll(t *testing.T, elections []*tenure.Election, last *tenure.Term) *tenure.Term {
 	t.Helper()
 	first := make([]*tenure.Term, len(elections))

@@ -12,10 +12,9 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// A pooler that lends a connection for one statement only has no transactions:
-// a node on it does not open, and says why. In transaction mode PgBouncer is one
-// of the kinds of databases that all tests run on.
-func TestBackendStatementPooling(t *testing.T) {
+// A pooler in statement mode has no transactions, so a node does not open and the error says
+// why. All other tests also run on PgBouncer in transaction mode.
+func TestBackendRefusesStatementPooling(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	source := server.PgBouncer(t, "statement")(server.Database(t)) + "&default_query_exec_mode=exec"
@@ -36,8 +35,8 @@ func TestBackendStatementPooling(t *testing.T) {
 	}
 }
 
-// Pgpool-II in raw mode commits no statement by itself, so two nodes would lead.
-func TestBackendRawPgpool(t *testing.T) {
+// Pgpool-II in raw mode does not commit statements, so two nodes would lead.
+func TestBackendRefusesRawPgpool(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for mode, refused := range map[string]bool{"raw": true, "slony": true, "streaming_replication": false} {

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// restricted is a database with a user who owns nothing in it.
+// restricted is a database and a user without tables of its own.
 type restricted struct {
 	kind         kind
 	owner        *sql.DB
@@ -59,8 +59,7 @@ func onRestricted(t *testing.T, test func(t *testing.T, r restricted)) {
 	}
 }
 
-// grant gives the user what a function of the backend says, statement by
-// statement.
+// grant executes the statements that a function of the backend returns.
 func (r restricted) grant(t *testing.T, grants func(user string) (string, error)) {
 	t.Helper()
 	all, err := grants(r.user)
@@ -72,9 +71,9 @@ func (r restricted) grant(t *testing.T, grants func(user string) (string, error)
 	}
 }
 
-// The grants that the backend names are enough for everything that nodes do, and
-// those of an application for fencing, and for no more.
-func TestBackendGrants(t *testing.T) {
+// The grants for nodes suffice for everything that nodes do, and those for an application
+// allow only fencing.
+func TestBackendGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	onRestricted(t, func(t *testing.T, r restricted) {
 		owned := newBackend(t, r.owner, r.kind.dialect, lease.Config{})
@@ -129,7 +128,7 @@ func TestBackendGrants(t *testing.T) {
 	})
 }
 
-// A user who may create tables needs nobody else.
+// A user that can create tables needs no other grants.
 func TestBackendCreatesItsTables(t *testing.T) {
 	t.Parallel()
 	onRestricted(t, func(t *testing.T, r restricted) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is this test's program again, as a node of its own.
+// process runs this test's program as a separate node.
 type process struct {
 	t       testing.TB
 	name    string
@@ -27,7 +27,7 @@ type process struct {
 	reports []report
 }
 
-// spawn starts a child and waits until it stands. It is killed with the test.
+// spawn starts a child and waits until it is a candidate. It is killed when the test ends.
 func (c *cluster) spawn(kind, name string) *process {
 	c.t.Helper()
 	p := c.launch(kind, name)
@@ -108,7 +108,7 @@ func (p *process) await(kind string) report {
 	}
 }
 
-// logged is the end of the child's log.
+// logged returns the end of the child's log.
 func (p *process) logged() []byte {
 	text, _ := os.ReadFile(logOf(p.record)) // a child that logs nothing has none
 	return text[max(len(text)-4000, 0):]
@@ -141,14 +141,14 @@ func (p *process) goOn() {
 	}
 }
 
-// kill ends the child; also when it is stopped or has ended.
+// kill kills the child, even if it is paused or has ended.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	<-p.ended
 	_ = p.command.Wait() // it reports the signal
 }
 
-// periods returns the times for which the child certainly trusted its terms.
+// periods returns the times during which the child treated its terms as valid.
 func (p *process) periods() []period {
 	p.t.Helper()
 	periods, err := readPeriods(p.record)
@@ -158,9 +158,9 @@ func (p *process) periods() []period {
 	return periods
 }
 
-// awaitHeartbeat returns just after a heartbeat of the cluster's only node: then
-// it is in no transaction. A process that is stopped in one keeps the file of
-// SQLite locked for as long as it is stopped, and no lease can end that.
+// awaitHeartbeat returns just after a heartbeat of the cluster's only node, when the node
+// is in no transaction. A process that is paused in a transaction keeps a SQLite file
+// locked, whatever its lease.
 func (c *cluster) awaitHeartbeat() {
 	c.t.Helper()
 	db := c.kind.connect(c.t, c.source)

@@ -16,8 +16,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// hasty is a clock on which the first long wait is over at once, and the next ones
-// never are.
+// hasty is a clock on which the first long wait ends immediately and later ones never end.
 type hasty struct {
 	tenure.Clock
 	waited *atomic.Bool
@@ -33,7 +32,7 @@ func (h hasty) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return func() bool { return true }
 }
 
-// prunes opens a session that looks at the history at once.
+// prunes opens a session that prunes the history immediately.
 func prunes(t *testing.T, backend *lease.Backend, log slog.Handler) {
 	t.Helper()
 	session, err := backend.Open(soon(t), tenure.SessionOptions{
@@ -47,7 +46,7 @@ func prunes(t *testing.T, backend *lease.Backend, log slog.Handler) {
 	t.Cleanup(session.Abort)
 }
 
-// remember writes terms that ended some time ago into the history.
+// remember adds terms that ended some time ago to the history.
 func remember(t *testing.T, db *sql.DB, role string, terms int, ago time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-ago).UnixMicro()
@@ -61,8 +60,8 @@ func remember(t *testing.T, db *sql.DB, role string, terms int, ago time.Duratio
 
 const countHistory = "SELECT count(*) FROM " + lease.DefaultPrefix + "history"
 
-// Old terms leave the history, however many there are, and others stay.
-func TestBackendPrunes(t *testing.T) {
+// All old terms are removed, and others stay.
+func TestBackendPrunesOldTerms(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		db := k.open(t)
@@ -84,7 +83,7 @@ func TestBackendPrunes(t *testing.T) {
 	})
 }
 
-// warned counts what is logged as a warning.
+// warned counts warnings in the log.
 type warned struct {
 	slog.Handler
 	times *atomic.Int32
@@ -99,8 +98,8 @@ func (w warned) Handle(_ context.Context, r slog.Record) error {
 
 func (w warned) Enabled(context.Context, slog.Level) bool { return true }
 
-// The privileges of a node are enough; without that one, a node says so and goes on.
-func TestBackendPrunesAsNode(t *testing.T) {
+// Without the privilege to delete, a node logs a warning and continues.
+func TestBackendPrunesWithPrivilegesOfNodes(t *testing.T) {
 	t.Parallel()
 	onRestricted(t, func(t *testing.T, r restricted) {
 		owned := newBackend(t, r.owner, r.kind.dialect, lease.Config{})

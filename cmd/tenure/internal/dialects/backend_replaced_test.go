@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// replacements are what can become of the file of SQLite under a leader.
+// replacements are the ways to remove or replace the SQLite file of a leader.
 var replacements = map[string]func(t *testing.T, path string){
 	"removed": func(t *testing.T, path string) {
 		for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -43,10 +43,9 @@ var replacements = map[string]func(t *testing.T, path string){
 	},
 }
 
-// TestBackendReplacedFile: a leader whose connections have another file than those
-// that come later stops at its next heartbeat, or at its next poll, and takes part
-// again through the file at the path.
-func TestBackendReplacedFile(t *testing.T) {
+// If new connections would open another file than the leader has, the leader stops at its
+// next heartbeat or poll and continues with the file at the path.
+func TestBackendReplacedFileEndsTheSession(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	for name, replace := range replacements {
@@ -78,14 +77,14 @@ func TestBackendReplacedFile(t *testing.T) {
 	}
 }
 
-// pathOf is the path in a source of SQLite.
+// pathOf returns the path in a SQLite source.
 func pathOf(source string) string {
 	path, _, _ := strings.Cut(strings.TrimPrefix(source, "file:"), "?")
 	return path
 }
 
-// TestStoreReplacedFile: an answer of the store is about the file at the path.
-func TestStoreReplacedFile(t *testing.T) {
+// A result of the store is from the file at the path, or an error.
+func TestStoreDetectsReplacedFile(t *testing.T) {
 	t.Parallel()
 	for name, replace := range replacements {
 		t.Run(name, func(t *testing.T) {

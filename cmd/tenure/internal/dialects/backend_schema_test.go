@@ -10,8 +10,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// Processes that find no tables at the same time create them once.
-func TestBackendMigratesAtOnce(t *testing.T) {
+func TestBackendMigratesConcurrently(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -28,9 +27,9 @@ func TestBackendMigratesAtOnce(t *testing.T) {
 	})
 }
 
-// Nodes that may not create tables say that there are none, run on tables that
-// were made by hand, and refuse those of a newer program.
-func TestBackendManualMigrations(t *testing.T) {
+// Nodes with manual migrations fail without tables, run on tables that an operator created,
+// and reject those of a newer program.
+func TestBackendManualMigrationsCreateNothing(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -60,8 +59,8 @@ func TestBackendManualMigrations(t *testing.T) {
 	})
 }
 
-// Names of tables and schemas may hold whatever the database takes.
-func TestBackendNames(t *testing.T) {
+// Names of tables and schemas can contain unusual characters.
+func TestBackendAcceptsUnusualNames(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// brokenServer is a server of a test alone, behind a network that fails.
+// brokenServer is a server of one test, behind a network that can fail.
 type brokenServer struct {
 	kind    kind
 	source  string // through the network
@@ -22,7 +22,7 @@ type brokenServer struct {
 	start   func()
 }
 
-// withNetwork puts a network that fails before a server.
+// withNetwork puts a network that can fail in front of a server.
 func withNetwork(t *testing.T, k kind, address, source string) brokenServer {
 	t.Helper()
 	network, err := faultwire.Start(address)
@@ -37,7 +37,7 @@ func withNetwork(t *testing.T, k kind, address, source string) brokenServer {
 	return brokenServer{kind: k, network: network, source: strings.Replace(source, address, network.Addr(), 1)}
 }
 
-// ownMariaDB starts a server for a test alone.
+// ownMariaDB starts a server for one test.
 func ownMariaDB(t *testing.T) brokenServer {
 	t.Helper()
 	server := mariatest.Start(t, mariatest.Options{})
@@ -52,7 +52,7 @@ func ownMariaDB(t *testing.T) brokenServer {
 	return b
 }
 
-// ownPostgreSQL starts a server for a test alone.
+// ownPostgreSQL starts a server for one test.
 func ownPostgreSQL(t *testing.T) brokenServer {
 	t.Helper()
 	server := pgtest.Start(t, pgtest.Options{})
@@ -66,7 +66,7 @@ func ownPostgreSQL(t *testing.T) brokenServer {
 	return b
 }
 
-// onBrokenServers runs a test with two nodes on a server of its own.
+// onBrokenServers runs a test with two nodes on each kind of broken server.
 func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election)) {
 	t.Helper()
 	for _, server := range []struct {
@@ -85,8 +85,7 @@ func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cl
 	}
 }
 
-// endsInTime waits for the end of a term whose node lost the database at a
-// moment.
+// endsInTime checks that a term ends in time after its node lost the database.
 func endsInTime(t *testing.T, c *cluster, term *tenure.Term, lost time.Time) {
 	t.Helper()
 	_ = ended(t, term)
@@ -95,8 +94,8 @@ func endsInTime(t *testing.T, c *cluster, term *tenure.Term, lost time.Time) {
 	}
 }
 
-// When the server is gone, trust ends in time; when it is back, somebody leads.
-func TestBackendServerCrash(t *testing.T) {
+// While the server is down, trust ends in time. Afterwards a node leads again.
+func TestBackendServerCrashEndsTrust(t *testing.T) {
 	t.Parallel()
 	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
 		for last := int64(0); last < 2; {
@@ -114,8 +113,8 @@ func TestBackendServerCrash(t *testing.T) {
 	})
 }
 
-// A term outlives the connections: the session has none of its own.
-func TestBackendCutConnections(t *testing.T) {
+// A session keeps no connection, so a term outlives them.
+func TestBackendTermSurvivesCutConnections(t *testing.T) {
 	t.Parallel()
 	onBrokenServers(t, func(t *testing.T, s brokenServer, c *cluster, a, b *tenure.Election) {
 		term := leaderOf(t, 0, a, b)
@@ -131,9 +130,9 @@ func TestBackendCutConnections(t *testing.T) {
 	})
 }
 
-// A server that does not answer, and one whose answers get lost, end trust in
-// time, and no call waits for ever.
-func TestBackendSilentServer(t *testing.T) {
+// If the server does not respond, or its answers are lost, trust ends in time and no call
+// hangs.
+func TestBackendSilentServerEndsTrust(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	for _, lost := range []struct {
@@ -168,8 +167,7 @@ func TestBackendSilentServer(t *testing.T) {
 	}
 }
 
-// A server that is stopped in its tracks and goes on is as one that was silent.
-func TestBackendPausedServer(t *testing.T) {
+func TestBackendPausedServerEndsTrust(t *testing.T) {
 	t.Parallel()
 	server := mariatest.Start(t, mariatest.Options{})
 	server.Execute(t, "CREATE DATABASE leases")

@@ -17,10 +17,10 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// takersLease is so long that nothing expires but what a test ages.
+// takersLease is so long that only leases that a test ages expire.
 const takersLease = time.Hour
 
-// taker is a session without an engine: the test makes its calls.
+// taker is a session without an engine: the test calls its methods.
 type taker struct {
 	tenure.Session
 	t    *testing.T
@@ -44,13 +44,13 @@ func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *t
 	return &taker{session, t, k, k.connect(t, source), id}
 }
 
-// try makes an attempt for a role.
+// try requests a role.
 func (s *taker) try(role string) tenure.AcquireResult {
 	s.t.Helper()
 	return mustTry(s.t, s, tenure.AcquireRequest{Role: tenure.NamedRole(role)})[0]
 }
 
-// want makes an attempt for a role and checks its outcome.
+// want requests a role and checks the outcome.
 func (s *taker) want(what, role string, want tenure.Outcome) tenure.AcquireResult {
 	s.t.Helper()
 	attempt := s.try(role)
@@ -60,15 +60,15 @@ func (s *taker) want(what, role string, want tenure.Outcome) tenure.AcquireResul
 	return attempt
 }
 
-// age has the session's lease end earlier.
+// age moves the end of the session's lease earlier.
 func (s *taker) age(by time.Duration) {
 	s.t.Helper()
 	execute(s.t, s.db, fmt.Sprintf("UPDATE tenure_lease_sessions SET expires_at = expires_at - %d WHERE incarnation = %d",
 		by.Microseconds(), s.Incarnation()))
 }
 
-// whileReading opens a pool. What is stored is called once, after the database has
-// answered a query with a text in it and before the answer is read.
+// whileReading opens a pool. A stored function is called once, after the database has
+// answered a query that contains text and before the answer is read.
 func (k kind) whileReading(t *testing.T, source, text string) (*sql.DB, *atomic.Pointer[func()]) {
 	t.Helper()
 	call := &atomic.Pointer[func()]{}
@@ -121,9 +121,9 @@ func TestBackendKeepsTheWholeLease(t *testing.T) {
 	}
 }
 
-// A session that has ended takes no role, even before it has noticed its end:
-// another session could take the role from it immediately.
-func TestBackendEndedSessionTakesNoRole(t *testing.T) {
+// A session that has ended acquires no role, even before it detects its end: another
+// session could acquire the role immediately.
+func TestBackendEndedSessionAcquiresNoRole(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, ended, rival *taker, source string){
 		"its lease has expired": func(_ *testing.T, ended, rival *taker, _ string) {
@@ -152,8 +152,8 @@ func TestBackendEndedSessionTakesNoRole(t *testing.T) {
 	}
 }
 
-// Of two sessions that have both read that a role is free, one takes it.
-func TestBackendOneOfTwoTakesARole(t *testing.T) {
+// If two sessions have both read that a role is vacant, one of them acquires it.
+func TestBackendOneOfTwoSessionsAcquiresARole(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
@@ -178,7 +178,7 @@ func TestBackendOneOfTwoTakesARole(t *testing.T) {
 }
 
 // A heartbeat renews a lease that has expired, as long as the end of the session
-// is not recorded. Then no session may take the role, even one that has read the
+// is not recorded. Then no session may acquire the role, even one that has read the
 // expired lease.
 func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
 	t.Parallel()
@@ -202,9 +202,9 @@ func TestBackendRenewedLeaseDoesNotExpire(t *testing.T) {
 	})
 }
 
-// A lease that was read is counted from before the question. Counted from the
-// answer it would be trusted beyond its end, by as long as the answer took.
-func TestLeasesAgeFromTheQuestion(t *testing.T) {
+// The age of a lease that was read counts from before the query. From the answer on, the
+// lease would seem valid for too long, by the time of the query.
+func TestLeasesAgeFromTheQuery(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
@@ -242,7 +242,7 @@ func TestLeasesAgeFromTheQuestion(t *testing.T) {
 	})
 }
 
-// A session that leaves while it holds a role makes the role vacant, and says so.
+// A session that is closed while it holds a role releases the role and wakes standbys.
 func TestBackendLeavingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// newBackend makes a backend on a database of its own.
+// newBackend returns a backend on a database, closed when the test ends.
 func newBackend(t testing.TB, db *sql.DB, dialect lease.Dialect, config lease.Config) *lease.Backend {
 	t.Helper()
 	backend, err := lease.NewBackend(db, dialect, config)

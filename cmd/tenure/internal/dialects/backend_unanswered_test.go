@@ -14,10 +14,9 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// A commit whose answer is lost has happened all the same. Who asks again gets
-// the term; a role that nobody asks for again is given up with the next
-// heartbeat.
-func TestBackendUnansweredCommit(t *testing.T) {
+// A commit whose answer is lost has taken effect. If the session requests the role again,
+// it gets the term; otherwise the next heartbeat releases the role.
+func TestBackendUnacknowledgedCommitIsResolved(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		source := k.source(t)
@@ -81,7 +80,7 @@ func TestBackendUnansweredCommit(t *testing.T) {
 	})
 }
 
-// mustTry is TryAcquire that must not fail.
+// mustTry calls TryAcquire and fails the test after an error.
 func mustTry(t *testing.T, session tenure.Session, candidates ...tenure.AcquireRequest) []tenure.AcquireResult {
 	t.Helper()
 	attempts, err := session.TryAcquire(candidates)

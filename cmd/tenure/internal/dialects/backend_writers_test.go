@@ -14,9 +14,8 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// writersCluster is an installation on a server that says that other servers take
-// writes too. Connections that begin with another server_id see another server with
-// the same data.
+// writersCluster is an installation on a server that reports other servers that accept
+// writes. Connections with another server_id see another server with the same data.
 func writersCluster(t *testing.T) *cluster {
 	t.Helper()
 	server := mariatest.Start(t, mariatest.Options{Settings: map[string]string{"wsrep_on": "ON"}})
@@ -26,8 +25,8 @@ func writersCluster(t *testing.T) *cluster {
 
 const onAnotherServer = "?server_id=4711"
 
-// Of several servers that take writes, nodes use one at a time.
-func TestBackendSeveralWriters(t *testing.T) {
+// If several servers accept writes, nodes use one at a time.
+func TestBackendSeveralWritersAreUsedOneAtATime(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	c := writersCluster(t)
@@ -56,9 +55,9 @@ func TestBackendSeveralWriters(t *testing.T) {
 	}
 }
 
-// A session ends when the installation has moved to another server, by whose clock
-// its lease had expired.
-func TestBackendSeveralWritersMove(t *testing.T) {
+// A session ends after the nodes have moved to another server, by whose clock its lease had
+// expired.
+func TestBackendSeveralWritersMoveEndsSessions(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
 	term := leads(t, c.join("a").stand(backendRole))
@@ -68,9 +67,8 @@ func TestBackendSeveralWritersMove(t *testing.T) {
 	}
 }
 
-// A fence on another server would lock a row that the next leader does not see
-// locked.
-func TestBackendSeveralWritersFence(t *testing.T) {
+// A fence on another server would lock a row without effect on the next leader.
+func TestBackendSeveralWritersFenceOnOtherServerFails(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
 	term := leads(t, c.join("a").stand(backendRole))
@@ -82,7 +80,7 @@ func TestBackendSeveralWritersFence(t *testing.T) {
 	}
 }
 
-// Diagnose names the setting by which other servers take writes.
+// The finding names the setting.
 func TestBackendSeveralWritersAreDiagnosed(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)

@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// childVariable makes the test's program do something else, and orderVariable
-// says the rest.
+// childVariable makes the test's program run as a child, and orderVariable has the settings
+// of the child.
 const (
 	childVariable = "TENURE_DIALECTS_CHILD"
 	orderVariable = "TENURE_DIALECTS_ORDER"
 )
 
-// child is what a process does that a test has started; it returns its exit code.
+// child runs a child process and returns its exit code.
 func child(role string) int {
 	var err error
 	switch role {

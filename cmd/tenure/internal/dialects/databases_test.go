@@ -17,10 +17,10 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// patience is how long tests wait for something that should happen.
+// patience is how long tests wait for a condition.
 const patience = 30 * time.Second
 
-// kind is one way to a database.
+// kind is a kind of database and connection.
 type kind struct {
 	name    string
 	dialect lease.Dialect
@@ -37,8 +37,7 @@ var kinds = []kind{
 	{"MariaDB", lease.MySQL, "mysql", mariaDB},
 }
 
-// direct are the kinds without a pooler, whose statements are those of
-// PostgreSQL.
+// direct lists the kinds without the pooler, on which statements are those of PostgreSQL.
 var direct = []kind{kinds[0], kinds[2], kinds[3]}
 
 // open opens an empty database.
@@ -47,7 +46,7 @@ func (k kind) open(t testing.TB) *sql.DB {
 	return k.connect(t, k.source(t))
 }
 
-// connect opens a pool of connections, closed with the test.
+// connect opens a pool of connections, which is closed when the test ends.
 func (k kind) connect(t testing.TB, source string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(k.driver, source)
@@ -66,8 +65,8 @@ func (k kind) connect(t testing.TB, source string) *sql.DB {
 
 func postgreSQL(t testing.TB) string { t.Helper(); return pgtest.Shared(t).Database(t) }
 
-// pooledPostgreSQL is a database behind a pooler that gives each transaction
-// another connection, so that the driver must not prepare statements.
+// pooledPostgreSQL returns a database behind a pooler that uses another connection for each
+// transaction, so the driver must not prepare statements.
 func pooledPostgreSQL(t testing.TB) string {
 	t.Helper()
 	pgtest.Long(t)
@@ -107,7 +106,7 @@ func execute(t testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-// value reads one value, as text.
+// value reads a single value as text.
 func value(t testing.TB, db *sql.DB, query string) (answer string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

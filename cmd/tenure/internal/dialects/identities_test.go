@@ -15,8 +15,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// A table of another program that has the name of one of a backend's is found when
-// the tables are made, not when the first term ends.
+// Migrate detects a table of another program with the name of one of the backend's tables.
 func TestBackendRefusesForeignTables(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
@@ -34,9 +33,9 @@ func TestBackendRefusesForeignTables(t *testing.T) {
 	})
 }
 
-// Sessions whose prefix is that of the tables of leases have a table of one name
-// with them. The second to come is refused, and told what to do.
-func TestSessionsWithThePrefixOfLeases(t *testing.T) {
+// Sessions with the prefix of leases would share a table with them. The one that comes
+// second fails with an error that says what to do.
+func TestSessionsWithPrefixOfLeasesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, sessionsFirst := range []bool{true, false} {
 		source := postgreSQL(t)
@@ -58,9 +57,9 @@ func TestSessionsWithThePrefixOfLeases(t *testing.T) {
 	}
 }
 
-// A store and a backend with one prefix have no table in common, and do not see
-// each other.
-func TestStoreBesideBackend(t *testing.T) {
+// A store and a backend with the same prefix have no common table and do not affect each
+// other.
+func TestStoreAndBackendShareNoTable(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
@@ -83,9 +82,9 @@ func TestStoreBesideBackend(t *testing.T) {
 	})
 }
 
-// A store cannot tell two processes with one candidate id: both lead one term, and
-// either vacates the seat.
-func TestStoreCandidateOfTwoProcesses(t *testing.T) {
+// A store cannot distinguish two processes with the same candidate id: both lead the same
+// term, and either one can release the lease.
+func TestStoreCandidateIDInTwoProcessesLeadsInBoth(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		source := k.source(t)

@@ -15,9 +15,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// pgBouncer runs PgBouncer in front of a server until the end of the test, in
-// the mode in which every transaction has another connection, and returns its
-// address.
+// pgBouncer runs PgBouncer in transaction mode in front of a server until the test ends and
+// returns its address.
 func pgBouncer(t testing.TB, server *pgtest.Server) string {
 	t.Helper()
 	program := "/usr/sbin/pgbouncer"

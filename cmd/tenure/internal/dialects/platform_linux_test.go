@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// childAttributes ends a child with the test. With ownMounts, no other process
-// sees what the child mounts.
+// childAttributes kills a child when the test ends. With ownMounts, the child's mounts are
+// invisible to other processes.
 func childAttributes(ownMounts bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if ownMounts {
@@ -30,7 +30,7 @@ func mountDisk(directory string, size int) (unmount func() error, err error) {
 	return func() error { return syscall.Unmount(directory, syscall.MNT_DETACH) }, nil
 }
 
-// processTime is how long this process has kept a core busy.
+// processTime returns the CPU time of this process.
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// BenchmarkElect renews one lease with each call, as a leader does: of one
-// namespace, and each of the callers at once one of its own.
+// BenchmarkElect renews one lease per call: with one namespace, and with one namespace for
+// each of several concurrent callers.
 func BenchmarkElect(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name+"/one", func(b *testing.B) {
@@ -42,8 +42,8 @@ func BenchmarkElect(b *testing.B) {
 	}
 }
 
-// BenchmarkRenewAll renews the leases of one process in ten thousand namespaces,
-// in one call, and reports the median.
+// BenchmarkRenewAll renews leases in ten thousand namespaces with one call and reports the
+// median.
 func BenchmarkRenewAll(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// childElects is a process that elects in the file of SQLite that it is told of.
+// childElects is a child that elects in a SQLite file.
 const childElects = "elects"
 
 const (
@@ -23,7 +23,7 @@ const (
 	childCandidates = 10
 )
 
-// told is what one call of Elect returned, as a line of a child's output.
+// told is the result of Elect as a line of a child's output.
 type told struct {
 	Round     int
 	Candidate uuid.UUID
@@ -31,8 +31,7 @@ type told struct {
 	Term      int64
 }
 
-// electChild elects with several candidates at once, in one namespace after the
-// other.
+// electChild elects with several concurrent candidates in one namespace after another.
 func electChild() error {
 	db, err := sql.Open("sqlite", os.Getenv(orderVariable))
 	if err != nil {

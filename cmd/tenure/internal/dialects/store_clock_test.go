@@ -12,8 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// recorder is a driver's connector whose connections record the parameters of
-// all statements.
+// recorder is a connector of a driver that records the parameters of all statements.
 type recorder struct {
 	driver driver.Driver
 	source string
@@ -59,8 +58,7 @@ func (c recordedConn) QueryContext(ctx context.Context, query string, args []dri
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
-// The application's clock decides nothing: no statement is told the time, in
-// whatever form.
+// No statement has a time as a parameter, so the application's clock has no effect.
 func TestStoreSendsNoTime(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -110,8 +108,8 @@ func TestStoreSendsNoTime(t *testing.T) {
 	}
 }
 
-// Sessions whose time zones are a day apart agree on when a lease runs out.
-func TestStoreInTimeZones(t *testing.T) {
+// Connections whose time zones are a day apart agree on the end of a lease.
+func TestStoreTimeZonesDoNotMatter(t *testing.T) {
 	t.Parallel()
 	zones := map[string][]string{
 		"PostgreSQL": {"&timezone=Pacific/Kiritimati", "&timezone=Pacific/Pago_Pago"},
@@ -142,8 +140,8 @@ func TestStoreInTimeZones(t *testing.T) {
 	}
 }
 
-// A short window is kept as it is, also in tables that had whole seconds only.
-func TestStoreShortWindow(t *testing.T) {
+// A short window is exact, even in tables that had whole seconds.
+func TestStoreKeepsShortWindow(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {
 		for _, own := range []bool{true, false} {
@@ -191,16 +189,16 @@ func TestStoreShortWindow(t *testing.T) {
 	}
 }
 
-// remainingQuery tells how long the lease still runs, in microseconds, otherwise
-// than the store asks for it.
+// remainingQuery returns the remaining time of the lease in microseconds, independently of
+// the store's own query.
 var remainingQuery = map[string]string{
 	"PostgreSQL": "SELECT CAST(1e6 * extract(epoch FROM lease_expires_at - clock_timestamp()) AS bigint) FROM tenure_election_leader",
 	"SQLite":     "SELECT CAST((julianday(lease_expires_at) - julianday('now')) * 86400e6 AS INTEGER) FROM tenure_election_leader",
 	"MariaDB":    "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_expires_at) FROM tenure_election_leader",
 }
 
-// Times are kept in the form that the library reads, and on SQLite compares.
-func TestStoreFormOfTimes(t *testing.T) {
+// SQLite compares times as text, so the form must be the same.
+func TestStoreWritesTimesLikeTheLibrary(t *testing.T) {
 	t.Parallel()
 	k := direct[1]
 	db := k.open(t)

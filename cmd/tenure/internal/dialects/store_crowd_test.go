@@ -15,13 +15,13 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// A crowd is this many connections, in pools as of as many processes.
+// A crowd is this many connections, in one pool for each simulated process.
 const (
 	crowdPools = 8
 	crowdEach  = 25
 )
 
-// crowdSource is an empty database on a server with room for a crowd.
+// crowdSource returns an empty database on a server that allows enough connections.
 func crowdSource(t *testing.T, k kind) string {
 	t.Helper()
 	room := map[string]string{"max_connections": "300"}
@@ -64,10 +64,10 @@ func crowd(t *testing.T, k kind, source string) []*store.Store {
 	return stores
 }
 
-// Of two hundred connections that elect at once, for a seat that does not exist
-// or whose lease has run out, exactly one wins, and all are told so. What is
-// tested is the statements: with the race detector, SQLite makes fewer rounds.
-func TestStoreCrowd(t *testing.T) {
+// Two hundred connections elect concurrently, for a new lease and for an expired one.
+// Exactly one wins, and all get the same result. With the race detector, SQLite makes
+// fewer rounds.
+func TestStoreCrowdHasOneWinner(t *testing.T) {
 	pgtest.Long(t)
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ CREATE TABLE gemstone_election_leader (
 	}
 }
 
-// library elects as gemstone_utils does: by its own clock, in tables of its own.
+// library elects as gemstone_utils does: by its own clock and in its own tables.
 type library struct {
 	kind
 	db     *sql.DB
@@ -57,7 +57,7 @@ type library struct {
 	skew   time.Duration // of its clock
 }
 
-// stamp is a time as SQLAlchemy stores it.
+// stamp returns a time as SQLAlchemy stores it.
 func (l library) stamp(at time.Time) any {
 	if l.dialect == lease.PostgreSQL {
 		return at
@@ -65,7 +65,7 @@ func (l library) stamp(at time.Time) any {
 	return at.UTC().Format("2006-01-02 15:04:05.000000")
 }
 
-// parameters puts the dialect's parameters into a statement.
+// parameters replaces ? by the dialect's parameters.
 func (l library) parameters(query string) string {
 	for i := 1; l.dialect == lease.PostgreSQL && strings.Contains(query, "?"); i++ {
 		query = strings.Replace(query, "?", fmt.Sprintf("$%d", i), 1)
@@ -73,7 +73,7 @@ func (l library) parameters(query string) string {
 	return query
 }
 
-// elect returns who leads afterwards, and until when.
+// elect returns the leader afterwards and the end of its lease.
 func (l library) elect(ctx context.Context, candidate uuid.UUID) (leader uuid.UUID, till time.Time, err error) {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -109,7 +109,7 @@ func (l library) elect(ctx context.Context, candidate uuid.UUID) (leader uuid.UU
 	return candidate, till, tx.Commit()
 }
 
-// toTime is what a driver returns for a time in UTC.
+// toTime converts a value that a driver returns for a time in UTC.
 func toTime(value any) time.Time {
 	switch v := value.(type) {
 	case time.Time:
@@ -125,9 +125,8 @@ func toTime(value any) time.Time {
 	}
 }
 
-// The number of the term follows changes of the leader that the library makes
-// without it.
-func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
+// The term number increases after changes of the leader that the library made without it.
+func TestStoreAssignsTermsToTheLibrarysLeaders(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {
@@ -194,7 +193,7 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 			if leader, _, err := other.elect(t.Context(), b); err != nil || leader != a {
 				t.Errorf("the library elected %s, %v; want %s to be told", leader, err, a)
 			}
-			// If the library gave the seat to the caller, that is a term too, and
+			// If the library made the caller the leader, that is a term too, and
 			// its lease is renewed.
 			lapse()
 			elect(b, b, 1)
@@ -209,9 +208,9 @@ func TestStoreCountsTheLibrarysLeaders(t *testing.T) {
 	}
 }
 
-// Both elect for one seat at the same time, and never does one believe to lead
-// before the other's lease is over.
-func TestStoreAndLibraryCompete(t *testing.T) {
+// Both elect for the same lease concurrently, and neither treats itself as the leader before
+// the other's lease has expired.
+func TestStoreAndLibraryHaveOneLeader(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	for _, k := range direct {
@@ -237,7 +236,7 @@ func TestStoreAndLibraryCompete(t *testing.T) {
 				defer mu.Unlock()
 				return time.Since(begun) > 6*time.Second && changes >= 3
 			}
-			// compete elects until the seat has changed hands several times, and is
+			// compete elects until the leader has changed several times, and is
 			// silent for a while after each success.
 			compete := func(ctx context.Context, elect func(context.Context, uuid.UUID) (uuid.UUID, time.Time, error)) {
 				id := uuid.New()
@@ -293,14 +292,14 @@ func TestStoreAndLibraryCompete(t *testing.T) {
 				}
 			}
 			if !enough() {
-				t.Errorf("the seat changed hands %d times only", changes)
+				t.Errorf("the leader changed only %d times", changes)
 			}
 		})
 	}
 }
 
-// passes reports whether an error is one of contention. The library tries again
-// after each, also when two add the first row at once.
+// passes reports whether an error comes from contention. The library retries after such
+// errors, also if two transactions add the first row.
 func passes(err error) bool {
 	if errors.Is(err, tenure.ErrBusy) {
 		return true

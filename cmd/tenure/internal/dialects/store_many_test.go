@@ -19,8 +19,7 @@ func manyNamespaces(n int) []string {
 	return names
 }
 
-// One call elects in many namespaces, each by itself.
-func TestStoreElectAll(t *testing.T) {
+func TestStoreElectAllDecidesEachNamespace(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -58,9 +57,8 @@ func TestStoreElectAll(t *testing.T) {
 	}
 }
 
-// Several that elect in the same many namespaces at once share them out without
-// an error, whatever the order they ask in.
-func TestStoreElectAllAtOnce(t *testing.T) {
+// Concurrent calls for the same namespaces succeed, whatever their order of the namespaces.
+func TestStoreConcurrentElectAllSucceeds(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Several processes elect in one file of SQLite: every namespace has one winner,
-// of whom all were told.
-func TestStoreProcesses(t *testing.T) {
+// Several processes elect in one SQLite file. Every namespace has one winner, and all calls
+// return it.
+func TestStoreProcessesAgreeOnOneWinner(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const processes = 4

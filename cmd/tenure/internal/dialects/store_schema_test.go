@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/lease/store"
 )
 
-// Many processes may migrate at once, from nothing or from the library's tables.
+// Migrate starts from an empty database or from the library's tables.
 func TestStoreMigratesConcurrently(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -51,7 +51,6 @@ func TestStoreMigratesConcurrently(t *testing.T) {
 	}
 }
 
-// Tables that are another program's are not touched.
 func TestStoreRefusesForeignTables(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {
@@ -72,7 +71,8 @@ func TestStoreRefusesForeignTables(t *testing.T) {
 	}
 }
 
-// A leader that is no UUID is some other program's: an error, and nothing changes.
+// If another program stored a leader that is no UUID, the store returns an error and changes
+// nothing.
 func TestStoreLeavesForeignRowsAlone(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {

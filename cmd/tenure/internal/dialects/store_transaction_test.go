@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// begin begins a transaction that ends with the test at the latest.
+// begin begins a transaction, which ends when the test ends.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(context.Background(), nil)
@@ -25,9 +25,8 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-// In a caller's transaction nothing is committed before it is, and nothing at
-// all if it is rolled back.
-func TestStoreInTransaction(t *testing.T) {
+// Changes in a caller's transaction commit or roll back with it.
+func TestStoreInTransactionCommitsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -73,9 +72,9 @@ func TestStoreInTransaction(t *testing.T) {
 	}
 }
 
-// IsLeader in a transaction is a fence: until it ends nobody else takes the seat,
-// though the lease has run out.
-func TestStoreFence(t *testing.T) {
+// IsLeader in a transaction is a fence: until the transaction ends, no other candidate
+// acquires the lease, even if it has expired.
+func TestStoreFenceDelaysTheNextLeader(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestStoreFence(t *testing.T) {
 						continue
 					}
 					if err == nil && !committed.Load() {
-						err = errors.New("another took the seat while the transaction was open")
+						err = errors.New("another candidate acquired the lease while the transaction was open")
 					}
 					won <- err
 					return
@@ -143,7 +142,7 @@ func TestStoreFence(t *testing.T) {
 	}
 }
 
-// While a transaction is fenced the leader stays, even if it wants to leave.
+// While a fenced transaction is open, even the leader itself cannot release the lease.
 func TestStoreFenceKeepsTheLeader(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -163,7 +162,7 @@ func TestStoreFenceKeepsTheLeader(t *testing.T) {
 			go func() { left <- elections.Unregister(t.Context(), "n", a) }()
 			select {
 			case err := <-left:
-				t.Fatalf("the leader left a seat that was fenced: %v", err)
+				t.Fatalf("the leader released a fenced lease: %v", err)
 			case <-time.After(300 * time.Millisecond):
 			}
 			if err := tx.Commit(); err != nil {
@@ -176,8 +175,8 @@ func TestStoreFenceKeepsTheLeader(t *testing.T) {
 	}
 }
 
-// A seat that another keeps locked until the deadline is an error that says so.
-func TestStoreBusy(t *testing.T) {
+// If another transaction locks the row until the deadline, the error matches ErrBusy.
+func TestStoreLockedRowIsBusy(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -207,8 +206,8 @@ func TestStoreBusy(t *testing.T) {
 	}
 }
 
-// Nothing is migrated in a caller's transaction; the error says what to do.
-func TestStoreTransactionWithoutTables(t *testing.T) {
+// The error says what to do.
+func TestStoreInTransactionMigratesNothing(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -230,9 +229,9 @@ func TestStoreTransactionWithoutTables(t *testing.T) {
 	}
 }
 
-// A snapshot from before another took the seat must not show the old leader to
-// itself.
-func TestStoreInOldSnapshot(t *testing.T) {
+// With a snapshot from before the change of the leader, the old leader must not appear to
+// lead.
+func TestStoreOldSnapshotDoesNotHideTheNewLeader(t *testing.T) {
 	t.Parallel()
 	for _, k := range direct {
 		t.Run(k.name, func(t *testing.T) {

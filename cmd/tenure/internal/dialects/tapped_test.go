@@ -5,8 +5,8 @@ import (
 	"database/sql/driver"
 )
 
-// tapped is a driver's connector that tells which statement was run, queries left
-// out. What it is answered, if that is an error, comes in place of the answer.
+// tapped is a connector of a driver that reports each statement except queries. If the
+// report returns an error, the statement returns that error instead of its result.
 type tapped struct {
 	driver driver.Driver
 	source string

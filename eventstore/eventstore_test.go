@@ -164,9 +164,9 @@ func TestAppendRejectsInvalidEvents(t *testing.T) {
 	if got := l.types(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("the log has %v", got)
 	}
-	// JSON that PostgreSQL cannot hold is refused there.
+	// PostgreSQL rejects JSON that it cannot store.
 	if err := l.Append(t.Context(), l.conn, eventstore.NewEvent{Type: "zero", Data: "\x00"}); err == nil {
-		t.Error("a zero in a text was taken")
+		t.Error("Append accepts NUL in a text")
 	}
 }
 
@@ -175,10 +175,10 @@ func TestAppendNotifiesProcessors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		config eventstore.Config
-		told   bool
+		notified   bool
 	}{
-		"told":  {eventstore.Config{}, true},
-		"quiet": {eventstore.Config{NoNotify: true}, false},
+		"notified": {eventstore.Config{}, true},
+		"quiet":    {eventstore.Config{NoNotify: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +190,7 @@ func TestAppendNotifiesProcessors(t *testing.T) {
 			last := l.backend.Channel("last") // of this test alone
 			_, err = listener.Exec(ctx, "LISTEN "+pgx.Identifier{last}.Sanitize())
 			l.must(err)
-			heard := func() (channels []string) {
+			notifications := func() (channels []string) {
 				t.Helper()
 				_, err := l.conn.Exec(ctx, "NOTIFY "+pgx.Identifier{last}.Sanitize())
 				l.must(err)
@@ -210,16 +210,16 @@ func TestAppendNotifiesProcessors(t *testing.T) {
 			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))
 			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "three"}))
 			l.must(tx.Rollback(ctx))
-			if got := heard(); len(got) != 0 {
-				t.Errorf("heard %v of what was rolled back", got)
+			if got := notifications(); len(got) != 0 {
+				t.Errorf("got the notification %v of a rolled-back append", got)
 			}
 			tx, err = l.conn.Begin(ctx)
 			l.must(err)
 			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "one"}, eventstore.NewEvent{Type: "two"}))
 			l.must(l.Append(ctx, tx, eventstore.NewEvent{Type: "three"}))
 			l.must(tx.Commit(ctx))
-			if got := heard(); len(got) == 1 != test.told || len(got) > 1 {
-				t.Errorf("heard %v", got)
+			if got := notifications(); len(got) == 1 != test.notified || len(got) > 1 {
+				t.Errorf("got the notifications %v; want one: %t", got, test.notified)
 			}
 		})
 	}

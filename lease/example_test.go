@@ -15,8 +15,8 @@ import (
 	"github.com/exactly-one/tenure/lease"
 )
 
-// openExample opens a pool on a database of its own. A program on SQLite or MySQL
-// opens a pool with the driver of its choice and names the dialect.
+// openExample opens a pool on a new database. A program on SQLite or MySQL uses the driver
+// of its choice and the dialect of its database.
 func openExample() *sql.DB {
 	db, err := sql.Open("pgx", pgtest.ExampleDatabase())
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
-// Grants returns the GRANT statements for a database user that nodes connect as and
+// NodeGrants returns the GRANT statements for a database user that nodes connect as and
 // that does not own the tables. On MySQL the user can be written name@host, and the
 // statements apply to the connection's default database. On SQLite, which has no users,
 // the error matches tenure.ErrInvalidConfig.
-func (b *Backend) Grants(user string) (string, error) {
+func (b *Backend) NodeGrants(user string) (string, error) {
 	tables := [][2]string{
 		{"SELECT, INSERT, UPDATE, DELETE", "{sessions}"},
 		{"SELECT, INSERT, UPDATE", "{seats}"},
@@ -26,7 +26,7 @@ func (b *Backend) Grants(user string) (string, error) {
 	return b.grants(user, tables)
 }
 
-// ApplicationGrants is [Backend.Grants] for the user of an application that fences
+// ApplicationGrants is [Backend.NodeGrants] for the user of an application that fences
 // transactions with [InTx] or [Fence] and runs no node.
 func (b *Backend) ApplicationGrants(user string) (string, error) {
 	allowed := "SELECT"

@@ -29,9 +29,9 @@ type session struct {
 	unconfirmed map[string]struct{} // roles that may have been acquired: the commit was not acknowledged
 	lastTerms   map[string]int64    // the last term of each role before this session tried to acquire it
 
+	mu sync.Mutex
 	// Guarded by mu.
 	closing map[string]struct{} // roles whose last term is being closed
-	mu      sync.Mutex
 
 	file   *sqldb.File // on SQLite
 	server string      // that this session belongs to: another server can lack its terms

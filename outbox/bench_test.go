@@ -14,7 +14,7 @@ import (
 type nullPublisher struct {
 	taken atomic.Int64
 	all   int64
-	done  chan struct{} // closed when it has taken all
+	done  chan struct{} // closed after the last message
 }
 
 func (*nullPublisher) Name() string { return "null" }

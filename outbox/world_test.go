@@ -115,7 +115,7 @@ type recorder struct {
 	mu      sync.Mutex
 	batches [][]outbox.Message
 	sick    error
-	limit   int   // how many messages it takes of the next batch, if failure is set
+	limit   int   // how many messages of the next batch it acknowledges, if failure is set
 	failure error // of the next batch
 }
 

@@ -56,8 +56,8 @@ func ExampleStore_Elect() {
 	// the second leads now: true
 }
 
-// In runs the store's statements in the caller's transaction: what is written there
-// is written by the leader or not at all.
+// In runs the store's statements in the caller's transaction, so that only the leader writes
+// what the transaction writes.
 func ExampleStore_In() {
 	ctx := context.Background()
 	db := openExample()

@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// It goes on without a server until there is one.
+	// The client keeps trying to connect.
 	conn, err := nats.Connect("nats://localhost:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
 	if err != nil {
 		log.Fatal(err)

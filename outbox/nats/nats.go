@@ -147,9 +147,9 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 		p.term, p.lastID = messages[0].Term, ""
 	}
 	var futures []jetstream.PubAckFuture
-	position, failure := p.expectedPosition(ctx, messages[0])
+	position, failure := p.expectedPositionLocked(ctx, messages[0])
 	if failure == nil {
-		futures, failure = p.send(ctx, messages, position)
+		futures, failure = p.sendLocked(ctx, messages, position)
 	}
 	acknowledged := 0
 	for _, future := range futures {
@@ -166,9 +166,9 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	return acknowledged, nil
 }
 
-// expectedPosition returns the options that name the last message of the stream, which
+// expectedPositionLocked returns the options that name the last message of the stream, which
 // the first message must follow.
-func (p *Publisher) expectedPosition(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
+func (p *Publisher) expectedPositionLocked(ctx context.Context, first outbox.Message) ([]jetstream.PublishOpt, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -191,8 +191,8 @@ func (p *Publisher) expectedPosition(ctx context.Context, first outbox.Message) 
 	return []jetstream.PublishOpt{jetstream.WithExpectLastSequence(stream.CachedInfo().State.LastSeq)}, nil
 }
 
-// send sends messages after a position until one fails.
-func (p *Publisher) send(ctx context.Context, messages []outbox.Message, position []jetstream.PublishOpt) ([]jetstream.PubAckFuture, error) {
+// sendLocked sends messages after a position until one fails.
+func (p *Publisher) sendLocked(ctx context.Context, messages []outbox.Message, position []jetstream.PublishOpt) ([]jetstream.PubAckFuture, error) {
 	futures := make([]jetstream.PubAckFuture, 0, len(messages))
 	for _, m := range messages {
 		if ctx.Err() != nil {

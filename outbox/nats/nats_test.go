@@ -87,7 +87,7 @@ func (w *world) stored() []outboxtest.Delivery {
 			w.Fatal(err)
 		}
 		if message.Header.Get(outbox.HeaderID) == "" {
-			continue // another writer's
+			continue // from another writer
 		}
 		d, err := outboxtest.FromHeaders(message.Header.Get, "")
 		if err != nil {
@@ -117,7 +117,7 @@ func TestFaultsLoseNoMessage(t *testing.T) {
 			w := newWorld(t)
 			result := outboxtest.Run(t, outboxtest.Options{Target: prefix + w.server.ClientURL(), Deliveries: w.stored})
 			if prefix == "" && result.Stale > 0 {
-				t.Errorf("the stream has taken %d messages of stale leaders", result.Stale)
+				t.Errorf("the stream contains %d messages of stale leaders", result.Stale)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func TestRepeatedMessagesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, to := range []int{3, 5, 5} {
-		p := w.publisher(outboxnats.Config{}) // knows nothing of the others
+		p := w.publisher(outboxnats.Config{}) // without the state of the others
 		if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 1, to)); n != to || err != nil {
 			t.Fatalf("%d acknowledged, %v", n, err)
 		}
@@ -180,7 +180,7 @@ func TestStaleLeaderIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := publish(stale, outboxtest.Messages(1, 4, 6), 0); !errors.Is(err, outboxnats.ErrForeignWriter) || !errors.Is(err, processor.ErrUnavailable) {
-		t.Errorf("the stale leader was not refused: %v", err)
+		t.Errorf("the stale leader got %v, want a rejection", err)
 	}
 	w.expect("1:1 1:2 1:3 2:3 2:4")
 }
@@ -192,7 +192,7 @@ func TestStaleLeaderWithoutPositionIsRejected(t *testing.T) {
 	next := w.publisher(outboxnats.Config{})
 	calls := 0
 	stale := w.publisher(outboxnats.Config{Subject: func(outbox.Message) string {
-		if calls++; calls == 2 { // it has looked at the stream and is about to send
+		if calls++; calls == 2 { // it has read the stream and is about to send
 			if n, err := next.Publish(t.Context(), outboxtest.Messages(2, 1, 2)); n != 2 || err != nil {
 				t.Errorf("%d acknowledged, %v", n, err)
 			}
@@ -224,7 +224,7 @@ func TestNoMessageOvertakesAFailedOne(t *testing.T) {
 	}
 	w.expect("1:1 1:2 1:3")
 	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 0 || !errors.Is(err, outboxnats.ErrForeignWriter) {
-		t.Errorf("behind another writer: %d acknowledged, %v", n, err)
+		t.Errorf("after another writer: %d acknowledged, %v", n, err)
 	}
 	if n, err := p.Publish(t.Context(), outboxtest.Messages(1, 4, 6)); n != 3 || err != nil {
 		t.Errorf("the next attempt: %d acknowledged, %v", n, err)
@@ -272,7 +272,7 @@ func TestOutageIsUnavailable(t *testing.T) {
 	select {
 	case <-lost:
 	case <-time.After(20 * time.Second):
-		t.Fatal("the connection still stands")
+		t.Fatal("the connection is still open")
 	}
 	if p.Healthy(t.Context()) == nil {
 		t.Error("healthy without a connection")

@@ -47,16 +47,16 @@ func TestFaultsLoseNoMessage(t *testing.T) {
 type recorder struct {
 	calls  []string
 	last   *message.Message
-	refuse string
+	reject string
 }
 
-var errRefused = errors.New("refused")
+var errRejected = errors.New("rejected")
 
 func (r *recorder) Publish(topic string, messages ...*message.Message) error {
 	call := topic + ":"
 	for _, m := range messages {
-		if string(m.Payload) == r.refuse {
-			return errRefused
+		if string(m.Payload) == r.reject {
+			return errRejected
 		}
 		call += string(m.Payload)
 		r.last = m
@@ -71,29 +71,29 @@ func TestPublishHandsOverParts(t *testing.T) {
 	t.Parallel()
 	split := func(m outbox.Message) string { return fmt.Sprint("part", m.Event.Position/2) }
 	for name, test := range map[string]struct {
-		config watermill.Config
-		refuse string
-		calls  []string
-		taken  int
+		config       watermill.Config
+		reject       string
+		calls        []string
+		acknowledged int
 	}{
-		"one by one":              {watermill.Config{}, "", []string{"orders:0", "orders:1", "orders:2"}, 3},
-		"one of them is refused":  {watermill.Config{}, "1", []string{"orders:0"}, 1},
-		"whole batches":           {watermill.Config{WholeBatches: true}, "", []string{"orders:012"}, 3},
-		"a whole one is refused":  {watermill.Config{WholeBatches: true}, "1", nil, 0},
-		"batches of two topics":   {watermill.Config{WholeBatches: true, Topic: split}, "", []string{"part0:01", "part1:2"}, 3},
-		"the second one's fails":  {watermill.Config{WholeBatches: true, Topic: split}, "2", []string{"part0:01"}, 2},
-		"one by one, two topics ": {watermill.Config{Topic: split}, "", []string{"part0:0", "part0:1", "part1:2"}, 3},
+		"one by one":                {watermill.Config{}, "", []string{"orders:0", "orders:1", "orders:2"}, 3},
+		"one of them is rejected":   {watermill.Config{}, "1", []string{"orders:0"}, 1},
+		"whole batches":             {watermill.Config{WholeBatches: true}, "", []string{"orders:012"}, 3},
+		"a whole batch is rejected": {watermill.Config{WholeBatches: true}, "1", nil, 0},
+		"batches of two topics":     {watermill.Config{WholeBatches: true, Topic: split}, "", []string{"part0:01", "part1:2"}, 3},
+		"the second one's fails":    {watermill.Config{WholeBatches: true, Topic: split}, "2", []string{"part0:01"}, 2},
+		"one by one, two topics ":   {watermill.Config{Topic: split}, "", []string{"part0:0", "part0:1", "part1:2"}, 3},
 	} {
 		test.config.Name = "broker"
-		r := &recorder{refuse: test.refuse}
+		r := &recorder{reject: test.reject}
 		p, err := watermill.New(r, test.config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken, err := p.Publish(t.Context(), outboxtest.Messages(3, 0, 2))
-		failed := errors.Is(err, errRefused) && errors.Is(err, processor.ErrUnavailable)
-		if taken != test.taken || !slices.Equal(r.calls, test.calls) || failed != (test.refuse != "") {
-			t.Errorf("%s: %d taken, %q, %v", name, taken, r.calls, err)
+		acknowledged, err := p.Publish(t.Context(), outboxtest.Messages(3, 0, 2))
+		failed := errors.Is(err, errRejected) && errors.Is(err, processor.ErrUnavailable)
+		if acknowledged != test.acknowledged || !slices.Equal(r.calls, test.calls) || failed != (test.reject != "") {
+			t.Errorf("%s: %d acknowledged, %q, %v", name, acknowledged, r.calls, err)
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestCanceledContextPublishesNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(tenure.ErrTermEnded)
-	if taken, err := p.Publish(ctx, outboxtest.Messages(3, 0, 2)); taken != 0 || !errors.Is(err, tenure.ErrTermEnded) || len(r.calls) > 0 {
-		t.Errorf("%d taken, %v, %q", taken, err, r.calls)
+	if acknowledged, err := p.Publish(ctx, outboxtest.Messages(3, 0, 2)); acknowledged != 0 || !errors.Is(err, tenure.ErrTermEnded) || len(r.calls) > 0 {
+		t.Errorf("%d acknowledged, %v, %q", acknowledged, err, r.calls)
 	}
 }
 

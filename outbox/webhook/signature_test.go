@@ -92,7 +92,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	secret, text := NewSecret()
 	if again, err := ParseSecret(text); err != nil || !bytes.Equal(again.key, secret.key) {
-		t.Fatalf("the text of a new secret is read as another: %v", err)
+		t.Fatalf("ParseSecret of a new secret returns another secret: %v", err)
 	}
 	numbers := fmt.Sprintf("%d", secret.key)
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {

@@ -101,7 +101,7 @@ func TestBackendGrantsSuffice(t *testing.T) {
 			t.Errorf("an application looks at the tables of nodes: %v; want ErrPrivilege", err)
 		}
 
-		r.grant(t, owned.Grants)
+		r.grant(t, owned.NodeGrants)
 		member := c.join("restricted")
 		standby := member.stand(backendRole)
 		if err := owner.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: member.ID()}); err != nil {

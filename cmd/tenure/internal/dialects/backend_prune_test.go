@@ -106,13 +106,13 @@ func TestBackendPrunesWithPrivilegesOfNodes(t *testing.T) {
 		if err := owned.Migrate(soon(t)); err != nil {
 			t.Fatal(err)
 		}
-		r.grant(t, owned.Grants)
+		r.grant(t, owned.NodeGrants)
 		remember(t, r.owner, "old", 1, lease.DefaultKeepHistory+time.Hour)
 		backend := newBackend(t, r.kind.connect(t, r.source), r.kind.dialect, lease.Config{})
 		prunes(t, backend, slog.DiscardHandler)
 		eventually(t, "the old term is gone", func() bool { return value(t, r.owner, countHistory) == "0" })
 
-		granted, err := owned.Grants(r.user)
+		granted, err := owned.NodeGrants(r.user)
 		if err != nil {
 			t.Fatal(err)
 		}

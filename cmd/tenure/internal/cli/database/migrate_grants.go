@@ -77,7 +77,7 @@ func (c *grantsCommand) run(ctx context.Context) error {
 			case c.compaction:
 				return "", console.Usage("a history is kept on PostgreSQL without tenure_mode=lease only")
 			}
-			return b.Grants(c.user)
+			return b.NodeGrants(c.user)
 		default:
 			panic(fmt.Sprintf("a backend of type %T", b))
 		}

@@ -174,8 +174,8 @@ func TestAppendRejectsInvalidEvents(t *testing.T) {
 func TestAppendNotifiesProcessors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		config eventstore.Config
-		notified   bool
+		config   eventstore.Config
+		notified bool
 	}{
 		"notified": {eventstore.Config{}, true},
 		"quiet":    {eventstore.Config{NoNotify: true}, false},

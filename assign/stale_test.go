@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
 func withCancel(t testing.TB) (context.Context, context.CancelFunc) {
@@ -172,7 +173,7 @@ func TestDeathThatIsNotTold(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	slow := tenure.Config{Name: "a", Lease: time.Minute, CheckInterval: 20 * time.Second}
-	a := node{Member: w.join(&mortal{Backend: w.store()}, slow, cluster.Config{
+	a := node{Member: w.join(&postgrestest.Mortal{Backend: w.store()}, slow, cluster.Config{
 		Roles: []cluster.NodeRole{cluster.Worker}, Heartbeat: cluster.HeartbeatConfig{Interval: 20 * time.Second},
 	})}
 	slow.Name = "leader"

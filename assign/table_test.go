@@ -66,10 +66,10 @@ func TestTablesOfAllKinds(t *testing.T) {
 			a := w.worker("a", capability)
 			w.run(w.assigner(w.scheduler("leader"), config))
 			w.raw(`INSERT INTO ` + table + ` (` + quote(columns.Capability) + `) SELECT 'a "b" '';--' FROM generate_series(1, 7)`)
-			await(t, "all assigned", func() bool { return count(states.Assigned) == 7 })
+			w.await("all assigned", func() bool { return count(states.Assigned) == 7 })
 			w.raw(`UPDATE ` + table + ` SET "State; --" = '"on"'`)
 			a.kill()
-			await(t, "all dead", func() bool { return count(states.Dead) == 7 })
+			w.await("all dead", func() bool { return count(states.Dead) == 7 })
 			if n, err := assign.Replay(t.Context(), w.pool, config, 5); n != 5 || err != nil {
 				t.Errorf("%d rows were replayed; 5 should be: %v", n, err)
 			}

@@ -2,10 +2,8 @@ package cluster_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,15 +11,15 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = postgrestest.Patience
 
-// site is a database with a schema of its own, in which a test's nodes meet.
+// site is an installation in which a test's nodes meet.
 type site struct {
+	*postgrestest.Installation
 	t      testing.TB
 	dsn    string
 	schema string
@@ -29,57 +27,23 @@ type site struct {
 
 func newSite(t testing.TB) site {
 	t.Helper()
-	server := pgtest.Shared(t)
-	return site{t: t, dsn: server.DSN(), schema: server.Schema(t)}
+	i := postgrestest.Unmigrated(t)
+	return site{i, t, i.Server.DSN(), i.Schema}
 }
 
 // store returns a backend as a process of its own would have it.
-func (s site) store() *postgres.Backend {
-	s.t.Helper()
-	db, err := postgres.New(s.dsn, postgres.Config{Schema: s.schema})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(db.Close)
-	return db
-}
+func (s site) store() *postgres.Backend { s.t.Helper(); return s.NewBackend() }
 
-// exec runs a statement.
-func (s site) exec(sql string, args ...any) {
-	s.t.Helper()
-	if _, err := pgtest.Conn(s.t, s.dsn).Exec(s.t.Context(), sql, args...); err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
-	}
-}
+func (s site) exec(sql string, args ...any) { s.t.Helper(); s.Exec(sql, args...) }
 
-// settle waits until another node waits for the end of each of these, as it does
-// some time after the last one joined.
+// settle waits until another node waits for the end of each of these.
 func (s site) settle(nodes ...node) {
 	s.t.Helper()
-	conn, deadline := pgtest.Conn(s.t, s.dsn), within(s.t)
 	ids := make([]uuid.UUID, len(nodes))
 	for i, n := range nodes {
 		ids[i] = n.ID().UUID()
 	}
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		var watched int
-		err := conn.QueryRow(deadline, `
-SELECT count(*)
-FROM `+s.table("nodes")+` n
-WHERE n.id = ANY ($1) AND EXISTS (
-	SELECT FROM pg_locks l JOIN pg_locks other USING (locktype, database, classid, objid, objsubid)
-	WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = n.incarnation::oid
-		AND l.pid = n.pid AND l.granted AND NOT other.granted)`, ids).Scan(&watched)
-		if err != nil {
-			s.t.Fatalf("%d of %d nodes are watched: %v", watched, len(nodes), err)
-		}
-		if watched == len(nodes) {
-			return
-		}
-		<-poll.C
-	}
+	s.AwaitWatched(ids...)
 }
 
 // table names one of the site's tables.
@@ -87,29 +51,12 @@ func (s site) table(name string) string { return s.schema + ".tenure_" + name }
 
 // mortal is a store whose node can die as if its process had been killed.
 type mortal struct {
-	*postgres.Backend
+	*postgrestest.Mortal
 	marked chan []uuid.UUID // receives what MarkDead first marked
-
-	mu       sync.Mutex
-	dead     bool
-	sessions []tenure.Session
-}
-
-func (m *mortal) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return nil, tenure.ErrConnection
-	}
-	session, err := m.Backend.Open(ctx, opening)
-	if err == nil {
-		m.sessions = append(m.sessions, session)
-	}
-	return session, err
 }
 
 func (m *mortal) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {
-	marked, err := m.Backend.MarkDead(ctx, threshold)
+	marked, err := m.Mortal.MarkDead(ctx, threshold)
 	select {
 	case m.marked <- marked:
 	default:
@@ -117,15 +64,7 @@ func (m *mortal) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.
 	return marked, err
 }
 
-// kill closes the node's connections without a word, for ever.
-func (m *mortal) kill() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dead = true
-	for _, session := range m.sessions {
-		session.Abort()
-	}
-}
+func (m *mortal) kill() { m.Kill() }
 
 // node is a member of a test.
 type node struct {
@@ -146,25 +85,13 @@ func (s site) join(name string, config cluster.Config, changes ...func(*tenure.C
 
 func (s site) tryJoin(name string, config cluster.Config, changes ...func(*tenure.Config)) (node, error) {
 	s.t.Helper()
-	nodeConfig := tenure.Config{Name: name, Logger: logger(s.t)}
+	nodeConfig := tenure.Config{Name: name}
 	for _, change := range changes {
 		change(&nodeConfig)
 	}
-	store := &mortal{Backend: s.store(), marked: make(chan []uuid.UUID, 1)}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	member, err := cluster.Join(ctx, store, nodeConfig, config)
-	if err != nil {
-		return node{}, err
-	}
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := member.Close(ctx); err != nil {
-			s.t.Errorf("%s leaves: %v", name, err)
-		}
-	})
-	return node{member, s.t, store}, nil
+	store := &mortal{Mortal: &postgrestest.Mortal{Backend: s.store()}, marked: make(chan []uuid.UUID, 1)}
+	member, err := postgrestest.TryJoin(s.t, store, nodeConfig, config)
+	return node{member, s.t, store}, err
 }
 
 // brief makes a node's lease short.
@@ -193,26 +120,7 @@ func (n node) seesStatus(id cluster.NodeID, status cluster.NodeStatus) {
 	n.sees(id, string(status), func(info cluster.NodeInfo, there bool) bool { return there && info.Status == status })
 }
 
-// logger sends log lines to the test; those that come after its end are
-// dropped.
-func logger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(&logWriter{t: t}, nil))
-}
-
-type logWriter struct {
-	mu sync.Mutex
-	t  testing.TB
-}
-
-func (w *logWriter) Write(line []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.t.Context().Err() != nil {
-		return io.Discard.Write(line)
-	}
-	w.t.Logf("%s", line)
-	return len(line), nil
-}
+func logger(t testing.TB) *slog.Logger { return postgrestest.Logger(t) }
 
 // within returns a context that ends when patience does.
 func within(t testing.TB) context.Context {

@@ -66,11 +66,7 @@ func TestWatchSurvivesLostConnections(t *testing.T) {
 	site := newSite(t)
 	site.join("a", cluster.Config{})
 	application := cluster.NewNodeID().String()
-	db, err := postgres.New(site.dsn, postgres.Config{Schema: site.schema, ApplicationName: application})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
+	db := site.NewBackend(func(c *postgres.Config) { c.ApplicationName = application })
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := cluster.Watch(ctx, db, tenure.Config{Logger: logger(t), CheckInterval: 100 * time.Millisecond}, cluster.Filter{})
 	defer func() {

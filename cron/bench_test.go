@@ -9,8 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
-	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
 // BenchmarkTicks measures how many ticks a second are claimed, run and recorded,
@@ -24,22 +23,9 @@ func BenchmarkTicks(b *testing.B) {
 }
 
 func benchmarkTicks(b *testing.B, overlap cron.Overlap, schedules int) {
-	server := pgtest.Shared(b)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer backend.Close()
-	pool := server.Pool(b)
-	node, err := tenure.Open(b.Context(), backend, tenure.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		if err := node.Close(context.WithoutCancel(b.Context())); err != nil {
-			b.Error(err)
-		}
-	}()
+	i := postgrestest.Unmigrated(b)
+	backend, pool := i.Backend, i.Pool
+	node := i.Node("a", tenure.Config{Logger: slog.New(slog.DiscardHandler)})
 	scheduler, err := cron.New(node, pool, cron.Config{Role: tenure.NamedRole("scheduler"), Grace: 1_000_000 * time.Hour})
 	if err != nil {
 		b.Fatal(err)

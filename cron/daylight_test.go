@@ -19,17 +19,17 @@ func (w *world) setClock(start time.Time) (set func(time.Time)) {
 	w.exec(`
 		CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
 		AS 'SELECT shows FROM {schema}.clock'`)
-	config, err := pgxpool.ParseConfig(w.server.DSN())
+	config, err := pgxpool.ParseConfig(w.Server.DSN())
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.ConnConfig.RuntimeParams["search_path"] = `"` + w.schema + `", pg_catalog`
+	config.ConnConfig.RuntimeParams["search_path"] = `"` + w.Schema + `", pg_catalog`
 	pool, err := pgxpool.NewWithConfig(w.Context(), config)
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(pool.Close)
-	w.pool = pool
+	w.pool, w.Pool = pool, pool
 	w.management = cron.NewManagement(w.backend, pool)
 	return func(to time.Time) { w.exec(`UPDATE {schema}.clock SET shows = $1`, to) }
 }

@@ -117,7 +117,7 @@ func (c child) run(ctx context.Context) error {
 // start starts a node in a process of its own, killed with the test.
 func (w *world) start(name string) *exec.Cmd {
 	w.Helper()
-	told, err := json.Marshal(child{w.server.DSN(), w.schema, name})
+	told, err := json.Marshal(child{w.Server.DSN(), w.Schema, name})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 func TestStartInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	proxy, err := faultwire.Start(net.JoinHostPort(w.server.Host, strconv.Itoa(w.server.Port)))
+	proxy, err := faultwire.Start(net.JoinHostPort(w.Server.Host, strconv.Itoa(w.Server.Port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +31,13 @@ func TestStartInFlight(t *testing.T) {
 		}
 	})
 	proxy.LoseCancelRequests()
-	dsn, err := proxy.DSN(w.server.DSN())
+	dsn, err := proxy.DSN(w.Server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := w.server.Conn(t)
+	admin := w.Server.Conn(t)
 	key := int32(admin.PgConn().PID())
-	linger := pgx.Identifier{w.schema, "linger"}.Sanitize() + "()"
+	linger := pgx.Identifier{w.Schema, "linger"}.Sanitize() + "()"
 	w.exec("CREATE FUNCTION " + linger + ` RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(4712, ` + fmt.Sprint(key) + `);

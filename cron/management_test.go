@@ -199,7 +199,7 @@ func TestOtherBackendsRefused(t *testing.T) {
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	owner, user := w.pool, w.schema+"_worker"
+	owner, user := w.pool, w.Schema+"_worker"
 	w.exec(`CREATE ROLE ` + pgx.Identifier{user}.Sanitize() + ` LOGIN`)
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -213,7 +213,7 @@ func TestPrivileges(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.exec(grants)
-	w.pool = pgtest.Pool(t, w.server.DSNFor(user, "postgres"))
+	w.pool = pgtest.Pool(t, w.Server.DSNFor(user, "postgres"))
 	w.management = cron.NewManagement(w.backend, w.pool)
 	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: "@every 1s", Policy: cron.AtLeastOnce, Job: func(ctx context.Context, run cron.Run) error {

@@ -16,7 +16,7 @@ func TestTwoRolesTakeOverAtOnce(t *testing.T) {
 	w := newWorld(t)
 	shared, mine := cron.Schedule{Name: "shared", Expression: never, Job: nothing}, cron.Schedule{Name: "mine", Expression: never, Job: nothing}
 	w.known(time.Second, shared)
-	admin := w.server.Conn(t)
+	admin := w.Server.Conn(t)
 	tx, err := admin.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

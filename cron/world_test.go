@@ -1,8 +1,6 @@
 package cron_test
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -11,18 +9,15 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// patience is how long a test waits for something that should happen.
-const patience = 30 * time.Second
+const patience = postgrestest.Patience
 
-// world is a schema with schedules, and nodes that run them.
+// world is an installation with schedules, and nodes that run them.
 type world struct {
-	*testing.T
-	server     *pgtest.Server
-	schema     string
+	*postgrestest.Installation
 	pool       *pgxpool.Pool
 	backend    *postgres.Backend
 	management *cron.Admin
@@ -30,57 +25,22 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "schedules"); err != nil {
-		t.Fatal(err)
-	}
-	pool := server.Pool(t)
-	return &world{t, server, schema, pool, backend, cron.NewManagement(backend, pool)}
+	i := postgrestest.New(t, "schedules")
+	return &world{i, i.Pool, i.Backend, cron.NewManagement(i.Backend, i.Pool)}
 }
 
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // one reads one value.
 func one[T any](w *world, sql string, args ...any) T {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), w.backend.SQL(sql), args...)
-	if err != nil {
-		w.Fatal(err)
-	}
-	value, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	if err != nil {
-		w.Fatal(err)
-	}
-	return value
+	return postgrestest.Value[T](w.Installation, sql, args...)
 }
 
 // node opens a node that closes with the test.
 func (w *world) node(name string, config tenure.Config) *tenure.Node {
 	w.Helper()
-	config.Name, config.Logger = name, slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	node, err := tenure.Open(w.Context(), w.backend, config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(ctx); err != nil {
-			w.Error(err)
-		}
-	})
-	return node
+	return w.Node(name, config)
 }
 
 // run makes a scheduler and runs it until the test ends, or the returned
@@ -99,18 +59,7 @@ func (w *world) run(node *tenure.Node, config cron.Config, schedules ...cron.Sch
 			w.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan error, 1)
-	go func() { done <- scheduler.Run(ctx) }()
-	stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-		done <- nil
-	}
-	w.Cleanup(stop)
-	return stop
+	return postgrestest.Run(w, scheduler.Run)
 }
 
 // known makes the rows of schedules whose ticks are settled up to some time ago,
@@ -140,17 +89,7 @@ func each[T, U any](all []T, of func(T) U) []U {
 	return result
 }
 
-// await waits for a condition on the database.
-func (w *world) await(what string, condition func() bool) {
-	w.Helper()
-	deadline := time.Now().Add(patience)
-	for !condition() {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v", what, patience)
-		}
-		time.Sleep(5 * time.Millisecond) // between two questions
-	}
-}
+func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 // states counts the ticks of a schedule by their states.
 func (w *world) states(schedule string) map[cron.State]int {

@@ -256,7 +256,11 @@ func TestOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	backend := w.newBackend(dsn, postgres.Config{Schema: w.schema})
+	backend, err := postgres.New(dsn, postgres.Config{Schema: w.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(backend.Close)
 	board, err := New(Config{Backend: backend, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -13,23 +13,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// patience is how long a test waits for something that should happen.
-const patience = 20 * time.Second
+const patience = postgrestest.Patience
 
 // world is an installation with a dashboard, and a count of what that asks of the
 // database.
 type world struct {
-	*testing.T
+	*postgrestest.Installation
 	pool       *pgxpool.Pool
 	backend    *postgres.Backend
 	nodes      *postgres.Backend // of the nodes, which are not counted
@@ -50,19 +48,14 @@ func (*world) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 
 func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	w := &world{T: t, schema: schema}
+	i := postgrestest.New(t, "processors", "schedules")
+	w := &world{Installation: i, nodes: i.Backend, schema: i.Schema}
 	connect := func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 		config.Tracer = w
 		return pgx.ConnectConfig(ctx, config)
 	}
-	w.backend = w.newBackend(server.DSN(), postgres.Config{Schema: schema, Connect: connect})
-	w.nodes = w.newBackend(server.DSN(), postgres.Config{Schema: schema})
-	if err := w.backend.Migrate(t.Context(), "processors", "schedules"); err != nil {
-		t.Fatal(err)
-	}
-	poolConfig, err := pgxpool.ParseConfig(server.DSN())
+	w.backend = w.NewBackend(func(c *postgres.Config) { c.Connect = connect })
+	poolConfig, err := pgxpool.ParseConfig(i.Server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,48 +84,14 @@ func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 	return w
 }
 
-func (w *world) newBackend(dsn string, config postgres.Config) *postgres.Backend {
-	w.Helper()
-	backend, err := postgres.New(dsn, config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(backend.Close)
-	return backend
-}
-
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // node opens a node that stands for roles until the test ends, or stop is called.
 func (w *world) node(name string, roles ...string) (node *tenure.Node, stop func()) {
 	w.Helper()
-	node, err := tenure.Open(w.Context(), w.nodes, tenure.Config{Name: name, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, role := range roles {
-		election, err := node.Election(tenure.NamedRole(role))
-		if err != nil {
-			w.Fatal(err)
-		}
-		if err := election.Start(w.Context()); err != nil {
-			w.Fatal(err)
-		}
-	}
-	stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(ctx); err != nil {
-			w.Error(err)
-		}
-	}
-	w.Cleanup(stop)
-	return node, stop
+	node = w.Node(name, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
+	postgrestest.Campaign(w, node, roles...)
+	return node, func() { w.Helper(); postgrestest.Close(w, node) }
 }
 
 // reply is an answer without its body.
@@ -190,17 +149,7 @@ func get[R any](w *world, path string, headers ...string) R {
 	return record
 }
 
-// await waits for a condition.
-func (w *world) await(what string, condition func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
+func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 // role reads a role; there may be none yet.
 func (w *world) role(name string) roleRecord {

@@ -18,13 +18,14 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
 
-// log is a store in a new schema.
+// log is a store in an installation of its own.
 type log struct {
-	*testing.T
+	*postgrestest.Installation
 	*eventstore.Store
 	server  *pgtest.Server
 	backend *postgres.Backend
@@ -34,19 +35,10 @@ type log struct {
 
 func newLog(t *testing.T, config eventstore.Config) *log {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "events"); err != nil {
-		t.Fatal(err)
-	}
+	i := postgrestest.New(t, "events")
 	return &log{
-		T: t, Store: eventstore.New(backend, config), server: server, backend: backend, conn: server.Conn(t),
-		table: pgx.Identifier{schema, "tenure_events"}.Sanitize(),
+		Installation: i, Store: eventstore.New(i.Backend, config), server: i.Server, backend: i.Backend, conn: i.Server.Conn(t),
+		table: pgx.Identifier{i.Schema, "tenure_events"}.Sanitize(),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // fixed is a member whose cluster never changes.
@@ -92,28 +92,11 @@ func TestClusterKeepsToTheConventions(t *testing.T) {
 // nodes at either of them.
 func TestClusterOnPostgres(t *testing.T) {
 	pgtest.Long(t)
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
+	i := postgrestest.Unmigrated(t)
 	join := func(name string, jobs int) *cluster.Member {
-		backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(backend.Close)
-		member, err := cluster.Join(t.Context(), backend, tenure.Config{
+		return postgrestest.Join(t, i.NewBackend(), tenure.Config{
 			Name: name, Logger: slog.New(slog.DiscardHandler), Load: func() tenure.Load { return tenure.Load{Jobs: jobs} },
 		}, cluster.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			if err := member.Close(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		return member
 	}
 	first, second := join("first", 3), join("second", 4)
 	for _, member := range []*cluster.Member{first, second} {

@@ -39,15 +39,15 @@ func (m measured) sample(at string, first bool, gauge, count float64) {
 	m.Helper()
 	m.gauge.WithLabelValues("nul\x00<b>").Set(gauge)
 	m.counter.Add(count)
-	if err := report(m.T, 1, m.node, m.pool, m.registry); err != nil {
+	if err := report(m, 1, m.node, m.pool, m.registry); err != nil {
 		m.Fatal(err)
 	}
 	m.exec(`
 UPDATE {samples} SET at = $1, first = $2, lasting = true
-WHERE at > clock_timestamp() - interval '1 hour' AND node_id = $3`, parseTime(m.T, at), first, m.node.ID())
+WHERE at > clock_timestamp() - interval '1 hour' AND node_id = $3`, parseTime(m, at), first, m.node.ID())
 }
 
-func parseTime(t *testing.T, text string) time.Time {
+func parseTime(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

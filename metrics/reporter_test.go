@@ -21,46 +21,32 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// world is a schema, and a pool on its server.
+// world is an installation with nodes that report.
 type world struct {
-	*testing.T
+	*postgrestest.Installation
 	backend *postgres.Backend
 	pool    *pgxpool.Pool
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "samples"); err != nil {
-		t.Fatal(err)
-	}
-	return &world{t, backend, server.Pool(t)}
+	i := postgrestest.New(t, "samples")
+	return &world{i, i.Backend, i.Pool}
 }
 
 // node opens a node that the test closes.
 func (w *world) node(name string) *tenure.Node {
 	w.Helper()
-	node := open(w, w.backend, name)
-	w.Cleanup(func() { closeNode(w, node) })
-	return node
+	return w.Node(name, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // read reads all samples since a position.
 func (w *world) read(after metrics.Position) ([]metrics.Snapshot, metrics.Position) {
@@ -97,7 +83,7 @@ func (d *written) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 
 // report runs a reporter until it has tried to write so many samples, and
 // returns the result of the last one.
-func report(t *testing.T, samples int, node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer) error {
+func report(t testing.TB, samples int, node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer) error {
 	t.Helper()
 	watched := &written{database, samples, make(chan error)}
 	reporter, err := metrics.NewReporter(node, watched, gatherer, metrics.ReporterConfig{Interval: 200 * time.Millisecond})

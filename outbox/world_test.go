@@ -3,27 +3,24 @@ package outbox_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
 
-// patience is how long a test waits for a condition.
-const patience = 20 * time.Second
+const patience = postgrestest.Patience
 
-// world is a schema with a log.
+// world is an installation with a log.
 type world struct {
-	testing.TB
+	*postgrestest.Installation
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
 	store   *eventstore.Store
@@ -31,26 +28,15 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "processors", "events"); err != nil {
-		t.Fatal(err)
-	}
-	return &world{TB: t, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{})}
+	i := postgrestest.New(t, "processors", "events")
+	return &world{i, i.Pool, i.Backend, eventstore.New(i.Backend, eventstore.Config{})}
 }
 
 // run publishes a topic on a new node until the test ends or stop is called. The default
 // log of the topic is the world's.
 func (w *world) run(topic outbox.Topic) (stop func()) {
 	w.Helper()
-	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
-	if err != nil {
-		w.Fatal(err)
-	}
+	node := w.Node("", tenure.Config{})
 	group, err := processor.NewGroup(node, outbox.Role(), w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
@@ -67,22 +53,11 @@ func (w *world) run(topic outbox.Topic) (stop func()) {
 			w.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-		closing, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(closing); err != nil {
-			w.Error(err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
+	run := postgrestest.Run(w, group.Run)
+	return func() {
+		run()
+		postgrestest.Close(w, node)
+	}
 }
 
 func (w *world) append(numbers ...int) {
@@ -96,16 +71,7 @@ func (w *world) append(numbers ...int) {
 	}
 }
 
-func (w *world) await(what string, condition func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
+func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 // recorder is a publisher that records its messages.
 type recorder struct {

@@ -3,7 +3,6 @@ package processor_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,16 +15,16 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
 
-// patience is how long a test waits for something that should happen.
-const patience = 20 * time.Second
+const patience = postgrestest.Patience
 
-// world is a schema with a log, a table that a processor fills, and nodes.
+// world is an installation with a log, a table that a processor fills, and nodes.
 type world struct {
-	*testing.T
+	*postgrestest.Installation
 	schema  string
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
@@ -41,9 +40,7 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 	t.Helper()
 	w := openWorld(t, server, server.Schema(t))
-	if err := w.backend.Migrate(t.Context(), "processors", "events"); err != nil {
-		t.Fatal(err)
-	}
+	w.Migrate("processors", "events")
 	w.exec("CREATE TABLE " + w.filled + " (number bigint NOT NULL, term bigint, at timestamptz DEFAULT clock_timestamp())")
 	return w
 }
@@ -51,40 +48,19 @@ func newWorldOn(t *testing.T, server *pgtest.Server) *world {
 // openWorld opens a world that is there, or will be.
 func openWorld(t *testing.T, server *pgtest.Server, schema string) *world {
 	t.Helper()
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
+	i := postgrestest.On(t, server, schema)
 	return &world{
-		T: t, schema: schema, pool: server.Pool(t), backend: backend, store: eventstore.New(backend, eventstore.Config{}),
+		Installation: i, schema: schema, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
 		filled: pgx.Identifier{schema, "filled"}.Sanitize(),
 	}
 }
 
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), sql, args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // node opens a node that closes with the test.
 func (w *world) node(name string, config tenure.Config) *tenure.Node {
 	w.Helper()
-	config.Name, config.Logger = name, slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	node, err := tenure.Open(w.Context(), w.backend, config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(ctx); err != nil {
-			w.Error(err)
-		}
-	})
-	return node
+	return w.Node(name, config)
 }
 
 // group makes a group of one processor, on the log unless it says another, and
@@ -107,18 +83,7 @@ func (w *world) groupIn(database processor.Database, node *tenure.Node, config p
 	if err := group.Add(config); err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-		done <- nil
-	}
-	w.Cleanup(stop)
-	return stop
+	return postgrestest.Run(w, group.Run)
 }
 
 // fill is a handler that writes the number of each event.
@@ -160,17 +125,7 @@ func (w *world) numbers() []int {
 	return numbers
 }
 
-// await waits for a condition on the database.
-func (w *world) await(what string, condition func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
+func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
 func TestEventsAreHandledInOrder(t *testing.T) {
 	t.Parallel()

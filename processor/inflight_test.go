@@ -87,7 +87,7 @@ func (f *flight) holdByStandby() {
 		}
 	}
 	hold, free := set("absent"), set("")
-	probe, probed, enough := pgtest.Conn(f.T, f.dsn), make(chan error, 1), make(chan struct{})
+	probe, probed, enough := pgtest.Conn(f, f.dsn), make(chan error, 1), make(chan struct{})
 	const holds = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 	f.hold = func() {
 		f.Helper()

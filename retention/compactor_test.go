@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retention"
@@ -21,12 +22,11 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience is how long a test waits for a condition.
-const patience = 30 * time.Second
+const patience = postgrestest.Patience
 
 // world is an installation with a node.
 type world struct {
-	*testing.T
+	*postgrestest.Installation
 	backend *postgres.Backend
 	pool    *pgxpool.Pool
 	node    *tenure.Node
@@ -34,49 +34,13 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "schedules"); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := pgxpool.New(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	node, err := tenure.Open(t.Context(), backend, tenure.Config{Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return world{t, backend, pool, node}
+	i := postgrestest.New(t, "schedules")
+	return world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
 }
 
-func (s world) exec(sql string) {
-	s.Helper()
-	if _, err := s.pool.Exec(s.Context(), s.backend.SQL(sql)); err != nil {
-		s.Fatal(err)
-	}
-}
+func (s world) exec(sql string) { s.Helper(); s.Exec(sql) }
 
-func (s world) count(sql string) (n int) {
-	s.Helper()
-	if err := s.pool.QueryRow(s.Context(), s.backend.SQL(sql)).Scan(&n); err != nil {
-		s.Fatal(err)
-	}
-	return n
-}
+func (s world) count(sql string) int { s.Helper(); return postgrestest.Value[int](s.Installation, sql) }
 
 // Old rows become daily totals over several batches. Newer rows, unfinished runs and
 // current terms stay.

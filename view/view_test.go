@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,18 +16,17 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/view"
 )
 
-// patience is how long a test waits for a condition.
-const patience = 20 * time.Second
+const patience = postgrestest.Patience
 
 // world is a log of numbers and a table of totals by parity, which a view fills.
 type world struct {
-	*testing.T
+	*postgrestest.Installation
 	schema     string
 	pool       *pgxpool.Pool
 	backend    *postgres.Backend
@@ -39,40 +37,21 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	if err := backend.Migrate(t.Context(), "processors", "events"); err != nil {
-		t.Fatal(err)
-	}
-	pool := server.Pool(t)
+	i := postgrestest.New(t, "processors", "events")
 	w := &world{
-		T: t, schema: schema, pool: pool, backend: backend, store: eventstore.New(backend, eventstore.Config{}),
-		management: processor.NewManagement(backend, pool), totals: pgx.Identifier{schema, "to'tals"},
+		Installation: i, schema: i.Schema, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
+		management: processor.NewManagement(i.Backend, i.Pool), totals: pgx.Identifier{i.Schema, "to'tals"},
 	}
 	w.exec("CREATE TABLE " + w.totals.Sanitize() + " (parity text PRIMARY KEY, total bigint, numbers text DEFAULT '')")
 	return w
 }
 
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), sql, args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // run runs a view of the log on a new node until the test ends.
 func (w *world) run(config view.Config) {
 	w.Helper()
-	node, err := tenure.Open(w.Context(), w.backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(w.Output(), nil))})
-	if err != nil {
-		w.Fatal(err)
-	}
-	group, err := processor.NewGroup(node, view.Role(), w.pool, processor.GroupConfig{})
+	group, err := processor.NewGroup(w.Node("a", tenure.Config{}), view.Role(), w.pool, processor.GroupConfig{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -86,20 +65,7 @@ func (w *world) run(config view.Config) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-		limited, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(limited); err != nil {
-			w.Error(err)
-		}
-	})
+	postgrestest.Run(w, group.Run)
 }
 
 func (w *world) append(numbers ...int) {

@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,25 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// patience is how long a test waits for something that should happen.
-const patience = 30 * time.Second
+const patience = postgrestest.Patience
 
 // world is a schema with nodes that run engines, and a receiver of webhooks.
 type world struct {
-	*testing.T
-	server   *pgtest.Server
-	schema   string
+	*postgrestest.Installation
 	pool     *pgxpool.Pool
 	backend  *postgres.Backend
 	tables   tables
@@ -39,27 +34,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := pgtest.Shared(t)
-	schema := server.Schema(t)
-	w := &world{T: t, server: server, schema: schema, pool: server.Pool(t), receiver: newReceiver(t)}
-	w.backend = w.open()
-	if err := w.backend.Migrate(t.Context(), "alerts", "samples"); err != nil {
-		t.Fatal(err)
-	}
+	i := postgrestest.New(t, "alerts", "samples")
+	w := &world{Installation: i, pool: i.Pool, backend: i.Backend, receiver: newReceiver(t)}
 	w.tables = tablesOf(w.backend, w.pool)
 	w.set = w.notifiers(notifiers.Config{Name: "hook", Type: notifiers.Webhook, URL: w.receiver.URL})
 	return w
 }
 
-func (w *world) open() *postgres.Backend {
-	w.Helper()
-	backend, err := postgres.New(w.server.DSN(), postgres.Config{Schema: w.schema})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(backend.Close)
-	return backend
-}
+func (w *world) open() *postgres.Backend { w.Helper(); return w.NewBackend() }
 
 func (w *world) notifiers(configs ...notifiers.Config) notifiers.Set {
 	w.Helper()
@@ -81,26 +63,11 @@ type process struct {
 // idle opens a node that runs nothing, until the test ends.
 func (w *world) idle(name string) *tenure.Node {
 	w.Helper()
-	node, err := tenure.Open(w.Context(), w.open(), tenure.Config{
-		Name: name, CheckInterval: 200 * time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { w.close(node) })
-	return node
+	return postgrestest.OpenNode(w, w.open(), tenure.Config{Name: name, CheckInterval: 200 * time.Millisecond})
 }
 
 // close closes a node, unless it is closed already.
-func (w *world) close(node *tenure.Node) {
-	w.Helper()
-	closing, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := node.Close(closing); err != nil {
-		w.Error(err)
-	}
-}
+func (w *world) close(node *tenure.Node) { w.Helper(); postgrestest.Close(w, node) }
 
 // start starts a process that ends with the test at the latest.
 func (w *world) start(name string, config Config) *process {
@@ -119,18 +86,11 @@ func (w *world) start(name string, config Config) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- engine.Run(ctx, node) }()
-	p := &process{node: node, engine: engine, stop: sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
+	end := postgrestest.Run(w, func(ctx context.Context) error { return engine.Run(ctx, node) })
+	return &process{node: node, engine: engine, stop: func() {
+		end()
 		w.close(node)
-	})}
-	w.Cleanup(p.stop)
-	return p
+	}}
 }
 
 // report writes one sample in a node's name.
@@ -165,33 +125,13 @@ func (w *world) reportAll(node *tenure.Node, registry *prometheus.Registry) {
 
 func (w *world) samples() int { return value[int](w, `SELECT count(*) FROM {samples}`) }
 
-// await waits for a condition on the database or a receiver.
-func (w *world) await(what string, condition func() bool) {
-	w.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
+func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
 
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 func value[V any](w *world, sql string, args ...any) V {
 	w.Helper()
-	rows, _ := w.pool.Query(w.Context(), w.backend.SQL(sql), args...)
-	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[V])
-	if err != nil {
-		w.Fatal(err)
-	}
-	return v
+	return postgrestest.Value[V](w.Installation, sql, args...)
 }
 
 // states are the alerts in the database, each as its rule and its state.

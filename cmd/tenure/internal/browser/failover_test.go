@@ -22,11 +22,11 @@ const isLive = `document.getElementById("connection").innerText.includes("Live")
 // told to.
 func (w *world) wired() (*faultwire.Proxy, *postgres.Backend) {
 	w.Helper()
-	wire, err := faultwire.Start(fmt.Sprintf("%s:%d", w.server.Host, w.server.Port))
+	wire, err := faultwire.Start(fmt.Sprintf("%s:%d", w.Server.Host, w.Server.Port))
 	if err != nil {
 		w.Fatal(err)
 	}
-	dsn, err := wire.DSN(w.server.DSN())
+	dsn, err := wire.DSN(w.Server.DSN())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -35,7 +35,12 @@ func (w *world) wired() (*faultwire.Proxy, *postgres.Backend) {
 			w.Error(err)
 		}
 	})
-	return wire, w.newBackend(dsn, w.schema)
+	backend, err := postgres.New(dsn, postgres.Config{Schema: w.schema})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(backend.Close)
+	return wire, backend
 }
 
 // TestLeaderKilled: within a second of the leader's death the open page shows the

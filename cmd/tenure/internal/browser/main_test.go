@@ -52,7 +52,7 @@ var (
 )
 
 // browser returns the context of the browser, which starts at the first call.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	pgtest.Long(t)
 	started.Store(true)

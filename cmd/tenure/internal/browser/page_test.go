@@ -21,7 +21,7 @@ import (
 // page is a window of the browser. When its test ends, it must have logged no
 // error and asked nothing of another host.
 type page struct {
-	*testing.T
+	testing.TB
 	ctx  context.Context
 	home string
 
@@ -33,8 +33,8 @@ type page struct {
 // open opens a window on the dashboard.
 func (w *world) open(path string) *page {
 	w.Helper()
-	ctx, cancel := chromedp.NewContext(browser(w.T))
-	p := &page{T: w.T, ctx: ctx, home: w.url}
+	ctx, cancel := chromedp.NewContext(browser(w))
+	p := &page{TB: w, ctx: ctx, home: w.url}
 	w.Cleanup(func() {
 		cancel()
 		p.mu.Lock()

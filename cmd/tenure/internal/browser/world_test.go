@@ -7,20 +7,18 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dashboard"
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
 // world is an installation with a dashboard.
 type world struct {
-	*testing.T
-	server  *pgtest.Server
+	*postgrestest.Installation
 	pool    *pgxpool.Pool
 	backend *postgres.Backend
 	config  dashboard.Config
@@ -35,12 +33,8 @@ type world struct {
 // newWorld makes an installation, has prepare fill it, and serves a dashboard.
 func newWorld(t *testing.T, config dashboard.Config, prepare func(*world)) *world {
 	t.Helper()
-	w := &world{T: t, server: pgtest.Shared(t)}
-	w.pool, w.schema = w.server.Pool(t), w.server.Schema(t)
-	w.backend = w.newBackend(w.server.DSN(), w.schema)
-	if err := w.backend.Migrate(t.Context(), "all"); err != nil {
-		t.Fatal(err)
-	}
+	i := postgrestest.New(t, "all")
+	w := &world{Installation: i, pool: i.Pool, schema: i.Schema, backend: i.Backend}
 	if prepare != nil {
 		prepare(w)
 	}
@@ -79,22 +73,7 @@ func (w *world) restart() {
 	}
 }
 
-func (w *world) newBackend(dsn, schema string) *postgres.Backend {
-	w.Helper()
-	backend, err := postgres.New(dsn, postgres.Config{Schema: schema})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(backend.Close)
-	return backend
-}
-
-func (w *world) exec(sql string, args ...any) {
-	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), w.backend.SQL(sql), args...); err != nil {
-		w.Fatal(err)
-	}
-}
+func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // node opens a node that closes with the test.
 func (w *world) node(backend tenure.Backend, name string, config tenure.Config) *tenure.Node {
@@ -136,16 +115,5 @@ func (w *world) stand(node *tenure.Node, roles ...string) {
 // leads waits until a node leads a role.
 func (w *world) leads(node *tenure.Node, role string) {
 	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
-		leaders, err := w.backend.Leaders(w.Context(), role)
-		if err != nil {
-			w.Fatal(err)
-		}
-		if len(leaders) == 1 && leaders[0].NodeID == node.ID() {
-			return
-		}
-	}
-	w.Fatalf("%s does not lead %s within %v", node.Name(), role, patience)
+	w.AwaitLeader(role, node.ID())
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	alertscli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 const alertsFile = `
@@ -134,12 +133,8 @@ func TestAlertsList(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 	invoke(t, place.with("migrate", "up", "--feature", "alerts")...).want(t, console.ExitDone)
-	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer backend.Close()
-	pool := place.server.Pool(t)
+	i := place.installation(t)
+	backend, pool := i.Backend, i.Pool
 	for _, sql := range []string{
 		`INSERT INTO {alert_rules} (name, position, condition, for_ms, severity, labels, annotations, notify, changed_by, last_error)
 			VALUES ('down', 0, 'up == 0', 30000, 'critical', '{}', '{}', '{hook}', 'api-1', ''),

@@ -9,7 +9,6 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
-	"github.com/exactly-one/tenure/postgres"
 )
 
 // TestHistory: each term is shown with its end, and each change of a node.
@@ -20,11 +19,7 @@ func TestHistory(t *testing.T) {
 	one.await("acquired")
 	two := place.run(t, "--role", "billing", "--name", "two")
 	two.await("acquire_failed")
-	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer backend.Close()
+	backend := place.installation(t).Backend
 	wide := strings.Repeat("🦄", 200)
 	request := tenure.Request{Kind: tenure.RequestStepDown, Role: "billing", By: wide + "\x1b[2J"}
 	if err := backend.Request(t.Context(), request); err != nil {
@@ -87,19 +82,11 @@ func checkDays(t *testing.T, place place) {
 	if terms != 2 || unclean != 1 {
 		t.Errorf("%+v; want two terms, one of them unclean", days.Days)
 	}
-	backend, err := postgres.New(place.server.DSN(), postgres.Config{Schema: place.schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer backend.Close()
-	if err := backend.Migrate(t.Context(), "samples"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := place.server.Pool(t).Exec(t.Context(), backend.SQL(`INSERT INTO {sample_days} (day, metric, digest, labels, kind, samples, total, least, greatest) VALUES
+	i := place.installation(t)
+	i.Migrate("samples")
+	i.Exec(`INSERT INTO {sample_days} (day, metric, digest, labels, kind, samples, total, least, greatest) VALUES
 		('2026-01-01', 'tenure_node_load', 'x', '{}', 'gauge', 4, 2, 0.25, 1),
-		('2026-01-01', 'tenure_leader_terms_total', 'y', '{"role": "billing"}', 'counter', 9, 12, NULL, NULL)`)); err != nil {
-		t.Fatal(err)
-	}
+		('2026-01-01', 'tenure_leader_terms_total', 'y', '{"role": "billing"}', 'counter', 9, 12, NULL, NULL)`)
 	for kind, want := range map[string]string{
 		"roles": "DAY ROLE TERMS UNCLEAN", "nodes": "DAY CAME WENT DIED", "schedules": "DAY SCHEDULE SUCCEEDED",
 		"metrics": "2026-01-01 tenure_leader_terms_total {\"role\":\"billing\"} counter 9 12 - - - " +

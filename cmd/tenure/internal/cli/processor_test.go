@@ -19,50 +19,27 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/work"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/processor"
 )
 
 // processors runs processors on a node of their own until the test ends.
 func (p place) processors(t *testing.T, configs ...processor.Config) *eventstore.Store {
 	t.Helper()
-	backend, err := postgres.New(p.server.DSN(), postgres.Config{Schema: p.schema})
+	i := p.installation(t)
+	node := i.Node("api-1", tenure.Config{Logger: slog.New(slog.DiscardHandler)})
+	group, err := processor.NewGroup(node, tenure.NamedRole("views"), i.Pool, processor.GroupConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(backend.Close)
-	node, err := tenure.Open(t.Context(), backend, tenure.Config{Name: "api-1", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := node.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	pool := p.server.Pool(t)
-	group, err := processor.NewGroup(node, tenure.NamedRole("views"), pool, processor.GroupConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := eventstore.New(backend, eventstore.Config{})
+	store := eventstore.New(i.Backend, eventstore.Config{})
 	for _, config := range configs {
 		config.Log = store.Log()
 		if err := group.Add(config); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	postgrestest.Run(t, group.Run)
 	return store
 }
 

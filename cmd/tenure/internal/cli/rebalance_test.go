@@ -17,6 +17,7 @@ import (
 	clustercli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -29,12 +30,7 @@ type sharing struct {
 func newSharing(t *testing.T) *sharing {
 	t.Helper()
 	p := newPlace(t)
-	backend, err := postgres.New(p.server.DSN(), postgres.Config{Schema: p.schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(backend.Close)
-	return &sharing{p, backend}
+	return &sharing{p, p.installation(t).Backend}
 }
 
 // join makes a member that takes part in sharing four roles, of which some
@@ -42,32 +38,18 @@ func newSharing(t *testing.T) *sharing {
 func (s *sharing) join(t *testing.T, name string, requires map[string]string) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	m, err := cluster.Join(t.Context(), s.backend, tenure.Config{Name: name, Logger: quiet}, cluster.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := postgrestest.Join(t, s.backend, tenure.Config{Name: name, Logger: quiet}, cluster.Config{})
 	roles := cluster.Partitions("part", 4)
 	roles[3].Requires = requires
 	spread, err := m.Spread("parts", cluster.SpreadConfig{Roles: roles, MoveDelay: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- spread.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+	postgrestest.Run(t, func(ctx context.Context) error {
+		return spread.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
 			<-ctx.Done()
 			return nil
 		})
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
@@ -27,6 +28,12 @@ func newPlace(t testing.TB) place {
 	t.Helper()
 	server := pgtest.Shared(t)
 	return place{server, server.Schema(t)}
+}
+
+// installation is the place as programs in Go see it.
+func (p place) installation(t testing.TB) *postgrestest.Installation {
+	t.Helper()
+	return postgrestest.On(t, p.server, p.schema)
 }
 
 // with completes a command line.

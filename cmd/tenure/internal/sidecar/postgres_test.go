@@ -8,20 +8,14 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 	"github.com/exactly-one/tenure/history"
-	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
 // TestOnPostgreSQL: two real nodes on a real database, asked over the wire: who
 // leads, a hand-over by name, and the events of it.
 func TestOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Shared(t)
-	db, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
+	db := postgrestest.Unmigrated(t).Backend
 	token := newToken(t)
 	first, second := newHandler(t, Config{Token: token}), newHandler(t, Config{Token: token})
 	listener, err := Listen(t.Context(), ":0")

@@ -9,8 +9,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
-	"github.com/exactly-one/tenure/internal/pgtest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -73,17 +72,7 @@ func TestListenMetrics(t *testing.T) {
 // TestMetricsOfPostgres: a node on PostgreSQL tells of its backend too.
 func TestMetricsOfPostgres(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Shared(t)
-	backend, err := postgres.New(server.DSN(), postgres.Config{Schema: server.Schema(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer backend.Close()
-	node, err := tenure.Open(t.Context(), backend, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close(context.Background())
+	node := postgrestest.Unmigrated(t).Node("", tenure.Config{})
 	figures := newNodeMetrics("forge")
 	figures.attach(&Participant{Node: node})
 	families, err := figures.Registry.Gather()

@@ -296,13 +296,6 @@ func (m *Admin) one(ctx context.Context, sql string, args []any, into ...any) er
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return errors.Join(rows.Err(), pgx.ErrNoRows)
-	}
-	if err := rows.Scan(into...); err != nil {
-		return err
-	}
-	rows.Close()
-	return rows.Err()
+	_, err = pgx.CollectOneRow(rows, func(row pgx.CollectableRow) (none struct{}, err error) { return none, row.Scan(into...) })
+	return err
 }

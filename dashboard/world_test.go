@@ -22,8 +22,6 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const patience = postgrestest.Patience
-
 // world is an installation with a dashboard, and a count of what that asks of the
 // database.
 type world struct {

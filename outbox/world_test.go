@@ -16,8 +16,6 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const patience = postgrestest.Patience
-
 // world is an installation with a log.
 type world struct {
 	*postgrestest.Installation

@@ -59,15 +59,8 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return errors.Join(rows.Err(), pgx.ErrNoRows)
-	}
-	if err := rows.Scan(into...); err != nil {
-		return err
-	}
-	rows.Close()
-	return rows.Err()
+	_, err = pgx.CollectOneRow(rows, func(row pgx.CollectableRow) (none struct{}, err error) { return none, row.Scan(into...) })
+	return err
 }
 
 func (l *loop) readState(ctx context.Context) error {

@@ -1,14 +1,8 @@
 package pgtest
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,55 +34,19 @@ type PgpoolOptions struct {
 // goes through Pgpool-II.
 func (s *Server) Pgpool(t testing.TB, options PgpoolOptions) (through func(dsn string) string) {
 	t.Helper()
-	program := "/usr/sbin/pgpool"
-	if _, err := os.Stat(program); err != nil {
-		if program, err = exec.LookPath("pgpool"); err != nil {
-			t.Fatal("Pgpool-II is missing; on Debian and Ubuntu run: apt-get install pgpool2")
-		}
-	}
-	box, err := sandbox.New(pgpools)
+	p := newProxy(t, pgpools, "Pgpool-II", "pgpool", "pgpool2")
+	administration, err := sandbox.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	place, placeErr := box.Place()
-	port, portErr := sandbox.FreePort()
-	administration, administrationErr := sandbox.FreePort()
-	path := filepath.Join(place, "pgpool.conf")
-	configuration := s.pgpoolConfiguration(options, place, port, administration)
-	if err := errors.Join(placeErr, portErr, administrationErr, os.WriteFile(path, []byte(configuration), 0o600), box.Own(path)); err != nil {
-		t.Fatal(err)
-	}
-	empty := filepath.Join(place, "empty")
-	if err := errors.Join(os.WriteFile(empty, nil, 0o600), box.Own(empty)); err != nil {
-		t.Fatal(err)
-	}
-
-	log := filepath.Join(place, "log")
-	process, err := box.Launch(log, program, "-n", "-D", "-f", path, "-a", empty, "-F", empty, "-k", empty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := p.write(t, "pgpool.conf", s.pgpoolConfiguration(options, p.place, p.port, administration))
+	empty := p.write(t, "empty", "")
+	process := p.launch(t, "-n", "-D", "-f", path, "-a", empty, "-F", empty, "-k", empty)
 	t.Cleanup(func() {
 		_ = process.Signal(syscall.SIGINT) // its end shows whether it was sent
 		<-process.Done()
 	})
-	through = func(dsn string) string {
-		address, err := url.Parse(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		address.Host = net.JoinHostPort(sandbox.Host, strconv.Itoa(port))
-		return address.String()
-	}
-	if err := awaitAnswer(through(s.DSN()), process); err != nil {
-		t.Fatalf("Pgpool-II does not answer: %v\n%s", err, sandbox.LogTail(log))
-	}
-	return through
+	return p.through(t, s, process)
 }
 
 func (s *Server) pgpoolConfiguration(options PgpoolOptions, place string, port, administration int) string {

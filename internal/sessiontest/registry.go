@@ -249,30 +249,7 @@ func nodeRequests(s *suite) {
 		{Kind: tenure.RequestUndrain, Node: a.id, By: "the suite"},
 		{Kind: tenure.RequestDrain, Node: a.id, Force: true},
 	} {
-		if err := s.request(request); err != nil {
-			s.Fatalf("%s: %v", request.Kind, err)
-		}
-		a.woken("a request")
-		if beat, err := a.Heartbeat(tenure.Load{}); err != nil || !beat.RequestsPending {
-			s.Errorf("with a request: %+v, error %v", beat, err)
-		}
-		if others, err := b.Requests(); err != nil || len(others) != 0 {
-			s.Errorf("requests for another node: %+v, error %v", others, err)
-		}
-		got, err := a.Requests()
-		if err != nil || len(got) != 1 {
-			s.Fatalf("got requests %+v, error %v, want one", got, err)
-		}
-		if got[0].At.IsZero() {
-			s.Error("the time of the request is not set")
-		}
-		got[0].At = time.Time{}
-		if got[0] != request {
-			s.Errorf("got %+v, want %+v", got[0], request)
-		}
-		if again, err := a.Requests(); err != nil || len(again) != 0 {
-			s.Errorf("the second time: got %+v, error %v, want none", again, err)
-		}
+		s.delivers(request, a, b)
 	}
 }
 

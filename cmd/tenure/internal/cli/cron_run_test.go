@@ -141,7 +141,7 @@ func TestCommandsOnSchedules(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, r := range place.history(t, "tick") {
-		if r.State != "succeeded" {
+		if r.State != "succeeded" && r.State != "skipped" { // skipped: a busy machine took longer than a second
 			t.Errorf("%+v", r)
 		}
 	}

@@ -28,7 +28,7 @@ const MaxData = 1 << 20
 type Store struct {
 	schema *schema.Schema
 	config Config
-	exists atomic.Bool // the table does, or the user may not look
+	exists atomic.Bool // the table exists, or the user cannot read the versions
 }
 
 // Config configures a store. The zero value is ready to use.
@@ -39,9 +39,8 @@ type Config struct {
 	NoNotify bool
 }
 
-// New returns the log in the schema of a backend. The first use creates its table,
-// on a connection of the backend's, unless the backend's configuration says that
-// migrations are manual.
+// New returns the log in the schema of a backend. The first Append creates the table on a
+// connection of the backend, unless the backend is configured for manual migrations.
 func New(backend *postgres.Backend, config Config) *Store {
 	return &Store{schema: schema.Of(backend), config: config}
 }
@@ -133,16 +132,17 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	return nil
 }
 
-// mayReadVersions is false where the user may not, or no table of versions is.
+// mayReadVersions selects false if the table of versions exists and the user cannot read it.
 const mayReadVersions = `SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), to_regclass($1) IS NULL)`
 
-// create creates the table of events unless it is there. The caller's transaction
-// must not fail for it: a user that may append need not be able to read versions.
+// create creates the table of events if it is missing. A user that can append need not be
+// able to read the versions, so create checks that first: an error of the server would
+// abort the caller's transaction.
 func (s *Store) create(ctx context.Context, tx Executor) error {
 	if s.exists.Load() {
 		return nil
 	}
-	rows, _ := tx.Query(ctx, mayReadVersions, s.schema.SQL("{migrations}")) // its error is that of the rows
+	rows, _ := tx.Query(ctx, mayReadVersions, s.schema.SQL("{migrations}")) // CollectExactlyOneRow returns the error of the query too
 	may, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 	if err == nil && may {
 		err = s.schema.Ensure(ctx, tx, features.Events)

@@ -176,7 +176,8 @@ func (b *Backend) dropMode(ctx context.Context, on sqldb.Querier) error {
 	if err != nil || !exists {
 		return err
 	}
-	// The row has the id of what sessions left: they may elect again.
+	// If sessions have used the installation before, keep its id, so that they can elect
+	// again.
 	keep := "UPDATE {installation} SET mode = '" + installation.Sessions + "' WHERE to_regclass(" + literal(b.installationTable("incarnations")) + ") IS NOT NULL"
 	if err := sqldb.Exec(ctx, on, b.modeSQL(keep)); err != nil {
 		return err

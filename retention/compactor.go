@@ -74,7 +74,7 @@ type Compactor struct {
 // rollUp rolls up the rows of one table.
 type rollUp struct {
 	what string
-	of   *schema.Feature // whose table it is; nil for the core
+	of   *schema.Feature // the owner of the table; nil for the core
 	run  func(ctx context.Context, tx pgx.Tx) (count int, err error)
 	full int // a count from which on more rows can be left
 }
@@ -166,7 +166,7 @@ func (c *Compactor) runBatch(ctx context.Context, term *tenure.Term, r rollUp) (
 	return count, err
 }
 
-// exist creates the tables of totals, and reports whether a feature has tables.
+// exist creates the tables of totals and reports whether the tables of a feature exist.
 func (c *Compactor) exist(ctx context.Context, f *schema.Feature) (bool, error) {
 	if err := c.schema.Ensure(ctx, c.database, features.Rollups); err != nil || f == nil {
 		return err == nil, err

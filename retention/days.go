@@ -129,7 +129,7 @@ func read[R any](
 	return days, nil
 }
 
-// sql returns the statement on the parts whose tables are there; empty if none is.
+// sql returns the statement for the parts whose tables exist, or "" if none do.
 func (t totals) sql(ctx context.Context, tables *schema.Schema, database postgres.Database) (string, error) {
 	var parts []string
 	for _, p := range t.parts {

@@ -13,7 +13,7 @@ type totals struct {
 	parts    []part
 }
 
-// part are the rows of one feature; nil means the core.
+// part selects the rows of one feature, or of the core if of is nil.
 type part struct {
 	of  *schema.Feature
 	sql string

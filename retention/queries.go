@@ -18,7 +18,7 @@ SET LOCAL idle_in_transaction_session_timeout = %[1]d`
 // another transaction has locked.
 var statements = []struct {
 	what string
-	of   *schema.Feature // whose table it is; nil for the core
+	of   *schema.Feature // the owner of the table; nil for the core
 	sql  string
 }{
 	{"terms", nil, `

@@ -113,7 +113,7 @@ func BenchmarkBackendIdle(b *testing.B) {
 				b.Cleanup(func() { _ = db.Close() })
 				m := c.joinOn(fmt.Sprintf("node-%d", i), db)
 				for role := range roles {
-					m.stand(fmt.Sprintf("role-%03d", role))
+					m.campaign(fmt.Sprintf("role-%03d", role))
 				}
 				leader := m.backend
 				eventually(b, "all roles are led", func() bool {
@@ -121,7 +121,7 @@ func BenchmarkBackendIdle(b *testing.B) {
 					return err == nil && len(leaders) == roles
 				})
 			}
-			<-time.After(time.Second) // until the last has looked around
+			<-time.After(time.Second) // until the last node has polled
 			spent, counted, begun := processTime(b), statements.Load(), time.Now()
 			for b.Loop() {
 				<-time.After(10 * time.Second)

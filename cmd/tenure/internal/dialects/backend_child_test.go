@@ -36,13 +36,13 @@ func logOf(record string) string { return record + ".log" }
 type report struct {
 	Kind  string // "ready", "leads", "gap", "writing", "committed"
 	Term  int64
-	Lead  bool   // gap, committed: what the first look after it said
+	Lead  bool   // gap, committed: the result of the first check after it
 	Error string // committed
 }
 
 var printing sync.Mutex
 
-func tell(r report) {
+func printReport(r report) {
 	line, _ := json.Marshal(r) // it has no fields that cannot be
 	printing.Lock()
 	defer printing.Unlock()
@@ -87,7 +87,7 @@ func nodeChild(kind string) error {
 		return err
 	}
 	lines := bufio.NewScanner(os.Stdin)
-	tell(report{Kind: "ready"})
+	printReport(report{Kind: "ready"})
 	go watch(election, o.Lease, record)
 	if kind == childWrites {
 		err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
@@ -109,27 +109,27 @@ func nodeChild(kind string) error {
 // writeOnce begins a fenced transaction and reports "writing". After a line on standard
 // input it checks whether this node leads, writes, and commits.
 func writeOnce(ctx context.Context, db *sql.DB, election *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
-	look := false
+	leads := false
 	err := lease.InTx(ctx, db, nil, term, func(tx *sql.Tx) error {
-		tell(report{Kind: "writing", Term: term.Number()})
+		printReport(report{Kind: "writing", Term: term.Number()})
 		lines.Scan()
-		look = election.IsLeader()
+		leads = election.IsLeader()
 		_, err := tx.ExecContext(ctx, "INSERT INTO ledger (term) VALUES (1)")
 		return err
 	})
-	r := report{Kind: "committed", Term: term.Number(), Lead: look}
+	r := report{Kind: "committed", Term: term.Number(), Lead: leads}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	tell(r)
+	printReport(r)
 	return tenure.Done
 }
 
 // period is a time during which a node treated a term as valid, in nanoseconds since 1970.
 type period struct {
 	Term  int64
-	From  int64 // after the first look that said so
-	Last  int64 // before the last look that said so
+	From  int64 // after the first check that reported true
+	Last  int64 // before the last check that reported true
 	Until int64 // no earlier than this its trust would have ended
 }
 
@@ -147,7 +147,7 @@ func watch(election *tenure.Election, length time.Duration, record *os.File) {
 		before := time.Now()
 		term := election.Term()
 		if before.Sub(last) > length/2 {
-			tell(report{Kind: "gap", Lead: term != nil})
+			printReport(report{Kind: "gap", Lead: term != nil})
 		}
 		last = before
 		if term != nil {
@@ -155,7 +155,7 @@ func watch(election *tenure.Election, length time.Duration, record *os.File) {
 			if term.Number() != current.Term {
 				current = period{Term: term.Number(), From: time.Now().UnixNano()}
 				number++
-				tell(report{Kind: "leads", Term: current.Term})
+				printReport(report{Kind: "leads", Term: current.Term})
 			}
 			current.Last = before.UnixNano()
 			if remaining > 0 {

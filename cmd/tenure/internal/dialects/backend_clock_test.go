@@ -36,7 +36,7 @@ func TestBackendIgnoresClocksOfNodes(t *testing.T) {
 		behind := c.join("behind")
 		c.config.Clock = shiftedClock{tenure.SystemClock(), time.Hour}
 		ahead := c.join("ahead")
-		a, b := behind.stand(backendRole), ahead.stand(backendRole)
+		a, b := behind.campaign(backendRole), ahead.campaign(backendRole)
 		oneLeader(t, a, b)
 		begun := time.Now()
 		term := leaderOf(t, 0, a, b)
@@ -85,7 +85,7 @@ func TestBackendServerChangeAwaitsLongestLease(t *testing.T) {
 		short := c.join("short")
 		execute(t, k.connect(t, c.source), "UPDATE tenure_lease_news SET server = 'another'")
 		changed := time.Now()
-		leads(t, short.stand(backendRole))
+		leads(t, short.campaign(backendRole))
 		if waited := time.Since(changed); waited < longest || waited > longest+2*slack {
 			t.Errorf("a term began after %v; want the longest lease, %v, and little more", waited, longest)
 		}
@@ -97,9 +97,9 @@ func TestBackendServerChangeAwaitsOneLease(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
 		c.config.CheckInterval = 200 * time.Millisecond
-		a, b := c.join("a"), c.join("b").stand(backendRole)
+		a, b := c.join("a"), c.join("b").campaign(backendRole)
 		leads(t, b)
-		e := a.stand(backendRole)
+		e := a.campaign(backendRole)
 		db := k.connect(t, c.source)
 		own := value(t, db, "SELECT server FROM tenure_lease_news")
 		execute(t, db, "UPDATE tenure_lease_news SET server = 'another'", "UPDATE tenure_lease_seats SET server = 'another'")
@@ -136,11 +136,11 @@ func TestBackendSessionEndsOnAnotherServer(t *testing.T) {
 	server := mariatest.Start(t, mariatest.Options{})
 	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.dialect == lease.MySQL })]
 	c := clusterOn(t, k, server.DSN(server.Database(t)))
-	c.config.Lease, c.config.FailoverWait = 3*time.Second, 6*time.Second // the old session's lease is over before
+	c.config.Lease, c.config.FailoverWait = 3*time.Second, 6*time.Second // the old session's lease expires before
 	c.config.CheckInterval = 200 * time.Millisecond
 	db := k.connect(t, c.source)
 	db.SetConnMaxLifetime(time.Millisecond) // connections keep the server's name
-	a := c.joinOn("a", db).stand(backendRole)
+	a := c.joinOn("a", db).campaign(backendRole)
 	term := leads(t, a)
 	changed := time.Now()
 	server.Execute(t, "SET GLOBAL server_id = 4711")

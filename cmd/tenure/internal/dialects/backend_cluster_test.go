@@ -98,8 +98,8 @@ func (m *member) election(role string) *tenure.Election {
 	return election
 }
 
-// stand starts the node's election for a role.
-func (m *member) stand(role string) *tenure.Election {
+// campaign starts the node's election for a role.
+func (m *member) campaign(role string) *tenure.Election {
 	m.t.Helper()
 	election := m.election(role)
 	if err := election.Start(context.Background()); err != nil {
@@ -124,7 +124,7 @@ func leads(t testing.TB, election *tenure.Election) *tenure.Term {
 func leaderOf(t testing.TB, after int64, elections ...*tenure.Election) *tenure.Term {
 	t.Helper()
 	var term *tenure.Term
-	eventually(t, "somebody leads", func() bool {
+	eventually(t, "a node leads", func() bool {
 		for _, e := range elections {
 			if found := e.Term(); found != nil && found.Number() > after {
 				term = found
@@ -142,7 +142,7 @@ func ended(t testing.TB, term *tenure.Term) error {
 	case <-term.Context().Done():
 		return context.Cause(term.Context())
 	case <-time.After(patience):
-		t.Fatalf("term %d still stands after %v", term.Number(), patience)
+		t.Fatalf("term %d is still valid after %v", term.Number(), patience)
 		return nil
 	}
 }

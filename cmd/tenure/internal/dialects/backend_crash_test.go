@@ -23,7 +23,7 @@ func TestBackendKilledLeaderIsReplacedAfterItsLease(t *testing.T) {
 		c := newCluster(t, k)
 		leader := c.spawn(childStands, "leader")
 		last := leader.await("leads")
-		standby := c.join("standby").stand(backendRole)
+		standby := c.join("standby").campaign(backendRole)
 		c.awaitHeartbeat()
 		leader.signal(syscall.SIGKILL)
 		killed := time.Now()
@@ -44,7 +44,7 @@ func TestBackendKilledLeaderIsReplacedAfterItsLease(t *testing.T) {
 			}
 		}
 		if vacant := next.PrecedingVacancy(); vacant < 0 || vacant > slack {
-			t.Errorf("the role is said to have been vacant for %v; nobody can tell before the lease is over", vacant)
+			t.Errorf("the vacancy was %v; want 0 to %v, because a vacancy begins when the lease expires", vacant, slack)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestBackendPausedLeaderLosesItsTerm(t *testing.T) {
 		execute(t, db, "CREATE TABLE ledger (term bigint)")
 		leader := c.spawn(childWrites, "leader")
 		last := leader.await("writing")
-		standby := c.join("standby").stand(backendRole)
+		standby := c.join("standby").campaign(backendRole)
 		c.awaitHeartbeat()
 		leader.signal(sandbox.PauseSignal)
 		stopped := time.Now()
@@ -76,7 +76,7 @@ func TestBackendPausedLeaderLosesItsTerm(t *testing.T) {
 			t.Errorf("after waking: leads %t, and the transaction ended with %q; want ErrFenced", r.Lead, r.Error)
 		}
 		if gap := leader.await("gap"); gap.Lead {
-			t.Error("Invariant 1: the first look after waking said that it leads")
+			t.Error("Invariant 1: the first check after the pause reports a leader")
 		}
 		if rows := value(t, db, "SELECT count(*) FROM ledger"); rows != "0" {
 			t.Errorf("Invariant 3: %s rows of the old term were committed", rows)
@@ -135,7 +135,7 @@ func TestBackendRandomKillsKeepInvariants(t *testing.T) {
 			p.kill()
 			for _, gap := range p.all("gap") {
 				if gap.Lead {
-					t.Logf("%s still led after a gap in its looks", p.name) // if the gap was shorter than its trust
+					t.Logf("%s still led after a gap in its checks", p.name) // if the gap was shorter than its trust
 				}
 			}
 			if p.record != "" && len(p.all("leads")) > 0 {

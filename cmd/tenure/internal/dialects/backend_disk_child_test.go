@@ -42,7 +42,7 @@ func fillChild() error {
 	if err := leadOnFullDisk(directory, o.Lease); err != nil {
 		r.Error = err.Error()
 	}
-	tell(r)
+	printReport(r)
 	return nil
 }
 

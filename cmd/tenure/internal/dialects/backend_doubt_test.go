@@ -54,7 +54,7 @@ func TestBackendUnacknowledgedCommitsKeepInvariants(t *testing.T) {
 			leads(t, pair[1])
 		}
 		if took := time.Since(begun); took > c.config.Lease+slack {
-			t.Errorf("a seat was stuck for %v, with a lease of %v", took, c.config.Lease)
+			t.Errorf("a role was held without a leader for %v, with a lease of %v", took, c.config.Lease)
 		}
 		t.Logf("%s: %d connections were cut; all roles were led %v later; terms up to %s", s.kind.name, cuts, time.Since(begun),
 			value(t, s.kind.connect(t, s.source), "SELECT max(term) FROM tenure_lease_seats"))

@@ -68,7 +68,7 @@ func TestBackendStepsDownFast(t *testing.T) {
 		const rounds = 7
 		c := newCluster(t, k)
 		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
-		a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+		a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 		outside := newBackend(t, k.connect(t, c.source), k.dialect, c.lease)
 		var took []time.Duration
 		last := leaderOf(t, 0, a, b)
@@ -101,18 +101,18 @@ func TestBackendHandsOverToTarget(t *testing.T) {
 		c := newCluster(t, k)
 		c.config.Lease = time.Minute
 		c.config.CheckInterval = patience // for which a role is reserved that is handed over
-		leader := c.join("leader").stand(backendRole)
+		leader := c.join("leader").campaign(backendRole)
 		last := leads(t, leader)
 		var others []*member
 		for i := range 3 {
 			m := c.join(fmt.Sprintf("other-%d", i))
-			m.stand(backendRole)
+			m.campaign(backendRole)
 			others = append(others, m)
 		}
 		for i := range 3 {
 			// A node that has met an earlier reservation waits for its end first.
 			target := c.join(fmt.Sprintf("target-%d", i))
-			e := target.stand(backendRole)
+			e := target.campaign(backendRole)
 			if i == 0 {
 				if err := leader.HandOver(soon(t), target.ID()); err != nil {
 					t.Fatal(err)
@@ -133,11 +133,11 @@ func TestBackendHandsOverToTarget(t *testing.T) {
 		stranger := tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: leader.Node().ID()}
 		stranger.Target[0] ^= 1
 		if err := others[0].backend.Request(soon(t), stranger); !errors.Is(err, tenure.ErrUnknownNode) {
-			t.Errorf("a hand-over to nobody: %v; want ErrUnknownNode", err)
+			t.Errorf("a hand-over to an unknown node: %v; want ErrUnknownNode", err)
 		}
-		nobody := tenure.Request{Kind: tenure.RequestStepDown, Role: "nobody's"}
-		if err := others[0].backend.Request(soon(t), nobody); !errors.Is(err, tenure.ErrNoLeader) {
-			t.Errorf("a request for a role that nobody leads: %v; want ErrNoLeader", err)
+		vacant := tenure.Request{Kind: tenure.RequestStepDown, Role: "vacant"}
+		if err := others[0].backend.Request(soon(t), vacant); !errors.Is(err, tenure.ErrNoLeader) {
+			t.Errorf("a request for a vacant role: %v; want ErrNoLeader", err)
 		}
 	})
 }
@@ -150,8 +150,8 @@ func TestBackendCloseReleasesRoles(t *testing.T) {
 		c := newCluster(t, k)
 		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
 		a, b := c.join("a"), c.join("b")
-		leads(t, a.stand(backendRole))
-		second := b.stand(backendRole)
+		leads(t, a.campaign(backendRole))
+		second := b.campaign(backendRole)
 		eventually(t, "the standby has tried", func() bool { return second.State() == tenure.Follower })
 		successor := func(next *tenure.Election, leave func(context.Context) error) {
 			t.Helper()
@@ -168,7 +168,7 @@ func TestBackendCloseReleasesRoles(t *testing.T) {
 			}
 		}
 		successor(second, a.Close)
-		third := c.join("c").stand(backendRole)
+		third := c.join("c").campaign(backendRole)
 		eventually(t, "the standby has tried", func() bool { return third.State() == tenure.Follower })
 		successor(third, second.Shutdown)
 	})
@@ -181,9 +181,9 @@ func TestBackendStandbyDetectsExpiredLease(t *testing.T) {
 		c := newCluster(t, k)
 		c.config.Lease = time.Second
 		leader := c.join("leader")
-		leads(t, leader.stand(backendRole))
+		leads(t, leader.campaign(backendRole))
 		c.config.Lease, c.config.CheckInterval, c.config.Retry = time.Minute, time.Minute, nil
-		standby := c.join("standby").stand(backendRole)
+		standby := c.join("standby").campaign(backendRole)
 		eventually(t, "the standby has tried", func() bool { return standby.State() == tenure.Follower })
 		if err := leader.db.Close(); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestBackendObserversSeeEachChange(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
-		c.config.CheckInterval = time.Minute // what is seen is what was told
+		c.config.CheckInterval = time.Minute // changes are seen through notifications only
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		outside := newBackend(t, k.connect(t, c.source), k.dialect, c.lease)
@@ -220,7 +220,7 @@ func TestBackendObserversSeeEachChange(t *testing.T) {
 			}
 		}
 		a := c.join("a")
-		e := a.stand(backendRole)
+		e := a.campaign(backendRole)
 		change := next()
 		if change.Leader == nil || change.Leader.NodeName != "a" || change.Leader.NodeID != a.ID() || change.Leader.Host == "" {
 			t.Fatalf("observed %+v; want that a leads", change.Leader)
@@ -232,7 +232,7 @@ func TestBackendObserversSeeEachChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		if change := next(); change.Leader != nil || change.Previous == nil || change.Previous.NodeName != "a" {
-			t.Errorf("observed %+v after %+v; want that nobody leads after a", change.Leader, change.Previous)
+			t.Errorf("observed %+v after %+v; want no leader after a", change.Leader, change.Previous)
 		}
 		cancel()
 		for range changes { // until Observe has ended
@@ -252,7 +252,7 @@ func TestBackendAcquiresManyRolesInBatches(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			m := c.join(name)
 			for i := range roles {
-				m.stand(fmt.Sprintf("role-%03d", i))
+				m.campaign(fmt.Sprintf("role-%03d", i))
 			}
 			members = append(members, m)
 		}

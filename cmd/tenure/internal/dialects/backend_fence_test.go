@@ -44,8 +44,8 @@ func onIsolations(t *testing.T, kinds []kind, test func(t *testing.T, f *fenceTe
 				f := &fenceTest{cluster: c, level: level, db: k.connect(t, c.source+level.suffix)}
 				execute(t, f.db, "CREATE TABLE ledger (term bigint)")
 				f.leader = c.join("leader")
-				f.term = leads(t, f.leader.stand(backendRole))
-				f.standby = c.join("standby").stand(backendRole)
+				f.term = leads(t, f.leader.campaign(backendRole))
+				f.standby = c.join("standby").campaign(backendRole)
 				test(t, f)
 			})
 		}
@@ -217,7 +217,7 @@ func TestBackendFencesSeveralTerms(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
 		a := c.join("a")
-		second, first := a.stand("b"), a.stand("a")
+		second, first := a.campaign("b"), a.campaign("a")
 		terms := []*tenure.Term{leads(t, second), leads(t, first)}
 		db := k.connect(t, c.source)
 		fence := func(terms ...*tenure.Term) error {
@@ -230,7 +230,7 @@ func TestBackendFencesSeveralTerms(t *testing.T) {
 			return lease.Fence(t.Context(), tx, terms...)
 		}
 		if err := fence(terms...); err != nil {
-			t.Errorf("two terms that stand: %v", err)
+			t.Errorf("two valid terms: %v", err)
 		}
 		if err := first.Shutdown(soon(t)); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestBackendFencesSeveralTerms(t *testing.T) {
 			t.Errorf("one of two terms has ended: %v; want ErrFenced", err)
 		}
 		if err := fence(terms[0]); err != nil {
-			t.Errorf("the term that stands: %v", err)
+			t.Errorf("the valid term: %v", err)
 		}
 		work := func(*sql.Tx) error { t.Error("work was done under a term that has ended"); return nil }
 		if err := lease.InTx(t.Context(), db, nil, terms[1], work); !errors.Is(err, tenure.ErrFenced) {
@@ -256,15 +256,15 @@ func TestBackendFenceRejectsTermsOfOtherBackends(t *testing.T) {
 	t.Parallel()
 	onKinds(t, direct, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
-		own := leads(t, c.join("a").stand("own"))
+		own := leads(t, c.join("a").campaign("own"))
 		other := newCluster(t, k)
-		others := leads(t, other.join("a").stand("another's"))
+		others := leads(t, other.join("a").campaign("another's"))
 		memory, err := tenure.Open(soon(t), tenuretest.NewDatabase(), c.config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer memory.Close(soon(t))
-		strange := leads(t, (&member{Node: memory, t: t}).stand("strange"))
+		strange := leads(t, (&member{Node: memory, t: t}).campaign("strange"))
 		empty := k.open(t)
 		for _, test := range []struct {
 			what  string

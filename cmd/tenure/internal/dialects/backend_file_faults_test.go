@@ -18,9 +18,9 @@ func TestBackendLockedFileEndsTrust(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sqliteKind)
 	c.config.Lease = 3 * time.Second
-	a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+	a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 	oneLeader(t, a, b)
-	eventually(t, "somebody leads", func() bool { return a.IsLeader() || b.IsLeader() })
+	eventually(t, "a node leads", func() bool { return a.IsLeader() || b.IsLeader() })
 	term := a.Term()
 	if term == nil {
 		term = b.Term()
@@ -54,7 +54,7 @@ func TestBackendLockedFileEndsTrust(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
+	eventually(t, "a node leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 }
 
 // A node whose file becomes read-only loses its term in time and logs the reason. When the
@@ -65,7 +65,7 @@ func TestBackendReadOnlyFileEndsTrust(t *testing.T) {
 	c.config.Lease = 3 * time.Second
 	db := c.kind.connect(t, c.source)
 	db.SetMaxOpenConns(1) // which keeps what is set below
-	a := c.joinOn("a", db).stand(backendRole)
+	a := c.joinOn("a", db).campaign(backendRole)
 	term := leads(t, a)
 	execute(t, db, "PRAGMA query_only = 1")
 	_ = ended(t, term)

@@ -18,10 +18,10 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, kind)
 			first := c.join("first")
-			election := first.stand(backendRole)
+			election := first.campaign(backendRole)
 			leads(t, election)
 			second := c.join("second")
-			other := second.stand(backendRole)
+			other := second.campaign(backendRole)
 			if err := first.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: second.ID()}); err != nil {
 				t.Fatal(err)
 			}

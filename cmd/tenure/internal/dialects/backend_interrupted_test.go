@@ -107,7 +107,7 @@ func TestStoreCanceledMigrationReleasesItsLock(t *testing.T) {
 			call := func() error { giveUp(); return lost }
 			after.Store(&call)
 			if err := elections.Migrate(ctx); !errors.Is(err, tenure.ErrConnection) {
-				t.Errorf("a migration that was given up: %v; want ErrConnection", err)
+				t.Errorf("a canceled migration: %v; want ErrConnection", err)
 			}
 			if own := value(t, db, "SELECT COALESCE(IS_USED_LOCK('tenure migrates tenure_') = CONNECTION_ID(), 0)"); own != "0" {
 				t.Error("a connection in the pool has kept the lock of migrations")
@@ -138,7 +138,7 @@ func TestBackendCanceledBeginKeepsIsolation(t *testing.T) {
 	after.Store(&call)
 	request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}
 	if err := backend.Request(ctx, request); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request that was given up: %v; want context.Canceled", err)
+		t.Errorf("a canceled request: %v; want context.Canceled", err)
 	}
 	tx, err := db.BeginTx(soon(t), nil)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestBackendCanceledBeginKeepsIsolation(t *testing.T) {
 	before := count()
 	execute(t, other, "INSERT INTO ledger (term) VALUES (1)")
 	if now := count(); now != before {
-		t.Error("the next transaction on the connection reads what others commit meanwhile")
+		t.Error("the next transaction on the connection reads concurrent commits")
 	}
 }
 

@@ -17,6 +17,6 @@ func migrateChild() error {
 	if err := backend.Migrate(ctx); err != nil {
 		r.Error = err.Error()
 	}
-	tell(r)
+	printReport(r)
 	return nil
 }

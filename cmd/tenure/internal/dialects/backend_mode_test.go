@@ -125,7 +125,7 @@ func TestConcurrentModesOneIsRefused(t *testing.T) {
 		opening.Wait()
 		for deadline := time.Now().Add(patience); terms.Load() < 5; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Error("nobody leads")
+				t.Error("no node leads")
 				break
 			}
 		}

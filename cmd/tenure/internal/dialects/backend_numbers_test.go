@@ -13,7 +13,7 @@ func TestBackendNumbersGrowInTablesMadeAnew(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
-		a := c.join("a").stand(backendRole)
+		a := c.join("a").campaign(backendRole)
 		first := leads(t, a)
 		if err := a.Node().Close(soon(t)); err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestBackendNumbersGrowInTablesMadeAnew(t *testing.T) {
 		if err := backend.MigrateDown(soon(t), 0); err != nil {
 			t.Fatal(err)
 		}
-		b := c.join("b").stand(backendRole)
+		b := c.join("b").campaign(backendRole)
 		if second := leads(t, b); second.Number() <= first.Number() {
 			t.Errorf("term %d in the new tables after %d in the old ones", second.Number(), first.Number())
 		}
@@ -34,7 +34,7 @@ func TestBackendNumbersGrowWhenClockStepsBack(t *testing.T) {
 	t.Parallel()
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
-		a := c.join("a").stand(backendRole)
+		a := c.join("a").campaign(backendRole)
 		leads(t, a)
 		if err := a.Shutdown(soon(t)); err != nil {
 			t.Fatal(err)
@@ -58,11 +58,11 @@ func TestStoreNumbersGrowWhenClockStepsBack(t *testing.T) {
 			db := k.open(t)
 			lead := func() int64 {
 				t.Helper()
-				seat, err := newStore(t, k, db, time.Hour).Elect(t.Context(), "n", uuid.New())
+				held, err := newStore(t, k, db, time.Hour).Elect(t.Context(), "n", uuid.New())
 				if err != nil {
 					t.Fatal(err)
 				}
-				return seat.Term
+				return held.Term
 			}
 			before := time.Now().UnixMilli()
 			first := lead()

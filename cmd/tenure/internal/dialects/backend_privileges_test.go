@@ -90,7 +90,7 @@ func TestBackendGrantsSuffice(t *testing.T) {
 
 		r.grant(t, owned.ApplicationGrants)
 		owner := c.joinOn("owner", r.owner)
-		election := owner.stand(backendRole)
+		election := owner.campaign(backendRole)
 		term := leads(t, election)
 		application := r.kind.connect(t, r.source)
 		nothing := func(*sql.Tx) error { return nil }
@@ -98,12 +98,12 @@ func TestBackendGrantsSuffice(t *testing.T) {
 			t.Errorf("fencing with the grants of an application: %v", err)
 		}
 		if _, err := newBackend(t, application, r.kind.dialect, lease.Config{}).Leaders(soon(t)); !errors.Is(err, tenure.ErrPrivilege) {
-			t.Errorf("an application looks at the tables of nodes: %v; want ErrPrivilege", err)
+			t.Errorf("an application reads the tables of nodes: %v; want ErrPrivilege", err)
 		}
 
 		r.grant(t, owned.NodeGrants)
 		member := c.join("restricted")
-		standby := member.stand(backendRole)
+		standby := member.campaign(backendRole)
 		if err := owner.backend.Request(soon(t), tenure.Request{Kind: tenure.RequestHandOver, Role: backendRole, Target: member.ID()}); err != nil {
 			t.Fatal(err)
 		}
@@ -134,6 +134,6 @@ func TestBackendCreatesItsTables(t *testing.T) {
 	onRestricted(t, func(t *testing.T, r restricted) {
 		execute(t, r.owner, r.mayMakeTable)
 		c := clusterOn(t, r.kind, r.source)
-		leads(t, c.join("a").stand(backendRole))
+		leads(t, c.join("a").campaign(backendRole))
 	})
 }

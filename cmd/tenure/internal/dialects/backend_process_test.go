@@ -23,7 +23,7 @@ type process struct {
 	ended   chan struct{} // closed at the end of its output
 
 	mu      sync.Mutex
-	news    chan struct{} // closed at the next report
+	changed chan struct{} // closed at the next report
 	reports []report
 }
 
@@ -44,15 +44,15 @@ func (c *cluster) launch(kind, name string) *process {
 	}
 	p := &process{
 		t: c.t, name: name, record: filepath.Join(c.t.TempDir(), "periods"), command: exec.Command(self),
-		ended: make(chan struct{}), news: make(chan struct{}),
+		ended: make(chan struct{}), changed: make(chan struct{}),
 	}
-	told, err := json.Marshal(order{
+	settings, err := json.Marshal(order{
 		Driver: c.kind.driver, Source: c.source, Dialect: c.kind.dialect, Name: name, Lease: c.config.Lease, Record: p.record,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(told), "GORACE=atexit_sleep_ms=0")
+	p.command.Env = append(os.Environ(), childVariable+"="+kind, orderVariable+"="+string(settings), "GORACE=atexit_sleep_ms=0")
 	p.command.Stderr = os.Stderr
 	p.command.SysProcAttr = childAttributes(kind == childFills)
 	stdout, err := p.command.StdoutPipe()
@@ -79,8 +79,8 @@ func (p *process) read(stdout io.Reader) {
 		}
 		p.mu.Lock()
 		p.reports = append(p.reports, r)
-		close(p.news)
-		p.news = make(chan struct{})
+		close(p.changed)
+		p.changed = make(chan struct{})
 		p.mu.Unlock()
 	}
 }
@@ -91,7 +91,7 @@ func (p *process) await(kind string) report {
 	limit := time.After(patience)
 	for {
 		p.mu.Lock()
-		news, reports := p.news, p.reports
+		changed, reports := p.changed, p.reports
 		p.mu.Unlock()
 		for _, r := range reports {
 			if r.Kind == kind {
@@ -99,7 +99,7 @@ func (p *process) await(kind string) report {
 			}
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-p.ended:
 			p.t.Fatalf("%s ended without reporting %q; it logged\n%s", p.name, kind, p.logged())
 		case <-limit:

@@ -53,7 +53,7 @@ func TestBackendReplacedFileEndsTheSession(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, sqliteKind)
 			c.config.Lease = 12 * time.Second
-			a := c.join("a").stand(backendRole)
+			a := c.join("a").campaign(backendRole)
 			term := leads(t, a)
 			replace(t, pathOf(c.source))
 			replaced := time.Now()
@@ -63,7 +63,7 @@ func TestBackendReplacedFileEndsTheSession(t *testing.T) {
 			if took, most := time.Since(replaced), c.config.Lease/3+c.config.Lease/6; took > most {
 				t.Errorf("the term ended after %v; want at most %v", took, most)
 			}
-			b := c.join("b").stand(backendRole)
+			b := c.join("b").campaign(backendRole)
 			next := leaderOf(t, term.Number(), a, b)
 			if next.Number() <= term.Number() {
 				t.Errorf("term %d follows term %d", next.Number(), term.Number())
@@ -97,17 +97,17 @@ func TestStoreDetectsReplacedFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			replace(t, pathOf(source))
-			if seat, err := elections.Elect(t.Context(), "n", a); !errors.Is(err, tenure.ErrSuperseded) {
-				t.Fatalf("got %+v, %v; want ErrSuperseded", seat, err)
+			if held, err := elections.Elect(t.Context(), "n", a); !errors.Is(err, tenure.ErrSuperseded) {
+				t.Fatalf("got %+v, %v; want ErrSuperseded", held, err)
 			}
 			other := newStore(t, sqliteKind, sqliteKind.connect(t, source), time.Hour)
 			if _, err := other.Elect(t.Context(), "n", b); err != nil {
 				t.Fatal(err)
 			}
-			// The pool has given up the connections to the file that is gone.
-			seat, err := elections.Elect(t.Context(), "n", a)
-			if want, _ := other.Leader(t.Context(), "n"); err != nil || seat.Holder != want.Holder || seat.Term != want.Term || seat.Term < first.Term {
-				t.Errorf("got %+v, %v; want %+v", seat, err, want)
+			// The pool has discarded the connections to the old file.
+			held, err := elections.Elect(t.Context(), "n", a)
+			if want, _ := other.Leader(t.Context(), "n"); err != nil || held.Holder != want.Holder || held.Term != want.Term || held.Term < first.Term {
+				t.Errorf("got %+v, %v; want %+v", held, err, want)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func TestBackendMigratesConcurrently(t *testing.T) {
 				t.Errorf("%s: %s", p.name, r.Error)
 			}
 		}
-		leads(t, c.join("a").stand(backendRole))
+		leads(t, c.join("a").campaign(backendRole))
 	})
 }
 
@@ -50,7 +50,7 @@ func TestBackendManualMigrationsCreateNothing(t *testing.T) {
 		for statement := range strings.SplitSeq(strings.TrimSuffix(backend.MigrationSQL(), ";\n"), ";\n\n") {
 			execute(t, db, statement)
 		}
-		leads(t, c.join("a").stand(backendRole))
+		leads(t, c.join("a").campaign(backendRole))
 		execute(t, db, "UPDATE tenure_lease_news SET version = version + 1")
 		refused()
 		if err := backend.Migrate(soon(t)); !errors.Is(err, tenure.ErrSchema) {
@@ -68,10 +68,10 @@ func TestBackendAcceptsUnusualNames(t *testing.T) {
 		if k.dialect == lease.PostgreSQL {
 			c.lease.Schema = "Let's \"see\""
 		}
-		a := c.join("a").stand(backendRole)
+		a := c.join("a").campaign(backendRole)
 		term := leads(t, a)
 		c.lease.Prefix = ""
-		other := leads(t, c.join("b").stand(backendRole))
+		other := leads(t, c.join("b").campaign(backendRole))
 		if !term.Valid() || !other.Valid() {
 			t.Error("two installations with different prefixes met")
 		}

@@ -78,7 +78,7 @@ func onBrokenServers(t *testing.T, test func(t *testing.T, s brokenServer, c *cl
 			s := server.open(t)
 			c := clusterOn(t, s.kind, s.source)
 			c.config.Lease, c.config.CheckInterval = 2*time.Second, 500*time.Millisecond
-			a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+			a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 			oneLeader(t, a, b)
 			test(t, s, c, a, b)
 		})
@@ -107,7 +107,7 @@ func TestBackendServerCrashEndsTrust(t *testing.T) {
 			s.start()
 			back := time.Now()
 			leaderOf(t, last, a, b)
-			t.Logf("%s: somebody led %v after the server was back", s.kind.name, time.Since(back))
+			t.Logf("%s: a node led %v after the server was back", s.kind.name, time.Since(back))
 		}
 		c.logged.wants(t, tenure.ErrConnection)
 	})
@@ -160,7 +160,7 @@ func TestBackendSilentServerEndsTrust(t *testing.T) {
 				s.network.Resume()
 				back := time.Now()
 				leaderOf(t, term.Number(), a, b)
-				t.Logf("%s: somebody led %v after the server answered again", s.kind.name, time.Since(back))
+				t.Logf("%s: a node led %v after the server responded again", s.kind.name, time.Since(back))
 				c.logged.wants(t, tenure.ErrConnection)
 			})
 		})
@@ -173,7 +173,7 @@ func TestBackendPausedServerEndsTrust(t *testing.T) {
 	server.Execute(t, "CREATE DATABASE leases")
 	c := clusterOn(t, kinds[3], server.DSN("leases"))
 	c.config.Lease = 2 * time.Second
-	a, b := c.join("a").stand(backendRole), c.join("b").stand(backendRole)
+	a, b := c.join("a").campaign(backendRole), c.join("b").campaign(backendRole)
 	oneLeader(t, a, b)
 	term := leaderOf(t, 0, a, b)
 	server.Pause(t)

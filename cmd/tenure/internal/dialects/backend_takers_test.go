@@ -169,7 +169,7 @@ func TestBackendOneOfTwoSessionsAcquiresARole(t *testing.T) {
 		var second tenure.AcquireResult
 		between := func() { second = fast.want("a free role", "r", tenure.OutcomeGranted) }
 		reading.Store(&between)
-		slow.want("Invariant 1: a role that was taken in between", "r", tenure.OutcomeHeld)
+		slow.want("Invariant 1: a role that another session acquired in between", "r", tenure.OutcomeHeld)
 		leaders, err := newBackend(t, fast.db, k.dialect, lease.Config{}).Leaders(context.Background(), "r")
 		if err != nil || len(leaders) != 1 || leaders[0].NodeID != fast.id || leaders[0].Term != second.Term {
 			t.Errorf("leaders: %+v, %v; want node %s in term %d", leaders, err, fast.id, second.Term)
@@ -217,8 +217,8 @@ func TestLeasesAgeFromTheQuery(t *testing.T) {
 		}
 		for name, read := range map[string]func() (readAt time.Time, err error){
 			"Store.Leader": func() (time.Time, error) {
-				seat, err := elections.Leader(soon(t), "n")
-				return seat.ReadAt, err
+				held, err := elections.Leader(soon(t), "n")
+				return held.ReadAt, err
 			},
 			"Backend.Leaders": func() (time.Time, error) {
 				leaders, err := backend.Leaders(soon(t), "r")

@@ -72,7 +72,7 @@ func TestBackendUnacknowledgedCommitIsResolved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := mustTry(t, other, unwanted)[0]; got.Outcome != tenure.OutcomeGranted || got.Previous <= first[1].Term {
-			t.Errorf("the role that nobody asked for again: %+v; want a term after the one in doubt, which followed %d", got, first[1].Term)
+			t.Errorf("the role that was not requested again: %+v; want a term after the unacknowledged one, which followed %d", got, first[1].Term)
 		}
 		if got := mustTry(t, other, wanted)[0]; got.Outcome != tenure.OutcomeHeld {
 			t.Errorf("the role that was asked for again: %+v; want it busy", got)

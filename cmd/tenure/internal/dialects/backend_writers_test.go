@@ -31,7 +31,7 @@ func TestBackendSeveralWritersAreUsedOneAtATime(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
 	a := c.join("a")
-	term := leads(t, a.stand(backendRole))
+	term := leads(t, a.campaign(backendRole))
 
 	other := c.kind.connect(t, c.source+onAnotherServer)
 	config := c.config
@@ -49,7 +49,7 @@ func TestBackendSeveralWritersAreUsedOneAtATime(t *testing.T) {
 
 	left := time.Now()
 	a.leave()
-	next := leads(t, c.joinOn("b", other).stand(backendRole))
+	next := leads(t, c.joinOn("b", other).campaign(backendRole))
 	if waited := time.Since(left); waited < c.config.Lease || next.Number() <= term.Number() {
 		t.Errorf("term %d follows term %d after %v; want a lease, %v", next.Number(), term.Number(), waited, c.config.Lease)
 	}
@@ -60,7 +60,7 @@ func TestBackendSeveralWritersAreUsedOneAtATime(t *testing.T) {
 func TestBackendSeveralWritersMoveEndsSessions(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
-	term := leads(t, c.join("a").stand(backendRole))
+	term := leads(t, c.join("a").campaign(backendRole))
 	execute(t, c.kind.connect(t, c.source), "UPDATE tenure_lease_news SET server = 'another'")
 	if cause := ended(t, term); !errors.Is(cause, tenure.ErrSuperseded) {
 		t.Errorf("the term ended with %v; want ErrSuperseded", cause)
@@ -71,7 +71,7 @@ func TestBackendSeveralWritersMoveEndsSessions(t *testing.T) {
 func TestBackendSeveralWritersFenceOnOtherServerFails(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
-	term := leads(t, c.join("a").stand(backendRole))
+	term := leads(t, c.join("a").campaign(backendRole))
 	for source, want := range map[string]error{c.source: nil, c.source + onAnotherServer: tenure.ErrFenced} {
 		err := lease.InTx(soon(t), c.kind.connect(t, source), nil, term, func(*sql.Tx) error { return nil })
 		if !errors.Is(err, want) {

@@ -71,13 +71,13 @@ func TestStoreAndBackendShareNoTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := uuid.New()
-		seat, err := elections.Elect(soon(t), backendRole, id)
-		if err != nil || seat.Holder != id {
-			t.Fatalf("the store elects %v, %v; want %v", seat.Holder, err, id)
+		held, err := elections.Elect(soon(t), backendRole, id)
+		if err != nil || held.Holder != id {
+			t.Fatalf("the store elects %v, %v; want %v", held.Holder, err, id)
 		}
-		term := leads(t, c.join("a").stand(backendRole))
-		if seat, err := elections.Elect(soon(t), backendRole, id); err != nil || seat.Holder != id || !term.Valid() {
-			t.Errorf("then the store has %v, %v, and the term is valid: %t; want both", seat.Holder, err, term.Valid())
+		term := leads(t, c.join("a").campaign(backendRole))
+		if held, err := elections.Elect(soon(t), backendRole, id); err != nil || held.Holder != id || !term.Valid() {
+			t.Errorf("then the store has %v, %v, and the term is valid: %t; want both", held.Holder, err, term.Valid())
 		}
 	})
 }

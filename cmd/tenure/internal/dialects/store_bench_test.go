@@ -55,12 +55,12 @@ func BenchmarkRenewAll(b *testing.B) {
 			var times []time.Duration
 			for b.Loop() {
 				begun := time.Now()
-				seats, err := elections.ElectAll(b.Context(), id, names)
+				leases, err := elections.ElectAll(b.Context(), id, names)
 				if err != nil {
 					b.Fatal(err)
 				}
 				times = append(times, time.Since(begun))
-				if last := seats[len(seats)-1]; last.Holder != id {
+				if last := leases[len(leases)-1]; last.Holder != id {
 					b.Fatalf("got %+v", last)
 				}
 			}

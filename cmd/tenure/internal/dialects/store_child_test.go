@@ -52,11 +52,11 @@ func electChild() error {
 		for range childCandidates {
 			running.Go(func() {
 				id := uuid.New()
-				seat, err := elections.Elect(ctx, fmt.Sprintf("round-%d", round), id)
+				held, err := elections.Elect(ctx, fmt.Sprintf("round-%d", round), id)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
-					err = output.Encode(told{round, id, seat.Holder, seat.Term})
+					err = output.Encode(told{round, id, held.Holder, held.Term})
 				}
 				if first == nil {
 					first = err

@@ -129,11 +129,11 @@ func TestStoreTimeZonesDoNotMatter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seat, err := west.Elect(t.Context(), "n", b)
-			if err != nil || seat.Holder != a || !seat.ExpiresAt.Equal(led.ExpiresAt) {
-				t.Errorf("got %+v, %v; want %+v", seat, err, led)
+			held, err := west.Elect(t.Context(), "n", b)
+			if err != nil || held.Holder != a || !held.ExpiresAt.Equal(led.ExpiresAt) {
+				t.Errorf("got %+v, %v; want %+v", held, err, led)
 			}
-			if until := time.Until(seat.ExpiresAt); until <= 0 || until > time.Minute {
+			if until := time.Until(held.ExpiresAt); until <= 0 || until > time.Minute {
 				t.Errorf("the lease runs for %v more by the local clock, on the same machine", until)
 			}
 		})
@@ -160,13 +160,13 @@ func TestStoreKeepsShortWindow(t *testing.T) {
 				for range 30 {
 					a := uuid.New()
 					begun := time.Now()
-					seat, err := elections.Elect(t.Context(), "n", a)
+					held, err := elections.Elect(t.Context(), "n", a)
 					took := time.Since(begun) // so much at most is lost on the way
-					if err != nil || seat.Holder != a {
-						t.Fatalf("got %+v, %v", seat, err)
+					if err != nil || held.Holder != a {
+						t.Fatalf("got %+v, %v", held, err)
 					}
-					if seat.ValidFor < window-took-window/4 || seat.ValidFor > window {
-						t.Errorf("ValidFor is %v after %v", seat.ValidFor, took)
+					if held.ValidFor < window-took-window/4 || held.ValidFor > window {
+						t.Errorf("ValidFor is %v after %v", held.ValidFor, took)
 					}
 					// What the row holds, as the server reckons: it is asked later.
 					asked := time.Now()
@@ -175,7 +175,7 @@ func TestStoreKeepsShortWindow(t *testing.T) {
 						t.Fatal(err)
 					}
 					answered := time.Now()
-					if promised := seat.ReadAt.Add(seat.ValidFor); promised.After(answered.Add(remaining)) {
+					if promised := held.ReadAt.Add(held.ValidFor); promised.After(answered.Add(remaining)) {
 						t.Errorf("promised for %v longer than the row holds", promised.Sub(answered.Add(remaining)))
 					} else if lost := asked.Add(remaining).Sub(promised); lost > took+window/4 {
 						t.Errorf("promised %v less than the row holds, after %v", lost, took)

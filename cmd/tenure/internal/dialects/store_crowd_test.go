@@ -82,11 +82,11 @@ func TestStoreCrowdHasOneWinner(t *testing.T) {
 				namespace := fmt.Sprintf("round-%d", round)
 				last := int64(0)
 				if round%2 == 1 {
-					seat, err := stores[0].Elect(t.Context(), namespace, uuid.New())
+					held, err := stores[0].Elect(t.Context(), namespace, uuid.New())
 					if err != nil {
 						t.Fatal(err)
 					}
-					last = seat.Term
+					last = held.Term
 					execute(t, db, "UPDATE tenure_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000' WHERE ns = '"+namespace+"'")
 				}
 				electCrowd(t, stores, namespace, last)
@@ -100,7 +100,7 @@ func electCrowd(t *testing.T, stores []*store.Store, namespace string, last int6
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ids := make([]uuid.UUID, crowdPools*crowdEach)
-	seats := make([]store.Lease, len(ids))
+	leases := make([]store.Lease, len(ids))
 	begin := make(chan struct{})
 	var running sync.WaitGroup
 	for i := range ids {
@@ -108,7 +108,7 @@ func electCrowd(t *testing.T, stores []*store.Store, namespace string, last int6
 		running.Go(func() {
 			<-begin
 			var err error
-			if seats[i], err = stores[i%len(stores)].Elect(ctx, namespace, ids[i]); err != nil {
+			if leases[i], err = stores[i%len(stores)].Elect(ctx, namespace, ids[i]); err != nil {
 				t.Errorf("%s: %v", namespace, err)
 			}
 		})
@@ -116,12 +116,12 @@ func electCrowd(t *testing.T, stores []*store.Store, namespace string, last int6
 	close(begin)
 	running.Wait()
 	winners := 0
-	for i, seat := range seats {
-		if seat.Holder == ids[i] {
+	for i, held := range leases {
+		if held.Holder == ids[i] {
 			winners++
 		}
-		if seat.Holder != seats[0].Holder || seat.Term != seats[0].Term || seat.Term <= last {
-			t.Fatalf("%s: one was told %+v, another %+v; want one term, after %d", namespace, seat, seats[0], last)
+		if held.Holder != leases[0].Holder || held.Term != leases[0].Term || held.Term <= last {
+			t.Fatalf("%s: one was told %+v, another %+v; want one term, after %d", namespace, held, leases[0], last)
 		}
 	}
 	if winners != 1 {

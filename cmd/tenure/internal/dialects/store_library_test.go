@@ -146,23 +146,23 @@ func TestStoreAssignsTermsToTheLibrarysLeaders(t *testing.T) {
 				execute(t, db, "UPDATE gemstone_election_leader SET lease_expires_at = '2001-01-01 00:00:00.000000'")
 			}
 			last := int64(0)
-			grown := func(seat store.Lease, by int64) {
+			grown := func(held store.Lease, by int64) {
 				t.Helper()
-				if seat.Term < last+by {
-					t.Fatalf("got %+v; want a term from %d on", seat, last+by)
+				if held.Term < last+by {
+					t.Fatalf("got %+v; want a term from %d on", held, last+by)
 				}
-				last = seat.Term
+				last = held.Term
 			}
 			elect := func(candidate, leader uuid.UUID, by int64) {
 				t.Helper()
-				seat, err := elections.Elect(t.Context(), "shared", candidate)
+				held, err := elections.Elect(t.Context(), "shared", candidate)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if seat.Holder != leader || seat.ValidFor <= 0 || by == 0 && seat.Term != last {
-					t.Fatalf("got %+v; want %s to lead; the last term was %d", seat, leader, last)
+				if held.Holder != leader || held.ValidFor <= 0 || by == 0 && held.Term != last {
+					t.Fatalf("got %+v; want %s to lead; the last term was %d", held, leader, last)
 				}
-				grown(seat, by)
+				grown(held, by)
 			}
 			foreign(b)
 			elect(a, b, 1) // a term of the library's, of before the column
@@ -182,11 +182,11 @@ func TestStoreAssignsTermsToTheLibrarysLeaders(t *testing.T) {
 			elect(a, a, 2) // seen only by its successor
 			lapse()
 			foreign(b)
-			seat, err := elections.Leader(t.Context(), "shared")
-			if err != nil || seat.Holder != b {
-				t.Errorf("Leader: %+v, %v; want %s", seat, err, b)
+			held, err := elections.Leader(t.Context(), "shared")
+			if err != nil || held.Holder != b {
+				t.Errorf("Leader: %+v, %v; want %s", held, err, b)
 			}
-			grown(seat, 1)
+			grown(held, 1)
 			// And the library respects a lease of ours.
 			lapse()
 			elect(a, a, 1)
@@ -199,11 +199,11 @@ func TestStoreAssignsTermsToTheLibrarysLeaders(t *testing.T) {
 			elect(b, b, 1)
 			lapse()
 			foreign(a)
-			seat, err = elections.Elect(t.Context(), "shared", a)
-			if err != nil || seat.Holder != a || seat.ValidFor <= other.window {
-				t.Errorf("got %+v, %v; want %s to lead for longer than %v", seat, err, a, other.window)
+			held, err = elections.Elect(t.Context(), "shared", a)
+			if err != nil || held.Holder != a || held.ValidFor <= other.window {
+				t.Errorf("got %+v, %v; want %s to lead for longer than %v", held, err, a, other.window)
 			}
-			grown(seat, 1)
+			grown(held, 1)
 		})
 	}
 }
@@ -271,16 +271,16 @@ func TestStoreAndLibraryHaveOneLeader(t *testing.T) {
 				})
 				running.Go(func() {
 					compete(ctx, func(ctx context.Context, id uuid.UUID) (uuid.UUID, time.Time, error) {
-						seat, err := elections.Elect(ctx, "shared", id)
+						held, err := elections.Elect(ctx, "shared", id)
 						if err == nil {
 							mu.Lock()
 							defer mu.Unlock()
-							if before, known := leaders[seat.Term]; known && before != seat.Holder {
-								t.Errorf("term %d is led by %s and by %s", seat.Term, before, seat.Holder)
+							if before, known := leaders[held.Term]; known && before != held.Holder {
+								t.Errorf("term %d is led by %s and by %s", held.Term, before, held.Holder)
 							}
-							leaders[seat.Term] = seat.Holder
+							leaders[held.Term] = held.Holder
 						}
-						return seat.Holder, seat.ReadAt.Add(seat.ValidFor), err
+						return held.Holder, held.ReadAt.Add(held.ValidFor), err
 					})
 				})
 			}

@@ -36,22 +36,22 @@ func TestStoreElectAllDecidesEachNamespace(t *testing.T) {
 			asked := slices.Concat([]string{"default", names[5], ""}, names)
 			slices.Reverse(asked[3:])
 			for range 2 { // taking, and renewing
-				seats, err := elections.ElectAll(ctx, a, asked)
-				if err != nil || len(seats) != len(asked) {
-					t.Fatalf("%d seats, %v", len(seats), err)
+				leases, err := elections.ElectAll(ctx, a, asked)
+				if err != nil || len(leases) != len(asked) {
+					t.Fatalf("%d leases, %v", len(leases), err)
 				}
-				for i, seat := range seats {
+				for i, held := range leases {
 					want := a
 					if slices.Contains([]string{names[3], names[700], "", "default"}, asked[i]) {
 						want = b
 					}
-					if seat.Holder != want || seat.Term < 1 || seat.ValidFor <= 0 {
-						t.Errorf("%q: got %+v, want %s to lead", asked[i], seat, want)
+					if held.Holder != want || held.Term < 1 || held.ValidFor <= 0 {
+						t.Errorf("%q: got %+v, want %s to lead", asked[i], held, want)
 					}
 				}
 			}
-			if seats, err := elections.ElectAll(t.Context(), a, nil); err != nil || len(seats) != 0 {
-				t.Errorf("no namespaces: %v, %v", seats, err)
+			if leases, err := elections.ElectAll(t.Context(), a, nil); err != nil || len(leases) != 0 {
+				t.Errorf("no namespaces: %v, %v", leases, err)
 			}
 		})
 	}
@@ -76,18 +76,18 @@ func TestStoreConcurrentElectAllSucceeds(t *testing.T) {
 						slices.Reverse(names)
 					}
 					for range 4 {
-						seats, err := elections.ElectAll(ctx, id, names)
+						leases, err := elections.ElectAll(ctx, id, names)
 						if err != nil {
 							t.Errorf("ElectAll: %v", err)
 							return
 						}
 						mu.Lock()
-						for j, seat := range seats {
-							key := fmt.Sprint(names[j], seat.Term)
-							if before, known := leaders[key]; known && before != seat.Holder {
-								t.Errorf("%s: term %d is led by %s and by %s", names[j], seat.Term, before, seat.Holder)
+						for j, held := range leases {
+							key := fmt.Sprint(names[j], held.Term)
+							if before, known := leaders[key]; known && before != held.Holder {
+								t.Errorf("%s: term %d is led by %s and by %s", names[j], held.Term, before, held.Holder)
 							}
-							leaders[key] = seat.Holder
+							leaders[key] = held.Holder
 						}
 						mu.Unlock()
 					}

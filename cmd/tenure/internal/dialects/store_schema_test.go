@@ -129,7 +129,7 @@ func TestStoreRejectsNamespacesThatWouldShareALease(t *testing.T) {
 			}
 		}
 	}
-	if seat, err := elections.Leader(t.Context(), "Name"); err != nil || seat.Holder != a || seat.Term < 1 {
-		t.Errorf("Leader: %+v, %v", seat, err)
+	if held, err := elections.Leader(t.Context(), "Name"); err != nil || held.Holder != a || held.Term < 1 {
+		t.Errorf("Leader: %+v, %v", held, err)
 	}
 }

@@ -40,9 +40,9 @@ func TestStoreInTransactionCommitsWithTheCaller(t *testing.T) {
 			for _, commit := range []bool{false, true} {
 				tx := begin(t, db)
 				in := elections.In(tx)
-				seat, err := in.Elect(t.Context(), "n", a)
-				if err != nil || seat.Holder != a || seat.Term < 1 {
-					t.Fatalf("Elect: %+v, %v", seat, err)
+				held, err := in.Elect(t.Context(), "n", a)
+				if err != nil || held.Holder != a || held.Term < 1 {
+					t.Fatalf("Elect: %+v, %v", held, err)
 				}
 				if leads, err := in.IsLeader(t.Context(), "n", a); err != nil || !leads {
 					t.Errorf("IsLeader inside: %v, %v", leads, err)
@@ -108,8 +108,8 @@ func TestStoreFenceDelaysTheNextLeader(t *testing.T) {
 			won := make(chan error, 1)
 			go func() {
 				for {
-					seat, err := elections.Elect(t.Context(), "n", b)
-					if err == nil && seat.Holder != b {
+					held, err := elections.Elect(t.Context(), "n", b)
+					if err == nil && held.Holder != b {
 						continue
 					}
 					if err == nil && !committed.Load() {
@@ -258,14 +258,14 @@ func TestStoreOldSnapshotDoesNotHideTheNewLeader(t *testing.T) {
 			if err := elections.Unregister(t.Context(), "n", a); err != nil {
 				t.Fatal(err)
 			}
-			if seat, err := elections.Elect(t.Context(), "n", b); err != nil || seat.Holder != b {
-				t.Fatalf("Elect: %+v, %v", seat, err)
+			if held, err := elections.Elect(t.Context(), "n", b); err != nil || held.Holder != b {
+				t.Fatalf("Elect: %+v, %v", held, err)
 			}
 			if leads, err := elections.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, tenure.ErrBusy) {
 				t.Errorf("IsLeader: %v, %v; want false, or ErrBusy", leads, err)
 			}
-			if seat, err := elections.In(tx).Elect(t.Context(), "n", a); seat.Holder == a {
-				t.Errorf("Elect: %+v, %v; %s leads", seat, err, b)
+			if held, err := elections.In(tx).Elect(t.Context(), "n", a); held.Holder == a {
+				t.Errorf("Elect: %+v, %v; %s leads", held, err, b)
 			}
 		})
 	}

@@ -7,9 +7,9 @@ type Dialect uint8
 
 // The dialects.
 const (
-	PostgreSQL = Dialect(sqldb.PostgreSQL) // PostgreSQL 14 or later, also behind a pooler in transaction mode
-	SQLite     = Dialect(sqldb.SQLite)     // SQLite 3.24 or later, one file for the processes of one machine
-	MySQL      = Dialect(sqldb.MySQL)      // MySQL 8.0.1 or later, MariaDB 10.6 or later
+	PostgreSQL Dialect = Dialect(sqldb.PostgreSQL) // PostgreSQL 14 or later, also behind a pooler in transaction mode
+	SQLite     Dialect = Dialect(sqldb.SQLite)     // SQLite 3.24 or later, one file for the processes of one machine
+	MySQL      Dialect = Dialect(sqldb.MySQL)      // MySQL 8.0.1 or later, MariaDB 10.6 or later
 )
 
 // String returns the name of the dialect.

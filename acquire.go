@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // maxBatch limits the roles in one call of TryAcquire, so that a heartbeat
@@ -277,7 +279,7 @@ func (s *session) backOffLocked(failed []*Election) (done <-chan struct{}) {
 			continue
 		}
 		a.nextAt = math.MaxInt64 // until scheduleRetryLocked
-		cycle, attempts := a.cycleFailures, RetryContext{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure.Mono, LastError: a.err}
+		cycle, attempts := a.cycleFailures, retry.Failure{Attempt: a.cycleFailures, Elapsed: now - a.firstFailure.Mono, LastError: a.err}
 		called = true
 		strategies.Add(1)
 		n.group.Go(func() { // exits when the strategy returns; Close waits through n.group
@@ -310,13 +312,13 @@ func (e *Election) scheduleRetryLocked(cycle int, at time.Duration, again bool) 
 		e.node.wakeSessionLocked()
 	default:
 		e.err = a.err
-		e.requestStopLocked(EndShutdown, ErrStopping)
+		e.requestStopLocked(endreason.Shutdown, ErrStopping)
 	}
 }
 
 // nextDelay calls a retry strategy, without n.mu because it is user code. If
 // the strategy panics, the next attempt follows after a CheckInterval.
-func (n *Node) nextDelay(strategy RetryStrategy, attempts RetryContext) (delay time.Duration, again bool) {
+func (n *Node) nextDelay(strategy retry.Strategy, attempts retry.Failure) (delay time.Duration, again bool) {
 	err := catchPanic("the retry strategy", func() { delay, again = strategy.NextDelay(attempts) })
 	if err != nil {
 		n.log.Error("calling the retry strategy failed", "error", err)

@@ -3,14 +3,19 @@ package tenure
 import (
 	"context"
 	"log/slog"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // Backend connects the engine to a database. It opens sessions for nodes and
 // answers queries that need no session. It must be safe for concurrent use.
+//
+// A Backend with another default for [Config].Lease than 10 s also has the method
+//
+//	DefaultLease() time.Duration
 //
 // Programs pass a Backend, for example from package postgres, to [Open] and
 // need not call its methods.
@@ -32,25 +37,19 @@ type Backend interface {
 	Request(ctx context.Context, request Request) error
 }
 
-// LeaseDefaulter is implemented by a [Backend] whose default for [Config].Lease
-// is not 10 s.
-type LeaseDefaulter interface {
-	DefaultLease() time.Duration
-}
-
 // SessionOptions are the options of a session.
 type SessionOptions struct {
 	Node        NodeInfo
 	Description Description
 	UniqueName  bool // return ErrNameTaken while another live node has the name
 	Timing      Timing
-	Clock       Clock
+	Clock       clocks.Clock
 	Logger      *slog.Logger
 
 	// PreviousSessionEnd is when the connection of the node's last session ended,
 	// on Clock: its roles became vacant then. It is zero if there was no such
 	// session or the node does not know.
-	PreviousSessionEnd Instant
+	PreviousSessionEnd clocks.Instant
 
 	// MaySend reports whether the session may send a statement. It is false once
 	// trust has ended, because a statement would restart the server's idle timer. A
@@ -68,25 +67,6 @@ type SessionOptions struct {
 	NodesChanged func()
 }
 
-// NodeInfo identifies a node.
-type NodeInfo struct {
-	ID   uuid.UUID
-	Name string
-	Host string
-}
-
-// Timing has the durations of the protocol; see [Config] for their meaning.
-type Timing struct {
-	Lease           time.Duration
-	RefreshInterval time.Duration
-	Margin          time.Duration
-	CheckInterval   time.Duration
-	LockTimeout     time.Duration
-	FenceTimeout    time.Duration
-	Settle          time.Duration
-	FailoverWait    time.Duration
-}
-
 // Session is one incarnation of a node. One goroutine calls its methods, one at
 // a time, except Abort. Only Wait takes a context, because a deadline that
 // closes the connection would release the locks while trust is valid.
@@ -95,6 +75,11 @@ type Timing struct {
 // trust ends, and only Abort is called afterwards. If the error also matches
 // ErrConnection, the connection has ended, and the locks with it. After any
 // other error the session continues.
+//
+// A Session that holds its locks on a connection also has the method of [Term.LockConn],
+// which may be called from any goroutine:
+//
+//	LockConn() (syscall.RawConn, error)
 type Session interface {
 	// Incarnation returns the number of this session. It is larger than that of
 	// every earlier session.
@@ -108,8 +93,9 @@ type Session interface {
 	TryAcquire(requests []AcquireRequest) ([]AcquireResult, error)
 
 	// Heartbeat tells the database that the node is alive and checks that the
-	// session still belongs to the node.
-	Heartbeat(load Load) (HeartbeatResult, error)
+	// session still belongs to the node. It reports whether the database may have
+	// requests for this node.
+	Heartbeat(load Load) (requestsPending bool, err error)
 
 	// Release ends terms and releases their roles, or releases pending roles.
 	// It first writes the record, then releases the lock, then sends the
@@ -134,15 +120,6 @@ type Session interface {
 	// It does not block. It may be called from any goroutine, more than once,
 	// and after Close.
 	Abort()
-}
-
-// LockConnProvider is implemented by a [Session] that holds its locks on a
-// connection.
-type LockConnProvider interface {
-	// LockConn returns the connection that holds the locks; see
-	// [Term.LockConn]. Unlike the methods of Session it may be called from any
-	// goroutine.
-	LockConn() (syscall.RawConn, error)
 }
 
 // AcquireRequest is one role in a call of TryAcquire.
@@ -187,55 +164,31 @@ type ReleaseRequest struct {
 	Reservation time.Duration
 }
 
-// EndReason is how a term ended, in the record of the role.
+// EndReason is how a term ended, in the record of the role. Package history has the
+// reasons.
 type EndReason string
 
-// The reasons for the end of a term.
-const (
-	EndResigned      EndReason = "resigned"       // by the leader
-	EndSteppedDown   EndReason = "stepped_down"   // by the leader, at a request
-	EndHandedOver    EndReason = "handed_over"    // by the leader, to a named node
-	EndShutdown      EndReason = "shutdown"       // the election or its node stopped
-	EndCrashed       EndReason = "crashed"        // the session ended; recorded by the successor, or by its node in a new session
-	EndLeaseExpired  EndReason = "lease_expired"  // no heartbeat arrived in time; recorded by the successor
-	EndServerChanged EndReason = "server_changed" // the server restarted or another one took over
-)
+// RegistrySession is implemented by a [Session] with a registry of nodes. The
+// rules for the methods of Session apply.
+type RegistrySession interface {
+	// WriteDescription replaces this node's description in the registry and
+	// notifies other nodes.
+	WriteDescription(description Description) error
 
-// HeartbeatResult is the result of a heartbeat.
-type HeartbeatResult struct {
-	RequestsPending bool // the database may have requests for this node
+	// Members reads all nodes in the registry, dead ones included, ordered by
+	// incarnation.
+	Members() ([]Member, error)
+
+	// Holders reads which nodes lead the named roles or have them reserved,
+	// ordered by role. It leaves out other roles.
+	Holders(roles []string) ([]RoleHolder, error)
 }
 
-// Load is how busy a node is, as its heartbeats publish it.
-type Load struct {
-	Connections int     // open connections of clients
-	Jobs        int     // jobs in progress
-	InFlight    int     // requests and jobs that a drain waits for
-	CPU         float64 // percent
-	Memory      float64 // percent
-}
-
-// Mean returns the mean of CPU and memory as a number from 0 to 1.
-func (l Load) Mean() float64 { return min(1, max(0, (l.CPU+l.Memory)/200)) }
-
-// RequestKind is the kind of a Request.
-type RequestKind string
-
-// The kinds of requests.
-const (
-	RequestStepDown RequestKind = "step_down"
-	RequestHandOver RequestKind = "hand_over"
-	RequestDrain    RequestKind = "drain"
-	RequestUndrain  RequestKind = "undrain"
-)
-
-// Request is a request for the leader of a role or for a node.
-type Request struct {
-	Kind   RequestKind
-	Role   string    // of a step-down or hand-over
-	Node   uuid.UUID // of a drain or undrain
-	Target uuid.UUID // of a hand-over and, optionally, of a drain: the next leader
-	Force  bool      // of a drain: also if no other node is active then
-	By     string    // the requester, for the record
-	At     time.Time // by the database's clock; set by the Backend
+// Listener is implemented by a [Backend] that can receive notifications without
+// a session.
+type Listener interface {
+	// Listen calls wake, in this goroutine, when it has begun to listen and
+	// whenever an election or a node may have changed. It returns nil when ctx
+	// ends, and an error when it cannot continue.
+	Listen(ctx context.Context, wake func()) error
 }

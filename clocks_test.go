@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // unanswered leads on a clock whose wall reading the test steps, with heartbeats
@@ -13,7 +14,7 @@ import (
 // clock is not stepped.
 func unanswered(t *testing.T, test func(clock *steppedClock, term *tenure.Term)) {
 	synctest.Test(t, func(t *testing.T) {
-		clock, answered := &steppedClock{Clock: tenure.SystemClock()}, make(chan struct{})
+		clock, answered := &steppedClock{Clock: clocks.System()}, make(chan struct{})
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) { c.Clock = clock })
 		defer closeNode(t, node)

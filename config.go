@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Config configures a node. The zero value is ready to use.
@@ -52,7 +55,7 @@ type Config struct {
 	// without a strategy of their own, acquiring roles. Default: sessions are
 	// retried after 100 ms, doubling to 2 s, with jitter, and roles every
 	// CheckInterval.
-	Retry RetryStrategy
+	Retry retry.Strategy
 	// Description is what the node publishes about itself from the start; see
 	// [Node.UpdateDescription].
 	Description Description
@@ -67,14 +70,14 @@ type Config struct {
 	// blocks delays nothing else. Default: slog.Default().
 	Logger *slog.Logger
 	// Clock is for tests. Default: the system clock.
-	Clock Clock
+	Clock clocks.Clock
 }
 
 // ElectionConfig configures one election. The zero value is ready to use.
 type ElectionConfig struct {
 	// Retry governs when to try again after another node was found to lead.
 	// Default: the node's strategy.
-	Retry RetryStrategy
+	Retry retry.Strategy
 	// ReconnectGrace delays events after a loss: for at most this long, the
 	// election is Reconnecting and does not lead. If it acquires the role again
 	// in that time, OnLost and OnAcquired are not called, although the term is
@@ -104,7 +107,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	if c.Clock == nil {
-		c.Clock = SystemClock()
+		c.Clock = clocks.System()
 	}
 	return c
 }
@@ -145,7 +148,7 @@ func (c Config) validate() error {
 			"otherwise no attempt lasts until fenced transactions of the old term are terminated", c.LockTimeout, c.FenceTimeout)
 	}
 	if err := NamedRole(c.Name).Validate(); err != nil {
-		return bad("the node's name %q must be at most %d bytes of UTF-8 without control characters", c.Name, MaxRoleName)
+		return bad("the node's name %q must be at most %d bytes of UTF-8 without control characters", c.Name, maxRoleName)
 	}
 	return c.Description.validate()
 }
@@ -155,4 +158,16 @@ func (c Config) timing() Timing {
 		Lease: c.Lease, RefreshInterval: c.RefreshInterval, Margin: c.Margin, CheckInterval: c.CheckInterval,
 		LockTimeout: c.LockTimeout, FenceTimeout: c.FenceTimeout, Settle: c.Settle, FailoverWait: c.FailoverWait,
 	}
+}
+
+// Timing has the durations of the protocol; see [Config] for their meaning.
+type Timing struct {
+	Lease           time.Duration
+	RefreshInterval time.Duration
+	Margin          time.Duration
+	CheckInterval   time.Duration
+	LockTimeout     time.Duration
+	FenceTimeout    time.Duration
+	Settle          time.Duration
+	FailoverWait    time.Duration
 }

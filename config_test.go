@@ -85,7 +85,7 @@ func TestConfigRejectsInvalidSettings(t *testing.T) {
 		"negative settle":        {Config{Settle: -1}, "the settle"},
 		"negative failover wait": {Config{FailoverWait: -1}, "the failover wait"},
 		"name with a line break": {Config{Name: "a\nb"}, "the node's name"},
-		"name too long":          {Config{Name: strings.Repeat("n", MaxRoleName+1)}, "the node's name"},
+		"name too long":          {Config{Name: strings.Repeat("n", 255+1)}, "the node's name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,17 @@
 //		})
 //	})
 //
+// # Contents
+//
+// Programs use [Open], [Node], [Config], [Role], [Election], [Term] and [Guard].
+// [Event] and [Stats] report what happens to a node, [Leader] and [LeaderChange]
+// which nodes lead, and [Member] and [Description] which nodes there are. Package
+// retry has the strategies for [Config].Retry.
+//
+// Authors of a backend implement [Backend], [Session] and, optionally,
+// [RegistrySession] and [Listener]. Packages dberr, history and doctor define what
+// the backends of this module also return.
+//
 // # Guarantees
 //
 // No two nodes trust a term of one role at the same instant. A node trusts its

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
@@ -79,9 +80,9 @@ func (n *Node) beginStepDownAll(elections []*Election, targets map[*Election]uui
 	by := n.description.StatusBy
 	for _, e := range elections {
 		if target := targets[e]; target == uuid.Nil || target == n.id {
-			e.beginStepDownLocked(termEnd{reason: EndSteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
+			e.beginStepDownLocked(termEnd{reason: endreason.SteppedDown, cause: withDetail(ErrSteppedDown, errDraining), by: by})
 		} else {
-			e.beginStepDownLocked(termEnd{reason: EndHandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
+			e.beginStepDownLocked(termEnd{reason: endreason.HandedOver, cause: withDetail(ErrHandedOver, errDraining), target: target, by: by})
 		}
 		if e.term != nil {
 			terms = append(terms, e.term)

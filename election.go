@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
@@ -132,7 +133,7 @@ func (e *Election) stopRun(ctx context.Context, run *electionRun) {
 	e.node.mu.Lock()
 	defer e.node.mu.Unlock()
 	if run.number == e.runNumber && run.number > 0 {
-		e.requestStopLocked(EndShutdown, cause)
+		e.requestStopLocked(endreason.Shutdown, cause)
 	}
 }
 
@@ -179,7 +180,7 @@ func (e *Election) startLocked(ctx context.Context, by mode, detach func() bool)
 // and the shutdown continues.
 func (e *Election) Shutdown(ctx context.Context) error {
 	e.node.mu.Lock()
-	e.requestStopLocked(EndShutdown, ErrStopping)
+	e.requestStopLocked(endreason.Shutdown, ErrStopping)
 	run := e.runNumber
 	e.node.mu.Unlock()
 	return e.awaitFinished(ctx, run)
@@ -311,7 +312,7 @@ func (e *Election) Refresh(ctx context.Context) error {
 // released when the work returns. The record of the term says resigned; use
 // HandleRequest to record a requester.
 func (e *Election) StepDown(ctx context.Context) error {
-	return e.stepDown(ctx, termEnd{reason: EndResigned, cause: ErrSteppedDown})
+	return e.stepDown(ctx, termEnd{reason: endreason.Resigned, cause: ErrSteppedDown})
 }
 
 // HandOver steps down and reserves the role for the node target for one
@@ -319,7 +320,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 // candidate can. If the target is this node, the error matches ErrInvalidConfig
 // and the term continues.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
-	return e.stepDown(ctx, termEnd{reason: EndHandedOver, cause: ErrHandedOver, target: target})
+	return e.stepDown(ctx, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
 }
 
 // HandleRequest steps down or hands over as request says, and records
@@ -361,7 +362,7 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 
 func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	n := e.node
-	if why.reason == EndHandedOver && why.target == n.id {
+	if why.reason == endreason.HandedOver && why.target == n.id {
 		return fmt.Errorf("%w: the node cannot hand %s over to itself", ErrInvalidConfig, e.role)
 	}
 	n.mu.Lock()

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/retry"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -244,7 +247,7 @@ func TestFailedHeartbeatDoesNotExtendTrust(t *testing.T) {
 
 func TestWallClockEndsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &steppedClock{Clock: tenure.SystemClock()}
+		clock := &steppedClock{Clock: clocks.System()}
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) { c.Clock = clock })
 		defer closeNode(t, node)
@@ -260,7 +263,7 @@ func TestWallClockEndsTrust(t *testing.T) {
 }
 
 type steppedClock struct {
-	tenure.Clock
+	clocks.Clock
 	mu   sync.Mutex
 	wall time.Duration
 }
@@ -271,7 +274,7 @@ func (c *steppedClock) step(d time.Duration) {
 	c.wall += d
 }
 
-func (c *steppedClock) Now() tenure.Instant {
+func (c *steppedClock) Now() clocks.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.Clock.Now()
@@ -315,11 +318,11 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := newDatabase()
-				node := open(t, db, func(c *tenure.Config) { c.Retry = tenure.FixedInterval{Interval: pause} })
+				node := open(t, db, func(c *tenure.Config) { c.Retry = retry.FixedInterval{Interval: pause} })
 				defer closeNode(t, node)
 				e, _ := elect(t, node, tenure.ElectionConfig{})
 				term := lead(t, e)
-				want(t, "before the first session", db.last().options.PreviousSessionEnd, tenure.Instant{})
+				want(t, "before the first session", db.last().options.PreviousSessionEnd, clocks.Instant{})
 				db.mu.Lock()
 				db.refuse = tenure.ErrConnection
 				db.mu.Unlock()
@@ -368,10 +371,10 @@ func TestRetryStrategyStopsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		db.seize("r")
-		var asked []tenure.RetryContext
+		var asked []retry.Failure
 		node := open(t, db)
 		defer closeNode(t, node)
-		e, rec := elect(t, node, tenure.ElectionConfig{Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
+		e, rec := elect(t, node, tenure.ElectionConfig{Retry: retry.Func(func(a retry.Failure) (time.Duration, bool) {
 			asked = append(asked, a)
 			return time.Second, a.Attempt < 3
 		})})
@@ -394,7 +397,7 @@ func TestRetryStrategyStopsReconnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db, func(c *tenure.Config) {
-			c.Retry = tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) { return time.Second, a.Attempt < 4 })
+			c.Retry = retry.Func(func(a retry.Failure) (time.Duration, bool) { return time.Second, a.Attempt < 4 })
 		})
 		defer closeNode(t, node)
 		e, rec := elect(t, node, tenure.ElectionConfig{})
@@ -420,9 +423,9 @@ func TestRetryStrategyStopsReconnecting(t *testing.T) {
 func TestOpenFailsAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
-		db.refuse = tenure.ErrPooled
+		db.refuse = dberr.ErrPooled
 		_, err := tenure.Open(t.Context(), db, tenure.Config{Logger: quiet})
-		wantError(t, "refused", err, tenure.ErrPooled)
+		wantError(t, "refused", err, dberr.ErrPooled)
 		want(t, "tries", db.opened, 1)
 		db.refuse = tenure.ErrConnection
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"time"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/tenuretest"
@@ -224,19 +223,4 @@ func ExampleObserve() {
 	// Output:
 	// billing is led by api-1
 	// billing has a leader: false
-}
-
-// The delay doubles from Base to Max.
-func ExampleExponentialBackoff() {
-	backoff := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: time.Second}
-	for attempt := 1; attempt <= 5; attempt++ {
-		delay, _ := backoff.NextDelay(tenure.RetryContext{Attempt: attempt})
-		fmt.Println(delay)
-	}
-	// Output:
-	// 100ms
-	// 200ms
-	// 400ms
-	// 800ms
-	// 1s
 }

@@ -257,9 +257,9 @@ func (c *conn) take(candidate tenure.AcquireRequest) tenure.AcquireResult {
 	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: d.terms[role], Previous: previous, AcquiredAt: time.Now(), PrecedingVacancy: 3 * time.Second}
 }
 
-func (c *conn) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (c *conn) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	if err := c.sendable(); err != nil {
-		return tenure.HeartbeatResult{}, err
+		return false, err
 	}
 	c.say("heartbeat")
 	c.mu.Lock()
@@ -267,9 +267,9 @@ func (c *conn) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	hook := c.onHeartbeat
 	c.mu.Unlock()
 	if hook != nil {
-		return tenure.HeartbeatResult{}, hook()
+		return false, hook()
 	}
-	return tenure.HeartbeatResult{}, nil
+	return false, nil
 }
 
 func (c *conn) Release(releases []tenure.ReleaseRequest) error {

@@ -71,3 +71,29 @@ func TestLockTimeoutBoundsOnlyFencedTransactions(t *testing.T) {
 		want(t, "releases", c.count("release r resigned"), 1)
 	})
 }
+
+// The clock of a machine that is suspended during a pending attempt counts too
+// slowly, so the attempt continues within a RefreshInterval, whatever the
+// server said at first.
+func TestPendingAttemptContinuesWithinRefreshInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase()
+		node := open(t, db)
+		defer closeNode(t, node)
+		asked := 0
+		db.last().set(func(c *conn) {
+			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
+				if asked++; asked == 1 {
+					return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour}
+				}
+				return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
+			}
+		})
+		e, _ := elect(t, node, tenure.ElectionConfig{})
+		wantError(t, "Start", e.Start(t.Context()), nil)
+		time.Sleep(node.Timing().RefreshInterval)
+		synctest.Wait()
+		want(t, "leads", e.IsLeader(), true)
+		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
+	})
+}

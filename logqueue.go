@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 const (
@@ -155,7 +157,7 @@ func (r logRecord) write() (ok bool) {
 
 // flush returns when all records are written, ctx ends, or logFlush has passed:
 // a handler may never return.
-func (q *logQueue) flush(ctx context.Context, clock Clock) {
+func (q *logQueue) flush(ctx context.Context, clock clocks.Clock) {
 	q.mu.Lock()
 	if !q.writing {
 		q.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // gate is a handler that waits until it is opened.
@@ -45,7 +47,7 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 			logger.Warn("many")
 		}
 		close(handler.open)
-		queue.flush(t.Context(), SystemClock())
+		queue.flush(t.Context(), clocks.System())
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		// "second" and "panic" took two places; seven found none, and one panicked.
 		if len(lines) != 1+1+logCapacity-2+1 {
@@ -65,7 +67,7 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 		logger.Debug("the level is asked for")
 		synctest.Wait()
 		logger.Debug("wanted now")
-		queue.flush(t.Context(), SystemClock())
+		queue.flush(t.Context(), clocks.System())
 		if got := out.String(); got != "level=DEBUG msg=\"wanted now\"\n" {
 			t.Errorf("after a change of the level: %q", got)
 		}
@@ -103,7 +105,7 @@ func TestLogQueueKeepsOrder(t *testing.T) {
 		})
 	}
 	group.Wait()
-	queue.flush(t.Context(), SystemClock())
+	queue.flush(t.Context(), clocks.System())
 	mu.Lock()
 	defer mu.Unlock()
 	for from := range int64(4) {

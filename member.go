@@ -19,12 +19,12 @@ const (
 	StatusDead     NodeStatus = "dead"     // crashed or silent
 )
 
-// ParseNodeStatus returns the status of a text; that of an unknown text is
-// StatusDead, since nobody should rely on such a node.
-func ParseNodeStatus(text string) NodeStatus {
-	switch status := NodeStatus(text); status {
+// OrDead returns s, or StatusDead if s is not a status: no work must be sent to a node
+// whose status is unknown.
+func (s NodeStatus) OrDead() NodeStatus {
+	switch s {
 	case StatusJoining, StatusActive, StatusDraining:
-		return status
+		return s
 	default:
 		return StatusDead
 	}
@@ -74,6 +74,25 @@ func (d Description) equal(other Description) bool {
 		maps.Equal(d.Labels, other.Labels) && maps.Equal(d.Spreads, other.Spreads)
 }
 
+// NodeInfo identifies a node.
+type NodeInfo struct {
+	ID   uuid.UUID
+	Name string
+	Host string
+}
+
+// Load is how busy a node is, as its heartbeats publish it.
+type Load struct {
+	Connections int     // open connections of clients
+	Jobs        int     // jobs in progress
+	InFlight    int     // requests and jobs that a drain waits for
+	CPU         float64 // percent
+	Memory      float64 // percent
+}
+
+// Mean returns the mean of CPU and memory as a number from 0 to 1.
+func (l Load) Mean() float64 { return min(1, max(0, (l.CPU+l.Memory)/200)) }
+
 // Member is a node in the registry. Its slices and maps may be shared with
 // other results: do not change them.
 type Member struct {
@@ -97,20 +116,4 @@ type RoleHolder struct {
 	// Reserved reports that the role was handed over to Node, which can acquire it
 	// before other candidates but does not lead it yet.
 	Reserved bool
-}
-
-// RegistrySession is implemented by a [Session] with a registry of nodes. The
-// rules for the methods of Session apply.
-type RegistrySession interface {
-	// WriteDescription replaces this node's description in the registry and
-	// notifies other nodes.
-	WriteDescription(description Description) error
-
-	// Members reads all nodes in the registry, dead ones included, ordered by
-	// incarnation.
-	Members() ([]Member, error)
-
-	// Holders reads which nodes lead the named roles or have them reserved,
-	// ordered by role. It leaves out other roles.
-	Holders(roles []string) ([]RoleHolder, error)
 }

@@ -12,7 +12,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/internal/endreason"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // openTimeout bounds one attempt to open a session, unless the backend extends
@@ -29,7 +32,7 @@ type Node struct {
 	host     string
 	cfg      Config
 	backend  Backend
-	clock    Clock
+	clock    clocks.Clock
 	log      *slog.Logger   // never blocks
 	logQueue *logQueue      // writes what log receives
 	group    sync.WaitGroup // all goroutines of the node, except logQueue.run
@@ -46,7 +49,7 @@ type Node struct {
 	followers      map[*Election]struct{} // elections that are started
 	session        *session               // the current session, or nil
 	outage         bool                   // the elections have been notified that opening sessions fails
-	lastSessionEnd Instant                // when the last session's connection ended, if known
+	lastSessionEnd clocks.Instant         // when the last session's connection ended, if known
 	retryNow       chan struct{}          // wakes reconnect after the retry strategy gave up
 	closing        bool
 	subscribers    map[chan struct{}]struct{}
@@ -63,7 +66,7 @@ type Node struct {
 // ErrRefused, without a retry, if the backend must not be used as it is, or
 // ErrInvalidConfig. Once Open has returned, the end of ctx has no effect.
 func Open(ctx context.Context, backend Backend, cfg Config) (*Node, error) {
-	if d, ok := backend.(LeaseDefaulter); ok {
+	if d, ok := backend.(interface{ DefaultLease() time.Duration }); ok {
 		cfg.Lease = cmp.Or(cfg.Lease, d.DefaultLease())
 	}
 	cfg = cfg.withDefaults()
@@ -100,7 +103,7 @@ func (n *Node) Name() string { return n.cfg.Name }
 func (n *Node) Timing() Timing { return n.cfg.timing() }
 
 // Clock returns the node's clock.
-func (n *Node) Clock() Clock { return n.cfg.Clock }
+func (n *Node) Clock() clocks.Clock { return n.cfg.Clock }
 
 // Logger returns the node's logger. It never blocks: a goroutine of the node
 // passes the records, in order, to the handler of [Config].Logger. Values in a
@@ -205,7 +208,7 @@ func (n *Node) beginClose() map[*Election]uint64 {
 	n.cancel()
 	runs := make(map[*Election]uint64, len(n.elections))
 	for _, e := range n.elections {
-		e.requestStopLocked(EndShutdown, ErrStopping)
+		e.requestStopLocked(endreason.Shutdown, ErrStopping)
 		runs[e] = e.runNumber
 	}
 	return runs
@@ -267,7 +270,7 @@ func (n *Node) reconnect() (*session, error) {
 			if e.State() == Reconnecting {
 				e.stepLocked(fsm.ReacquireFailed, e.lostTerm, e.lostCause)
 			}
-			e.requestStopLocked(EndShutdown, ErrStopping)
+			e.requestStopLocked(endreason.Shutdown, ErrStopping)
 		}
 		n.mu.Unlock()
 		select {
@@ -286,12 +289,12 @@ func (n *Node) requestSession() {
 	}
 }
 
-var defaultReconnect = ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}
+var defaultReconnect = retry.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5}
 
 // connect opens a session and retries as the retry strategy says. It does not
 // retry a node's first session after a refusal.
 func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
-	var strategy RetryStrategy = defaultReconnect
+	var strategy retry.Strategy = defaultReconnect
 	if n.cfg.Retry != nil {
 		strategy = n.cfg.Retry
 	}
@@ -313,7 +316,7 @@ func (n *Node) connect(ctx context.Context, first bool) (*session, error) {
 		}
 		n.reportOutage(number, err)
 		elapsed := n.clock.Now().Mono - start.Mono
-		delay, again := n.nextDelay(strategy, RetryContext{Attempt: number, Elapsed: elapsed, LastError: err})
+		delay, again := n.nextDelay(strategy, retry.Failure{Attempt: number, Elapsed: elapsed, LastError: err})
 		if !again {
 			return nil, err
 		}
@@ -411,7 +414,7 @@ func openError(ctx context.Context, err error) error {
 // firstHeartbeat proves a new session and returns when the acknowledged
 // heartbeat was sent. It repeats a heartbeat that failed without ending the
 // session: on a slow database that is cheaper than a new session.
-func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent Instant, err error) {
+func (n *Node) firstHeartbeat(ctx context.Context, conn Session) (sent clocks.Instant, err error) {
 	for {
 		n.measureLoad(ctx)
 		sent = n.clock.Now()

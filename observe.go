@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // LeaderChange is a change of the leader of a role.
@@ -15,15 +17,6 @@ type LeaderChange struct {
 	Role     string
 	Previous *Leader // nil if there was no leader, or at the start of the observation
 	Leader   *Leader // nil if there is no leader now
-}
-
-// Listener is implemented by a [Backend] that can receive notifications without
-// a session.
-type Listener interface {
-	// Listen calls wake, in this goroutine, when it has begun to listen and
-	// whenever an election or a node may have changed. It returns nil when ctx
-	// ends, and an error when it cannot continue.
-	Listen(ctx context.Context, wake func()) error
 }
 
 // Observe sends the current leaders of the named roles, or of all roles if none
@@ -112,7 +105,7 @@ type observation struct {
 	backend  Backend
 	roles    []string
 	interval time.Duration
-	clock    Clock
+	clock    clocks.Clock
 	log      *slog.Logger
 	known    map[string]Leader
 }

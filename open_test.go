@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // slowBackend takes long to open a session, and says so if it extends.
@@ -96,7 +97,7 @@ func TestRepeatedCauseEmitsOneErrorEvent(t *testing.T) {
 				return &tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 			}
 		}
-		node := open(t, db, func(c *tenure.Config) { c.Retry = tenure.FixedInterval{Interval: time.Second} })
+		node := open(t, db, func(c *tenure.Config) { c.Retry = retry.FixedInterval{Interval: time.Second} })
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		events := func() uint64 { return node.Stats().Events[tenure.EventError] }

@@ -144,7 +144,7 @@ func (d Description) validate() error {
 	}
 	for _, text := range texts {
 		if text != "" && NamedRole(text).Validate() != nil {
-			return bad("value %q in the node description must be at most %d bytes of UTF-8 without control characters", text, MaxRoleName)
+			return bad("value %q in the node description must be at most %d bytes of UTF-8 without control characters", text, maxRoleName)
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package tenure
 
+import "github.com/exactly-one/tenure/internal/endreason"
+
 import "github.com/exactly-one/tenure/internal/fsm"
 
 // release is a role to release: a term, or a lock without a term.
@@ -55,10 +57,10 @@ func (s *session) release() error {
 	s.releaseBatch, s.releases = s.releases, nil
 	batch := make([]ReleaseRequest, len(s.releaseBatch))
 	for i, r := range s.releaseBatch {
-		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: EndResigned}
+		batch[i] = ReleaseRequest{Role: r.election.role, Term: r.number, Reason: endreason.Resigned}
 		if t := r.term; t != nil {
 			batch[i].Reason, batch[i].By = t.plannedEnd.reason, t.plannedEnd.by
-			if t.plannedEnd.reason == EndHandedOver {
+			if t.plannedEnd.reason == endreason.HandedOver {
 				batch[i].Target, batch[i].Reservation = t.plannedEnd.target, n.cfg.CheckInterval
 			}
 		}

@@ -3,7 +3,34 @@ package tenure
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/internal/endreason"
 )
+
+// RequestKind is the kind of a Request.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	RequestStepDown RequestKind = "step_down"
+	RequestHandOver RequestKind = "hand_over"
+	RequestDrain    RequestKind = "drain"
+	RequestUndrain  RequestKind = "undrain"
+)
+
+// Request is a request for the leader of a role or for a node.
+type Request struct {
+	Kind   RequestKind
+	Role   string    // of a step-down or hand-over
+	Node   uuid.UUID // of a drain or undrain
+	Target uuid.UUID // of a hand-over and, optionally, of a drain: the next leader
+	Force  bool      // of a drain: also if no other node is active then
+	By     string    // the requester, for the record
+	At     time.Time // by the database's clock; set by the Backend
+}
 
 // handleRequests reads the requests for this node and its roles, and starts to
 // handle them.
@@ -42,9 +69,9 @@ func (s *session) handleRequests() error {
 // termEnd returns how the term that the request is about ends.
 func (r Request) termEnd() termEnd {
 	if r.Kind == RequestHandOver {
-		return termEnd{EndHandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
+		return termEnd{endreason.HandedOver, withDetail(ErrHandedOver, requesterCause(r)), r.Target, r.By}
 	}
-	return termEnd{EndSteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
+	return termEnd{endreason.SteppedDown, withDetail(ErrSteppedDown, requesterCause(r)), r.Target, r.By}
 }
 
 func requesterCause(r Request) error {

@@ -11,8 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxRoleName is the maximum length of a role name in bytes.
-const MaxRoleName = 255
+// maxRoleName is the maximum length in bytes of role names, and of other names and
+// values in the database.
+const maxRoleName = 255
 
 // Role is what a leader is elected for: a name and a lock key. The zero Role is
 // invalid. Roles are comparable.
@@ -103,8 +104,8 @@ func (r Role) Validate() error {
 	switch {
 	case r.name == "":
 		return fmt.Errorf("%w: the name is empty", ErrInvalidRole)
-	case len(r.name) > MaxRoleName:
-		return fmt.Errorf("%w: the name has %d bytes; at most %d are allowed", ErrInvalidRole, len(r.name), MaxRoleName)
+	case len(r.name) > maxRoleName:
+		return fmt.Errorf("%w: the name has %d bytes; at most %d are allowed", ErrInvalidRole, len(r.name), maxRoleName)
 	case !utf8.ValidString(r.name):
 		return fmt.Errorf("%w: the name is not valid UTF-8", ErrInvalidRole)
 	}

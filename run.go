@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/exactly-one/tenure/internal/endreason"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Work is what a leader does. Its context is canceled when trust in the term
@@ -29,7 +32,7 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 		return err
 	}
 	defer e.stopAndWait(run) // if work panics
-	pause := ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
+	pause := retry.ExponentialBackoff{Base: e.node.cfg.CheckInterval, Max: 12 * e.node.cfg.CheckInterval}
 	for early := 0; ; {
 		term, err := e.nextTerm(run)
 		if term == nil {
@@ -40,7 +43,7 @@ func (e *Election) Run(ctx context.Context, work Work) error {
 			continue
 		}
 		early++
-		delay, _ := pause.NextDelay(RetryContext{Attempt: early})
+		delay, _ := pause.NextDelay(retry.Failure{Attempt: early})
 		n := e.node
 		n.mu.Lock()
 		e.attempt.notBefore = n.clock.Now().Mono + delay
@@ -62,7 +65,7 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if done {
-		e.requestStopLocked(EndResigned, ErrResigned)
+		e.requestStopLocked(endreason.Resigned, ErrResigned)
 		return false
 	}
 	early = e.term == term && !term.stopRequested && !term.ended.Load()
@@ -71,7 +74,7 @@ func (e *Election) lead(term *Term, work Work) (early bool) {
 		e.postLocked(Event{Kind: EventError, Term: term, Err: failed})
 	}
 	if early {
-		e.beginStepDownLocked(termEnd{reason: EndResigned, cause: ErrResigned})
+		e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: ErrResigned})
 	}
 	return early
 }
@@ -117,7 +120,7 @@ func (e *Election) stopAndWait(r electionRun) {
 		if e.finishedLocked(r.number) {
 			return true
 		}
-		e.requestStopLocked(EndShutdown, ErrStopping)
+		e.requestStopLocked(endreason.Shutdown, ErrStopping)
 		return e.finishedLocked(r.number)
 	})
 }
@@ -159,9 +162,9 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 	campaign := e.mode == modeCampaign
 	if e.term == term && !term.ended.Load() {
 		if campaign {
-			e.requestStopLocked(EndResigned, ErrResigned)
+			e.requestStopLocked(endreason.Resigned, ErrResigned)
 		} else {
-			e.beginStepDownLocked(termEnd{reason: EndResigned, cause: ErrResigned})
+			e.beginStepDownLocked(termEnd{reason: endreason.Resigned, cause: ErrResigned})
 		}
 	}
 	n.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // trustTick is the longest interval between two checks of trust: the wall clock
@@ -50,7 +52,7 @@ func newSession(n *Node) *session {
 }
 
 // startLocked makes s the node's session.
-func (s *session) startLocked(sent Instant) {
+func (s *session) startLocked(sent clocks.Instant) {
 	n := s.node
 	n.counters.sessions++
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
@@ -206,7 +208,7 @@ func (s *session) heartbeat() error {
 	n.mu.Unlock()
 
 	sent := n.clock.Now()
-	result, err := s.conn.Heartbeat(load)
+	pending, err := s.conn.Heartbeat(load)
 	for _, done := range refreshers {
 		done <- err
 	}
@@ -227,6 +229,6 @@ func (s *session) heartbeat() error {
 	n.counters.heartbeats.add(n.clock.Now().Mono - sent.Mono)
 	n.outage = false
 	s.nextBeat = sent.Mono + n.cfg.RefreshInterval
-	s.requestsPending = s.requestsPending || result.RequestsPending
+	s.requestsPending = s.requestsPending || pending
 	return nil
 }

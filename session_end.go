@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/fsm"
 )
 
@@ -67,7 +68,7 @@ func (s *session) endLocked(err error) {
 	s.endAttemptsLocked(cause)
 	s.failCallsLocked(cause)
 	s.checkIdleLocked()
-	n.lastSessionEnd = Instant{}
+	n.lastSessionEnd = clocks.Instant{}
 	if errors.Is(cause, ErrConnection) && !timedOut(cause) {
 		n.lastSessionEnd = n.clock.Now()
 	}

@@ -2,16 +2,22 @@ package tenure
 
 import "github.com/exactly-one/tenure/internal/fsm"
 
-// State is a state of an election.
-type State = fsm.State
+// State is a state of an election. Whether a node leads follows from the term, not
+// from the state: see [Election.IsLeader].
+type State uint8
 
-// The states of an election. Whether a node leads follows from the term, not from
-// the state: see [Election.IsLeader].
+// The states of an election.
 const (
-	Stopped      = fsm.Stopped      // does not campaign; the initial state
-	Follower     = fsm.Follower     // a standby that waits for the next attempt
-	Acquiring    = fsm.Acquiring    // tries to acquire the role
-	Leading      = fsm.Leader       // leads the role
-	Reconnecting = fsm.Reconnecting // has lost the session; the reconnect grace has not ended
-	Releasing    = fsm.Releasing    // gives up the role
+	Stopped      = State(fsm.Stopped)      // does not campaign; the initial state
+	Follower     = State(fsm.Follower)     // a standby that waits for the next attempt
+	Acquiring    = State(fsm.Acquiring)    // tries to acquire the role
+	Leading      = State(fsm.Leader)       // leads the role
+	Reconnecting = State(fsm.Reconnecting) // has lost the session; the reconnect grace has not ended
+	Releasing    = State(fsm.Releasing)    // gives up the role
 )
+
+// String returns the state's name in lower case; that of Leading is "leader".
+func (s State) String() string { return fsm.State(s).String() }
+
+// MarshalText returns the state's name in lower case.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -114,7 +114,9 @@ func (t *Term) Remaining() time.Duration {
 // change its blocking mode, as [os.File.Fd] would. LockConn may be called at
 // any time; after the session has ended, Control fails.
 func (t *Term) LockConn() (syscall.RawConn, error) {
-	if provider, ok := t.session.conn.(LockConnProvider); ok {
+	if provider, ok := t.session.conn.(interface {
+		LockConn() (syscall.RawConn, error)
+	}); ok {
 		return provider.LockConn()
 	}
 	return nil, nil

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/fsm"
+	"github.com/exactly-one/tenure/internal/sentinel"
 )
 
 // attempt is the state of an election's attempts to acquire the role.
@@ -20,12 +22,12 @@ type attempt struct {
 	unlocking    bool          // a lock without a term is being released
 	fencedSince  time.Duration // start of the wait for fenced transactions
 
-	cycleFailures int     // failed attempts since the last term or start
-	firstFailure  Instant // when the first of them failed
-	cause         string  // root cause of the last database error, until an attempt has another outcome
-	sameCause     bool    // the last error had the same cause as the one before
-	totalFailures uint64  // failed attempts since Open
-	err           error   // of the last failed attempt
+	cycleFailures int            // failed attempts since the last term or start
+	firstFailure  clocks.Instant // when the first of them failed
+	cause         string         // root cause of the last database error, until an attempt has another outcome
+	sameCause     bool           // the last error had the same cause as the one before
+	totalFailures uint64         // failed attempts since Open
+	err           error          // of the last failed attempt
 }
 
 // updateCause records a database error and reports whether its root cause is
@@ -45,8 +47,7 @@ func rootCause(err error) string {
 		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
 			inner = several.Unwrap()[len(several.Unwrap())-1]
 		}
-		//nolint:errorlint // only this link of the chain matters
-		if _, category := err.(*derived); category || inner == nil {
+		if inner == nil || sentinel.Is(err) {
 			return err.Error()
 		}
 		err = inner
@@ -77,7 +78,7 @@ const stepDownPause = time.Second
 func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 	n, from := e.node, e.State()
 	campaign := e.mode == modeCampaign
-	to, actions, ok := fsm.Step(from, input, fsm.Policy{
+	next, actions, ok := fsm.Step(fsm.State(from), input, fsm.Policy{
 		AutoReacquire: !e.cfg.NoReacquire && !campaign,
 		Grace:         e.cfg.ReconnectGrace > 0 && !campaign,
 		SteppingDown:  e.steppingDown && !e.stopping,
@@ -86,6 +87,7 @@ func (e *Election) stepLocked(input fsm.Input, term *Term, err error) {
 		n.log.Error("impossible transition", "role", e.role.Name(), "from", from, "input", input)
 		return
 	}
+	to := State(next)
 	if from != to {
 		e.state.Store(uint32(to))
 		n.counters.addTransitionLocked(from, to, input)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // trust is the trust window of a session. It ends at a deadline on the
@@ -14,7 +16,7 @@ import (
 // other lock, so contexts are canceled in time whatever the rest of the engine
 // does.
 type trust struct {
-	clock     Clock
+	clock     clocks.Clock
 	onExpired func() // called on a new goroutine when the deadline has passed
 
 	mono  atomic.Int64 // deadline in nanoseconds; 0 before the first heartbeat
@@ -28,14 +30,14 @@ type trust struct {
 }
 
 // begin starts the trust window when the first heartbeat is acknowledged.
-func (t *trust) begin(until Instant) bool {
+func (t *trust) begin(until clocks.Instant) bool {
 	t.wall.Store(until.Wall.UnixNano())
 	t.mono.Store(int64(until.Mono))
 	return t.valid()
 }
 
 // extend moves the deadline, unless trust has ended.
-func (t *trust) extend(until Instant) bool {
+func (t *trust) extend(until clocks.Instant) bool {
 	if !t.valid() {
 		return false
 	}

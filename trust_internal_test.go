@@ -3,12 +3,14 @@ package tenure
 import (
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // handClock is a clock that a test moves. Its timers never fire.
-type handClock struct{ now Instant }
+type handClock struct{ now clocks.Instant }
 
-func (c *handClock) Now() Instant                                { return c.now }
+func (c *handClock) Now() clocks.Instant                         { return c.now }
 func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
 // Trust that has ended is never revived, whichever call notices the end
@@ -21,7 +23,7 @@ func TestEndedTrustIsNotRevived(t *testing.T) {
 		"it was ended":               func(tr *trust, _ *handClock) { _ = tr.end(ErrSessionLost) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := &handClock{Instant{Mono: time.Hour, Wall: time.Unix(1e9, 0)}}
+			clock := &handClock{clocks.Instant{Mono: time.Hour, Wall: time.Unix(1e9, 0)}}
 			tr := &trust{clock: clock, onExpired: func() {}}
 			if !tr.begin(clock.now.Add(time.Second)) || !tr.valid() {
 				t.Fatal("trust did not begin")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // Trust counts from before a heartbeat is sent, including the first one of a
@@ -40,7 +41,7 @@ func TestTrustCountsFromBeforeHeartbeat(t *testing.T) {
 // the end has been noticed (Invariant 1).
 func TestNoTermBeginsAfterTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &steppedClock{Clock: tenure.SystemClock()}
+		clock := &steppedClock{Clock: clocks.System()}
 		db := newDatabase()
 		db.prepare = func(c *conn) {
 			if c.number > 1 {

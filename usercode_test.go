@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Code of the program that blocks, panics or calls back must cost the node
@@ -207,12 +208,12 @@ func TestUpdateDescriptionFunctionMayCallNode(t *testing.T) {
 // A retry strategy that takes longer than the lease delays only its own
 // election.
 func TestSlowRetryStrategyDelaysOnlyItsElection(t *testing.T) {
-	for name, slow := range map[string]func(tenure.RetryContext) (time.Duration, bool){
-		"takes 10 s": func(tenure.RetryContext) (time.Duration, bool) {
+	for name, slow := range map[string]func(retry.Failure) (time.Duration, bool){
+		"takes 10 s": func(retry.Failure) (time.Duration, bool) {
 			time.Sleep(10 * time.Second)
 			return time.Second, true
 		},
-		"panics": func(tenure.RetryContext) (time.Duration, bool) { panic("on purpose") },
+		"panics": func(retry.Failure) (time.Duration, bool) { panic("on purpose") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestSlowRetryStrategyDelaysOnlyItsElection(t *testing.T) {
 				term := lead(t, e)
 				var asked atomic.Int64
 				other, err := node.ElectionWith(tenure.NamedRole("other"), tenure.ElectionConfig{
-					Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
+					Retry: retry.Func(func(a retry.Failure) (time.Duration, bool) {
 						asked.Add(1)
 						return slow(a)
 					}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -43,11 +44,11 @@ func New(member *cluster.Member, database postgres.Database, config Config) (*As
 
 // Run stands for the role and assigns rows in each term, until the context ends.
 // It returns an error that matches tenure.ErrInvalidConfig or
-// tenure.ErrPrivilege if the table cannot be used as it is, and those of
+// dberr.ErrPrivilege if the table cannot be used as it is, and those of
 // [tenure.Node.Election] and [tenure.Election.Run]. A database that fails later
 // is logged and asked again.
 func (a *Assigner) Run(ctx context.Context) error {
-	if err := a.check(ctx); errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, tenure.ErrPrivilege) {
+	if err := a.check(ctx); errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, dberr.ErrPrivilege) {
 		return err
 	}
 	election, err := a.stand()

@@ -16,7 +16,7 @@ import (
 // assignment.
 //
 // Errors match tenure.ErrInvalidConfig if the table or an id cannot be used, and
-// tenure.ErrPrivilege.
+// dberr.ErrPrivilege.
 func Replay(ctx context.Context, database Querier, config Config, limit int, ids ...string) (replayed int, err error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

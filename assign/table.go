@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // Querier takes single statements: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
@@ -36,7 +36,7 @@ type column struct {
 }
 
 // readTable reads what the database has. The error matches
-// tenure.ErrInvalidConfig if that cannot be used, and tenure.ErrPrivilege if the
+// tenure.ErrInvalidConfig if that cannot be used, and dberr.ErrPrivilege if the
 // user may not use it.
 func readTable(ctx context.Context, database Querier, config Config) (table, error) {
 	name := config.Table.Sanitize()
@@ -50,7 +50,7 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 	}
 	switch {
 	case inClass(err, codeInsufficientPrivilege):
-		return table{}, fmt.Errorf("%w: the database user may not look for %s; see assign.Grants: %w", tenure.ErrPrivilege, name, err)
+		return table{}, fmt.Errorf("%w: the database user may not look for %s; see assign.Grants: %w", dberr.ErrPrivilege, name, err)
 	case err != nil:
 		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
 	case len(columns) == 0:
@@ -116,7 +116,7 @@ func (c Config) checkColumns(found map[string]column) error {
 		case need.column == c.Columns.ID && !is.unique:
 			return invalid("the column %s of %s has no unique index of its own", quoted, name)
 		case !is.readable || need.update && !is.writable:
-			return fmt.Errorf("%w: the database user may not use the column %s of %s as needed; see assign.Grants", tenure.ErrPrivilege, quoted, name)
+			return fmt.Errorf("%w: the database user may not use the column %s of %s as needed; see assign.Grants", dberr.ErrPrivilege, quoted, name)
 		}
 	}
 	return nil

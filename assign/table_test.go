@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -143,12 +144,12 @@ func TestPrivileges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, grant := range []string{`GRANT USAGE ON SCHEMA {schema} TO`, `GRANT SELECT ON {schema}.jobs TO`} {
-		if err := assigner.Run(t.Context()); !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), "assign.Grants") {
+		if err := assigner.Run(t.Context()); !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), "assign.Grants") {
 			t.Errorf("before %s: got %v", grant, err)
 		}
 		w.exec(grant + ` "` + user + `"`)
 	}
-	if err := assigner.Run(t.Context()); !errors.Is(err, tenure.ErrPrivilege) {
+	if err := assigner.Run(t.Context()); !errors.Is(err, dberr.ErrPrivilege) {
 		t.Errorf("without the right to write: got %v", err)
 	}
 	w.exec(`REVOKE SELECT ON {schema}.jobs FROM "` + user + `"`)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // drainState holds the state of the member's drains and of its shutdown. A
@@ -248,7 +249,7 @@ func (m *Member) recordRequester(ctx context.Context, by string) {
 	})
 }
 
-var errRegistryTimeout = fmt.Errorf("%w: it does not respond", tenure.ErrDatabase)
+var errRegistryTimeout = fmt.Errorf("%w: it does not respond", dberr.ErrDatabase)
 
 // handOverTarget returns the requested target of the handover, or uuid.Nil.
 func (d *drainState) handOverTarget(run *drain) uuid.UUID {

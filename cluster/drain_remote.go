@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // ErrNodeDied is returned if a node died before it completed a request. It
@@ -129,7 +130,7 @@ func followNode(
 		if done, err := arrived(progress); done || err != nil {
 			return err
 		}
-		wait(ctx, tenure.SystemClock(), followInterval, news)
+		wait(ctx, clocks.System(), followInterval, news)
 	}
 }
 

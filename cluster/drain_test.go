@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/history"
 )
 
 // stand makes a member stand for a role.
@@ -271,7 +272,7 @@ func TestDrainHandsOverToTheLeastLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	leads(t, elections["idle"])
-	if reason := site.lastReason("r"); reason != string(tenure.EndHandedOver) {
+	if reason := site.lastReason("r"); reason != string(history.EndHandedOver) {
 		t.Errorf("the term ended as %q; want handed_over", reason)
 	}
 }

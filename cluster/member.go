@@ -109,7 +109,7 @@ func (m *Member) nodeConfig(nodeConfig tenure.Config) tenure.Config {
 	}
 	nodeConfig.UniqueName = m.config.UniqueNames
 	nodeConfig.Load = m.heartbeat.load
-	if d, ok := m.store.(tenure.LeaseDefaulter); ok {
+	if d, ok := m.store.(interface{ DefaultLease() time.Duration }); ok {
 		nodeConfig.Lease = cmp.Or(nodeConfig.Lease, d.DefaultLease())
 	}
 	refresh := cmp.Or(nodeConfig.RefreshInterval, cmp.Or(nodeConfig.Lease, defaultLease)/3)

@@ -51,12 +51,12 @@ func TestStatuses(t *testing.T) {
 		"joining": cluster.Joining, "active": cluster.Active, "draining": cluster.Draining, "dead": cluster.Dead,
 		"starting": cluster.Dead, "Active": cluster.Dead, "": cluster.Dead,
 	} {
-		if got := tenure.ParseNodeStatus(text); got != want {
+		if got := tenure.NodeStatus(text).OrDead(); got != want {
 			t.Errorf("%q reads as %s, want %s", text, got, want)
 		}
 	}
 	for _, status := range []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead} {
-		if tenure.ParseNodeStatus(string(status)) != status {
+		if status.OrDead() != status {
 			t.Errorf("%s does not come back from its text", status)
 		}
 		if got, want := status.AcceptsWork(), status == cluster.Active; got != want {

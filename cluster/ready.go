@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // ErrTooFewNodes is returned while fewer than the minimum of nodes have joined.
@@ -27,7 +28,7 @@ func newReadiness(minNodes int) *readiness {
 }
 
 // startTimer starts the startup timeout, unless it is 0.
-func (r *readiness) startTimer(timeout time.Duration, clock tenure.Clock) (stop func() bool) {
+func (r *readiness) startTimer(timeout time.Duration, clock clocks.Clock) (stop func() bool) {
 	if timeout == 0 {
 		return func() bool { return true }
 	}

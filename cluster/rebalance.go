@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/cluster/internal/placement"
 )
 
@@ -145,7 +146,7 @@ const (
 // made. If some roles cannot be requested, the error names them and the others
 // still move.
 func (p RebalancePlan) Apply(ctx context.Context, store Store, by string, progress func(moved int)) error {
-	clock := tenure.SystemClock()
+	clock := clocks.System()
 	var failed error
 	moved := 0
 	// Interleave the nodes' moves, so that no node receives many roles before
@@ -188,7 +189,7 @@ var errUnfinished = errors.New("some roles have not moved yet")
 // applyBatch requests the handovers of a batch and waits until other nodes lead
 // the roles. If a leader took a role back because its target was too slow, the
 // handover is requested again.
-func applyBatch(ctx context.Context, store Store, clock tenure.Clock, by string, batch []Move) error {
+func applyBatch(ctx context.Context, store Store, clock clocks.Clock, by string, batch []Move) error {
 	asked := map[string]int64{} // by role: the term whose end was requested
 	var failed error
 	for pending := batch; ; {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -109,7 +110,7 @@ func TestRegistryWithoutMember(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	registry := cluster.NewRegistry(site.store())
-	if _, err := registry.Nodes(within(t)); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := registry.Nodes(within(t)); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("before there is a schema: %v", err)
 	}
 	a := site.join("a", cluster.Config{})

@@ -66,7 +66,7 @@ func TestRegistryRecordsRequester(t *testing.T) {
 		}
 	}
 	terms, err := site.store().History(within(t), history.Query{Role: "r"})
-	if err != nil || len(terms) != 1 || terms[0].Reason != tenure.EndSteppedDown || terms[0].By != "second" {
+	if err != nil || len(terms) != 1 || terms[0].Reason != history.EndSteppedDown || terms[0].By != "second" {
 		t.Errorf("%+v, %v; want a term that the second one ended", terms, err)
 	}
 	if err := b.Undrain(within(t)); err != nil {
@@ -105,7 +105,7 @@ func TestTermRecordsRequesterOfTheMove(t *testing.T) {
 		}
 		n := 0
 		for _, term := range terms {
-			if !term.Ended.IsZero() && term.By == by && term.Reason == tenure.EndHandedOver {
+			if !term.Ended.IsZero() && term.By == by && term.Reason == history.EndHandedOver {
 				n++
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -58,7 +59,7 @@ func TestShutdownSequence(t *testing.T) {
 		t.Errorf("the next term is %d, after %d", next.Number(), term.Number())
 	}
 	a.seesGone(b.ID())
-	if reason := site.lastReason("r"); reason != string(tenure.EndShutdown) {
+	if reason := site.lastReason("r"); reason != string(history.EndShutdown) {
 		t.Errorf("the term ended as %q; want shutdown", reason)
 	}
 	if err := b.Shutdown(within(t)); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -127,7 +128,7 @@ func TestShutdownOnSignal(t *testing.T) {
 	}
 	a.seesGone(p.id)
 	leads(t, heir)
-	if reason := site.lastReason("r"); reason != string(tenure.EndShutdown) {
+	if reason := site.lastReason("r"); reason != string(history.EndShutdown) {
 		t.Errorf("the term ended as %q; want shutdown", reason)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // candidacy is a role that this member campaigns for or leads.
@@ -73,8 +74,8 @@ func (s *spreadRun) campaign(ctx context.Context, c *candidacy) {
 	case done:
 		s.cooldowns[c.name] = cooldown{done: true}
 	case early:
-		pause := tenure.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
-		delay, _ := pause.NextDelay(tenure.RetryContext{Attempt: last.times + 1})
+		pause := retry.ExponentialBackoff{Base: timing.CheckInterval, Max: 12 * timing.CheckInterval}
+		delay, _ := pause.NextDelay(retry.Failure{Attempt: last.times + 1})
 		s.cooldowns[c.name] = cooldown{until: now + delay, times: last.times + 1}
 	case asked: // let others campaign first; a reservation lasts as long
 		s.cooldowns[c.name] = cooldown{until: now + timing.CheckInterval}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // viewPause is the minimum time between two reads of the registry. If reads
@@ -25,7 +26,7 @@ const (
 type view struct {
 	query    func(context.Context) ([]tenure.Member, error)
 	interval time.Duration
-	clock    tenure.Clock
+	clock    clocks.Clock
 	log      *slog.Logger
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ type view struct {
 	failure error           // of the last read, if it failed
 }
 
-func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock tenure.Clock, log *slog.Logger) *view {
+func newView(ask func(context.Context) ([]tenure.Member, error), interval time.Duration, clock clocks.Clock, log *slog.Logger) *view {
 	return &view{query: ask, interval: interval, clock: clock, log: log, changed: make(chan struct{})}
 }
 
@@ -117,7 +118,7 @@ func (v *view) follow(ctx context.Context, news <-chan struct{}) {
 }
 
 // wait waits for d, for the end of ctx, or for a value.
-func wait(ctx context.Context, clock tenure.Clock, d time.Duration, value <-chan struct{}) {
+func wait(ctx context.Context, clock clocks.Clock, d time.Duration, value <-chan struct{}) {
 	passed := make(chan struct{})
 	defer clock.AfterFunc(d, func() { close(passed) })()
 	select {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // A reading that stalled with the database must not make the view ignore
@@ -30,7 +31,7 @@ func TestViewReadsSoonAfterAStall(t *testing.T) {
 					return nil, nil
 				}
 				news := make(chan struct{}, 1)
-				v := newView(ask, interval, tenure.SystemClock(), slog.New(slog.DiscardHandler))
+				v := newView(ask, interval, clocks.System(), slog.New(slog.DiscardHandler))
 				finished := make(chan struct{})
 				go func() { // ends with the context
 					defer close(finished)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // ChangeKind is the kind of a [Change].
@@ -59,9 +60,9 @@ func (m *Member) Watch(ctx context.Context, filter Filter) <-chan Change {
 // CheckInterval. When ctx ends, the channel is closed after everything that
 // Watch started has ended.
 func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter) <-chan Change {
-	interval, clock, log := cmp.Or(config.CheckInterval, defaultInterval), config.Clock, config.Logger
-	if clock == nil {
-		clock = tenure.SystemClock()
+	interval, ticks, log := cmp.Or(config.CheckInterval, defaultInterval), config.Clock, config.Logger
+	if ticks == nil {
+		ticks = clocks.System()
 	}
 	if log == nil {
 		log = slog.Default()
@@ -71,7 +72,7 @@ func Watch(ctx context.Context, store Store, config tenure.Config, filter Filter
 		defer cancel()
 		return store.Members(ctx)
 	}
-	v := newView(ask, interval, clock, log)
+	v := newView(ask, interval, ticks, log)
 	news, changes := make(chan struct{}, 1), make(chan Change)
 	go func() { // exits when ctx ends, then closes the channel
 		var group sync.WaitGroup

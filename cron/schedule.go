@@ -109,7 +109,7 @@ func (s Schedule) withDefaults() Schedule {
 func (s Schedule) parse() (timetable, error) {
 	switch {
 	case tenure.NamedRole(s.Name).Validate() != nil:
-		return timetable{}, invalid("the schedule's name %q cannot be used: 1 to %d bytes of UTF-8 without control characters", s.Name, tenure.MaxRoleName)
+		return timetable{}, invalid("the schedule's name %q cannot be used: 1 to 255 bytes of UTF-8 without control characters", s.Name)
 	case s.Job == nil:
 		return timetable{}, invalid("the schedule %s has no job", s.Name)
 	case s.CatchUp != CatchUpNone && s.CatchUp != CatchUpLatest && s.CatchUp != CatchUpAll:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/processor"
@@ -172,7 +173,7 @@ func explain(err error, body actionBody) (status int, message string) {
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
 	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):
 		return http.StatusBadRequest, "that cannot be asked for"
-	case errors.Is(err, tenure.ErrPrivilege):
+	case errors.Is(err, dberr.ErrPrivilege):
 		return http.StatusForbidden, "the dashboard's database user may not do that"
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, "the database did not answer in time, so whether it was asked for is not known; look again in a while"

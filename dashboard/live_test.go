@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
@@ -40,15 +40,15 @@ func TestLeadership(t *testing.T) {
 	asked := w.statements.Load()
 	line = get[viewRecord](w, "/api/timeline?role=scheduler")
 	terms := get[list[termRecord]](w, "/api/terms?role=scheduler")
-	if len(line.Spans) != 2 || line.Spans[0][5] != string(tenure.EndShutdown) || line.Spans[0][1] == nil || len(line.Nodes) != 2 ||
-		terms.Total != 2 || terms.Rows[0].NodeName != "api-2" || terms.Rows[1].Reason != string(tenure.EndShutdown) {
+	if len(line.Spans) != 2 || line.Spans[0][5] != string(history.EndShutdown) || line.Spans[0][1] == nil || len(line.Nodes) != 2 ||
+		terms.Total != 2 || terms.Rows[0].NodeName != "api-2" || terms.Rows[1].Reason != string(history.EndShutdown) {
 		t.Errorf("the timeline afterwards: %+v\n%+v", line, terms)
 	}
 	if more := w.statements.Load() - asked; more > 4 { // the watch may have looked meanwhile
 		t.Errorf("the timeline cost %d statements", more)
 	}
 	failovers := get[failoversRecord](w, "/api/failovers")
-	if failovers.Total != 1 || failovers.Day != 1 || failovers.Rows[0].Previous != "api-1" || failovers.Rows[0].Reason != string(tenure.EndShutdown) ||
+	if failovers.Total != 1 || failovers.Day != 1 || failovers.Rows[0].Previous != "api-1" || failovers.Rows[0].Reason != string(history.EndShutdown) ||
 		failovers.Rows[0].Vacant != *after.Vacant || len(failovers.Points) != 1 {
 		t.Errorf("failovers: %+v", failovers)
 	}

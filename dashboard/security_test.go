@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/httpguard"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -410,7 +411,7 @@ func TestActions(t *testing.T) {
 	}
 	w.led("scheduler", "api-2")
 	terms := get[list[termRecord]](w, "/api/terms?role=scheduler")
-	if last := terms.Rows[1]; last.Term != before.Term || last.By != "anna" || last.Reason != string(tenure.EndSteppedDown) {
+	if last := terms.Rows[1]; last.Term != before.Term || last.By != "anna" || last.Reason != string(history.EndSteppedDown) {
 		t.Errorf("the record of a step-down: %+v", last)
 	}
 	if o := act(map[string]any{"action": handOver, "name": "scheduler", "node": first.ID()}); !strings.Contains(o.Message, "api-1"+ended+" leads now") {

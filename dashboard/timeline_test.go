@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/history"
 )
 
@@ -19,7 +18,7 @@ func longTimeline(terms int) (line *timeline, began time.Time) {
 	began = time.UnixMilli(1_700_000_000_000)
 	for i := range terms {
 		t := history.Term{
-			Term: int64(i + 1), Node: nodes[i%3], NodeName: fmt.Sprint(i % 3), Began: began.Add(time.Duration(i) * 10 * time.Second), Reason: tenure.EndResigned,
+			Term: int64(i + 1), Node: nodes[i%3], NodeName: fmt.Sprint(i % 3), Began: began.Add(time.Duration(i) * 10 * time.Second), Reason: history.EndResigned,
 			PrecedingVacancy: 5 * time.Millisecond,
 		}
 		if i < terms-1 {
@@ -67,7 +66,7 @@ func TestTimelineFollows(t *testing.T) {
 	t.Parallel()
 	line, began := longTimeline(3)
 	line.reading = true
-	ended := history.Term{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: tenure.EndCrashed}
+	ended := history.Term{Term: 3, Node: uuid.New(), NodeName: "x", Began: began.Add(20 * time.Second), Ended: began.Add(25 * time.Second), Reason: history.EndCrashed}
 	line.follow(ended)
 	if line.spans[2].ended != 0 || len(line.pending) != 1 {
 		t.Error("news was used before the history was read")
@@ -82,7 +81,7 @@ func TestTimelineFollows(t *testing.T) {
 		terms = append(terms, s.term)
 	}
 	rows, _ := line.page(0, 2)
-	if !slices.Equal(terms, []int64{1, 2, 3, 4}) || rows[0].Vacant != nil || rows[1].Reason != string(tenure.EndCrashed) {
+	if !slices.Equal(terms, []int64{1, 2, 3, 4}) || rows[0].Vacant != nil || rows[1].Reason != string(history.EndCrashed) {
 		t.Errorf("%v: %+v", terms, rows)
 	}
 }

@@ -191,9 +191,9 @@ func TestWhy(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	first, second := picturesTerm(1, 1, began), picturesTerm(2, 2, began.Add(10*time.Second))
 	lookAt(p, reading{terms: []history.Term{first}, whole: true})
-	first.Ended, first.Reason, first.By = began.Add(9*time.Second), tenure.EndSteppedDown, "anna"
+	first.Ended, first.Reason, first.By = began.Add(9*time.Second), history.EndSteppedDown, "anna"
 	lookAt(p, reading{terms: []history.Term{second, first}})
-	if r, _ := p.role("scheduler"); r.Previous != first.NodeName || r.PreviousReason != string(tenure.EndSteppedDown) || r.PreviousBy != "anna" {
+	if r, _ := p.role("scheduler"); r.Previous != first.NodeName || r.PreviousReason != string(history.EndSteppedDown) || r.PreviousBy != "anna" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -204,7 +204,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Minute)
 	ended := func(t history.Term) history.Term {
-		t.Ended, t.Reason = began.Add(9*time.Second), tenure.EndHandedOver
+		t.Ended, t.Reason = began.Add(9*time.Second), history.EndHandedOver
 		return t
 	}
 	first := picturesTerm(1, 1, began)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/features"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
@@ -89,7 +90,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 	)
 	for i, e := range events {
 		if err := tenure.NamedRole(e.Type).Validate(); err != nil {
-			return fmt.Errorf("%w: event %d has the type %q; a type must have 1 to %d bytes", tenure.ErrInvalidConfig, i, e.Type, tenure.MaxRoleName)
+			return fmt.Errorf("%w: event %d has the type %q; a type must have 1 to 255 bytes", tenure.ErrInvalidConfig, i, e.Type)
 		}
 		for _, tag := range e.Tags {
 			if err := processor.CheckTag(tag); err != nil {
@@ -118,7 +119,7 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 		args = append(args, s.schema.Channel(processor.Topic))
 	}
 	createErr := s.create(ctx, tx)
-	if createErr != nil && !errors.Is(createErr, tenure.ErrPrivilege) {
+	if createErr != nil && !errors.Is(createErr, dberr.ErrPrivilege) {
 		return fmt.Errorf("append events: %w", createErr)
 	}
 	rows, err := tx.Query(ctx, sql, args...)

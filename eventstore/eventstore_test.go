@@ -133,7 +133,7 @@ func TestAppendRejectsInvalidEvents(t *testing.T) {
 	fitting := strings.Repeat("x", eventstore.MaxData-2) // its quotes
 	for name, event := range map[string]eventstore.NewEvent{
 		"no type":                   {},
-		"a long type":               {Type: strings.Repeat("x", tenure.MaxRoleName+1)},
+		"a long type":               {Type: strings.Repeat("x", 255+1)},
 		"control characters":        {Type: "a\x00b"},
 		"a tag without =":           {Type: "a", Tags: []string{"order=1", "order"}},
 		"a tag without a key":       {Type: "a", Tags: []string{"=1"}},

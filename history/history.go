@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/endreason"
 )
 
 // Query selects a part of the history. The zero value selects the newest of
@@ -32,6 +33,18 @@ func (q Query) NodeID() (id uuid.UUID, ok bool) {
 	id, err := uuid.Parse(q.Node)
 	return id, err == nil
 }
+
+// Reasons for the end of a term. The leader gives the first four. The others are
+// recorded by the next leader, or by the same node in a new session.
+const (
+	EndResigned      tenure.EndReason = endreason.Resigned      // the leader gave up the term
+	EndSteppedDown   tenure.EndReason = endreason.SteppedDown   // the leader was asked to step down
+	EndHandedOver    tenure.EndReason = endreason.HandedOver    // the leader handed the role over to a named node
+	EndShutdown      tenure.EndReason = endreason.Shutdown      // the election or its node stopped
+	EndCrashed       tenure.EndReason = endreason.Crashed       // the session ended
+	EndLeaseExpired  tenure.EndReason = endreason.LeaseExpired  // no heartbeat arrived in time
+	EndServerChanged tenure.EndReason = endreason.ServerChanged // the server restarted or another one took over
+)
 
 // Term is the record of a term.
 type Term struct {

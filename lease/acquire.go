@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -180,7 +181,7 @@ func (s *session) closeTerms(ctx context.Context, on sqldb.Querier, available []
 		}
 	}
 	for e, roles := range ends {
-		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(tenure.EndLeaseExpired), e.holder)
+		err := s.inLists(ctx, on, s.backend.queries.closeTerms, roles, e.at, string(history.EndLeaseExpired), e.holder)
 		if err != nil {
 			return err
 		}
@@ -248,7 +249,7 @@ func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow)
 			ctx, cancel := s.withTimeout(s.options.Timing.FenceTimeout)
 			defer cancel()
 			err := s.backend.write(ctx, "close a term", func(ctx context.Context, on sqldb.Querier) error {
-				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(tenure.EndLeaseExpired), t.holder.Int64, t.role)
+				return sqldb.Exec(ctx, on, s.backend.queries.closeSkipped, termEnd(t), string(history.EndLeaseExpired), t.holder.Int64, t.role)
 			})
 			if err != nil && s.ctx.Err() == nil {
 				s.log.Warn("transactions of the last term delay the next one", "role", t.role, "error", err)

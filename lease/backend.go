@@ -130,7 +130,7 @@ func (b *Backend) Close() {
 // Dialect returns the SQL that the database speaks.
 func (b *Backend) Dialect() Dialect { return Dialect(b.db.Dialect) }
 
-// DefaultLease implements [tenure.LeaseDefaulter]: 3 s on SQLite, where no network
+// DefaultLease is the optional method of a [tenure.Backend]: 3 s on SQLite, where no network
 // lies between a node and its database, otherwise 10 s.
 func (b *Backend) DefaultLease() time.Duration {
 	if b.db.Dialect == sqldb.SQLite {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
@@ -16,7 +16,7 @@ import (
 // Diagnose connects and reports what would prevent or endanger elections on this
 // database. It changes nothing. After a failure it skips the checks that depend on it.
 // If ctx has no deadline, Diagnose ends after 10 s.
-func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
+func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := sqldb.WithDefaultTimeout(ctx)
 	defer cancel()
 	d := &diagnosis{backend: b}
@@ -26,11 +26,11 @@ func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
 
 type diagnosis struct {
 	backend  *Backend
-	findings []tenure.Finding
+	findings []doctor.Finding
 }
 
-func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice string) {
-	d.findings = append(d.findings, tenure.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
+func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice string) {
+	d.findings = append(d.findings, doctor.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
 }
 
 func (d *diagnosis) run(ctx context.Context) {
@@ -38,14 +38,14 @@ func (d *diagnosis) run(ctx context.Context) {
 	version, err := d.backend.identify(ctx)
 	took := time.Since(begun)
 	if err != nil {
-		d.add("database", tenure.SeverityFailure, err.Error(), "")
+		d.add("database", doctor.Failure, err.Error(), "")
 		return
 	}
-	d.add("database", tenure.SeverityOK, fmt.Sprintf("%s, responds in %v", version, took.Round(10*time.Microsecond)), "")
-	d.add("failover", tenure.SeverityOK, fmt.Sprintf("a standby takes over within the lease of a crashed leader, %v by default", d.backend.DefaultLease()), "")
+	d.add("database", doctor.OK, fmt.Sprintf("%s, responds in %v", version, took.Round(10*time.Microsecond)), "")
+	d.add("failover", doctor.OK, fmt.Sprintf("a standby takes over within the lease of a crashed leader, %v by default", d.backend.DefaultLease()), "")
 	// A pooler in statement mode allows queries but no transactions.
 	if err := d.backend.db.InTx(ctx, "begin a transaction", func(context.Context, sqldb.Querier) error { return nil }); err != nil {
-		d.add("transactions", tenure.SeverityFailure, err.Error(), "")
+		d.add("transactions", doctor.Failure, err.Error(), "")
 		return
 	}
 	d.tables(ctx)
@@ -65,9 +65,9 @@ func (d *diagnosis) writers(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.add("writers", tenure.SeverityWarning, err.Error(), "")
+		d.add("writers", doctor.Warning, err.Error(), "")
 	case setting != "":
-		d.add("writers", tenure.SeverityWarning, fmt.Sprintf("%s is one of several servers that accept writes (%s)", server, setting),
+		d.add("writers", doctor.Warning, fmt.Sprintf("%s is one of several servers that accept writes (%s)", server, setting),
 			"connect all nodes to one server at a time: a node that reaches another one gets an error")
 	}
 }
@@ -75,20 +75,20 @@ func (d *diagnosis) writers(ctx context.Context) {
 func (d *diagnosis) tables(ctx context.Context) {
 	if d.backend.db.Dialect == sqldb.PostgreSQL {
 		if _, err := d.backend.checkMode(ctx); err != nil {
-			d.add("mode", tenure.SeverityFailure, err.Error(), "")
+			d.add("mode", doctor.Failure, err.Error(), "")
 		} else {
-			d.add("mode", tenure.SeverityOK, installation.Leases, "")
+			d.add("mode", doctor.OK, installation.Leases, "")
 		}
 	}
 	switch version, err := d.backend.SchemaVersion(ctx); {
 	case err != nil:
-		d.add("tables", tenure.SeverityFailure, err.Error(), "")
+		d.add("tables", doctor.Failure, err.Error(), "")
 	case version > schemaVersion:
-		d.add("tables", tenure.SeverityFailure, newerSchema(version).Error(), "")
+		d.add("tables", doctor.Failure, newerSchema(version).Error(), "")
 	case version == 0:
-		d.add("tables", tenure.SeverityOK, "none yet: the first node or tenure migrate creates them", "")
+		d.add("tables", doctor.OK, "none yet: the first node or tenure migrate creates them", "")
 	default:
-		d.add("tables", tenure.SeverityOK, fmt.Sprintf("version %d", version), "")
+		d.add("tables", doctor.OK, fmt.Sprintf("version %d", version), "")
 	}
 }
 
@@ -102,17 +102,17 @@ func (d *diagnosis) clock(ctx context.Context) {
 	})
 	after := time.Now()
 	if err != nil {
-		d.add("clock", tenure.SeverityFailure, err.Error(), "")
+		d.add("clock", doctor.Failure, err.Error(), "")
 		return
 	}
 	const notable = time.Second
 	at := time.UnixMicro(micros)
 	ahead := max(at.Sub(after), 0) + min(at.Sub(before), 0)
 	if ahead.Abs() < notable {
-		d.add("clock", tenure.SeverityOK, "within a second of this machine's", "")
+		d.add("clock", doctor.OK, "within a second of this machine's", "")
 		return
 	}
-	d.add("clock", tenure.SeverityWarning, fmt.Sprintf("the database's clock differs from this machine's by %v", ahead.Round(time.Millisecond)),
+	d.add("clock", doctor.Warning, fmt.Sprintf("the database's clock differs from this machine's by %v", ahead.Round(time.Millisecond)),
 		"synchronize the clocks: elections use only the database's clock, but logs and reports show both")
 }
 
@@ -126,11 +126,11 @@ func (d *diagnosis) durability(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.add("durability", tenure.SeverityWarning, err.Error(), "")
+		d.add("durability", doctor.Warning, err.Error(), "")
 	case strings.EqualFold(found, query.wanted):
-		d.add("durability", tenure.SeverityOK, query.setting+" is "+found, "")
+		d.add("durability", doctor.OK, query.setting+" is "+found, "")
 	default:
-		d.add("durability", tenure.SeverityWarning, fmt.Sprintf("%s is %s: a crash can lose terms that have begun", query.setting, found),
+		d.add("durability", doctor.Warning, fmt.Sprintf("%s is %s: a crash can lose terms that have begun", query.setting, found),
 			fmt.Sprintf("set it to %s", query.wanted))
 	}
 }

@@ -21,7 +21,7 @@ import (
 // that transactions cannot deadlock. [InTx] does all of this.
 //
 // On SQLite, Fence locks the file for writing. If it cannot, the error matches
-// tenure.ErrBusy; roll back and retry.
+// dberr.ErrBusy; roll back and retry.
 func Fence(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
 	backend, err := backendOf(terms)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
@@ -74,7 +74,7 @@ func (b *Backend) lockMode(ctx context.Context, on sqldb.Querier) error {
 	}
 	mode, err := b.readMode(ctx, on)
 	if err == nil && mode == "" {
-		err = fmt.Errorf("%w: the row of %s is missing: call Migrate to add it", tenure.ErrSchema, b.modeTable())
+		err = fmt.Errorf("%w: the row of %s is missing: call Migrate to add it", dberr.ErrSchema, b.modeTable())
 	}
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (b *Backend) checkMode(ctx context.Context) (mode string, err error) {
 		}
 		return installation.Refuse(mode, installation.Leases, schema, prefix)
 	})
-	if mode == "" && errors.Is(err, tenure.ErrSchema) {
+	if mode == "" && errors.Is(err, dberr.ErrSchema) {
 		return "", nil // there is no table
 	}
 	return mode, err
@@ -122,7 +122,7 @@ func (b *Backend) claimMode(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: nodes with sessions are running, or are creating the installation: stop them first", tenure.ErrInstallationInUse)
+			return fmt.Errorf("%w: nodes with sessions are running, or are creating the installation: stop them first", dberr.ErrInstallationInUse)
 		}
 		select {
 		case <-ctx.Done():
@@ -210,7 +210,7 @@ func (b *Backend) refuseLiveNodes(ctx context.Context, on sqldb.Querier) error {
 		return err
 	}
 	return fmt.Errorf("%w: still running: %s: stop these nodes, or wait until their leases have expired",
-		tenure.ErrInstallationInUse, strings.Join(living, ", "))
+		dberr.ErrInstallationInUse, strings.Join(living, ", "))
 }
 
 // liveNodes describes the nodes that have live leases.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -35,7 +35,7 @@ func (s *session) prune() {
 		more, err := s.pruneOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			advice := "they are removed once that works again"
-			if errors.Is(err, tenure.ErrPrivilege) {
+			if errors.Is(err, dberr.ErrPrivilege) {
 				advice = "grant DELETE on the history: see tenure migrate grants"
 			}
 			s.log.Warn("cannot remove old terms from the history", "error", err, "advice", advice)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -282,7 +283,7 @@ func (s *session) releaseUnconfirmed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.releaseUnconfirmed, roles, []any{string(tenure.EndResigned), s.incarnation},
+		err = sqldb.InLists(s.backend.db.Dialect, s.backend.queries.releaseUnconfirmed, roles, []any{string(history.EndResigned), s.incarnation},
 			func(query string, args []any) error { return sqldb.Exec(ctx, on, query, args...) })
 		if err != nil {
 			return err

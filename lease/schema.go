@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -17,8 +18,8 @@ import (
 const schemaVersion = 1
 
 // Migrate creates the tables if they are missing. Many processes may call it at the
-// same time. The error matches tenure.ErrSchema if the tables have a newer version, and
-// on PostgreSQL tenure.ErrWrongMode if the installation elects by sessions.
+// same time. The error matches dberr.ErrSchema if the tables have a newer version, and
+// on PostgreSQL dberr.ErrWrongMode if the installation elects by sessions.
 func (b *Backend) Migrate(ctx context.Context) error {
 	if err := b.claimMode(ctx); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (b *Backend) Migrate(ctx context.Context) error {
 		for _, columns := range b.queries.columns {
 			err := sqldb.ForEach(ctx, on, columns, func(*sql.Rows) error { return nil })
 			if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureSchema {
-				return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", tenure.ErrSchema, err)
+				return fmt.Errorf("%w: another program, or an installation with sessions, owns a table of the same name: choose another prefix: %w", dberr.ErrSchema, err)
 			}
 			if err != nil {
 				return err
@@ -64,7 +65,7 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	err := b.db.Read(ctx, "read the version of the tables", func(ctx context.Context, on sqldb.Querier) error {
 		return sqldb.ForEach(ctx, on, b.queries.schemaVersion, func(rows *sql.Rows) error { return rows.Scan(&version) })
 	})
-	if errors.Is(err, tenure.ErrSchema) {
+	if errors.Is(err, dberr.ErrSchema) {
 		return 0, nil
 	}
 	return version, err
@@ -79,7 +80,7 @@ func (b *Backend) MigrationSQL() string {
 }
 
 func newerSchema(version int) error {
-	return fmt.Errorf("%w: the tables have version %d and this program supports only %d: upgrade the program", tenure.ErrSchema, version, schemaVersion)
+	return fmt.Errorf("%w: the tables have version %d and this program supports only %d: upgrade the program", dberr.ErrSchema, version, schemaVersion)
 }
 
 // minVersions lists the oldest supported versions. The statements need upserts on
@@ -111,11 +112,11 @@ func (b *Backend) checkDatabase(version, place string) error {
 	name := productName(b.db.Dialect, version)
 	if found := majorMinor(version); found[0] < minVersions[name][0] || found[0] == minVersions[name][0] && found[1] < minVersions[name][1] {
 		return fmt.Errorf("%w: %s %s; at least %d.%d is needed",
-			tenure.ErrServerTooOld, name, versionNumber(version), minVersions[name][0], minVersions[name][1])
+			dberr.ErrServerTooOld, name, versionNumber(version), minVersions[name][0], minVersions[name][1])
 	}
 	switch {
 	case b.db.Dialect == sqldb.PostgreSQL && place == "standby":
-		return fmt.Errorf("%w: connect to the primary", tenure.ErrInRecovery)
+		return fmt.Errorf("%w: connect to the primary", dberr.ErrInRecovery)
 	case b.db.Dialect == sqldb.SQLite && place == "" && b.db.Stats().MaxOpenConnections != 1:
 		return fmt.Errorf("%w: an in-memory database is private to each connection: use a file", tenure.ErrRefused)
 	}
@@ -145,7 +146,7 @@ func (b *Backend) ensureReady(ctx context.Context) error {
 		return newerSchema(present)
 	case present < schemaVersion:
 		return fmt.Errorf("%w: the tables with prefix %q have version %d; version %d is needed: call Migrate, or allow migrations",
-			tenure.ErrSchema, b.config.Prefix, present, schemaVersion)
+			dberr.ErrSchema, b.config.Prefix, present, schemaVersion)
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func majorMinor(version string) (found [2]int) {
 }
 
 // MigrateDown removes the tables; version must be 0. If nodes are running, the error
-// matches tenure.ErrInstallationInUse and lists them.
+// matches dberr.ErrInstallationInUse and lists them.
 func (b *Backend) MigrateDown(ctx context.Context, version int) error {
 	if version != 0 {
 		return fmt.Errorf("%w: cannot migrate down to version %d, only to 0", tenure.ErrInvalidConfig, version)

@@ -153,21 +153,21 @@ func (s *session) callError(err error) error {
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	if err := s.checkSendable(); err != nil {
-		return tenure.HeartbeatResult{}, err
+		return false, err
 	}
 	own, err := s.renewLease(load)
 	if err != nil {
-		return tenure.HeartbeatResult{}, s.callError(err)
+		return false, s.callError(err)
 	}
 	if own == 0 {
-		return tenure.HeartbeatResult{}, errSessionEnded()
+		return false, errSessionEnded()
 	}
 	ctx, cancel := s.withTimeout(s.options.Timing.RefreshInterval)
 	defer cancel()
 	if err := s.checkServer(ctx); err != nil {
-		return tenure.HeartbeatResult{}, s.callError(err)
+		return false, s.callError(err)
 	}
 	if err := s.releaseUnconfirmed(ctx); err != nil {
 		s.log.Warn("cannot release roles that this node does not lead", "error", err)
@@ -179,7 +179,7 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	if err != nil { // the heartbeat was acknowledged; the next one checks again
 		s.log.Warn("cannot check for requests", "error", err)
 	}
-	return tenure.HeartbeatResult{RequestsPending: waiting > 0}, nil
+	return waiting > 0, nil
 }
 
 func errSessionEnded() error {

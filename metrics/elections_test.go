@@ -212,7 +212,7 @@ func TestNamesOfRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
-		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "key:1:2", strings.Repeat("👑", tenure.MaxRoleName/len("👑"))}
+		names := []string{`"}`, `a\b\n`, " ", "{role='x'}", "key:1:2", strings.Repeat("👑", 255/len("👑"))}
 		for _, name := range append(names, "\u202eright to left") {
 			lead(t, node, name)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -23,7 +23,7 @@ const (
 // deletes them, in a transaction of the caller's: a few of one node. It returns
 // how many; 0 if there are no more. Give it a transaction that is fenced. If another
 // transaction adds up the same samples, also one whose commit was not answered and
-// is still in flight, it returns an error that matches tenure.ErrBusy, and this one
+// is still in flight, it returns an error that matches dberr.ErrBusy, and this one
 // must be rolled back. Its user needs the privileges of
 // [postgres.Backend.CompactionGrants].
 //
@@ -80,7 +80,7 @@ func RollUpSamples(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) (i
 		return 0, fmt.Errorf("delete what was summed up: %w", err)
 	}
 	if n := deleted.RowsAffected(); n != int64(len(folded)) {
-		return 0, fmt.Errorf("%w: another transaction has summed up %d of %d samples: roll back", tenure.ErrBusy, int64(len(folded))-n, len(folded))
+		return 0, fmt.Errorf("%w: another transaction has summed up %d of %d samples: roll back", dberr.ErrBusy, int64(len(folded))-n, len(folded))
 	}
 	return len(folded), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -220,7 +221,7 @@ func TestSamplesInFlightAreSummedUpOnce(t *testing.T) {
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-second; !errors.Is(err, tenure.ErrBusy) {
+	if err := <-second; !errors.Is(err, dberr.ErrBusy) {
 		t.Errorf("the second transaction: %v", err)
 	}
 	w.fold()

@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Every publisher of a topic gets every event, in its mode and with the same id.
@@ -83,7 +84,7 @@ func TestFailedMessageBlocksTheRestOfItsBatch(t *testing.T) {
 	r := &recorder{name: "queue", mode: outbox.Batch, limit: 2, failure: fmt.Errorf("%w: full", processor.ErrUnavailable)}
 	w.run(outbox.Topic{
 		Name: "orders", Publishers: []outbox.Publisher{r},
-		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: time.Millisecond}},
+		Processing: processor.Config{Retry: retry.FixedInterval{Interval: time.Millisecond}},
 	})
 	w.await("all events", func() bool { _, text, _ := r.received(); return strings.HasSuffix(text, "4 ") })
 	if _, text, _ := r.received(); text != "1 2 3 4 " {
@@ -99,7 +100,7 @@ func TestUnhealthyPublisherGetsNoMessages(t *testing.T) {
 	r := &recorder{name: "queue", mode: outbox.Batch, sick: errors.New("no broker")}
 	w.run(outbox.Topic{
 		Name: "orders", Publishers: []outbox.Publisher{r},
-		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1},
+		Processing: processor.Config{Retry: retry.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1},
 	})
 	management := processor.NewManagement(w.backend, w.pool)
 	w.await("some attempts", func() bool {

@@ -141,7 +141,7 @@ func (s *session) lockInBatches(rest []wanted, attempts []tenure.AcquireResult) 
 	for len(rest) > 0 {
 		n := s.table.batch(len(rest))
 		got, err := s.lock(rest[:n])
-		refused := errors.Is(err, tenure.ErrLockTableFull)
+		refused := errors.Is(err, ErrLockTableFull)
 		if err == nil || refused {
 			s.table.fit(n, !refused)
 		}

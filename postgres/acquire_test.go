@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -77,7 +78,7 @@ func TestThousandRolesAtOnce(t *testing.T) {
 func releasesOf(p *peer) []tenure.ReleaseRequest {
 	var all []tenure.ReleaseRequest
 	for _, seat := range p.seats {
-		all = append(all, tenure.ReleaseRequest{Role: seat.role, Term: seat.term, Reason: tenure.EndResigned})
+		all = append(all, tenure.ReleaseRequest{Role: seat.role, Term: seat.term, Reason: history.EndResigned})
 	}
 	return all
 }
@@ -138,8 +139,8 @@ func TestKeys(t *testing.T) {
 	if row[bool](t, b, "SELECT ended_at IS NOT NULL FROM {terms} WHERE role = $1", single.Name()) {
 		t.Error("the wrong key closed the leader's term")
 	}
-	first.release(single.Name(), tenure.EndResigned)
-	first.release(pair.Name(), tenure.EndResigned)
+	first.release(single.Name(), history.EndResigned)
+	first.release(pair.Name(), history.EndResigned)
 	for _, role := range []tenure.Role{single, pair} {
 		if attempt := second.attempt(tenure.AcquireRequest{Role: role}); attempt.Outcome != tenure.OutcomeGranted {
 			t.Errorf("%s after its release: %+v; want it granted", role, attempt)
@@ -156,7 +157,7 @@ func TestInstallationsInOneDatabaseDoNotMeet(t *testing.T) {
 	first, second := open(t, one), open(t, other)
 	first.take("scheduler")
 	second.take("scheduler")
-	first.release("scheduler", tenure.EndResigned)
+	first.release("scheduler", history.EndResigned)
 	second.beat()
 	second.refusedBy(open(t, other))
 	second.drain()
@@ -178,7 +179,7 @@ func TestReservation(t *testing.T) {
 	first, second, third := open(t, b), open(t, b), open(t, b)
 	first.take("scheduler")
 	err := first.Release([]tenure.ReleaseRequest{{
-		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: tenure.EndHandedOver, Target: second.id, Reservation: time.Hour,
+		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: history.EndHandedOver, Target: second.id, Reservation: time.Hour,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -189,11 +190,11 @@ func TestReservation(t *testing.T) {
 		}
 	}
 	second.take("scheduler")
-	second.release("scheduler", tenure.EndResigned)
+	second.release("scheduler", history.EndResigned)
 	third.take("scheduler") // the reservation was for once
 
 	err = third.Release([]tenure.ReleaseRequest{{
-		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: tenure.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
+		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: history.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -223,9 +224,9 @@ func TestSettle(t *testing.T) {
 	first, second := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = settle })
 	first.take("scheduler")
 	second.refused("scheduler")
-	first.release("scheduler", tenure.EndResigned)
+	first.release("scheduler", history.EndResigned)
 	second.take("scheduler") // no wait after a resignation
-	second.release("scheduler", tenure.EndResigned)
+	second.release("scheduler", history.EndResigned)
 
 	first.take("scheduler")
 	second.drain()
@@ -313,7 +314,7 @@ func TestADeletedRowIsReported(t *testing.T) {
 	b := newBackend(t)
 	p := open(t, b)
 	p.take("scheduler")
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 	exec(t, b, "ALTER TABLE {terms} DISABLE TRIGGER USER; DELETE FROM {terms}")
 	attempt := p.try("scheduler")[0]
 	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrLock) {
@@ -339,11 +340,11 @@ func TestAnotherServer(t *testing.T) {
 			first := open(t, b)
 			took := first.take("scheduler")
 			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
-			first.release("scheduler", tenure.EndResigned) // whatever the row says
+			first.release("scheduler", history.EndResigned) // whatever the row says
 			exec(t, b, sql)
 			second := open(t, b, short)
 			if name == "restarted" { // just now, for this session
-				second.server.upAt = clock.Now().Mono
+				second.server.upAt = testClock.Now().Mono
 			}
 
 			attempt := second.try("scheduler")[0]
@@ -360,10 +361,10 @@ func TestAnotherServer(t *testing.T) {
 		b := newBackend(t)
 		first := open(t, b)
 		first.take("scheduler")
-		first.release("scheduler", tenure.EndResigned)
+		first.release("scheduler", history.EndResigned)
 		exec(t, b, changed["restarted"])
 		first.take("scheduler") // at once
-		first.release("scheduler", tenure.EndResigned)
+		first.release("scheduler", history.EndResigned)
 		exec(t, b, changed["another lineage"])
 		if attempt := first.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending {
 			t.Errorf("on another timeline: %+v; want it to wait", attempt)
@@ -400,7 +401,7 @@ func TestLockTableAtItsEnd(t *testing.T) {
 		switch {
 		case attempt.Outcome == tenure.OutcomeGranted:
 			granted++
-		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, ErrLockTableFull):
 			full++
 		default:
 			t.Fatalf("role %d: %+v", i, attempt)
@@ -418,7 +419,7 @@ func TestLockTableAtItsEnd(t *testing.T) {
 		for i, attempt := range p.try(chunk...) {
 			if attempt.Outcome == tenure.OutcomeFailed {
 				failed++
-				if !errors.Is(attempt.Err, tenure.ErrLockTableFull) || !strings.Contains(attempt.Err.Error(), "set max_locks_per_transaction") {
+				if !errors.Is(attempt.Err, ErrLockTableFull) || !strings.Contains(attempt.Err.Error(), "set max_locks_per_transaction") {
 					t.Fatalf("%s: %v", chunk[i], attempt.Err)
 				}
 			}
@@ -472,7 +473,7 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	leader, next := first, second
 	for range 100 {
 		err := leader.Release([]tenure.ReleaseRequest{{
-			Role: role, Term: leader.seats["scheduler"].term, Reason: tenure.EndHandedOver, Target: next.id, Reservation: time.Minute,
+			Role: role, Term: leader.seats["scheduler"].term, Reason: history.EndHandedOver, Target: next.id, Reservation: time.Minute,
 		}})
 		if err != nil {
 			t.Fatal(err)

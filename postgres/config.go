@@ -38,7 +38,7 @@ type Config struct {
 	Prefix string
 
 	// ManualMigrations keeps sessions from creating or upgrading the schema: a
-	// schema that is missing or older is then refused with tenure.ErrSchema.
+	// schema that is missing or older is then refused with dberr.ErrSchema.
 	// Use it where the nodes' database user may not create tables, with
 	// [Backend.Migrate] or [Backend.MigrationSQL] under another user.
 	ManualMigrations bool

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
@@ -35,7 +35,7 @@ func (b *Backend) dial(ctx context.Context, use pgdial.Use, purpose string, list
 // administrator has fenced if there is no other.
 func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, error) {
 	conn, err := b.dial(ctx, pgdial.Question, purpose, nil)
-	if errors.Is(err, tenure.ErrReadOnly) {
+	if errors.Is(err, dberr.ErrReadOnly) {
 		return b.dialWith(ctx, purpose, nil, pgdial.Options{
 			Use: pgdial.Question, Limits: limitsOf(pgdial.Question), FencedToo: true,
 		})

@@ -9,7 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
@@ -19,7 +20,7 @@ import (
 // its first heartbeat and takes that back, so it changes nothing that others see.
 // What cannot be examined after a failure is left out. The context bounds it; without a deadline it ends
 // after 30 s.
-func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
+func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	d := &diagnosis{backend: b}
@@ -29,16 +30,16 @@ func (b *Backend) Diagnose(ctx context.Context) []tenure.Finding {
 
 type diagnosis struct {
 	backend  *Backend
-	findings []tenure.Finding
+	findings []doctor.Finding
 }
 
-func (d *diagnosis) add(name string, severity tenure.Severity, detail, advice string) {
-	d.findings = append(d.findings, tenure.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
+func (d *diagnosis) add(name string, severity doctor.Severity, detail, advice string) {
+	d.findings = append(d.findings, doctor.Finding{Name: name, Severity: severity, Detail: detail, Advice: advice})
 }
 
 // fail adds an error as a finding, split into what it is and what to do.
 func (d *diagnosis) fail(name string, err error) {
-	d.add(name, tenure.SeverityFailure, err.Error(), "")
+	d.add(name, doctor.Failure, err.Error(), "")
 }
 
 func (d *diagnosis) run(ctx context.Context) {
@@ -57,7 +58,7 @@ func (d *diagnosis) run(ctx context.Context) {
 	}
 	defer discard(watch)
 	config := s.conn.Config()
-	d.add("connection", tenure.SeverityOK, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
+	d.add("connection", doctor.OK, fmt.Sprintf("user %s, database %s", config.User, config.Database), "")
 
 	if !d.server(ctx, s, watch) {
 		return
@@ -82,10 +83,10 @@ func findingOf(err error) string {
 		category error
 		name     string
 	}{
-		{tenure.ErrPooled, "pooler"},
-		{tenure.ErrInRecovery, "recovery"},
-		{tenure.ErrReadOnly, "read-only"},
-		{tenure.ErrPrivilege, "settings"},
+		{dberr.ErrPooled, "pooler"},
+		{dberr.ErrInRecovery, "recovery"},
+		{dberr.ErrReadOnly, "read-only"},
+		{dberr.ErrPrivilege, "settings"},
 	} {
 		if errors.Is(err, known.category) {
 			return known.name
@@ -101,18 +102,18 @@ func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) boo
 		name, detail string
 		refusal      error
 	}{
-		{"pooler", "connected directly", tenure.ErrPooled},
-		{"version", fmt.Sprintf("PostgreSQL %d", s.server.version/10000), tenure.ErrServerTooOld},
-		{"advisory locks", "they exclude each other", tenure.ErrLocksIgnored},
-		{"recovery", "the server is a primary", tenure.ErrInRecovery},
-		{"read-only", "the server takes writes", tenure.ErrReadOnly},
+		{"pooler", "connected directly", dberr.ErrPooled},
+		{"version", fmt.Sprintf("PostgreSQL %d", s.server.version/10000), dberr.ErrServerTooOld},
+		{"advisory locks", "they exclude each other", ErrLocksIgnored},
+		{"recovery", "the server is a primary", dberr.ErrInRecovery},
+		{"read-only", "the server takes writes", dberr.ErrReadOnly},
 	} {
 		if errors.Is(err, check.refusal) {
 			d.fail(check.name, err)
 			return false
 		}
 		if err == nil {
-			d.add(check.name, tenure.SeverityOK, check.detail, "")
+			d.add(check.name, doctor.OK, check.detail, "")
 		}
 	}
 	if err != nil {
@@ -134,7 +135,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.fail("schema", err)
 		return false
 	case version < b.core.Newest() && b.config.ManualMigrations:
-		d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d and version %d is needed", version, b.core.Newest()), "run the migrations")
+		d.add("schema", doctor.Failure, fmt.Sprintf("it has version %d and version %d is needed", version, b.core.Newest()), "run the migrations")
 		return false
 	case version < b.core.Newest():
 		d.mayMigrate(ctx, conn, version)
@@ -144,21 +145,21 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 		d.fail("settings", err)
 		return false
 	}
-	d.add("schema", tenure.SeverityOK, fmt.Sprintf("version %d", version), "")
+	d.add("schema", doctor.OK, fmt.Sprintf("version %d", version), "")
 	missing, err := b.missingPrivileges(ctx, conn)
 	switch {
 	case err != nil:
 		d.fail("privileges", err)
 	case len(missing) > 0:
-		d.add("privileges", tenure.SeverityFailure, "the database user lacks some", strings.Join(missing, " "))
+		d.add("privileges", doctor.Failure, "the database user lacks some", strings.Join(missing, " "))
 	default:
-		d.add("privileges", tenure.SeverityOK, "complete, ending the sessions of other nodes included", "")
+		d.add("privileges", doctor.OK, "complete, ending the sessions of other nodes included", "")
 	}
 	if err := b.checkIndex(ctx, conn); err != nil {
 		d.fail("fencing index", err)
 		return false
 	}
-	d.add("fencing index", tenure.SeverityOK, "in place", "")
+	d.add("fencing index", doctor.OK, "in place", "")
 	return len(missing) == 0
 }
 
@@ -168,7 +169,7 @@ func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
 		d.fail("mode", err)
 		return
 	}
-	d.add("mode", tenure.SeverityOK, installation.Sessions, "")
+	d.add("mode", doctor.OK, installation.Sessions, "")
 }
 
 const mayCreate = `
@@ -186,10 +187,10 @@ func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int)
 	}
 	detail := fmt.Sprintf("version %d; the first node to open brings it to version %d", version, d.backend.core.Newest())
 	if may {
-		d.add("schema", tenure.SeverityOK, detail, "")
+		d.add("schema", doctor.OK, detail, "")
 		return
 	}
-	d.add("schema", tenure.SeverityFailure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
+	d.add("schema", doctor.Failure, fmt.Sprintf("it has version %d, and this user may not create tables in %s", version, d.backend.config.Schema),
 		"run the migrations as another user")
 }
 
@@ -208,10 +209,10 @@ func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	}
 	detail := fmt.Sprintf("%d of %d in use", used, most)
 	if most-used < few {
-		d.add("connections", tenure.SeverityWarning, detail, "raise max_connections: a node needs two connections, and at times a third")
+		d.add("connections", doctor.Warning, detail, "raise max_connections: a node needs two connections, and at times a third")
 		return nil
 	}
-	d.add("connections", tenure.SeverityOK, detail, "")
+	d.add("connections", doctor.OK, detail, "")
 	return nil
 }
 
@@ -228,10 +229,10 @@ func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
 	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
 	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
 	if ahead.Abs() > much {
-		d.add("clock", tenure.SeverityWarning, detail, "let both follow a time server: elections do not compare them, but people do")
+		d.add("clock", doctor.Warning, detail, "let both follow a time server: elections do not compare them, but people do")
 		return nil
 	}
-	d.add("clock", tenure.SeverityOK, detail, "")
+	d.add("clock", doctor.OK, detail, "")
 	return nil
 }
 
@@ -254,14 +255,14 @@ func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch {
 	case !fsync || !fullPages:
-		d.add("durability", tenure.SeverityWarning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
+		d.add("durability", doctor.Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
 	case standbys == "" && replicas:
-		d.add("durability", tenure.SeverityWarning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
+		d.add("durability", doctor.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
 			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
 	case standbys != "":
-		d.add("durability", tenure.SeverityOK, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
+		d.add("durability", doctor.OK, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")
 	default:
-		d.add("durability", tenure.SeverityOK, "commits are flushed", "")
+		d.add("durability", doctor.OK, "commits are flushed", "")
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 )
 
 // Locks in the shared table, everybody's.
@@ -43,7 +43,7 @@ func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + 2
 // (max_connections + max_prepared_transactions) locks, must hold a lock for each
 // role, two for each node, and those that others have now. It changes nothing.
 // The context bounds it; without a deadline it ends after 30 s.
-func (b *Backend) CheckLockTable(ctx context.Context, roles int) tenure.Finding {
+func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding {
 	var needs lockNeeds
 	err := b.reader.ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
@@ -51,7 +51,7 @@ func (b *Backend) CheckLockTable(ctx context.Context, roles int) tenure.Finding 
 		return err
 	})
 	if err != nil {
-		return tenure.Finding{Name: "lock table", Severity: tenure.SeverityFailure, Detail: err.Error()}
+		return doctor.Finding{Name: "lock table", Severity: doctor.Failure, Detail: err.Error()}
 	}
 	return needs.finding(roles)
 }
@@ -78,19 +78,19 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 }
 
 // finding judges the table by the number of roles that it should have room for.
-func (n lockNeeds) finding(roles int) tenure.Finding {
+func (n lockNeeds) finding(roles int) doctor.Finding {
 	const few = 100
 	needed := n.capacity.needed(n.with(roles))
 	room := max(0, n.capacity.usable()-n.used)
-	f := tenure.Finding{Name: "lock table", Detail: fmt.Sprintf(
+	f := doctor.Finding{Name: "lock table", Detail: fmt.Sprintf(
 		"%d of %d locks in use; room for %d more roles; %s on %s need max_locks_per_transaction = %d, it is %d",
 		n.used, n.capacity.size(), room, counted(roles, "role"), counted(n.nodes, "node"), needed, n.capacity.perTransaction)}
 	switch {
 	case needed > n.capacity.perTransaction:
-		f.Severity = tenure.SeverityWarning
+		f.Severity = doctor.Warning
 		f.Advice = fmt.Sprintf("set max_locks_per_transaction to %d or more and restart the server", needed)
 	case room < few:
-		f.Severity = tenure.SeverityWarning
+		f.Severity = doctor.Warning
 		f.Advice = "raise max_locks_per_transaction before there are more roles, and restart the server"
 	}
 	return f

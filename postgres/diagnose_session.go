@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/doctor"
 )
 
 // doctorOpening is that of a node with the usual timing, which has told nobody.
@@ -22,7 +24,7 @@ func doctorOpening() tenure.SessionOptions {
 		Node:        tenure.NodeInfo{ID: uuid.New(), Name: "doctor", Host: host},
 		Description: tenure.Description{Status: tenure.StatusActive},
 		Timing:      tenure.Timing{Lease: lease, RefreshInterval: lease / 3, Margin: lease / 10},
-		Clock:       tenure.SystemClock(),
+		Clock:       clocks.System(),
 		Logger:      slog.New(slog.DiscardHandler),
 		MaySend:     func() bool { return true },
 	}
@@ -43,7 +45,7 @@ func (d *diagnosis) session(ctx context.Context, s *session, watch *pgx.Conn) {
 		d.fail("session", d.backend.explain(err))
 		return
 	}
-	d.add("session", tenure.SeverityOK, "opens like a node's, and its heartbeat is acknowledged", "")
+	d.add("session", doctor.OK, "opens like a node's, and its heartbeat is acknowledged", "")
 }
 
 func (s *session) rehearse(ctx context.Context) error {
@@ -80,10 +82,10 @@ func (d *diagnosis) encoding(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if encoding == unicodeEncoding {
-		d.add("encoding", tenure.SeverityOK, encoding, "")
+		d.add("encoding", doctor.OK, encoding, "")
 		return nil
 	}
-	d.add("encoding", tenure.SeverityWarning, fmt.Sprintf("the database's is %s: names of roles must be of ASCII characters", encoding),
+	d.add("encoding", doctor.Warning, fmt.Sprintf("the database's is %s: names of roles must be of ASCII characters", encoding),
 		"use a database with the encoding UTF8 for other names")
 	return nil
 }

@@ -6,7 +6,7 @@
 // the session when it has been silent for one lease. On its watch connection it
 // waits for the lock of the node before it in a ring, and so learns of a death
 // within milliseconds. Neither may go through a pooler in transaction mode; such
-// a connection is refused with tenure.ErrPooled.
+// a connection is refused with dberr.ErrPooled.
 //
 // [InTx] runs a transaction that commits only while a term stands. [Fence] and
 // [FenceSQL] do the same for transactions that are managed otherwise.

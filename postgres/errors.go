@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/sentinel"
 )
 
 // SQLSTATE codes that mean something to this package.
@@ -25,6 +27,20 @@ const (
 	codeDuplicateTable        = "42P07" // also an index, a view or a sequence
 	codeDuplicateObject       = "42710" // also a type
 	codeDuplicateFunction     = "42723"
+)
+
+// Errors that only this database has.
+var (
+	// ErrLocksIgnored: the server accepts advisory locks but does not enforce them.
+	// It matches tenure.ErrRefused.
+	ErrLocksIgnored = sentinel.New(tenure.ErrRefused, "the server does not enforce advisory locks")
+	// ErrLockTableFull: the server's lock table has no room for more roles. It
+	// matches tenure.ErrLock.
+	ErrLockTableFull = sentinel.New(tenure.ErrLock, "the server's lock table is full")
+	// ErrHasLeader: the operation needs a vacant role.
+	ErrHasLeader = sentinel.New(tenure.ErrTenure, "the role has a leader")
+	// ErrUnknownRole: no node has ever been a candidate for the role.
+	ErrUnknownRole = sentinel.New(tenure.ErrTenure, "no node has ever been a candidate for the role")
 )
 
 // lost reports the end of a session whose connection has failed.
@@ -55,12 +71,12 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	switch {
 	case hasCode(err, codeNoSuchStatement):
 		return superseded("%s: somebody has reset the session: %v", doing, err)
-	case errors.Is(err, tenure.ErrPooled):
+	case errors.Is(err, dberr.ErrPooled):
 		// The chain is cut: the next session is refused, if it is so there too.
 		return superseded("%s: %v", doing, err)
 	case hasCode(err, codeReadOnlyTransaction):
 		return fmt.Errorf("%w: %w: %s: the server's configuration was made read-only, which fences it: %w",
-			tenure.ErrSessionLost, tenure.ErrReadOnly, doing, err)
+			tenure.ErrSessionLost, dberr.ErrReadOnly, doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

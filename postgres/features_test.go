@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -74,8 +74,8 @@ func TestFirstUseRefused(t *testing.T) {
 		config Config
 		want   error
 	}{
-		{server.DSN(), Config{ManualMigrations: true}, tenure.ErrSchema},
-		{dsn, Config{}, tenure.ErrPrivilege},
+		{server.DSN(), Config{ManualMigrations: true}, dberr.ErrSchema},
+		{dsn, Config{}, dberr.ErrPrivilege},
 	} {
 		err := backendOn(t, test.dsn, test.config).schema.Ensure(ctx, pool, newFeature())
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), "tenure migrate up --feature extra") {
@@ -114,7 +114,7 @@ func TestVersionsOfAFeature(t *testing.T) {
 			return err
 		},
 	} {
-		if err := fn(ctx, pool, older); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "extra has version 2") {
+		if err := fn(ctx, pool, older); !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "extra has version 2") {
 			t.Errorf("%s: %v; want ErrSchema and the version", name, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestVersionsOfAFeature(t *testing.T) {
 	// A program that does not know the feature removes nothing.
 	for _, p := range []string{schema.Core, schema.All} {
 		err := newBackendLike(t, b).MigrateDown(ctx, p, 0)
-		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "base, extra") {
+		if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "base, extra") {
 			t.Errorf("down of %s: %v; want ErrSchema and the features", p, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -25,7 +26,7 @@ func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	p := open(t, b)
 	p.take("scheduler")
 	earlier := p.mark("scheduler")
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 	p.take("scheduler")
 	if err := p.write(pool, pgx.TxOptions{}, p.mark("scheduler"), nil); err != nil {
 		t.Errorf("the present term: %v", err)
@@ -56,7 +57,7 @@ func TestFenceReadsItsOwnSchema(t *testing.T) {
 	quoted := pgx.Identifier{decoy}.Sanitize()
 	exec(t, b, "CREATE SCHEMA "+quoted)
 	exec(t, b, "CREATE TABLE "+quoted+"."+pgx.Identifier{DefaultPrefix + "terms"}.Sanitize()+" AS SELECT * FROM {terms}")
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 
 	ctx := context.Background()
 	conn := pgtest.Conn(t, b.connect.ConnString())

@@ -14,6 +14,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -275,7 +276,7 @@ func TestFenceWithDatabaseSQL(t *testing.T) {
 	if err := b.inSQLTx(ctx, db, nil, both, insert); err != nil {
 		t.Fatalf("while both terms stand: %v", err)
 	}
-	first.release("archive", tenure.EndResigned)
+	first.release("archive", history.EndResigned)
 	err = b.inSQLTx(ctx, db, nil, both, insert)
 	if !errors.Is(err, tenure.ErrFenced) || !strings.Contains(err.Error(), "archive") {
 		t.Errorf("when one has ended: %v; want it fenced, and archive named", err)

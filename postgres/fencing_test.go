@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -252,10 +253,10 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 				}
 				second.wait(100 * time.Millisecond)
 				if len(second.seats) > 0 { // given up, as after the lock timeout
-					second.release("scheduler", tenure.EndResigned)
+					second.release("scheduler", history.EndResigned)
 					third.try("scheduler") // another node tries between the attempts
 					if len(third.seats) > 0 {
-						third.release("scheduler", tenure.EndResigned)
+						third.release("scheduler", history.EndResigned)
 					}
 				}
 				if time.Since(start) > patience {

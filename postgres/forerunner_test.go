@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -31,26 +32,26 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 				exec(t, b, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - interval '10 minutes 2 s'")
 			},
-			known: true, ended: away, reason: tenure.EndCrashed, vacancy: true,
+			known: true, ended: away, reason: history.EndCrashed, vacancy: true,
 		},
-		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndLeaseExpired, vacancy: true},
+		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true},
 		"nobody knows when, long ago": {
-			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: tenure.EndLeaseExpired, vacancy: true,
+			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true,
 		},
-		"nobody knows when, just now": {meanwhile: func(*testing.T, *Backend) {}, reason: tenure.EndCrashed, vacancy: true},
+		"nobody knows when, just now": {meanwhile: func(*testing.T, *Backend) {}, reason: history.EndCrashed, vacancy: true},
 		"it was found dead": {
 			meanwhile: func(t *testing.T, b *Backend) {
 				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 				exec(t, b, "UPDATE {nodes} SET status = 'dead', died_at = clock_timestamp() - interval '11 minutes', last_heartbeat = clock_timestamp() - interval '11 minutes 2 s'")
 			},
-			known: true, ended: away + time.Minute, reason: tenure.EndCrashed, vacancy: true,
+			known: true, ended: away + time.Minute, reason: history.EndCrashed, vacancy: true,
 		},
 		"on another server": {
 			meanwhile: func(t *testing.T, b *Backend) {
 				hourAgo(t, b)
 				exec(t, b, "UPDATE {terms} SET server_epoch = 'earlier'")
 			},
-			known: true, ended: time.Hour - 2*timing().Lease, reason: tenure.EndServerChanged,
+			known: true, ended: time.Hour - 2*timing().Lease, reason: history.EndServerChanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +65,8 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 			back := open(t, b, func(o *peerOptions) {
 				o.id = p.id
 				if c.known {
-					now := clock.Now()
-					o.forerunner = tenure.Instant{Mono: now.Mono - away, Wall: now.Wall.Add(-away)}
+					now := testClock.Now()
+					o.forerunner = clocks.Instant{Mono: now.Mono - away, Wall: now.Wall.Add(-away)}
 				}
 			})
 			now := row[time.Time](t, b, "SELECT clock_timestamp()")

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -69,7 +70,7 @@ type peerOptions struct {
 	logger *slog.Logger
 
 	description tenure.Description // default active
-	forerunner  tenure.Instant
+	forerunner  clocks.Instant
 }
 
 func open(t testing.TB, b *Backend, changes ...func(*peerOptions)) *peer {
@@ -100,7 +101,7 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 		Description:        options.description,
 		UniqueName:         options.unique,
 		Timing:             options.timing,
-		Clock:              clock,
+		Clock:              testClock,
 		Logger:             options.logger,
 		PreviousSessionEnd: options.forerunner,
 		MaySend:            trusted.Load,
@@ -113,8 +114,8 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	return p, nil
 }
 
-// clock is that of all sessions, so that one can say when another one ended.
-var clock = tenure.SystemClock()
+// testClock is the clock of all sessions, so that one can report when another ended.
+var testClock = clocks.System()
 
 // logWriter sends log lines to the test; those that come after its end are
 // dropped.

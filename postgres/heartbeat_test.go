@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // meddle runs statements of a foreign hand on the session's connection.
@@ -102,8 +103,8 @@ func TestServerEndsASilentSession(t *testing.T) {
 	if after := time.Since(quiet); after < lease || after > 2*lease {
 		t.Errorf("the role was free after %v; want a little more than the lease of %v", after, lease)
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndLeaseExpired) {
-		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndLeaseExpired)
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(history.EndLeaseExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, history.EndLeaseExpired)
 	}
 	var err error
 	for changed := true; changed; { // there is news of the others first
@@ -138,8 +139,8 @@ func TestReaperEndsAStuckSession(t *testing.T) {
 	if after := time.Since(quiet); after < lease {
 		t.Errorf("the role was free after %v, before the lease of %v was over", after, lease)
 	}
-	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(tenure.EndLeaseExpired) {
-		t.Errorf("the term ended with reason %q, want %q", reason, tenure.EndLeaseExpired)
+	if reason := row[string](t, b, "SELECT end_reason FROM {history} WHERE role = 'scheduler'"); reason != string(history.EndLeaseExpired) {
+		t.Errorf("the term ended with reason %q, want %q", reason, history.EndLeaseExpired)
 	}
 }
 

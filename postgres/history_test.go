@@ -22,7 +22,7 @@ func TestHistory(t *testing.T) {
 	p, other := open(t, b), open(t, b)
 	first := p.take("scheduler")
 	err := p.Release([]tenure.ReleaseRequest{{
-		Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndSteppedDown, By: "alice",
+		Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: history.EndSteppedDown, By: "alice",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -37,11 +37,11 @@ func TestHistory(t *testing.T) {
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%+v, %v; want two terms", records, err)
 	}
-	if r := records[0]; r.Term != second.Term || r.Node != other.id || r.Reason != tenure.EndCrashed || r.By != "" ||
+	if r := records[0]; r.Term != second.Term || r.Node != other.id || r.Reason != history.EndCrashed || r.By != "" ||
 		r.Ended.Sub(began) > patience || r.PrecedingVacancy < 0 {
 		t.Errorf("nobody has succeeded one that crashed: %+v", r)
 	}
-	if r := records[1]; r.Term != first.Term || r.Node != p.id || r.Reason != tenure.EndSteppedDown || r.By != "alice" ||
+	if r := records[1]; r.Term != first.Term || r.Node != p.id || r.Reason != history.EndSteppedDown || r.By != "alice" ||
 		r.Ended.Before(r.Began) || r.PrecedingVacancy >= 0 {
 		t.Errorf("a term whose leader was asked to end it: %+v", r)
 	}
@@ -110,7 +110,7 @@ func TestHistoryOfAnUnseenEnd(t *testing.T) {
 				return records[0]
 			}
 			before := told()
-			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != tenure.EndLeaseExpired {
+			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != history.EndLeaseExpired {
 				t.Errorf("nobody has come: %+v; want it to have ended at %v", before, over)
 			}
 
@@ -153,7 +153,7 @@ func TestHistoryOfAForgottenNode(t *testing.T) {
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '3 days' WHERE role = 'abandoned'")
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 days', died_at = died_at - interval '2 days' WHERE id = $1", p.id)
 			before, err := b.History(ctx, history.Query{})
-			if err != nil || len(before) != 2 || before[1].Ended.IsZero() || before[1].Reason != tenure.EndCrashed {
+			if err != nil || len(before) != 2 || before[1].Ended.IsZero() || before[1].Reason != history.EndCrashed {
 				t.Fatalf("%+v, %v; want two terms, of which the older one crashed", before, err)
 			}
 			if err := forget(t, b, p.id); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 )
 
@@ -74,7 +75,7 @@ func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.
 		names[i] = h.Role
 	}
 	leaders, err := b.Leaders(ctx, names...)
-	if errors.Is(err, tenure.ErrSchema) {
+	if errors.Is(err, dberr.ErrSchema) {
 		return holders, nil
 	}
 	for _, leader := range leaders {
@@ -114,7 +115,7 @@ func (b *Backend) rolesToLookUp(ctx context.Context, conn *pgx.Conn, roles []ten
 	}
 	for _, role := range roles {
 		if !schema && role == tenure.NamedRole(role.Name()) {
-			return nil, fmt.Errorf("%w: there is none, so the key of %s is not known", tenure.ErrSchema, role)
+			return nil, fmt.Errorf("%w: there is none, so the key of %s is not known", dberr.ErrSchema, role)
 		}
 		holders = append(holders, history.RoleStatus{Role: role.Name(), Key: role.LockKey(installation)})
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -34,14 +37,14 @@ func TestHolders(t *testing.T) {
 	if len(holders[2].Sessions) != 0 {
 		t.Errorf("%s: %+v; want nobody", holders[2].Role, holders[2])
 	}
-	if _, err := b.Holders(ctx, tenure.NamedRole("a")); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := b.Holders(ctx, tenure.NamedRole("a")); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("a name without a schema: %v; want ErrSchema", err)
 	}
 
 	p := open(t, b)
 	p.take("scheduler")
 	p.take("archive")
-	p.release("archive", tenure.EndResigned)
+	p.release("archive", history.EndResigned)
 	holders, err = b.Holders(ctx)
 	if err != nil || len(holders) != 2 || holders[0].Role != "archive" || holders[1].Role != "scheduler" {
 		t.Fatalf("all: %+v, %v; want archive and scheduler", holders, err)
@@ -59,19 +62,19 @@ func TestHolders(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	severities := func() map[string]tenure.Severity {
-		all := map[string]tenure.Severity{}
+	severities := func() map[string]doctor.Severity {
+		all := map[string]doctor.Severity{}
 		for _, f := range b.Diagnose(t.Context()) {
 			t.Logf("%-15s %-8s %s %s", f.Name, f.Severity, f.Detail, f.Advice)
 			all[f.Name] = f.Severity
 		}
 		return all
 	}
-	if all := severities(); all["schema"] != tenure.SeverityOK || len(all) < 8 {
+	if all := severities(); all["schema"] != doctor.OK || len(all) < 8 {
 		t.Errorf("before the first node: %v", all)
 	}
 	if fsync := row[string](t, b, "SHOW fsync"); fsync == "off" {
-		if all := severities(); all["durability"] != tenure.SeverityWarning {
+		if all := severities(); all["durability"] != doctor.Warning {
 			t.Errorf("without fsync: %v", all)
 		}
 	} else {
@@ -79,22 +82,22 @@ func TestDiagnose(t *testing.T) {
 	}
 	open(t, b)
 	for name, severity := range severities() {
-		if severity == tenure.SeverityFailure {
+		if severity == doctor.Failure {
 			t.Errorf("%s: failure", name)
 		}
 	}
 	exec(t, b, `ALTER TABLE {terms} DROP CONSTRAINT "{prefix}terms_role_term_key"`)
-	if all := severities(); all["fencing index"] != tenure.SeverityFailure {
+	if all := severities(); all["fencing index"] != doctor.Failure {
 		t.Errorf("without the index: %v", all)
 	}
-	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("open: %v; want ErrSchema", err)
 	}
 	exec(t, b, `INSERT INTO {migrations} (feature, version) VALUES ('core', 99)`)
-	if all := severities(); all["schema"] != tenure.SeverityFailure {
+	if all := severities(); all["schema"] != doctor.Failure {
 		t.Errorf("a newer schema: %v", all)
 	}
-	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "99") {
+	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "99") {
 		t.Errorf("open: %v; want ErrSchema with the version", err)
 	}
 }
@@ -122,8 +125,8 @@ func TestRequests(t *testing.T) {
 	if !first.wait(patience) {
 		t.Error("the request did not wake the leader")
 	}
-	if pulse, err := first.Heartbeat(tenure.Load{}); err != nil || !pulse.RequestsPending {
-		t.Errorf("the leader's heartbeat: %+v, %v; want a request", pulse, err)
+	if pending, err := first.Heartbeat(tenure.Load{}); err != nil || !pending {
+		t.Errorf("the leader's heartbeat: pending %t, %v; want a request", pending, err)
 	}
 	if requests, err := second.Requests(); err != nil || len(requests) > 0 {
 		t.Errorf("another node took %v, %v", requests, err)
@@ -142,7 +145,7 @@ func TestRequests(t *testing.T) {
 	if err := ask(tenure.RequestStepDown, uuid.Nil); err != nil {
 		t.Fatal(err)
 	}
-	first.release("scheduler", tenure.EndResigned)
+	first.release("scheduler", history.EndResigned)
 	first.take("scheduler")
 	if requests, err := first.Requests(); err != nil || len(requests) > 0 {
 		t.Errorf("in the next term: %v, %v; want none", requests, err)

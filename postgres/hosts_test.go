@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -29,7 +29,7 @@ func TestHungHostBeforeThePrimary(t *testing.T) {
 		t.Errorf("leaders: %v, %v; want one", leaders, err)
 	}
 	for _, f := range backendOn(t, dsn, config).Diagnose(t.Context()) {
-		if f.Severity == tenure.SeverityFailure {
+		if f.Severity == doctor.Failure {
 			t.Errorf("the diagnosis: %+v", f)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
 )
 
@@ -97,7 +98,7 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 	case version >= b.core.Newest():
 		return true, nil
 	case migrate == nil:
-		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", tenure.ErrSchema, version, b.core.Newest())
+		return false, fmt.Errorf("%w: it has version %d and version %d is needed: run the migrations", dberr.ErrSchema, version, b.core.Newest())
 	}
 	if err := migrate(ctx, conn); err != nil {
 		return false, err
@@ -195,7 +196,7 @@ func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, livin
 		who = strings.Join(living, ", ")
 	}
 	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: still there: %s: end these nodes first, or, if a host is gone, the sessions with pg_terminate_backend",
-		tenure.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
+		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
 }
 
 const (
@@ -260,7 +261,7 @@ func (s *session) proveInstallation(ctx context.Context) error {
 		return fmt.Errorf("read the installation: %w", err)
 	}
 	if present != s.installation {
-		return fmt.Errorf("%w: the tables were replaced while the session opened", tenure.ErrInstallationInUse)
+		return fmt.Errorf("%w: the tables were replaced while the session opened", dberr.ErrInstallationInUse)
 	}
 	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
 	rows, err := s.conn.Query(ctx, readStrangers, first, second, s.space)

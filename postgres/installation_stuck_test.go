@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -35,7 +36,7 @@ func TestRemovedInstallationWithAStuckSession(t *testing.T) {
 	pid := fmt.Sprintf("PID %d", stuck.news.pid)
 	for time.Since(last) < 2*stuckLease {
 		_, err := tryOpen(t, b)
-		if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), pid) || !strings.Contains(err.Error(), "pg_terminate_backend") {
+		if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), pid) || !strings.Contains(err.Error(), "pg_terminate_backend") {
 			t.Fatalf("%v after the last heartbeat: %v; want ErrInstallationInUse, %s and the advice", time.Since(last), err, pid)
 		}
 		if version, err := b.SchemaVersion(t.Context()); version != 0 || err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -33,7 +35,7 @@ func TestRemovedInstallation(t *testing.T) {
 	}
 	for _, version := range []int{0, core.Newest()} {
 		err := second.MigrateDown(context.Background(), second.core.Name, version)
-		if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), `node "first" on `) {
+		if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), `node "first" on `) {
 			t.Fatalf("migrate down to %d: %v; want ErrInstallationInUse and the node", version, err)
 		}
 	}
@@ -43,7 +45,7 @@ func TestRemovedInstallation(t *testing.T) {
 		if r.ended.Load() == 0 {
 			t.Error("a new schema was made while the leader of the old one worked")
 		}
-	} else if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), "first session") {
+	} else if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), "first session") {
 		t.Errorf("migrate: %v; want ErrInstallationInUse and the session", err)
 	}
 	r.candidate(second, "second", 3*time.Second)
@@ -68,7 +70,7 @@ func TestReplacedInstallation(t *testing.T) {
 			old := open(t, b)
 			old.take("scheduler")
 			exec(t, b, replace)
-			if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrInstallationInUse) {
+			if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrInstallationInUse) {
 				t.Errorf("open while a session of the other installation lives: %v; want ErrInstallationInUse", err)
 			}
 			if _, err := old.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
@@ -174,7 +176,7 @@ func TestServerRowRemoved(t *testing.T) {
 	}
 	other.refused("scheduler")
 	p.beat()
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 	if attempt := other.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending {
 		t.Errorf("%+v; want it to wait, as on another server", attempt)
 	}
@@ -194,7 +196,7 @@ func TestRenamedSchema(t *testing.T) {
 	if _, err := tryOpen(t, renamed); err == nil {
 		t.Error("under the new name: a session opened")
 	}
-	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrInstallationInUse) {
+	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrInstallationInUse) {
 		t.Errorf("under the old name: %v; want ErrInstallationInUse", err)
 	}
 	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/exactly-one/tenure"
 )
 
 // lockCapacity is how many locks the server's shared table is certain to hold:
@@ -55,7 +53,7 @@ func (t *lockTable) add(n int) { t.used, t.elections = t.used+n, t.elections+n }
 func (t *lockTable) full(more int) error {
 	return fmt.Errorf("%w: %d of its %d locks are in use, %d of them by elections, which may use half, and %d more were wanted: "+
 		"set max_locks_per_transaction, which is %d, to %d or more, and restart the server",
-		tenure.ErrLockTableFull, t.used, t.capacity.size(), t.elections, more,
+		ErrLockTableFull, t.used, t.capacity.size(), t.elections, more,
 		t.capacity.perTransaction, max(t.capacity.perTransaction+1, t.capacity.needed(t.used+more)))
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -37,7 +38,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 		"max_locks_per_transaction": "10", "max_connections": "20",
 	}})
 	b := backendOn(t, server.DSN(), Config{})
-	if f := b.CheckLockTable(t.Context(), 10); f.Severity == tenure.SeverityFailure {
+	if f := b.CheckLockTable(t.Context(), 10); f.Severity == doctor.Failure {
 		t.Fatalf("without a schema: %+v", f)
 	}
 	p := open(t, b)
@@ -48,7 +49,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	f := b.CheckLockTable(t.Context(), roles)
 	t.Logf("%s; %s", f.Detail, f.Advice)
 	var needed int
-	if _, err := fmt.Sscanf(f.Advice, "set max_locks_per_transaction to %d", &needed); err != nil || f.Severity != tenure.SeverityWarning {
+	if _, err := fmt.Sscanf(f.Advice, "set max_locks_per_transaction to %d", &needed); err != nil || f.Severity != doctor.Warning {
 		t.Fatalf("%+v; want a warning with the setting that is needed", f)
 	}
 	var last error
@@ -57,7 +58,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 			last = attempt.Err
 		}
 	}
-	if !errors.Is(last, tenure.ErrLockTableFull) {
+	if !errors.Is(last, ErrLockTableFull) {
 		t.Fatalf("the roles do not fit, but: %v", last)
 	}
 	t.Log(last)
@@ -69,7 +70,7 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	for range 8 { // the roles that are held stay held
 		p.beat()
 	}
-	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != tenure.SeverityWarning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
+	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != doctor.Warning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
 		t.Errorf("the roles that were tried do not fit, but: %+v", d)
 	}
 
@@ -132,7 +133,7 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 		switch {
 		case attempt.Outcome == tenure.OutcomeGranted:
 			granted++
-		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, tenure.ErrLockTableFull):
+		case attempt.Outcome == tenure.OutcomeFailed && errors.Is(attempt.Err, ErrLockTableFull):
 			full++
 		default:
 			t.Fatalf("role %d: %+v", i, attempt)
@@ -159,9 +160,9 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 }
 
 // found returns the finding of a name.
-func found(t *testing.T, findings []tenure.Finding, name string) tenure.Finding {
+func found(t *testing.T, findings []doctor.Finding, name string) doctor.Finding {
 	t.Helper()
-	i := slices.IndexFunc(findings, func(f tenure.Finding) bool { return f.Name == name })
+	i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Name == name })
 	if i < 0 {
 		t.Fatalf("nothing was found of the %s", name)
 	}

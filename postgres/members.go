@@ -92,7 +92,7 @@ func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	if err := row.Scan(into...); err != nil {
 		return err
 	}
-	m.Status, m.SilentFor = tenure.ParseNodeStatus(status), fromMilliseconds(silent)
+	m.Status, m.SilentFor = tenure.NodeStatus(status).OrDead(), fromMilliseconds(silent)
 	if whole {
 		m.Lease = fromMilliseconds(lease)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -222,7 +223,7 @@ func TestRestrictedMember(t *testing.T) {
 	if len(members) != 2 || len(all) != 2 {
 		t.Errorf("members: %d and %d, want 2", len(members), len(all))
 	}
-	if f := b.CheckLockTable(ctx, 100); f.Severity != tenure.SeverityOK {
+	if f := b.CheckLockTable(ctx, 100); f.Severity != doctor.OK {
 		t.Errorf("the lock table: %+v", f)
 	}
 	if row[bool](t, b, "SELECT watching FROM {nodes} WHERE id = $1", p.id) {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -38,9 +38,9 @@ const (
 //
 // Migrate does nothing where all is current, so any user may call it then. Any
 // number of processes may call it at once: one works, the others wait. An error
-// matches tenure.ErrSchema if the schema is newer and this package may not use it,
-// tenure.ErrPrivilege if the user may not create it, tenure.ErrWrongMode if the
-// installation elects by leases, tenure.ErrInstallationInUse if the schema was
+// matches dberr.ErrSchema if the schema is newer and this package may not use it,
+// dberr.ErrPrivilege if the user may not create it, dberr.ErrWrongMode if the
+// installation elects by leases, dberr.ErrInstallationInUse if the schema was
 // removed under nodes that still live, and tenure.ErrInvalidConfig for a name that
 // no feature has. The context bounds it; if it ends, nothing is changed.
 func (b *Backend) Migrate(ctx context.Context, features ...string) error {
@@ -104,7 +104,7 @@ func withRequired(features []*schema.Feature) []*schema.Feature {
 // MigrateDown undoes migrations of a feature until it has the given version; 0
 // removes its tables. The feature "core" at version 0 means all tables of all
 // features, and so does "all". No node may be running: an error that matches
-// tenure.ErrInstallationInUse lists those that are. One that matches
+// dberr.ErrInstallationInUse lists those that are. One that matches
 // tenure.ErrInvalidConfig says that the feature has no such version, or that
 // another one needs it.
 func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) error {
@@ -182,7 +182,7 @@ func (b *Backend) needsDown(ctx context.Context, q querier, features []*schema.F
 		needed = needed || present.Present > version
 	}
 	if unknown := versions.Unknown(); len(unknown) > 0 && version == 0 && slices.Contains(features, b.core) {
-		return false, fmt.Errorf("%w: this program does not know the features %s: use one that has them", tenure.ErrSchema, strings.Join(unknown, ", "))
+		return false, fmt.Errorf("%w: this program does not know the features %s: use one that has them", dberr.ErrSchema, strings.Join(unknown, ", "))
 	}
 	return needed, nil
 }
@@ -227,7 +227,7 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return b.readVersion(ctx, conn)
 }
 
-// CheckSchema returns an error that matches tenure.ErrSchema if the schema in the
+// CheckSchema returns an error that matches dberr.ErrSchema if the schema in the
 // database is newer and this package may not use it. Who reads or changes its
 // tables with statements of their own asks first; the methods of a Backend do so
 // by themselves. An older schema, or none, is no error.

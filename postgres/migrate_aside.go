@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // A migration that waits for a table holds up everybody who comes after it,
@@ -47,12 +47,12 @@ func (b *Backend) migrationFailed(err error) error {
 		return nil
 	case hasCode(err, codeInsufficientPrivilege):
 		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
-			tenure.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
+			dberr.ErrPrivilege, b.config.Schema, pgx.Identifier{b.config.Schema}.Sanitize(), err)
 	case hasCode(err, codeDuplicateTable), hasCode(err, codeDuplicateObject), hasCode(err, codeDuplicateFunction):
 		return fmt.Errorf("%w: schema %q has an object of another program, or of leases, with a name of ours: choose another prefix than %q, or another schema: %w",
-			tenure.ErrSchema, b.config.Schema, b.config.Prefix, err)
+			dberr.ErrSchema, b.config.Schema, b.config.Prefix, err)
 	case hasCode(err, codePrerequisite):
-		return fmt.Errorf("%w: migrate: %w", tenure.ErrSchema, err)
+		return fmt.Errorf("%w: migrate: %w", dberr.ErrSchema, err)
 	}
 	return fmt.Errorf("migrate: %w", err)
 }

@@ -24,7 +24,7 @@ func TestMigrationHasItsOwnBound(t *testing.T) {
 		s, err := b.Open(ctx, tenure.SessionOptions{
 			Node:        tenure.NodeInfo{ID: uuid.New(), Name: "slow", Host: "localhost"},
 			Description: tenure.Description{Status: tenure.StatusActive},
-			Timing:      timing(), Clock: clock, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)),
+			Timing:      timing(), Clock: testClock, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)),
 			MaySend: func() bool { return true },
 			Extend:  func(d time.Duration) { asked = append(asked, d) },
 		})

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
@@ -58,10 +58,10 @@ func TestMigrations(t *testing.T) {
 		}
 	}
 	version(0)
-	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("open without a schema: %v; want ErrSchema", err)
 	}
-	if _, err := b.Leaders(ctx); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := b.Leaders(ctx); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("leaders without a schema: %v; want ErrSchema", err)
 	}
 	for range 2 {
@@ -96,7 +96,7 @@ func TestMigrations(t *testing.T) {
 	for name, err := range map[string]error{
 		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, schema.Core, 0), "look": b.CheckSchema(ctx),
 	} {
-		if !errors.Is(err, tenure.ErrSchema) {
+		if !errors.Is(err, dberr.ErrSchema) {
 			t.Errorf("a newer schema, %s: %v; want ErrSchema", name, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestOlderSchema(t *testing.T) {
 	_, termsErr := b.History(ctx, history.Query{})
 	_, nodesErr := b.NodeHistory(ctx, history.Query{})
 	for what, err := range map[string]error{"the terms": termsErr, "the changes of nodes": nodesErr} {
-		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "older than this program") {
+		if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "older than this program") {
 			t.Errorf("%s: %v; want the schema to be older", what, err)
 		}
 	}
@@ -155,14 +155,14 @@ func TestRestrictedUser(t *testing.T) {
 	node := backendOn(t, user(t, server, "node"), Config{Schema: "elections"})
 	ctx := context.Background()
 
-	if err := node.Migrate(ctx); !errors.Is(err, tenure.ErrPrivilege) {
+	if err := node.Migrate(ctx); !errors.Is(err, dberr.ErrPrivilege) {
 		t.Errorf("migrate: %v; want ErrPrivilege", err)
 	}
 	if err := owner.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	_, err := tryOpen(t, node)
-	if !errors.Is(err, tenure.ErrPrivilege) {
+	if !errors.Is(err, dberr.ErrPrivilege) {
 		t.Fatalf("open: %v; want ErrPrivilege", err)
 	}
 	grants := strings.Split(strings.TrimSpace(node.NodeGrants("node")), "\n")
@@ -171,7 +171,7 @@ func TestRestrictedUser(t *testing.T) {
 	}
 	p := open(t, node)
 	p.take("scheduler")
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 	p.beat()
 
 	// Each of them is needed, and named when it is missing.
@@ -183,7 +183,7 @@ func TestRestrictedUser(t *testing.T) {
 		exec(t, owner, revoke)
 		_, err := tryOpen(t, node)
 		object := grant[strings.Index(grant, " ON ")+4 : strings.Index(grant, " TO ")]
-		if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), object) {
+		if !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), object) {
 			t.Errorf("%s: %v; want ErrPrivilege and %s", revoke, err, object)
 		}
 		exec(t, owner, grant)
@@ -205,7 +205,7 @@ func TestStrangeSibling(t *testing.T) {
 	exec(t, owner, owner.NodeGrants("one")+owner.NodeGrants("two"))
 	open(t, one)
 	_, err := tryOpen(t, two)
-	if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), `GRANT "one" TO "two"`) {
+	if !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), `GRANT "one" TO "two"`) {
 		t.Errorf("%v; want ErrPrivilege with the GRANT", err)
 	}
 	exec(t, owner, `GRANT one TO two`)
@@ -254,7 +254,7 @@ func TestMigrationRefusesForeignObjects(t *testing.T) {
 		b := newBackend(t)
 		exec(t, b, `CREATE SCHEMA IF NOT EXISTS {schema}; `+object)
 		err := b.Migrate(context.Background())
-		if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "choose another prefix") {
+		if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "choose another prefix") {
 			t.Errorf("%s: %v; want ErrSchema and the advice", name, err)
 		}
 		if version, err := b.SchemaVersion(context.Background()); version != 0 || err != nil {
@@ -285,7 +285,7 @@ END
 $tenure_function$`)
 	err := b.Migrate(ctx)
 	remedy := regexp.MustCompile(`DELETE FROM \S+ WHERE role = 'ledger'`).FindString(fmt.Sprint(err))
-	if !errors.Is(err, tenure.ErrSchema) || remedy == "" {
+	if !errors.Is(err, dberr.ErrSchema) || remedy == "" {
 		t.Fatalf("migrate: %v; want ErrSchema and the statement", err)
 	}
 	if version, err := b.SchemaVersion(ctx); version != core.Newest() || err != nil {

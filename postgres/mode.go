@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
@@ -60,7 +60,7 @@ func (b *Backend) readMode(ctx context.Context, q querier) (mode string, err err
 	err = ignoreNoRows(q.QueryRow(ctx, b.names.sql(installation.ReadMode)).Scan(&mode))
 	switch {
 	case hasCode(err, codeInsufficientPrivilege):
-		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", tenure.ErrPrivilege, b.names.sql("{installation}"), err)
+		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, b.names.sql("{installation}"), err)
 	case err != nil:
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}
@@ -76,7 +76,7 @@ func ignoreNoRows(err error) error {
 
 // SetMode records that the installation elects by "sessions", as this package
 // does, or by "leases", as package lease does. No node may live, neither with a
-// session nor with a lease: an error that matches tenure.ErrInstallationInUse
+// session nor with a lease: an error that matches dberr.ErrInstallationInUse
 // lists those that do. The context bounds it.
 func (b *Backend) SetMode(ctx context.Context, mode string) error {
 	if mode != installation.Sessions && mode != installation.Leases {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -40,7 +41,7 @@ func TestTermNumbersGrowInSchemaMadeAnew(t *testing.T) {
 		t.Helper()
 		p := open(t, b)
 		term := p.take("scheduler").Term
-		p.release("scheduler", tenure.EndResigned)
+		p.release("scheduler", history.EndResigned)
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -59,13 +60,13 @@ func TestTermNumbersGrowWhenClockStepsBack(t *testing.T) {
 	b := newBackend(t)
 	p := open(t, b)
 	p.take("scheduler")
-	p.release("scheduler", tenure.EndResigned)
+	p.release("scheduler", history.EndResigned)
 	ahead := time.Now().Add(time.Hour).UnixMilli()
 	exec(t, b, "UPDATE {terms} SET term = $1", ahead)
 	for want := ahead + 1; want <= ahead+2; want++ {
 		if next := p.take("scheduler"); next.Term != want || next.Previous != want-1 {
 			t.Errorf("term %d after %d; want %d after %d", next.Term, next.Previous, want, want-1)
 		}
-		p.release("scheduler", tenure.EndResigned)
+		p.release("scheduler", history.EndResigned)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
@@ -158,7 +159,7 @@ func (s *session) readSchema(ctx context.Context) error {
 	sql := s.backend.names.sql
 	if err := s.conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it", tenure.ErrSchema, sql("{installation}"))
+			return fmt.Errorf("%w: the row of %s is missing; no lock key can be derived without it", dberr.ErrSchema, sql("{installation}"))
 		}
 		return fmt.Errorf("read the installation: %w", err)
 	}
@@ -216,7 +217,7 @@ func (b *Backend) explain(err error) error {
 	case errors.Is(err, tenure.ErrTenure):
 		return fmt.Errorf("open a session: %w", err)
 	case hasCode(err, codeInsufficientPrivilege):
-		return fmt.Errorf("%w: open a session: %w", tenure.ErrPrivilege, err)
+		return fmt.Errorf("%w: open a session: %w", dberr.ErrPrivilege, err)
 	default:
 		return fmt.Errorf("%w: open a session: %w", tenure.ErrConnection, err)
 	}

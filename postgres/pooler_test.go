@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -37,7 +39,7 @@ func TestPgpoolIsRefused(t *testing.T) {
 			checkPooled(t, "notifications", b.Listen(t.Context(), func() {}))
 			refused := false
 			for _, f := range b.Diagnose(t.Context()) {
-				refused = refused || f.Severity == tenure.SeverityFailure && f.Name == "pooler"
+				refused = refused || f.Severity == doctor.Failure && f.Name == "pooler"
 			}
 			if !refused {
 				t.Errorf("the diagnosis names no pooler: %+v", b.Diagnose(t.Context()))
@@ -48,7 +50,7 @@ func TestPgpoolIsRefused(t *testing.T) {
 
 func checkPooled(t *testing.T, what string, err error) {
 	t.Helper()
-	if !errors.Is(err, tenure.ErrPooled) || !strings.Contains(err.Error(), "Connect directly to PostgreSQL") {
+	if !errors.Is(err, dberr.ErrPooled) || !strings.Contains(err.Error(), "Connect directly to PostgreSQL") {
 		t.Errorf("%s: %v; want ErrPooled and what to do", what, err)
 	}
 }

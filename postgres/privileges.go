@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
@@ -151,7 +151,7 @@ func (b *Backend) checkPrivileges(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: run as the owner of the schema or a superuser: %s", tenure.ErrPrivilege, strings.Join(missing, " "))
+		return fmt.Errorf("%w: run as the owner of the schema or a superuser: %s", dberr.ErrPrivilege, strings.Join(missing, " "))
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (b *Backend) checkIndex(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if !there {
 		return fmt.Errorf("%w: the unique index on (role, term) is missing, and fencing protects nothing without it: run %s",
-			tenure.ErrSchema, b.names.sql(`ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_role_term_key" UNIQUE (role, term);`))
+			dberr.ErrSchema, b.names.sql(`ALTER TABLE {terms} ADD CONSTRAINT "{prefix}terms_role_term_key" UNIQUE (role, term);`))
 	}
 	return nil
 }

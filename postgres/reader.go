@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
@@ -131,14 +132,14 @@ func (b *Backend) answer(doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
 		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
-			tenure.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
+			dberr.ErrSchema, doing, b.config.Schema, b.config.Prefix, err)
 	case hasCode(err, codeUndefinedColumn):
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
-			tenure.ErrSchema, doing, err)
+			dberr.ErrSchema, doing, err)
 	case hasCode(err, codeInsufficientPrivilege):
-		return fmt.Errorf("%w: %s: %w", tenure.ErrPrivilege, doing, err)
+		return fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, doing, err)
 	case hasCode(err, codeReadOnlyTransaction):
-		return fmt.Errorf("%w: %s: %w", tenure.ErrReadOnly, doing, err)
+		return fmt.Errorf("%w: %s: %w", dberr.ErrReadOnly, doing, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", tenure.ErrConnection, doing, err)
 	}

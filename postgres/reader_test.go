@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // The connection for questions goes when nobody asks, and comes back.
@@ -55,9 +56,9 @@ func TestAnswersOfTheReader(t *testing.T) {
 	t.Parallel()
 	b := new(Backend)
 	refused := &pgconn.PgError{Code: codeInsufficientPrivilege, Message: "permission denied"}
-	for _, err := range []error{refused, fmt.Errorf("%w: GRANT SELECT: %w", tenure.ErrPrivilege, refused)} {
+	for _, err := range []error{refused, fmt.Errorf("%w: GRANT SELECT: %w", dberr.ErrPrivilege, refused)} {
 		answer := b.answer("read", err)
-		if !errors.Is(answer, tenure.ErrPrivilege) || strings.Count(answer.Error(), tenure.ErrPrivilege.Error()) != 1 {
+		if !errors.Is(answer, dberr.ErrPrivilege) || strings.Count(answer.Error(), dberr.ErrPrivilege.Error()) != 1 {
 			t.Errorf("%v", answer)
 		}
 	}

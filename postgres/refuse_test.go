@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // TestRefuse: what the probes of the two connections must not find.
@@ -21,12 +22,12 @@ func TestRefuse(t *testing.T) {
 		want   error
 	}{
 		{"all is well", func(_, _ *probe) {}, nil},
-		{"a pooler on the session connection", func(s, _ *probe) { s.pooled = true }, tenure.ErrPooled},
-		{"a pooler on the watch connection", func(_, w *probe) { w.pooled = true }, tenure.ErrPooled},
-		{"an old server", func(s, _ *probe) { s.version = oldestServer - 1 }, tenure.ErrServerTooOld},
+		{"a pooler on the session connection", func(s, _ *probe) { s.pooled = true }, dberr.ErrPooled},
+		{"a pooler on the watch connection", func(_, w *probe) { w.pooled = true }, dberr.ErrPooled},
+		{"an old server", func(s, _ *probe) { s.version = oldestServer - 1 }, dberr.ErrServerTooOld},
 		{"two servers", func(_, w *probe) { w.start = started.Add(time.Second) }, tenure.ErrConnection},
-		{"locks that exclude nobody", func(_, w *probe) { w.locked = true }, tenure.ErrLocksIgnored},
-		{"another database whose locks exclude nobody", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, tenure.ErrLocksIgnored},
+		{"locks that exclude nobody", func(_, w *probe) { w.locked = true }, ErrLocksIgnored},
+		{"another database whose locks exclude nobody", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, ErrLocksIgnored},
 		{"a key that is taken", func(s, _ *probe) { s.locked = false }, tenure.ErrConnection},
 	} {
 		session, watch := good(), good()

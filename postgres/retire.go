@@ -31,8 +31,8 @@ SELECT seen.leader, EXISTS (SELECT FROM retired) FROM seen`
 // as vacant, and no alert misses its leader. Its terms and their numbers stay,
 // and if somebody leads it again it is a role like any other. by says who asked.
 //
-// It returns an error that matches tenure.ErrHasLeader if somebody leads the role, and
-// tenure.ErrUnknownRole if nobody has ever stood for it here.
+// It returns an error that matches ErrHasLeader if somebody leads the role, and
+// ErrUnknownRole if nobody has ever stood for it here.
 func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	if err := tenure.NamedRole(role).Validate(); err != nil {
 		return err
@@ -52,11 +52,11 @@ func (b *Backend) Retire(ctx context.Context, role, by string) error {
 		case err != nil || retired:
 			return err
 		case !known:
-			return fmt.Errorf("%w: %s", tenure.ErrUnknownRole, role)
+			return fmt.Errorf("%w: %s", ErrUnknownRole, role)
 		case leader == "":
-			return fmt.Errorf("%w: a term of %s has just begun", tenure.ErrHasLeader, role)
+			return fmt.Errorf("%w: a term of %s has just begun", ErrHasLeader, role)
 		default:
-			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", tenure.ErrHasLeader, leader, role)
+			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", ErrHasLeader, leader, role)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
@@ -15,18 +16,18 @@ func TestRetire(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
-	if err := b.Retire(ctx, "scheduler", "anna"); !errors.Is(err, tenure.ErrSchema) {
+	if err := b.Retire(ctx, "scheduler", "anna"); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("without a schema: %v", err)
 	}
 	p := open(t, b)
 	first := p.take("scheduler")
 	p.take("other")
-	for role, want := range map[string]error{"scheduler": tenure.ErrHasLeader, "unheard-of": tenure.ErrUnknownRole, "": tenure.ErrInvalidRole} {
+	for role, want := range map[string]error{"scheduler": ErrHasLeader, "unheard-of": ErrUnknownRole, "": tenure.ErrInvalidRole} {
 		if err := b.Retire(ctx, role, "anna"); !errors.Is(err, want) {
 			t.Errorf("%q: %v; want %v", role, err, want)
 		}
 	}
-	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: history.EndResigned}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestRetireWhileATermBegins(t *testing.T) {
 	ctx := context.Background()
 	p := open(t, b)
 	first := p.take("scheduler")
-	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: tenure.EndResigned}})
+	err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: first.Term, Reason: history.EndResigned}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestRetireWhileATermBegins(t *testing.T) {
 	if _, err := conn.Exec(ctx, `COMMIT`); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, tenure.ErrHasLeader) {
+	if err := <-done; !errors.Is(err, ErrHasLeader) {
 		t.Errorf("got %v", err)
 	}
 }

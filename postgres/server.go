@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 const oldestServer = 140000
@@ -101,7 +102,7 @@ func probeConnection(ctx context.Context, conn *pgx.Conn, key probeKey) (probe, 
 	}
 	p.pooled = pid != conn.PgConn().PID()
 	if recovery {
-		return p, fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", tenure.ErrInRecovery)
+		return p, fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", dberr.ErrInRecovery)
 	}
 	return p, nil
 }
@@ -112,7 +113,7 @@ func identify(ctx context.Context, conn *pgx.Conn, s *server) error {
 	err := conn.QueryRow(ctx, identifyServer).Scan(&s.system, &s.lockTable.perTransaction, &s.lockTable.transactions, &s.encoding)
 	if err != nil {
 		if hasCode(err, codeInsufficientPrivilege) {
-			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", tenure.ErrPrivilege, err)
+			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", dberr.ErrPrivilege, err)
 		}
 		return fmt.Errorf("%w: identify the server: %w", tenure.ErrConnection, err)
 	}
@@ -125,16 +126,16 @@ func refuse(session, watch probe) error {
 	switch {
 	case session.pooled || watch.pooled:
 		return fmt.Errorf("%w: the process that answers is not the one that was connected to. "+
-			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", tenure.ErrPooled)
+			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", dberr.ErrPooled)
 	case !strings.HasPrefix(session.name, "PostgreSQL ") && session.locked && watch.locked:
-		return fmt.Errorf("%w: it is %s; use PostgreSQL 14 or later", tenure.ErrLocksIgnored, firstWords(session.name))
+		return fmt.Errorf("%w: it is %s; use PostgreSQL 14 or later", ErrLocksIgnored, firstWords(session.name))
 	case session.version < oldestServer:
-		return fmt.Errorf("%w: it is %s; PostgreSQL 14 or later is needed", tenure.ErrServerTooOld, firstWords(session.name))
+		return fmt.Errorf("%w: it is %s; PostgreSQL 14 or later is needed", dberr.ErrServerTooOld, firstWords(session.name))
 	case !session.start.Equal(watch.start):
 		return fmt.Errorf("%w: two connections reached two servers, one started at %s, one at %s",
 			tenure.ErrConnection, session.start.Format(time.RFC3339), watch.start.Format(time.RFC3339))
 	case session.locked && watch.locked:
-		return fmt.Errorf("%w: two sessions hold the same lock. Connect directly to PostgreSQL 14 or later", tenure.ErrLocksIgnored)
+		return fmt.Errorf("%w: two sessions hold the same lock. Connect directly to PostgreSQL 14 or later", ErrLocksIgnored)
 	case !session.locked:
 		return fmt.Errorf("%w: the key of the trial is taken", tenure.ErrConnection)
 	}

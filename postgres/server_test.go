@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgdial"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
@@ -213,7 +214,7 @@ func TestSeveralHosts(t *testing.T) {
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})
 	b := backendOn(t, replica.DSN(), Config{})
-	if _, err := tryOpen(t, b); !errors.Is(err, tenure.ErrInRecovery) {
+	if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrInRecovery) {
 		t.Errorf("a replica alone: %v; want ErrInRecovery", err)
 	}
 	hosts := func(a, b *pgtest.Server) string {

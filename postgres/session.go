@@ -55,9 +55,8 @@ type session struct {
 }
 
 var (
-	_ tenure.Session          = (*session)(nil)
-	_ tenure.LockConnProvider = (*session)(nil)
-	_ tenure.RegistrySession  = (*session)(nil)
+	_ tenure.Session         = (*session)(nil)
+	_ tenure.RegistrySession = (*session)(nil)
 )
 
 // ears are what the session connection hears beside answers. They are made
@@ -144,7 +143,7 @@ func (s *session) warned(name statement) error {
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	// Somebody may run pg_advisory_unlock_all on this session: seen by counting,
 	// now and then, since pg_locks stops the whole lock table.
 	const audit = 8
@@ -152,38 +151,37 @@ func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
 	counting := s.beats%audit == 0
 
 	var (
-		pulse           tenure.HeartbeatResult
 		found, same     bool
 		incarnation     string
 		held, elections int
 	)
-	err := s.query(stmtHeartbeat, func(rows pgx.Rows) error {
+	err = s.query(stmtHeartbeat, func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&incarnation, &same, &pulse.RequestsPending, &held, &elections)
+		return rows.Scan(&incarnation, &same, &requestsPending, &held, &elections)
 	}, s.opening.Node.ID, s.incarnation, load.Connections, load.Jobs, load.CPU, load.Memory, counting, load.InFlight, s.installation)
 	if hasCode(err, codeUndefinedTable) || hasCode(err, codeInvalidSchema) {
-		return tenure.HeartbeatResult{}, superseded("the schema was removed: %v", err)
+		return false, superseded("the schema was removed: %v", err)
 	}
 	if err != nil {
-		return tenure.HeartbeatResult{}, err
+		return false, err
 	}
 	if err := s.warned(stmtHeartbeat); err != nil {
-		return tenure.HeartbeatResult{}, err
+		return false, err
 	}
 	switch {
 	case !found:
-		return tenure.HeartbeatResult{}, superseded("the node has a newer session or was found dead")
+		return false, superseded("the node has a newer session or was found dead")
 	case !same:
-		return tenure.HeartbeatResult{}, superseded("the installation has another id than when the session opened")
+		return false, superseded("the installation has another id than when the session opened")
 	case incarnation != fmt.Sprint(s.incarnation):
-		return tenure.HeartbeatResult{}, superseded("somebody has reset the session")
+		return false, superseded("somebody has reset the session")
 	case counting && held != len(s.keys):
-		return tenure.HeartbeatResult{}, superseded("the session holds %d locks instead of %d", held, len(s.keys))
+		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
 	if counting {
 		s.table.count(max(s.table.used, elections), elections, s.opening.Clock.Now().Mono)
 	}
-	return pulse, nil
+	return requestsPending, nil
 }
 
 // Wait implements [tenure.Session]. Unless the watch connection went down or
@@ -268,7 +266,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// LockConn implements [tenure.LockConnProvider]. Under TLS it is the connection below.
+// LockConn is the optional method of a [tenure.Session]. Under TLS it is the connection below.
 func (s *session) LockConn() (syscall.RawConn, error) {
 	network, ok := s.network.(syscall.Conn)
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 func TestOneLeader(t *testing.T) {
@@ -41,7 +42,7 @@ func TestResignation(t *testing.T) {
 	first.awaitWatcher()
 	second.drain()
 
-	first.release("scheduler", tenure.EndResigned)
+	first.release("scheduler", history.EndResigned)
 	if !second.wait(patience) {
 		t.Fatal("the resignation was not announced")
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -58,7 +61,7 @@ func TestNodesWithUnfitSettings(t *testing.T) {
 			second := open(t, odd)
 			second.refused(role)
 			second.beat()
-			first.release(role, tenure.EndResigned)
+			first.release(role, history.EndResigned)
 			if after := second.take(role).Term; after <= before {
 				t.Errorf("term %d follows term %d", after, before)
 			}
@@ -86,7 +89,7 @@ func TestAnotherCurrentRole(t *testing.T) {
 	exec(t, admin, "ALTER ROLE app SET role = 'owner'")
 	b := backendOn(t, server.DSNFor("app", "postgres"), Config{Schema: "work"})
 	for _, f := range b.Diagnose(t.Context()) {
-		if f.Severity == tenure.SeverityFailure {
+		if f.Severity == doctor.Failure {
 			t.Errorf("before the first node: %+v", f)
 		}
 	}
@@ -98,7 +101,7 @@ func TestAnotherCurrentRole(t *testing.T) {
 		t.Errorf("the tables belong to %s, want owner", owner)
 	}
 	for _, f := range b.Diagnose(t.Context()) {
-		if f.Severity == tenure.SeverityFailure {
+		if f.Severity == doctor.Failure {
 			t.Errorf("with nodes: %+v", f)
 		}
 	}
@@ -115,11 +118,11 @@ func TestFencedServer(t *testing.T) {
 	server.Configure(t, map[string]string{"default_transaction_read_only": "on"})
 	eventuallyRefused(t, b)
 	_, err := leader.Heartbeat(tenure.Load{})
-	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrReadOnly) {
+	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, dberr.ErrReadOnly) {
 		t.Errorf("the leader's heartbeat: %v; want the session lost because the server is read-only", err)
 	}
 	_, err = tryOpen(t, b)
-	if !errors.Is(err, tenure.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
+	if !errors.Is(err, dberr.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
 		t.Errorf("a session: %v; want ErrReadOnly, which passes, and how to lift it", err)
 	}
 	// A setting of its own hides the fence from a node.
@@ -133,17 +136,17 @@ func TestFencedServer(t *testing.T) {
 		t.Errorf("questions must be answered still: %v", err)
 	}
 	b.reader.rest() // a new connection does not lift the fence either
-	if err := b.Retire(t.Context(), "scheduler", "test"); !errors.Is(err, tenure.ErrReadOnly) {
+	if err := b.Retire(t.Context(), "scheduler", "test"); !errors.Is(err, dberr.ErrReadOnly) {
 		t.Errorf("a change on the fenced server: %v; want ErrReadOnly", err)
 	}
 	findings := b.Diagnose(t.Context())
-	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != tenure.SeverityFailure {
+	if last := findings[len(findings)-1]; last.Name != "read-only" || last.Severity != doctor.Failure {
 		t.Errorf("the diagnosis: %+v", findings)
 	}
 
 	server.Configure(t, map[string]string{"default_transaction_read_only": "off"})
 	p, err := tryOpen(t, b)
-	for err != nil && errors.Is(err, tenure.ErrReadOnly) { // until the reload has reached new sessions
+	for err != nil && errors.Is(err, dberr.ErrReadOnly) { // until the reload has reached new sessions
 		p, err = tryOpen(t, b)
 	}
 	if err != nil {
@@ -201,7 +204,7 @@ func TestEncodings(t *testing.T) {
 		}
 		warned := false
 		for _, f := range b.Diagnose(t.Context()) {
-			warned = warned || f.Name == "encoding" && f.Severity == tenure.SeverityWarning && strings.Contains(f.Detail, encoding)
+			warned = warned || f.Name == "encoding" && f.Severity == doctor.Warning && strings.Contains(f.Detail, encoding)
 		}
 		if !warned {
 			t.Errorf("%s: the diagnosis does not warn", encoding)

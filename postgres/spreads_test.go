@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -84,7 +85,7 @@ func TestHoldersKnowWhatIsReserved(t *testing.T) {
 	if got := holders(); len(got) != 1 || got[0] != want {
 		t.Errorf("led: %+v, want %+v", got, want)
 	}
-	release := tenure.ReleaseRequest{Role: role, Term: want.Term, Reason: tenure.EndHandedOver, Target: to.id, Reservation: time.Minute}
+	release := tenure.ReleaseRequest{Role: role, Term: want.Term, Reason: history.EndHandedOver, Target: to.id, Reservation: time.Minute}
 	if err := from.Release([]tenure.ReleaseRequest{release}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestHoldersKnowWhatIsReserved(t *testing.T) {
 	if got := holders(); len(got) != 1 || got[0] != want {
 		t.Errorf("taken: %+v, want %+v", got, want)
 	}
-	if err := to.Release([]tenure.ReleaseRequest{{Role: role, Term: want.Term, Reason: tenure.EndResigned}}); err != nil {
+	if err := to.Release([]tenure.ReleaseRequest{{Role: role, Term: want.Term, Reason: history.EndResigned}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := holders(); len(got) != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // termRow is the row of a role whose previous term has been closed.
@@ -27,7 +28,7 @@ type termRow struct {
 // clean reports whether the holder of the term closed it itself.
 func (r termRow) clean() bool {
 	switch tenure.EndReason(r.endReason) {
-	case tenure.EndCrashed, tenure.EndLeaseExpired, tenure.EndServerChanged:
+	case history.EndCrashed, history.EndLeaseExpired, history.EndServerChanged:
 		return false
 	}
 	return true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -32,11 +33,11 @@ func TestLongestWaitOnAnotherServer(t *testing.T) {
 			first := open(t, b, short)
 			first.take("scheduler")
 			if c.clean {
-				first.release("scheduler", tenure.EndResigned)
+				first.release("scheduler", history.EndResigned)
 			}
 			exec(t, b, "UPDATE {terms} SET server_lineage = 'of another timeline'")
 			second := open(t, b, short, func(o *peerOptions) { o.timing.FailoverWait, o.timing.Settle = c.failoverWait, c.settle })
-			second.server.upAt = clock.Now().Mono // just now, for this session
+			second.server.upAt = testClock.Now().Mono // just now, for this session
 			first.Abort()
 			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
 			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
@@ -118,7 +119,7 @@ func TestLockTableHasRoomAgain(t *testing.T) {
 		switch {
 		case attempt.Outcome == tenure.OutcomeGranted:
 			granted = append(granted, roles[i])
-		case errors.Is(attempt.Err, tenure.ErrLockTableFull):
+		case errors.Is(attempt.Err, ErrLockTableFull):
 			full = append(full, roles[i])
 		}
 	}
@@ -126,7 +127,7 @@ func TestLockTableHasRoomAgain(t *testing.T) {
 		t.Fatalf("%d roles were granted, %d found no room", len(granted), len(full))
 	}
 	for _, role := range granted {
-		p.release(role, tenure.EndResigned)
+		p.release(role, history.EndResigned)
 	}
 	for _, role := range full {
 		p.take(role)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // handle handles a batch in one transaction with the cursor, fenced.
@@ -198,7 +199,7 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 
 // delay is how long to wait after a failure, and whether to try again at all.
 func (l *loop) delay(failure error) (delay time.Duration, again bool) {
-	attempts := tenure.RetryContext{Attempt: l.state.errors + 1, LastError: failure}
+	attempts := retry.Failure{Attempt: l.state.errors + 1, LastError: failure}
 	var fault *databaseError
 	if errors.As(failure, &fault) {
 		delay, _ = faultBackoff.NextDelay(attempts)

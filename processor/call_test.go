@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // journal is a log that a test reads while it is written.
@@ -62,7 +63,7 @@ func TestHandlerThatIgnoresItsContext(t *testing.T) {
 	release := make(chan struct{})
 	w.group(w.nodeLogging(&log), processor.Config{
 		Name: "counts", HandleTimeout: 100 * time.Millisecond, PollInterval: 10 * time.Millisecond,
-		Retry: tenure.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1000,
+		Retry: retry.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1000,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if calls.Add(1) == 1 {
 				<-release
@@ -94,7 +95,7 @@ func TestHandlerThatPanics(t *testing.T) {
 	var log journal
 	var calls atomic.Int64
 	w.group(w.nodeLogging(&log), processor.Config{
-		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "counts", PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		MaxAttempts: 3, Poison: processor.PoisonDeadLetter,
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			if err := w.fill(ctx, tx, batch); err != nil {
@@ -130,7 +131,7 @@ func TestResetThatPanics(t *testing.T) {
 	w.append(1)
 	var calls atomic.Int64
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Reset: func(context.Context, pgx.Tx) error {
 			if calls.Add(1) == 1 {
 				panic(errors.New("empty already"))

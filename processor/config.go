@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // PoisonPolicy says what becomes of an event that its handler cannot cope with.
@@ -75,7 +76,7 @@ type Config struct {
 
 	// Retry says how long to wait after an attempt that failed; the time is kept
 	// in the database. Default 1 s doubling to 1 min, jittered by half.
-	Retry tenure.RetryStrategy
+	Retry retry.Strategy
 	// MaxAttempts is how many attempts in a row may fail, in whatever terms, before
 	// Poison decides; see [ErrPoison] and [ErrUnavailable]. Default 10.
 	MaxAttempts int
@@ -91,7 +92,7 @@ func (c Config) withDefaults() Config {
 		c.Poison = PoisonStop
 	}
 	if c.Retry == nil {
-		c.Retry = tenure.ExponentialBackoff{Base: time.Second, Max: time.Minute, Jitter: 0.5}
+		c.Retry = retry.ExponentialBackoff{Base: time.Second, Max: time.Minute, Jitter: 0.5}
 	}
 	for _, d := range []struct {
 		value    *time.Duration
@@ -130,7 +131,7 @@ func (c Config) validate() error {
 	const mostEvents = 100_000
 	switch {
 	case tenure.NamedRole(c.Name).Validate() != nil:
-		return invalid("the processor's name %q cannot be used: 1 to %d bytes of UTF-8 without control characters", c.Name, tenure.MaxRoleName)
+		return invalid("the processor's name %q cannot be used: 1 to 255 bytes of UTF-8 without control characters", c.Name)
 	case c.Log.query == "":
 		return invalid("the processor %s has no log: give one of package eventstore, or of Query", c.Name)
 	case (c.Handle == nil) == (c.Publish == nil):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // flawed is a handler that fails while a batch has the number 2, until it is
@@ -44,7 +45,7 @@ func TestSkipTheEventThatFails(t *testing.T) {
 	var mended atomic.Bool
 	config := processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond,
-		Retry: tenure.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 3,
+		Retry: retry.FixedInterval{Interval: 5 * time.Millisecond}, MaxAttempts: 3,
 	}
 	w.group(w.node("a", tenure.Config{}), config)
 	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })
@@ -122,7 +123,7 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	var attempts atomic.Int64
 	entered, release := make(chan struct{}), make(chan struct{})
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "counts", BatchSize: 1, PollInterval: 10 * time.Millisecond, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			switch attempts.Add(1) {
 			case 1:
@@ -150,7 +151,7 @@ func TestSkipDuringAnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", BatchSize: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", BatchSize: 1, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(context.Context, *tenure.Term, []processor.Event) (int, error) {
 			return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
 		},
@@ -167,7 +168,7 @@ func TestSkipBeforeTheEventIsKnown(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Name: "counts", Retry: retry.FixedInterval{Interval: time.Hour},
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error { return errors.New("no") },
 	})
 	w.await("the failure", func() bool { return w.show("counts").Errors == 1 })
@@ -198,7 +199,7 @@ func TestReplayDeadLetters(t *testing.T) {
 			}
 			config := processor.Config{
 				Name: "counts", BatchSize: 1, MaxAttempts: 2, Poison: processor.PoisonDeadLetter,
-				Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: time.Minute, MaxPollInterval: time.Minute,
+				Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: time.Minute, MaxPollInterval: time.Minute,
 			}
 			if mode == "handle" {
 				config.Handle = func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
@@ -254,7 +255,7 @@ func TestRewindForgetsDeadLetters(t *testing.T) {
 	var mended atomic.Bool
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 2,
-		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
+		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
 	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	mended.Store(true)
@@ -273,7 +274,7 @@ func TestReplayOfAnEventThatIsGone(t *testing.T) {
 	var mended atomic.Bool
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), Poison: processor.PoisonDeadLetter, MaxAttempts: 1,
-		Retry: tenure.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
+		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
 	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
 	w.exec(w.backend.SQL("DELETE FROM {events} WHERE data = '2'"))

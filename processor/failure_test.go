@@ -11,6 +11,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // While something that a handler needs is out of order, attempts go on, and none
@@ -21,7 +22,7 @@ func TestUnavailableIsNoEventsFault(t *testing.T) {
 	w.append(1, 2)
 	var calls, taken atomic.Int64
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if calls.Add(1) <= 10 {
 				return 0, fmt.Errorf("%w: closed for today", processor.ErrUnavailable)
@@ -43,7 +44,7 @@ func TestPoisonIsGivenUpAtOnce(t *testing.T) {
 	var taken atomic.Value
 	taken.Store("")
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", MaxAttempts: 100, Poison: processor.PoisonDeadLetter, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", MaxAttempts: 100, Poison: processor.PoisonDeadLetter, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			if slices.ContainsFunc(batch, func(e processor.Event) bool { return string(e.Data) == "2" }) {
 				attempts.Add(1)
@@ -69,7 +70,7 @@ func TestRetryAfter(t *testing.T) {
 	const asked = 300 * time.Millisecond
 	times := make(chan time.Time, 10)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", MaxAttempts: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "sent", MaxAttempts: 1, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			times <- time.Now()
 			if len(times) == 1 {
@@ -90,7 +91,7 @@ func TestFailureIsOfTheEventsThatWereNotTaken(t *testing.T) {
 	w := newWorld(t)
 	w.append(1, 2, 3)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "sent", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Name: "sent", Retry: retry.FixedInterval{Interval: time.Hour},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			return len(batch) - 1, errors.New("two are enough")
 		},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // databaseError is a fault of the database during an attempt. No event is to
@@ -21,7 +21,7 @@ func (e *databaseError) Unwrap() []error { return []error{ErrUnavailable, e.caus
 
 // faultBackoff is the pause after an attempt that the database spoiled. Conflicts
 // of transactions pass soon, failovers do not.
-var faultBackoff = tenure.ExponentialBackoff{Base: 50 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
+var faultBackoff = retry.ExponentialBackoff{Base: 50 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
 
 // lockNotAvailable is the SQLSTATE of a wait for a lock that took too long.
 const lockNotAvailable = "55P03"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // What the database does to an attempt is not the fault of an event: however
@@ -72,7 +73,7 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 			w.group(w.node("a", tenure.Config{}), processor.Config{
 				Name: "counts", MaxAttempts: 2, Poison: processor.PoisonDeadLetter, PollInterval: time.Millisecond,
 				// It has its say about handlers only.
-				Retry: tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false }),
+				Retry: retry.Func(func(retry.Failure) (time.Duration, bool) { return 0, false }),
 				Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 					if calls.Add(1) <= faults {
 						if err := spoil(ctx, tx); err != nil {

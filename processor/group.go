@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // GroupConfig configures a group. The zero value is ready to use.
@@ -56,7 +57,7 @@ func NewGroup(node *tenure.Node, role tenure.Role, database Database, config Gro
 			config.RetryCooldown, config.RetryInterval)
 	}
 	if cooldown := cmp.Or(config.RetryCooldown, config.RetryInterval); cooldown > 0 && config.Election.Retry == nil {
-		config.Election.Retry = tenure.ExponentialBackoff{Base: cooldown, Max: cmp.Or(config.RetryInterval, cooldown)}
+		config.Election.Retry = retry.ExponentialBackoff{Base: cooldown, Max: cmp.Or(config.RetryInterval, cooldown)}
 	}
 	election, err := node.ElectionWith(role, config.Election)
 	if err != nil {

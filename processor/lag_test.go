@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // lag returns the lag of a processor, zero if no leader has added it yet.
@@ -46,7 +47,7 @@ func TestLag(t *testing.T) {
 	w.exec(w.backend.SQL("UPDATE {events} SET occurred_at = occurred_at - interval '1 hour' WHERE data = '2'"))
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
-		Retry: tenure.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 1_000_000,
+		Retry: retry.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 1_000_000,
 		Selection: processor.Selection{AnyTags: []string{"number"}},
 	})
 	w.await("the lag", func() bool { return w.lag("counts").Behind == 4 })

@@ -13,6 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // user makes a database user with the privileges that WorkGrants prints, dropped
@@ -55,7 +56,7 @@ func TestPrivileges(t *testing.T) {
 	var mended atomic.Bool
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
-		Retry: tenure.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 3,
+		Retry: retry.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 3,
 	})
 	w.append(1, 2, 3)
 	w.await("the failure", func() bool { return w.show("counts").Status == processor.Failed })

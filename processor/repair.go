@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // repairTimeout bounds a repair whose context has no deadline, or a later one.
@@ -234,9 +235,9 @@ func (r *repair) explain(err error) error {
 		switch answer.Code {
 		case "55P03": // lock_not_available
 			return fmt.Errorf("%w: repair %s: %s is being written: stop all that appends to it, and repair again: %w",
-				tenure.ErrBusy, r.name, r.done.Table, err)
+				dberr.ErrBusy, r.name, r.done.Table, err)
 		case "42501": // insufficient_privilege
-			return fmt.Errorf("%w: repair %s: do it as a database user who owns %s: %w", tenure.ErrPrivilege, r.name, r.done.Table, err)
+			return fmt.Errorf("%w: repair %s: do it as a database user who owns %s: %w", dberr.ErrPrivilege, r.name, r.done.Table, err)
 		}
 	}
 	return fmt.Errorf("repair %s: %w", r.name, err)

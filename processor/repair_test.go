@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -117,7 +118,7 @@ func TestRepairWithFewTransactionIDs(t *testing.T) {
 		t.Errorf("beside an old transaction, PID %s: %v", pid, err)
 	}
 	run("INSERT INTO " + table + " (id) VALUES (1000)")
-	if _, err = w.management().Repair(t.Context(), "own", "ann"); !errors.Is(err, tenure.ErrBusy) {
+	if _, err = w.management().Repair(t.Context(), "own", "ann"); !errors.Is(err, dberr.ErrBusy) {
 		t.Errorf("beside a writer: %v", err)
 	}
 	w.must(writer.Rollback(t.Context()))
@@ -212,7 +213,7 @@ func TestRepairWithoutPrivileges(t *testing.T) {
 	w.restore(table, row{1 << 40, 1})
 	w.addProcessor("own", "own", 42, row{})
 	little := processor.NewManagement(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
-	if _, err := little.Repair(t.Context(), "own", "ann"); !errors.Is(err, tenure.ErrPrivilege) {
+	if _, err := little.Repair(t.Context(), "own", "ann"); !errors.Is(err, dberr.ErrPrivilege) {
 		t.Errorf("without privileges: %v", err)
 	}
 }

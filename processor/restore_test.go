@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // consume uses up transaction ids of a server, as years of work do.
@@ -120,7 +121,7 @@ func TestRestoreIntoAnotherCluster(t *testing.T) {
 	var mended atomic.Bool
 	config := processor.Config{
 		Name: "counts", Handle: old.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 100 * time.Millisecond,
-		Poison: processor.PoisonDeadLetter, MaxAttempts: 1, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Poison: processor.PoisonDeadLetter, MaxAttempts: 1, Retry: retry.FixedInterval{Interval: time.Millisecond},
 	}
 	stop := old.group(old.node("a", tenure.Config{Lease: time.Second}), config)
 	old.await("the first", func() bool { return slices.Equal(old.numbers(), []int{1, 3, 4}) })

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // An event that cannot be handled is found in its batch; those before it are
@@ -26,7 +27,7 @@ func TestPoisonIsFoundInItsBatch(t *testing.T) {
 	w.append(1, 2, 3, 4, 5)
 	sizes := make(chan int, 10) // of the batches with the event at fault
 	w.group(w.node("a", tenure.Config{}), processor.Config{
-		Name: "counts", MaxAttempts: 3, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Name: "counts", MaxAttempts: 3, Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Handle: func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 			for _, event := range batch {
 				if string(event.Data) == "4" {
@@ -64,7 +65,7 @@ func TestNextLeaderTriesEventsOneAtATime(t *testing.T) {
 	w.append(1, 2, 3)
 	sizes := make(chan int, 10)
 	config := processor.Config{
-		Name: "counts", MaxAttempts: 2, Retry: tenure.FixedInterval{Interval: time.Hour},
+		Name: "counts", MaxAttempts: 2, Retry: retry.FixedInterval{Interval: time.Hour},
 		Handle: func(_ context.Context, _ pgx.Tx, batch []processor.Event) error {
 			select {
 			case sizes <- len(batch):
@@ -117,7 +118,7 @@ func TestHandlersThatSpoilTheirTransaction(t *testing.T) {
 			w.exec("CREATE TABLE " + w.deferring() + " (number int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
 			w.append(1)
 			w.group(w.node("a", tenure.Config{}), processor.Config{
-				Name: "counts", MaxAttempts: 3, Retry: tenure.FixedInterval{Interval: time.Millisecond},
+				Name: "counts", MaxAttempts: 3, Retry: retry.FixedInterval{Interval: time.Millisecond},
 				Handle: func(ctx context.Context, tx pgx.Tx, _ []processor.Event) error { return spoil(ctx, w, tx) },
 			})
 			w.await("the failure", func() bool { return w.exists("counts") && w.show("counts").Status == processor.Failed })
@@ -138,7 +139,7 @@ func TestPauseAfterAFailure(t *testing.T) {
 	w := newWorld(t)
 	var attempts atomic.Int64
 	config := processor.Config{
-		Name: "counts", Retry: tenure.FixedInterval{Interval: time.Hour},
+		Name: "counts", Retry: retry.FixedInterval{Interval: time.Hour},
 		Handle: func(context.Context, pgx.Tx, []processor.Event) error {
 			attempts.Add(1)
 			return errors.New("not today")
@@ -170,7 +171,7 @@ func TestAttemptsOfSeveralTerms(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	config := processor.Config{
-		Name: "counts", MaxAttempts: 3, Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
+		Name: "counts", MaxAttempts: 3, Retry: retry.Func(func(a retry.Failure) (time.Duration, bool) {
 			if a.Attempt == 2 {
 				return time.Hour, true
 			}
@@ -247,7 +248,7 @@ func TestPublishedOnceInATerm(t *testing.T) {
 	var published []string
 	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
 		Name: "sends", BatchSize: 3, PollInterval: time.Millisecond, ProgressInterval: time.Millisecond,
-		Retry: tenure.FixedInterval{Interval: time.Millisecond},
+		Retry: retry.FixedInterval{Interval: time.Millisecond},
 		Publish: func(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
 			mu.Lock()
 			defer mu.Unlock()

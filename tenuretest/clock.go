@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // epoch is what the wall clock shows at first, as in a synctest bubble.
@@ -26,7 +26,7 @@ type Clock struct {
 	databases []*Database
 }
 
-var _ tenure.Clock = (*Clock)(nil)
+var _ clocks.Clock = (*Clock)(nil)
 
 // timer is one call of AfterFunc.
 type timer struct {
@@ -37,15 +37,15 @@ type timer struct {
 // NewClock returns a clock that shows midnight UTC on the first of January 2000.
 func NewClock() *Clock { return &Clock{changed: make(chan struct{})} }
 
-// Now implements [tenure.Clock].
-func (c *Clock) Now() tenure.Instant {
+// Now implements [clocks.Clock].
+func (c *Clock) Now() clocks.Instant {
 	now := c.mono()
-	return tenure.Instant{Mono: now, Wall: epoch.Add(now)}
+	return clocks.Instant{Mono: now, Wall: epoch.Add(now)}
 }
 
 func (c *Clock) mono() time.Duration { return time.Duration(c.now.Load()) }
 
-// AfterFunc implements [tenure.Clock]. If d is not positive, f is called at
+// AfterFunc implements [clocks.Clock]. If d is not positive, f is called at
 // once, on its own goroutine.
 func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // Database is a [tenure.Backend] in memory, for any number of nodes. It keeps
@@ -19,7 +20,7 @@ import (
 // does to it takes effect before the method returns; what nodes make of that
 // follows in their own goroutines. It is safe for concurrent use.
 type Database struct {
-	clock   tenure.Clock
+	clock   clocks.Clock
 	stepped *Clock // the same clock, if it is advanced by hand
 
 	mu          sync.Mutex
@@ -41,7 +42,7 @@ var (
 
 // NewDatabase returns an empty database whose time is the machine's, or that of
 // the synctest bubble it is made in.
-func NewDatabase() *Database { return newDatabase(tenure.SystemClock(), nil) }
+func NewDatabase() *Database { return newDatabase(clocks.System(), nil) }
 
 // NewDatabaseWithClock returns an empty database whose time is the clock's. Its
 // nodes must be opened with the same clock in [tenure.Config]; others are
@@ -52,7 +53,7 @@ func NewDatabaseWithClock(clock *Clock) *Database {
 	return d
 }
 
-func newDatabase(clock tenure.Clock, stepped *Clock) *Database {
+func newDatabase(clock clocks.Clock, stepped *Clock) *Database {
 	d := &Database{
 		clock: clock, stepped: stepped,
 		connections: map[*session]struct{}{}, nodes: map[uuid.UUID]*session{},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -124,7 +125,7 @@ func connect(t *testing.T, db *tenuretest.Database) tenure.Session {
 	t.Helper()
 	s, err := db.Open(t.Context(), tenure.SessionOptions{
 		Node: tenure.NodeInfo{ID: uuid.New()}, Timing: tenure.Timing{Lease: lease},
-		Clock: tenure.SystemClock(), MaySend: func() bool { return true },
+		Clock: clocks.System(), MaySend: func() bool { return true },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
@@ -262,7 +263,7 @@ func TestFailAndRevoke(t *testing.T) {
 		db.Fail(errors.New("broken"))
 		db.Revoke(role)
 		endsWithin(t, term, atOnce, tenure.ErrSessionLost)
-		db.Fail(tenure.ErrPrivilege)
+		db.Fail(dberr.ErrPrivilege)
 		if _, err := tenure.Open(t.Context(), db, tenure.Config{}); !errors.Is(err, tenure.ErrRefused) {
 			t.Errorf("opening a node: got error %v, want ErrRefused", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 var _ tenure.RegistrySession = (*session)(nil)
@@ -66,7 +67,7 @@ func (r *record) bury() {
 }
 
 // beat records a heartbeat. Under the mutex.
-func (r *record) beat(load tenure.Load, now tenure.Instant) {
+func (r *record) beat(load tenure.Load, now clocks.Instant) {
 	r.member.Load, r.member.LastHeartbeat, r.heard = load, now.Wall, now.Mono
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // courtesy is for how long a node whose term was taken from it lets others go
@@ -77,12 +78,12 @@ func (d *Database) try(s *session, c tenure.AcquireRequest) tenure.AcquireResult
 }
 
 // lock gives a role that is free to a session. Under the mutex.
-func (d *Database) lock(s *session, name string, r *role, now tenure.Instant) {
+func (d *Database) lock(s *session, name string, r *role, now clocks.Instant) {
 	d.locks[r.key], s.held[name], r.locked = s, r, now.Mono
 }
 
 // begin begins a term of a role whose lock s holds. Under the mutex.
-func (d *Database) begin(s *session, name string, r *role, now tenure.Instant) tenure.AcquireResult {
+func (d *Database) begin(s *session, name string, r *role, now clocks.Instant) tenure.AcquireResult {
 	vacant := time.Duration(-1)
 	if r.last.Term > 0 {
 		vacant = now.Mono - r.ended

@@ -118,18 +118,17 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 }
 
 // Heartbeat implements [tenure.Session].
-func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
-	var pulse tenure.HeartbeatResult
-	err := s.call("heartbeat", func() error {
+func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
+	err = s.call("heartbeat", func() error {
 		r := s.record()
 		r.beat(load, s.db.clock.Now())
-		pulse.RequestsPending = len(r.requests) > 0
+		requestsPending = len(r.requests) > 0
 		for _, r := range s.held {
-			pulse.RequestsPending = pulse.RequestsPending || len(r.requests) > 0
+			requestsPending = requestsPending || len(r.requests) > 0
 		}
 		return nil
 	})
-	return pulse, err
+	return requestsPending, err
 }
 
 // Release implements [tenure.Session].

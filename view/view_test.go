@@ -19,6 +19,7 @@ import (
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 	"github.com/exactly-one/tenure/view"
 )
 
@@ -57,7 +58,7 @@ func (w *world) run(config view.Config) {
 	}
 	config.Name, config.Log = "totals", w.store.Log()
 	config.Processing.PollInterval = 20 * time.Millisecond
-	config.Processing.Retry = tenure.FixedInterval{Interval: time.Millisecond}
+	config.Processing.Retry = retry.FixedInterval{Interval: time.Millisecond}
 	work, err := view.New(config)
 	if err == nil {
 		err = group.Add(work)

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // A connect function supplies the credentials; the connection string has none.
@@ -84,7 +85,7 @@ func TestOpenFails(t *testing.T) {
 			tries := 0
 			_, err = tenure.Open(t.Context(), db, tenure.Config{
 				Logger: logTo(t),
-				Retry: tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
+				Retry: retry.Func(func(a retry.Failure) (time.Duration, bool) {
 					tries = a.Attempt
 					return time.Millisecond, a.Attempt < 3
 				}),

@@ -149,7 +149,7 @@ func (c *cluster) agree(o *observer) {
 			continue
 		}
 		early, late := max(h.to.Sub(last.Ended), 0), max(last.Ended.Sub(h.gone), 0)
-		unclean := last.Reason == tenure.EndCrashed || last.Reason == tenure.EndLeaseExpired
+		unclean := last.Reason == history.EndCrashed || last.Reason == history.EndLeaseExpired
 		if unclean {
 			found = append(found, max(early, late))
 		} else {
@@ -191,7 +191,7 @@ func (c *cluster) agree(o *observer) {
 		told[t.Term] = t.Node
 		// One that was brief, or whose session was cut at once, may not have been
 		// seen.
-		lasted := t.Ended.Sub(t.Began) > tolerance && t.Reason != tenure.EndCrashed
+		lasted := t.Ended.Sub(t.Began) > tolerance && t.Reason != history.EndCrashed
 		if t.Began.After(o.since) && lasted && !slices.ContainsFunc(holds, func(h hold) bool {
 			return !t.Began.Before(h.free) && (h.gone.IsZero() || !t.Began.After(h.gone))
 		}) {

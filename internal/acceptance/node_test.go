@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/faultwire"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // role is what the nodes of most tests stand for.
@@ -47,7 +48,7 @@ func clusterOn(t *testing.T, dsn, schema string) *cluster {
 		CheckInterval: checkInterval,
 		FenceTimeout:  time.Second,
 		LockTimeout:   patience,
-		Retry:         tenure.FixedInterval{Interval: 200 * time.Millisecond},
+		Retry:         retry.FixedInterval{Interval: 200 * time.Millisecond},
 	}
 	c.db = postgres.Config{Schema: schema}
 	c.checks = newChecker(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -33,7 +34,7 @@ func TestBehindPgBouncer(t *testing.T) {
 				t.Error("a node was opened")
 				_ = node.Close(ctx)
 			}
-			if !errors.Is(err, tenure.ErrPooled) || !errors.Is(err, tenure.ErrRefused) {
+			if !errors.Is(err, dberr.ErrPooled) || !errors.Is(err, tenure.ErrRefused) {
 				t.Fatalf("%v; want it refused with ErrPooled", err)
 			}
 			if !strings.Contains(err.Error(), "Connect directly to PostgreSQL") {

@@ -16,6 +16,7 @@ import (
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 	"github.com/exactly-one/tenure/view"
 )
 
@@ -55,7 +56,7 @@ func project(kind string, o order) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("child", o.Name)
 	node, err := tenure.Open(ctx, db, tenure.Config{
 		Name: o.Name, Lease: o.Lease, CheckInterval: o.Lease / 4, FenceTimeout: time.Second, Logger: logger,
-		Retry: tenure.FixedInterval{Interval: 200 * time.Millisecond},
+		Retry: retry.FixedInterval{Interval: 200 * time.Millisecond},
 	})
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func newViews(node *tenure.Node, pool *pgxpool.Pool, schema string, last func(co
 	log := eventstore.New(node.Backend().(*postgres.Backend), eventstore.Config{}).Log()
 	settings := processor.Config{
 		PollInterval: 50 * time.Millisecond, HandleTimeout: 5 * time.Second,
-		Retry: tenure.FixedInterval{Interval: 50 * time.Millisecond},
+		Retry: retry.FixedInterval{Interval: 50 * time.Millisecond},
 	}
 	insert := func(name string) string {
 		return "INSERT INTO " + pgx.Identifier{schema, name}.Sanitize() + " (transaction_id, position, stream, in_stream, node) "

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // LockKey is the key, a pair, of the advisory lock of an installation: the first
@@ -67,7 +67,7 @@ func Refuse(mode, wanted, schema, prefix string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the installation in schema %q with prefix %q elects by %s, and %s would elect a second leader: %s, or end all nodes and run tenure migrate mode %s",
-		tenure.ErrWrongMode, schema, prefix, mode, wanted, otherway[mode], wanted)
+		dberr.ErrWrongMode, schema, prefix, mode, wanted, otherway[mode], wanted)
 }
 
 // otherway is how to elect by what the installation uses.

@@ -24,10 +24,11 @@ const (
 // what is in it too. Code imports from lower layers only, and within its own
 // folder.
 var layers = [][]string{
-	{"internal/fsm", "internal/sandbox", "internal/printable", "internal/httpguard"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "clocks", "retry", "internal/sandbox", "internal/printable", "internal/httpguard"},
 	{"internal/pgserver", "internal/feed"},
 	{"."},
-	{"internal/installation", "internal/pgdial", "history"},
+	{"dberr", "doctor", "history"},
+	{"internal/installation", "internal/pgdial"},
 	{"internal/schema"},
 	{"internal/features"},
 	{"postgres", "lease", "tenuretest", "internal/sessiontest"},
@@ -47,7 +48,9 @@ var forTests = []string{
 
 // rootMayImport is all that the root package may import besides the standard
 // library: no database driver, above all.
-var rootMayImport = []string{"github.com/google/uuid", module + "/internal/fsm"}
+var rootMayImport = []string{
+	"github.com/google/uuid", module + "/internal/fsm", module + "/internal/sentinel", module + "/internal/endreason", module + "/clocks", module + "/retry",
+}
 
 // source is what matters here of one file.
 type source struct {

@@ -11,7 +11,7 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: trust is revived by a late answer",
-		file: "trust.go", from: "func (t *trust) extend(until Instant) bool {\n	if !t.valid() {", to: "func (t *trust) extend(until Instant) bool {\n	if false {",
+		file: "trust.go", from: "func (t *trust) extend(until clocks.Instant) bool {\n	if !t.valid() {", to: "func (t *trust) extend(until clocks.Instant) bool {\n	if false {",
 		promise: "1 One leader: trust that has ended is never revived",
 		tests:   []tests{in(".", "^TestEndedTrustIsNotRevived$|^TestLateHeartbeatDoesNotReviveTrust$")}, says: "nvariant 1",
 	},
@@ -358,13 +358,13 @@ var engineMutants = []mutant{
 	},
 	{
 		name: "engine: a call to hand over to oneself is accepted",
-		file: "election.go", from: "	if why.reason == EndHandedOver && why.target == n.id {", to: "	if why.reason == EndHandedOver && why.target == n.id && false {",
+		file: "election.go", from: "	if why.reason == endreason.HandedOver && why.target == n.id {", to: "	if why.reason == endreason.HandedOver && why.target == n.id && false {",
 		promise: "a leader does not give its role up in favor of itself",
 		tests:   []tests{in(".", "^TestHandOverToOwnNodeIsRejected$")}, says: "in favor of itself",
 	},
 	{
 		name: "engine: a hand-over reserves nothing",
-		file: "release.go", from: "			if t.plannedEnd.reason == EndHandedOver {", to: "			if t.plannedEnd.reason == EndHandedOver && false {",
+		file: "release.go", from: "			if t.plannedEnd.reason == endreason.HandedOver {", to: "			if t.plannedEnd.reason == endreason.HandedOver && false {",
 		promise: "a role that is handed over is left to its target",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during its reservation",
 	},

@@ -19,6 +19,7 @@ import (
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // variable makes a test program a node instead; its value is the order.
@@ -98,7 +99,7 @@ func live(o order, open Open) error {
 	}
 	group, err := newGroup(node, pool, outbox.Topic{
 		Name: "orders", Log: eventstore.New(backend, eventstore.Config{}).Log(), Publishers: []outbox.Publisher{watched{publisher}},
-		Processing: processor.Config{Retry: tenure.FixedInterval{Interval: 20 * time.Millisecond}},
+		Processing: processor.Config{Retry: retry.FixedInterval{Interval: 20 * time.Millisecond}},
 	})
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // examine asks what decides whether a connection may be used at all. The casts
@@ -69,14 +70,14 @@ func decided(err error) bool {
 // was named has been reached and refused: one that is down may be the primary.
 func Explain(err error) error {
 	switch {
-	case decided(err) && !errors.Is(err, tenure.ErrReadOnly):
+	case decided(err) && !errors.Is(err, dberr.ErrReadOnly):
 		return fmt.Errorf("connect: %w", err)
-	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, tenure.ErrReadOnly):
-		return fmt.Errorf("%w: connect: %s", tenure.ErrReadOnly, err) //nolint:errorlint // see below
+	case errors.Is(err, tenure.ErrRefused) && errors.Is(err, dberr.ErrReadOnly):
+		return fmt.Errorf("%w: connect: %s", dberr.ErrReadOnly, err) //nolint:errorlint // see below
 	case errors.Is(err, tenure.ErrRefused):
 		// The chain is cut, or the error would match the refusal of one host.
 		return fmt.Errorf("%w: connect: %s", tenure.ErrConnection, err) //nolint:errorlint // see above
-	case errors.Is(err, tenure.ErrReadOnly):
+	case errors.Is(err, dberr.ErrReadOnly):
 		return fmt.Errorf("connect: %w", err)
 	}
 	return fmt.Errorf("%w: connect: %w", tenure.ErrConnection, err)
@@ -102,7 +103,7 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 	// Before any setting is made: through a pooler others would get it.
 	if row[4] != strconv.FormatUint(uint64(conn.PID()), 10) {
 		return fmt.Errorf("%w: the process that answers is not the one that was connected to. "+
-			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", tenure.ErrPooled)
+			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", dberr.ErrPooled)
 	}
 	if row[0] != "false" {
 		return errInRecovery()
@@ -129,7 +130,7 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 }
 
 func errInRecovery() error {
-	return fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", tenure.ErrInRecovery)
+	return fmt.Errorf("%w and takes no writes: connect to the primary, or name every host in the connection string", dberr.ErrInRecovery)
 }
 
 // byUser reports whether a setting was made for a user, a database or a
@@ -145,7 +146,7 @@ func byUser(source string) bool {
 func errFenced(source []string) error {
 	return fmt.Errorf("%w by its own configuration (default_transaction_read_only = on, %s): whoever did that has fenced the server, so no node leads here. "+
 		"To lift it: ALTER SYSTEM RESET default_transaction_read_only, or change its configuration file or command line; then SELECT pg_reload_conf()",
-		tenure.ErrReadOnly, strings.Join(source, ""))
+		dberr.ErrReadOnly, strings.Join(source, ""))
 }
 
 // Idle returns an error if a connection is in a transaction although its last
@@ -154,7 +155,7 @@ func errFenced(source []string) error {
 func Idle(conn *pgconn.PgConn) error {
 	if status := conn.TxStatus(); status != 'I' && !conn.IsClosed() {
 		return fmt.Errorf("%w: the server is still in a transaction (status %q) after a statement that was to commit by itself: "+
-			"so does Pgpool-II in raw mode. Connect directly to PostgreSQL", tenure.ErrPooled, status)
+			"so does Pgpool-II in raw mode. Connect directly to PostgreSQL", dberr.ErrPooled, status)
 	}
 	return nil
 }
@@ -191,7 +192,7 @@ func (d *Dialer) refusePgpool(ctx context.Context, conn *pgconn.PgConn) error {
 		version = " " + string(results[0].Rows[0][0])
 	}
 	return fmt.Errorf("%w: Pgpool-II%s answers. Connect directly to PostgreSQL, or name every host in the connection string: "+
-		"Tenure finds the primary by itself", tenure.ErrPooled, version)
+		"Tenure finds the primary by itself", dberr.ErrPooled, version)
 }
 
 // setAll makes settings, where they are not so already: some may be changed by a
@@ -241,7 +242,7 @@ func explain(ctx context.Context, conn *pgconn.PgConn, err error) error {
 			break
 		}
 		return fmt.Errorf("%w: %s must be %s (%s) and this user may not change it: %s: %w",
-			tenure.ErrPrivilege, s.name, s.value(Limits{}), s.why, source[0], err)
+			dberr.ErrPrivilege, s.name, s.value(Limits{}), s.why, source[0], err)
 	}
 	return wrap(err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -329,7 +330,7 @@ func TestDecided(t *testing.T) {
 		"one that is down":               {[]string{"127.0.0.1:1"}, false},
 	} {
 		_, err := new(Dialer).Connect(t.Context(), several(t, c.addresses, "sslmode=prefer"), Options{Use: Question})
-		if err == nil || decided(err) != c.decided || c.decided && !errors.Is(err, tenure.ErrInRecovery) {
+		if err == nil || decided(err) != c.decided || c.decided && !errors.Is(err, dberr.ErrInRecovery) {
 			t.Errorf("%s: decided %t, want %t: %v", name, decided(err), c.decided, err)
 		}
 		if refused := errors.Is(Explain(err), tenure.ErrRefused); refused != c.decided {

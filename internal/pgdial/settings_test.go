@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -203,7 +203,7 @@ func TestSettingThatCannotBeChanged(t *testing.T) {
 			}
 			conn.Close(t.Context())
 		}
-		if !errors.Is(err, tenure.ErrPrivilege) || !strings.Contains(err.Error(), mend) {
+		if !errors.Is(err, dberr.ErrPrivilege) || !strings.Contains(err.Error(), mend) {
 			t.Errorf("%s: %v; want ErrPrivilege and %q", set, err, mend)
 		}
 		run(t, server, mend, "SELECT pg_reload_conf()")

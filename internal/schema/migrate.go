@@ -37,7 +37,7 @@ func (n Names) Up(ctx context.Context, tx pgx.Tx, features ...*Feature) error {
 }
 
 // Down undoes steps of a feature in a transaction of the caller's until it has a
-// version. An error matches tenure.ErrSchema if this program does not know how, and
+// version. An error matches dberr.ErrSchema if this program does not know how, and
 // tenure.ErrInvalidConfig if another feature needs what would go.
 func (n Names) Down(ctx context.Context, tx pgx.Tx, f *Feature, version int) error {
 	versions, err := n.Versions(ctx, tx)

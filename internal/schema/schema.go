@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // Schema is the schema of an installation, for the packages that build on package
@@ -36,7 +36,7 @@ func Provide(schemaOf func(backend any) *Schema) { of = schemaOf }
 func Of(backend any) *Schema { return of(backend) }
 
 // Has reports whether the tables of a feature are there. If they are newer than
-// this program, or there are no tables at all, the error matches tenure.ErrSchema.
+// this program, or there are no tables at all, the error matches dberr.ErrSchema.
 // The database is one on which the schema is.
 func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, error) {
 	if _, known := s.usable.Load(f); known {
@@ -48,7 +48,7 @@ func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, e
 	}
 	if versions == nil {
 		return false, fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
-			tenure.ErrSchema, s.schema, s.prefix)
+			dberr.ErrSchema, s.schema, s.prefix)
 	}
 	return s.check(versions, f)
 }
@@ -67,8 +67,8 @@ func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 }
 
 // Ensure creates the tables of a feature, or brings them up to date, unless they
-// are. An error matches tenure.ErrSchema if they are newer than this program, or
-// if this program must not create them, and tenure.ErrPrivilege if the user may
+// are. An error matches dberr.ErrSchema if they are newer than this program, or
+// if this program must not create them, and dberr.ErrPrivilege if the user may
 // not.
 func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error {
 	if _, known := s.usable.Load(f); known {
@@ -86,10 +86,10 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 	}
 	if s.manual {
 		return fmt.Errorf("%w: %s has version %d and version %d is needed: run tenure migrate up --feature %s",
-			tenure.ErrSchema, f.Name, versions[f.Name].Present, f.Newest(), f.Name)
+			dberr.ErrSchema, f.Name, versions[f.Name].Present, f.Newest(), f.Name)
 	}
 	if err := s.migrate(ctx, f); err != nil {
-		if errors.Is(err, tenure.ErrPrivilege) {
+		if errors.Is(err, dberr.ErrPrivilege) {
 			err = fmt.Errorf("%w: run tenure migrate up --feature %s as the owner of the schema", err, f.Name)
 		}
 		return fmt.Errorf("create the tables of %s: %w", f.Name, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // Statements on the table of versions, which has a row for each step that was
@@ -85,12 +85,12 @@ func explain(err error, privilege string) error {
 	const insufficientPrivilege = "42501"
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && answer.Code == insufficientPrivilege {
-		return fmt.Errorf("%w: GRANT %s TO this user: %w", tenure.ErrPrivilege, privilege, err)
+		return fmt.Errorf("%w: GRANT %s TO this user: %w", dberr.ErrPrivilege, privilege, err)
 	}
 	return fmt.Errorf("read the schema's version: %w", err)
 }
 
-// Usable returns an error that matches tenure.ErrSchema if the tables of a feature
+// Usable returns an error that matches dberr.ErrSchema if the tables of a feature
 // are newer than this program, unless their migrations say that the program may
 // use them.
 func (v Version) Usable(f *Feature) error {
@@ -103,5 +103,5 @@ func (v Version) Usable(f *Feature) error {
 // TooNew is the error for tables that are newer than this program.
 func (v Version) TooNew(f *Feature) error {
 	return fmt.Errorf("%w: %s has version %d and this program knows version %d: use a newer release of the program",
-		tenure.ErrSchema, f.Name, v.Present, f.Newest())
+		dberr.ErrSchema, f.Name, v.Present, f.Newest())
 }

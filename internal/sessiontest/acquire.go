@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/history"
 )
 
 func exclusion(s *suite) {
@@ -48,7 +50,7 @@ func batch(s *suite) {
 		if result.Outcome != tenure.OutcomeGranted {
 			s.Fatalf("%s: got %+v, want OutcomeGranted", roles[i], result)
 		}
-		releases[i] = tenure.ReleaseRequest{Role: roles[i], Term: result.Term, Reason: tenure.EndResigned}
+		releases[i] = tenure.ReleaseRequest{Role: roles[i], Term: result.Term, Reason: history.EndResigned}
 	}
 	for i, result := range b.tryUntilDecided(roles...) {
 		if result.Outcome != tenure.OutcomeHeld {
@@ -160,7 +162,7 @@ func openContext(s *suite) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	session, err := s.backend.Open(ctx, tenure.SessionOptions{
-		Node: tenure.NodeInfo{Name: "late"}, Timing: timing(), Clock: tenure.SystemClock(),
+		Node: tenure.NodeInfo{Name: "late"}, Timing: timing(), Clock: clocks.System(),
 		MaySend: func() bool { return true },
 	})
 	if err == nil {
@@ -229,7 +231,7 @@ func pendingReleased(s *suite) {
 func reservation(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
 	a.release(tenure.ReleaseRequest{
-		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: patience,
+		Role: role, Term: a.lead(role).Term, Reason: history.EndHandedOver, Target: b.id, Reservation: patience,
 	})
 	if result := c.tryHeld(role); result.RetryIn <= 0 || result.RetryIn > patience {
 		s.Errorf("a reserved role: RetryIn is %v, want at most %v", result.RetryIn, patience)
@@ -245,7 +247,7 @@ func reservation(s *suite) {
 func reservationExpires(s *suite) {
 	a, b, c, role := s.open("a", timing()), s.open("b", timing()), s.open("c", timing()), tenure.NamedRole("r")
 	a.release(tenure.ReleaseRequest{
-		Role: role, Term: a.lead(role).Term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: 5 * time.Second,
+		Role: role, Term: a.lead(role).Term, Reason: history.EndHandedOver, Target: b.id, Reservation: 5 * time.Second,
 	})
 	c.tryHeld(role)
 	c.leadSoon(role)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // registryTests test the optional features.
@@ -222,7 +223,7 @@ func holders(s *suite) {
 func reservedHolder(s *suite) {
 	a, b, role := s.open("a", timing()), s.open("b", timing()), tenure.NamedRole("r")
 	term := a.lead(role).Term
-	a.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: tenure.EndHandedOver, Target: b.id, Reservation: patience})
+	a.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: history.EndHandedOver, Target: b.id, Reservation: patience})
 	is := func(want ...tenure.RoleHolder) {
 		s.Helper()
 		if got, err := a.registrar().Holders([]string{"r"}); err != nil || !slices.Equal(got, want) {
@@ -233,7 +234,7 @@ func reservedHolder(s *suite) {
 	granted := b.lead(role).Term
 	is(tenure.RoleHolder{Role: "r", Term: granted, Node: b.id})
 	b.release(tenure.ReleaseRequest{
-		Role: role, Term: granted, Reason: tenure.EndHandedOver, Target: a.id, Reservation: 50 * time.Millisecond,
+		Role: role, Term: granted, Reason: history.EndHandedOver, Target: a.id, Reservation: 50 * time.Millisecond,
 	})
 	s.eventually("the reservation expires", func() bool {
 		got, err := b.registrar().Holders([]string{"r"})

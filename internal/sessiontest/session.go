@@ -223,8 +223,8 @@ func requests(s *suite) {
 	a.lead(tenure.NamedRole("r"))
 	b.lead(tenure.NamedRole("another"))
 	a.drainWakeups()
-	if beat, err := a.Heartbeat(tenure.Load{}); err != nil || beat.RequestsPending {
-		s.Errorf("without a request: %+v, error %v", beat, err)
+	if pending, err := a.Heartbeat(tenure.Load{}); err != nil || pending {
+		s.Errorf("without a request: pending %t, error %v", pending, err)
 	}
 	for _, request := range []tenure.Request{
 		{Kind: tenure.RequestStepDown, Role: "r", By: "the suite"},
@@ -264,8 +264,8 @@ func (s *suite) delivers(request tenure.Request, a, b *node) {
 		s.Fatalf("%s: %v", request.Kind, err)
 	}
 	a.woken("a request")
-	if beat, err := a.Heartbeat(tenure.Load{}); err != nil || !beat.RequestsPending {
-		s.Errorf("with a request: %+v, error %v", beat, err)
+	if pending, err := a.Heartbeat(tenure.Load{}); err != nil || !pending {
+		s.Errorf("with a request: pending %t, error %v", pending, err)
 	}
 	if others, err := b.Requests(); err != nil || len(others) != 0 {
 		s.Errorf("requests for another node: %+v, error %v", others, err)

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/history"
 )
 
 // patience is how long the suite waits for a condition.
@@ -146,7 +148,7 @@ func (s *suite) tryOpen(id uuid.UUID, name string, timing tenure.Timing, changes
 		Node:        tenure.NodeInfo{ID: id, Name: name, Host: "host-of-" + name},
 		Description: tenure.Description{Status: tenure.StatusActive},
 		Timing:      timing,
-		Clock:       tenure.SystemClock(),
+		Clock:       clocks.System(),
 		Logger:      slog.New(slog.DiscardHandler),
 		MaySend:     func() bool { return !n.trustEnded.Load() },
 
@@ -258,7 +260,7 @@ func (n *node) tryHeld(role tenure.Role) tenure.AcquireResult {
 // resign releases a role.
 func (n *node) resign(role tenure.Role, term int64) {
 	n.suite.Helper()
-	n.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: tenure.EndResigned})
+	n.release(tenure.ReleaseRequest{Role: role, Term: term, Reason: history.EndResigned})
 }
 
 func (n *node) release(releases ...tenure.ReleaseRequest) {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 )
 
 // Clock is the time as one machine sees it. Its timers fire only while the
@@ -22,16 +22,16 @@ type Clock struct {
 	late      time.Duration // by which every timer is late: a defect, for tests
 }
 
-var _ tenure.Clock = (*Clock)(nil)
+var _ clocks.Clock = (*Clock)(nil)
 
-// Now implements tenure.Clock.
-func (c *Clock) Now() tenure.Instant {
+// Now implements clocks.Clock.
+func (c *Clock) Now() clocks.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
-func (c *Clock) now() tenure.Instant {
+func (c *Clock) now() clocks.Instant {
 	now := c.world.now()
 	mono, wall := now, now
 	if c.suspended {
@@ -40,10 +40,10 @@ func (c *Clock) now() tenure.Instant {
 			wall = c.asleep
 		}
 	}
-	return tenure.Instant{Mono: mono + c.mono, Wall: c.world.start.Add(wall + c.wall)}
+	return clocks.Instant{Mono: mono + c.mono, Wall: c.world.start.Add(wall + c.wall)}
 }
 
-// AfterFunc implements tenure.Clock.
+// AfterFunc implements clocks.Clock.
 func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 var errNoServer = errors.New("connection refused")
@@ -51,7 +52,7 @@ func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 			case !server.enter() && patience > 0:
 				w.after(installationPause, func() { accept(patience - installationPause) })
 			case server.dropped:
-				s.down.send(func() { answer <- tenure.ErrInstallationInUse })
+				s.down.send(func() { answer <- dberr.ErrInstallationInUse })
 			case opening.UniqueName && server.nameTaken(opening.Node):
 				s.down.send(func() { answer <- tenure.ErrNameTaken })
 			default:

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // life is what the server knows of how long it has kept its locks. The row of its
@@ -57,7 +57,7 @@ func (b *backend) earliestFrom(row *roleRow, locked, born, up time.Duration) tim
 	}
 	settle := time.Duration(0)
 	switch row.reason {
-	case tenure.EndCrashed, tenure.EndLeaseExpired, tenure.EndServerChanged:
+	case history.EndCrashed, history.EndLeaseExpired, history.EndServerChanged:
 		settle = b.timing.Settle
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Member says how a process runs the engine.
@@ -136,9 +137,9 @@ func (p *Process) stand(ctx context.Context, election *tenure.Election, work Wor
 
 // retry waits for the check interval when others lead, and a short but growing
 // time after an error, without jitter, so that runs can be repeated.
-func (p *Process) retry(check time.Duration) tenure.RetryStrategy {
-	again := tenure.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
-	return tenure.RetryFunc(func(a tenure.RetryContext) (time.Duration, bool) {
+func (p *Process) retry(check time.Duration) retry.Strategy {
+	again := retry.ExponentialBackoff{Base: 100 * time.Millisecond, Max: 2 * time.Second}
+	return retry.Func(func(a retry.Failure) (time.Duration, bool) {
 		p.enter(ofRetry)
 		if errors.Is(a.LastError, tenure.ErrLock) {
 			return check, true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/history"
 )
 
 // Engines and databases that are broken on purpose. Each must be caught, and by
@@ -104,14 +105,14 @@ type repliedSession struct {
 	clock *Clock
 }
 
-func (s *repliedSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (s *repliedSession) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	sent := s.clock.Now()
-	pulse, err := s.registering.Heartbeat(load)
+	pending, err := s.registering.Heartbeat(load)
 	if err == nil {
 		took := s.clock.Now().Mono - sent.Mono
 		s.clock.step(-took, -took)
 	}
-	return pulse, err
+	return pending, err
 }
 
 // trustBeforeReply takes every heartbeat for acknowledged when it is sent.
@@ -130,7 +131,7 @@ func (s *hopefulSession) await() {
 	}
 }
 
-func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (s *hopefulSession) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	s.await()
 	pending := make(chan struct{})
 	s.pending = pending
@@ -138,7 +139,7 @@ func (s *hopefulSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, er
 		defer close(pending)
 		_, _ = s.registering.Heartbeat(load)
 	}()
-	return tenure.HeartbeatResult{}, nil
+	return false, nil
 }
 
 func (s *hopefulSession) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
@@ -178,12 +179,12 @@ func trustFailure(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Sessi
 
 type carelessSession struct{ registering }
 
-func (s *carelessSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
-	pulse, err := s.registering.Heartbeat(load)
+func (s *carelessSession) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
+	pending, err := s.registering.Heartbeat(load)
 	if err != nil && !errors.Is(err, tenure.ErrSessionLost) {
 		err = nil
 	}
-	return pulse, err
+	return pending, err
 }
 
 // lateTimers makes every timer of a node late: whether it leads is answered
@@ -219,7 +220,7 @@ func (s *hastySession) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.
 func (s *hastySession) Requests() ([]tenure.Request, error) {
 	requests, err := s.registering.Requests()
 	for _, r := range requests {
-		release := tenure.ReleaseRequest{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: tenure.EndSteppedDown}
+		release := tenure.ReleaseRequest{Role: tenure.NamedRole(r.Role), Term: s.terms[r.Role], Reason: history.EndSteppedDown}
 		if err := s.registering.Release([]tenure.ReleaseRequest{release}); err != nil {
 			return nil, err
 		}
@@ -239,7 +240,7 @@ type impatientSession struct {
 	clock    *Clock
 }
 
-func (s *impatientSession) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (s *impatientSession) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	defer s.clock.AfterFunc(s.patience, s.Abort)()
 	return s.registering.Heartbeat(load)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 )
 
 // roleRow is the record of a role: its last term.
@@ -98,11 +99,11 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 		row.ended, row.endedAt = true, b.server.world.now()
 		switch {
 		case row.server != b.server.started:
-			row.reason = tenure.EndServerChanged
+			row.reason = history.EndServerChanged
 		case b.server.silent(row):
-			row.reason = tenure.EndLeaseExpired
+			row.reason = history.EndLeaseExpired
 		default:
-			row.reason = tenure.EndCrashed
+			row.reason = history.EndCrashed
 		}
 	}
 }
@@ -187,19 +188,19 @@ func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 }
 
 // heartbeat proves that the session is still the node's own.
-func (b *backend) heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
+func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	row := b.row()
 	if row == nil {
-		return tenure.HeartbeatResult{}, tenure.ErrSuperseded
+		return false, tenure.ErrSuperseded
 	}
 	row.lastHeartbeat, row.load = b.server.world.now(), load
 	b.beatAt = row.lastHeartbeat
 	for _, r := range b.server.requests {
 		if b.isAsked(r) {
-			return tenure.HeartbeatResult{RequestsPending: true}, nil
+			return true, nil
 		}
 	}
-	return tenure.HeartbeatResult{}, nil
+	return false, nil
 }
 
 // takeRequests removes and returns the requests for the node of b and for the

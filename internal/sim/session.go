@@ -155,19 +155,18 @@ func (s *session) gone() error {
 }
 
 // Heartbeat implements tenure.Session.
-func (s *session) Heartbeat(load tenure.Load) (tenure.HeartbeatResult, error) {
-	var pulse tenure.HeartbeatResult
-	err := s.call("heartbeat", func(b *backend) (err error) {
-		pulse, err = b.heartbeat(load)
+func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
+	err = s.call("heartbeat", func(b *backend) (err error) {
+		requestsPending, err = b.heartbeat(load)
 		if b.server.defects.Relock {
 			b.relock()
 		}
 		return err
 	})
 	if err != nil {
-		return tenure.HeartbeatResult{}, err // the effect may yet come
+		return false, err // the effect may yet come
 	}
-	return pulse, nil
+	return requestsPending, nil
 }
 
 // Requests implements tenure.Session.

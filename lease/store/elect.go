@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -148,7 +148,7 @@ func (s *Store) lockRows(ctx context.Context, on sqldb.Querier, namespaces []str
 	}
 	locked, err = s.readRows(ctx, on, s.queries.leadersLocked, namespaces)
 	if err == nil && len(locked) < len(namespaces) {
-		return nil, fmt.Errorf("%w: the table of leaders lacks a row that was just added", tenure.ErrSchema)
+		return nil, fmt.Errorf("%w: the table of leaders lacks a row that was just added", dberr.ErrSchema)
 	}
 	return locked, err
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -48,7 +48,7 @@ func lockByName(ctx context.Context, on sqldb.Querier, name string) (unlock func
 	err = readOne(&acquired, "SELECT GET_LOCK(?, ?)", name, seconds)
 	switch {
 	case err == nil && !acquired.Bool:
-		return nil, fmt.Errorf("%w: another process has been migrating the tables for %d s", tenure.ErrBusy, seconds)
+		return nil, fmt.Errorf("%w: another process has been migrating the tables for %d s", dberr.ErrBusy, seconds)
 	case err == nil:
 		err = sqldb.Exec(ctx, on, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds))
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -100,7 +100,7 @@ func TestTableChangesAddMissingColumns(t *testing.T) {
 	if changes, err := leaders.changes(complete); err != nil || len(changes) != 0 {
 		t.Errorf("a complete table: got %q, %v; want no changes", changes, err)
 	}
-	if _, err := leaders.changes(map[string]bool{"ns": true}); !errors.Is(err, tenure.ErrSchema) {
+	if _, err := leaders.changes(map[string]bool{"ns": true}); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("another program's table: %v; want ErrSchema", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
@@ -122,7 +123,7 @@ func (s *Store) checkTables(ctx context.Context, on sqldb.Querier) error {
 	statements, err := s.missingSQL(ctx, on)
 	if err == nil && len(statements) > 0 {
 		return fmt.Errorf("%w: tables with the prefix %q are missing or lack columns: call Migrate before the transaction",
-			tenure.ErrSchema, s.config.Prefix)
+			dberr.ErrSchema, s.config.Prefix)
 	}
 	return err
 }
@@ -206,7 +207,7 @@ func (t table) changes(precise map[string]bool) ([]string, error) {
 		switch enough, present := precise[c.name]; {
 		case !present && !c.added:
 			return nil, fmt.Errorf("%w: the table %s has no column %s, so another program owns it: choose another prefix",
-				tenure.ErrSchema, t.name, c.name)
+				dberr.ErrSchema, t.name, c.name)
 		case !present:
 			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s", t.quoted, c.name, c.definition))
 		case !enough:

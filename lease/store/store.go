@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
@@ -26,7 +26,7 @@ import (
 // means "default". A call whose context has no deadline ends after 10 s. A call that
 // lost a conflict with another transaction is retried. An error that a caller can
 // handle matches one of package tenure's, such as tenure.ErrConnection or
-// tenure.ErrBusy. A Store is safe for concurrent use.
+// dberr.ErrBusy. A Store is safe for concurrent use.
 type Store struct {
 	db     sqldb.DB
 	tx     *sql.Tx // the caller's; nil if the store begins its own
@@ -72,7 +72,7 @@ func New(db *sql.DB, dialect lease.Dialect, config Config) (*Store, error) {
 //
 // The transaction locks the namespaces that it uses until it ends, so keep it short.
 // On SQLite, begin it with BEGIN IMMEDIATE, for which drivers have an option.
-// Otherwise its first write can fail with tenure.ErrBusy.
+// Otherwise its first write can fail with dberr.ErrBusy.
 func (s *Store) In(tx *sql.Tx) *Store {
 	in := *s
 	in.tx = tx
@@ -169,7 +169,7 @@ func (s *Store) inTx(ctx context.Context, doing string, fn func(context.Context,
 		case s.writing <- struct{}{}:
 			defer func() { <-s.writing }()
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", doing, tenure.ErrBusy, ctx.Err())
+			return fmt.Errorf("%s: %w: %w", doing, dberr.ErrBusy, ctx.Err())
 		}
 	}
 	return s.db.InTxThen(ctx, doing, fn, s.files.check)

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // CheckAutocommit returns an error if a statement outside a transaction is not
@@ -23,7 +23,7 @@ func (d DB) CheckAutocommit(ctx context.Context) error {
 	}
 	if open {
 		return fmt.Errorf("%w: a statement outside a transaction was not committed, as with Pgpool-II in raw mode: "+
-			"connect directly to PostgreSQL, or through a pooler that does not hold transactions open", tenure.ErrPooled)
+			"connect directly to PostgreSQL, or through a pooler that does not hold transactions open", dberr.ErrPooled)
 	}
 	return nil
 }

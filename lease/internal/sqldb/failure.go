@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // Failure classifies database errors by what they mean for an election.
@@ -184,24 +185,24 @@ func (d Dialect) Explain(doing string, err error) error {
 	}
 	if d == PostgreSQL && strings.Contains(err.Error(), "statement pooling") {
 		return fmt.Errorf("%s: %w: %w: a pooler in statement mode has no transactions: set pool_mode to transaction or session",
-			doing, tenure.ErrPooled, err)
+			doing, dberr.ErrPooled, err)
 	}
 	switch d.FailureOf(err) {
 	case FailureConnection:
 		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, err)
 	case FailureBusy, FailureConflict:
-		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrBusy, err)
+		return fmt.Errorf("%s: %w: %w", doing, dberr.ErrBusy, err)
 	case FailureReadOnly:
-		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrReadOnly, err)
+		return fmt.Errorf("%s: %w: %w", doing, dberr.ErrReadOnly, err)
 	case FailureDiskFull:
-		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrDiskFull, err)
+		return fmt.Errorf("%s: %w: %w", doing, dberr.ErrDiskFull, err)
 	case FailureSchema:
-		return fmt.Errorf("%s: %w: %w: call Migrate to create the tables", doing, tenure.ErrSchema, err)
+		return fmt.Errorf("%s: %w: %w: call Migrate to create the tables", doing, dberr.ErrSchema, err)
 	case FailurePrivilege:
-		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrPrivilege, err)
+		return fmt.Errorf("%s: %w: %w", doing, dberr.ErrPrivilege, err)
 	case FailurePrepared:
 		return fmt.Errorf("%s: %w: %w: a pooler in transaction mode loses prepared statements: with pgx set default_query_exec_mode=exec",
-			doing, tenure.ErrPooled, err)
+			doing, dberr.ErrPooled, err)
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // Errors in the shapes in which drivers return them.
@@ -40,30 +41,30 @@ func TestExplain(t *testing.T) {
 		err     error
 		want    error // nil if it is none of tenure's
 	}{
-		{PostgreSQL, stateError{"40001"}, tenure.ErrBusy},
-		{PostgreSQL, stateError{"40P01"}, tenure.ErrBusy},
-		{PostgreSQL, stateError{"55P03"}, tenure.ErrBusy},
-		{PostgreSQL, stateError{"25006"}, tenure.ErrReadOnly},
-		{PostgreSQL, stateError{"53100"}, tenure.ErrDiskFull},
-		{PostgreSQL, stateError{"42P01"}, tenure.ErrSchema},
-		{PostgreSQL, stateError{"42501"}, tenure.ErrPrivilege},
-		{PostgreSQL, stateError{"26000"}, tenure.ErrPooled},
+		{PostgreSQL, stateError{"40001"}, dberr.ErrBusy},
+		{PostgreSQL, stateError{"40P01"}, dberr.ErrBusy},
+		{PostgreSQL, stateError{"55P03"}, dberr.ErrBusy},
+		{PostgreSQL, stateError{"25006"}, dberr.ErrReadOnly},
+		{PostgreSQL, stateError{"53100"}, dberr.ErrDiskFull},
+		{PostgreSQL, stateError{"42P01"}, dberr.ErrSchema},
+		{PostgreSQL, stateError{"42501"}, dberr.ErrPrivilege},
+		{PostgreSQL, stateError{"26000"}, dberr.ErrPooled},
 		{PostgreSQL, stateError{"57P01"}, tenure.ErrConnection},
 		{PostgreSQL, stateError{"22012"}, nil},
-		{SQLite, codeError{5}, tenure.ErrBusy},
-		{SQLite, codeError{5 | 2<<8}, tenure.ErrBusy}, // SQLITE_BUSY_SNAPSHOT
-		{SQLite, codeError{8}, tenure.ErrReadOnly},
-		{SQLite, codeError{13}, tenure.ErrDiskFull},
+		{SQLite, codeError{5}, dberr.ErrBusy},
+		{SQLite, codeError{5 | 2<<8}, dberr.ErrBusy}, // SQLITE_BUSY_SNAPSHOT
+		{SQLite, codeError{8}, dberr.ErrReadOnly},
+		{SQLite, codeError{13}, dberr.ErrDiskFull},
 		{SQLite, codeError{1}, nil},
-		{SQLite, fieldError{5}, tenure.ErrBusy},
-		{SQLite, &typedError{5}, tenure.ErrBusy},
+		{SQLite, fieldError{5}, dberr.ErrBusy},
+		{SQLite, &typedError{5}, dberr.ErrBusy},
 		{SQLite, &typedError{1}, nil},
-		{MySQL, &numberError{1213}, tenure.ErrBusy},
-		{MySQL, &numberError{1205}, tenure.ErrBusy},
-		{MySQL, &numberError{1290}, tenure.ErrReadOnly},
-		{MySQL, &numberError{1021}, tenure.ErrDiskFull},
-		{MySQL, &numberError{1146}, tenure.ErrSchema},
-		{MySQL, &numberError{1142}, tenure.ErrPrivilege},
+		{MySQL, &numberError{1213}, dberr.ErrBusy},
+		{MySQL, &numberError{1205}, dberr.ErrBusy},
+		{MySQL, &numberError{1290}, dberr.ErrReadOnly},
+		{MySQL, &numberError{1021}, dberr.ErrDiskFull},
+		{MySQL, &numberError{1146}, dberr.ErrSchema},
+		{MySQL, &numberError{1142}, dberr.ErrPrivilege},
 		{MySQL, &numberError{1064}, nil},
 		{MySQL, stateError{"40001"}, nil}, // another database's
 		{PostgreSQL, driver.ErrBadConn, tenure.ErrConnection},

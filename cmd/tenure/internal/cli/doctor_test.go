@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/database"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -35,7 +35,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 		before := place.schemaVersion(t)
 		found := examine(t, console.ExitDone, place.with()...)
 		for name, severity := range found {
-			if severity == tenure.SeverityFailure.String() {
+			if severity == doctor.Failure.String() {
 				t.Errorf("%s: %s", name, severity)
 			}
 		}
@@ -57,7 +57,7 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 func TestDoctorOnABadDatabase(t *testing.T) {
 	t.Parallel()
 	found := examine(t, console.ExitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
-	if found["connection"] != tenure.SeverityFailure.String() {
+	if found["connection"] != doctor.Failure.String() {
 		t.Errorf("unreachable: %v", found)
 	}
 

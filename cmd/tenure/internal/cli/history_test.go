@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/history"
 )
 
 // TestHistory: each term is shown with its end, and each change of a node.
@@ -36,8 +37,8 @@ func TestHistory(t *testing.T) {
 	}
 	for i, want := range []roles.TermRecord{
 		{NodeName: "one"},
-		{NodeName: "two", Reason: string(tenure.EndCrashed)},
-		{NodeName: "one", Reason: string(tenure.EndSteppedDown)},
+		{NodeName: "two", Reason: string(history.EndCrashed)},
+		{NodeName: "one", Reason: string(history.EndSteppedDown)},
 	} {
 		got := seen.Terms[i]
 		if got.Role != "billing" || i > 0 && got.Term >= seen.Terms[i-1].Term || got.NodeName != want.NodeName || got.Reason != want.Reason ||

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/history"
 )
 
 // TestLeases goes through the commands on a file of SQLite, with nodes as
@@ -56,11 +56,11 @@ func TestLeases(t *testing.T) {
 	if took := time.Since(killed); took > lease+2*time.Second {
 		t.Errorf("a killed leader was replaced after %v; the lease is %v", took, lease)
 	}
-	var history roles.TermHistoryRecord
-	invoke(t, on("history", "--role", "r=0x2A", "-o", "json")...).want(t, console.ExitDone).decode(t, &history)
-	if terms := history.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
-		terms[1].NodeName != "second" || terms[1].Reason != string(tenure.EndLeaseExpired) || terms[2].Reason != string(tenure.EndHandedOver) {
-		t.Errorf("history: %+v", history.Terms)
+	var recorded roles.TermHistoryRecord
+	invoke(t, on("history", "--role", "r=0x2A", "-o", "json")...).want(t, console.ExitDone).decode(t, &recorded)
+	if terms := recorded.Terms; len(terms) != 3 || terms[0].NodeName != "first" || terms[0].Reason != "" ||
+		terms[1].NodeName != "second" || terms[1].Reason != string(history.EndLeaseExpired) || terms[2].Reason != string(history.EndHandedOver) {
+		t.Errorf("history: %+v", recorded.Terms)
 	}
 	invoke(t, on("history", "--nodes")...).want(t, console.ExitUsage)
 	leader.signal(syscall.SIGTERM)

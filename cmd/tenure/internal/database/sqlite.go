@@ -17,6 +17,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -166,9 +167,9 @@ func explainSQLite(path string, err error) error {
 	case sqlite3.SQLITE_READONLY:
 		return readOnly("%s or its directory may not be written by this user: %w", path, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("opening %s: %w: %w", path, tenure.ErrBusy, err)
+		return fmt.Errorf("opening %s: %w: %w", path, dberr.ErrBusy, err)
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("opening %s: %w: %w", path, tenure.ErrDiskFull, err)
+		return fmt.Errorf("opening %s: %w: %w", path, dberr.ErrDiskFull, err)
 	default:
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -176,5 +177,5 @@ func explainSQLite(path string, err error) error {
 
 // readOnly reports a file that the user must make writable.
 func readOnly(format string, args ...any) error {
-	return fmt.Errorf("%w: %w: %w", tenure.ErrInvalidConfig, tenure.ErrReadOnly, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w: %w", tenure.ErrInvalidConfig, dberr.ErrReadOnly, fmt.Errorf(format, args...))
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // open opens a database that is closed with the test.
@@ -161,7 +162,7 @@ func TestSQLiteExplainsPermissions(t *testing.T) {
 		if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v", code, err)
 		}
-		if errors.Is(err, tenure.ErrReadOnly) != (code == syscall.EROFS) {
+		if errors.Is(err, dberr.ErrReadOnly) != (code == syscall.EROFS) {
 			t.Errorf("%v: got %v", code, err)
 		}
 	}
@@ -224,7 +225,7 @@ func TestSQLiteLockedFile(t *testing.T) {
 	if err == nil {
 		_ = db.Close()
 	}
-	if took := time.Since(begun); !errors.Is(err, tenure.ErrBusy) || took < busyTimeout/2 || took > 3*busyTimeout {
+	if took := time.Since(begun); !errors.Is(err, dberr.ErrBusy) || took < busyTimeout/2 || took > 3*busyTimeout {
 		t.Errorf("got %v after %v", err, took)
 	}
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -23,7 +25,7 @@ func openSession(b *testing.B, k kind) tenure.Session {
 	session, err := backend.Open(soon(b), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "bench", Host: "localhost"},
 		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
-		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+		Clock:  clocks.System(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +55,7 @@ func takeAll(b *testing.B, session tenure.Session, candidates []tenure.AcquireRe
 		if a.Outcome != tenure.OutcomeGranted {
 			b.Fatalf("%s: %+v", candidates[i].Role, a)
 		}
-		releases[i] = tenure.ReleaseRequest{Role: candidates[i].Role, Term: a.Term, Reason: tenure.EndResigned}
+		releases[i] = tenure.ReleaseRequest{Role: candidates[i].Role, Term: a.Term, Reason: history.EndResigned}
 	}
 	return releases
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
@@ -14,11 +15,11 @@ import (
 
 // shiftedClock is the machine's clock with another wall time.
 type shiftedClock struct {
-	tenure.Clock
+	clocks.Clock
 	by time.Duration
 }
 
-func (c shiftedClock) Now() tenure.Instant {
+func (c shiftedClock) Now() clocks.Instant {
 	now := c.Clock.Now()
 	now.Wall = now.Wall.Add(c.by)
 	return now
@@ -32,9 +33,9 @@ func TestBackendIgnoresClocksOfNodes(t *testing.T) {
 	onKinds(t, kinds, func(t *testing.T, k kind) {
 		c := newCluster(t, k)
 		c.config.Lease = 4 * time.Second
-		c.config.Clock = shiftedClock{tenure.SystemClock(), -time.Hour}
+		c.config.Clock = shiftedClock{clocks.System(), -time.Hour}
 		behind := c.join("behind")
-		c.config.Clock = shiftedClock{tenure.SystemClock(), time.Hour}
+		c.config.Clock = shiftedClock{clocks.System(), time.Hour}
 		ahead := c.join("ahead")
 		a, b := behind.campaign(backendRole), ahead.campaign(backendRole)
 		oneLeader(t, a, b)

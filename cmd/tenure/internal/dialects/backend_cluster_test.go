@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // backendRole is the role of most tests.
@@ -44,7 +45,7 @@ func clusterOn(t testing.TB, k kind, source string) *cluster {
 		Lease:         5 * time.Second,
 		CheckInterval: time.Second,
 		LockTimeout:   patience,
-		Retry:         tenure.FixedInterval{Interval: 200 * time.Millisecond},
+		Retry:         retry.FixedInterval{Interval: 200 * time.Millisecond},
 		Logger:        slog.New(logged),
 	}}
 }

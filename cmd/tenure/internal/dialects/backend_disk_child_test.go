@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -83,7 +84,7 @@ func leadOnFullDisk(directory string, length time.Duration) error {
 	if took := time.Since(full); took > length {
 		return fmt.Errorf("trust ended after %v, with a lease of %v", took, length)
 	}
-	if !logged.have(tenure.ErrDiskFull) {
+	if !logged.have(dberr.ErrDiskFull) {
 		return fmt.Errorf("no error says that the disk is full; there were %q", logged.kept)
 	}
 	if err := os.Remove(ballast); err != nil {

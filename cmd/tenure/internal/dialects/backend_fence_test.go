@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -146,7 +147,7 @@ func (f *fenceTest) checkOldSnapshot(t *testing.T) {
 	})
 	switch {
 	case errors.Is(err, tenure.ErrFenced):
-	case f.kind.dialect == lease.SQLite && errors.Is(err, tenure.ErrBusy):
+	case f.kind.dialect == lease.SQLite && errors.Is(err, dberr.ErrBusy):
 		// SQLite refuses to write at all after an old snapshot.
 	default:
 		t.Errorf("Invariant 3: the transaction ended with %v; want ErrFenced", err)
@@ -275,7 +276,7 @@ func TestBackendFenceRejectsTermsOfOtherBackends(t *testing.T) {
 			{"no term", empty, nil, tenure.ErrInvalidConfig},
 			{"another backend", empty, []*tenure.Term{strange}, tenure.ErrInvalidConfig},
 			{"two databases", empty, []*tenure.Term{own, others}, tenure.ErrInvalidConfig},
-			{"a database without the tables", empty, []*tenure.Term{own}, tenure.ErrSchema},
+			{"a database without the tables", empty, []*tenure.Term{own}, dberr.ErrSchema},
 			{"another database", k.connect(t, other.source), []*tenure.Term{own}, tenure.ErrFenced},
 		} {
 			tx, err := test.db.BeginTx(t.Context(), nil)

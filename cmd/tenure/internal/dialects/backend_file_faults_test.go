@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // sqliteKind is SQLite among the kinds.
@@ -41,11 +43,11 @@ func TestBackendLockedFileEndsTrust(t *testing.T) {
 	if took := time.Since(locked); took > c.config.Lease+slack/4 {
 		t.Errorf("trust ended after %v, with a lease of %v", took, c.config.Lease)
 	}
-	c.logged.wants(t, tenure.ErrBusy)
+	c.logged.wants(t, dberr.ErrBusy)
 	backend := newBackend(t, db, lease.SQLite, lease.Config{})
 	request := tenure.Request{Kind: tenure.RequestStepDown, Role: backendRole}
 	begun := time.Now()
-	if err := backend.Request(limited(t, 500*time.Millisecond), request); !errors.Is(err, tenure.ErrBusy) {
+	if err := backend.Request(limited(t, 500*time.Millisecond), request); !errors.Is(err, dberr.ErrBusy) {
 		t.Errorf("a request to a locked file: %v; want ErrBusy", err)
 	}
 	if took := time.Since(begun); took > 5*time.Second { // the pool would wait for 10 s
@@ -69,16 +71,16 @@ func TestBackendReadOnlyFileEndsTrust(t *testing.T) {
 	term := leads(t, a)
 	execute(t, db, "PRAGMA query_only = 1")
 	_ = ended(t, term)
-	c.logged.wants(t, tenure.ErrReadOnly)
+	c.logged.wants(t, dberr.ErrReadOnly)
 	execute(t, db, "PRAGMA query_only = 0")
 	if next := leads(t, a); next.Number() <= term.Number() {
 		t.Errorf("Invariant 2: term %d came after term %d", next.Number(), term.Number())
 	}
 
 	readOnly := newBackend(t, c.kind.connect(t, c.source+"&mode=ro"), lease.SQLite, lease.Config{})
-	c.config.Retry = tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false })
+	c.config.Retry = retry.Func(func(retry.Failure) (time.Duration, bool) { return 0, false })
 	node, err := tenure.Open(soon(t), readOnly, c.config)
-	if !errors.Is(err, tenure.ErrReadOnly) {
+	if !errors.Is(err, dberr.ErrReadOnly) {
 		t.Errorf("opening a node on a read-only file: %v; want ErrReadOnly", err)
 	}
 	if node != nil {

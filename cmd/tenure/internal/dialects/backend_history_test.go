@@ -44,8 +44,8 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			}
 			for i, want := range []history.Term{
 				{NodeName: "first", Node: first.ID()},
-				{NodeName: "second", Node: second.ID(), Reason: tenure.EndShutdown},
-				{NodeName: "first", Node: first.ID(), Reason: tenure.EndHandedOver},
+				{NodeName: "second", Node: second.ID(), Reason: history.EndShutdown},
+				{NodeName: "first", Node: first.ID(), Reason: history.EndHandedOver},
 			} {
 				got := all[i]
 				if got.Role != backendRole || got.NodeName != want.NodeName || got.Node != want.Node || got.Reason != want.Reason ||
@@ -78,7 +78,7 @@ func TestBackendHistoryContainsEachTermOnce(t *testing.T) {
 			term := all[0].Term
 			execute(t, first.db, "UPDATE "+lease.DefaultPrefix+"sessions SET expires_at = last_heartbeat")
 			for _, r := range read(history.Query{}) {
-				if r.Term == term && (r.Reason != tenure.EndLeaseExpired || r.Ended.IsZero()) {
+				if r.Term == term && (r.Reason != history.EndLeaseExpired || r.Ended.IsZero()) {
 					t.Errorf("silent: %+v", r)
 				}
 			}

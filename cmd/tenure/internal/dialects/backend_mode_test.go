@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/postgres"
@@ -67,7 +69,7 @@ func (w bothWays) byLeases() *lease.Backend {
 func (w bothWays) open(b tenure.Backend, name string) (node *tenure.Node, refused bool) {
 	w.t.Helper()
 	node, err := tenure.Open(soon(w.t), b, tenure.Config{Name: name, Lease: 3 * time.Second})
-	if err != nil && !errors.Is(err, tenure.ErrWrongMode) {
+	if err != nil && !errors.Is(err, dberr.ErrWrongMode) {
 		w.t.Errorf("open %s: %v", name, err)
 	}
 	return node, err != nil
@@ -185,7 +187,7 @@ func TestModeChangesOnlyWithoutNodes(t *testing.T) {
 				_ = other.Close(soon(t))
 			}
 			err := sessions.SetMode(soon(t), way.other)
-			if !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), name) {
+			if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), name) {
 				t.Errorf("to %s while %s lives: %v; want ErrInstallationInUse and the node", way.other, name, err)
 			}
 			if err := node.Close(soon(t)); err != nil {
@@ -236,8 +238,8 @@ func TestDiagnoseReportsWrongMode(t *testing.T) {
 	t.Parallel()
 	onBothWays(t, func(t *testing.T, w bothWays) {
 		sessions, leases := w.bySessions(), w.byLeases()
-		severity := func(findings []tenure.Finding) tenure.Severity {
-			at := slices.IndexFunc(findings, func(f tenure.Finding) bool { return f.Name == "mode" })
+		severity := func(findings []doctor.Finding) doctor.Severity {
+			at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Name == "mode" })
 			if at < 0 {
 				t.Fatalf("no finding about the mode: %v", findings)
 			}
@@ -247,10 +249,10 @@ func TestDiagnoseReportsWrongMode(t *testing.T) {
 			if err := sessions.SetMode(soon(t), mode); err != nil {
 				t.Fatal(err)
 			}
-			if got := severity(sessions.Diagnose(soon(t))); (got == tenure.SeverityOK) != (mode == "sessions") {
+			if got := severity(sessions.Diagnose(soon(t))); (got == doctor.OK) != (mode == "sessions") {
 				t.Errorf("mode %s: for sessions %v", mode, got)
 			}
-			if got := severity(leases.Diagnose(soon(t))); (got == tenure.SeverityOK) != (mode == "leases") {
+			if got := severity(leases.Diagnose(soon(t))); (got == doctor.OK) != (mode == "leases") {
 				t.Errorf("mode %s: for leases %v", mode, got)
 			}
 		}
@@ -266,7 +268,7 @@ func TestMigrateDownRefusesLiveNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.MigrateDown(soon(t), 0); !errors.Is(err, tenure.ErrInstallationInUse) || !strings.Contains(err.Error(), `"alive"`) {
+		if err := b.MigrateDown(soon(t), 0); !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), `"alive"`) {
 			t.Errorf("under a node: %v; want ErrInstallationInUse and the node", err)
 		}
 		if err := node.Close(soon(t)); err != nil {

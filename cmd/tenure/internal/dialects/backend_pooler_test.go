@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/store"
@@ -24,12 +26,12 @@ func TestBackendRefusesStatementPooling(t *testing.T) {
 		_ = node.Close(soon(t))
 		t.Fatal("a node was opened")
 	}
-	if !errors.Is(err, tenure.ErrPooled) || !strings.Contains(err.Error(), "pool_mode") {
+	if !errors.Is(err, dberr.ErrPooled) || !strings.Contains(err.Error(), "pool_mode") {
 		t.Errorf("%v; want ErrPooled, with the pool_mode to use", err)
 	}
 	findings := backend.Diagnose(soon(t))
-	if !slices.ContainsFunc(findings, func(f tenure.Finding) bool {
-		return f.Severity == tenure.SeverityFailure && strings.Contains(f.Detail, "pool_mode")
+	if !slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+		return f.Severity == doctor.Failure && strings.Contains(f.Detail, "pool_mode")
 	}) {
 		t.Errorf("%+v; want a failure that names the pool_mode to use", findings)
 	}
@@ -47,10 +49,10 @@ func TestBackendRefusesRawPgpool(t *testing.T) {
 		if err == nil {
 			_ = node.Close(soon(t))
 		}
-		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
+		if refused != errors.Is(err, dberr.ErrPooled) || refused == (err == nil) {
 			t.Errorf("a node, mode %s: %v; want ErrPooled: %t", mode, err, refused)
 		}
-		failed := slices.ContainsFunc(backend.Diagnose(t.Context()), func(f tenure.Finding) bool { return f.Severity == tenure.SeverityFailure })
+		failed := slices.ContainsFunc(backend.Diagnose(t.Context()), func(f doctor.Finding) bool { return f.Severity == doctor.Failure })
 		if failed != refused {
 			t.Errorf("the diagnosis, mode %s: failed %t", mode, failed)
 		}
@@ -58,7 +60,7 @@ func TestBackendRefusesRawPgpool(t *testing.T) {
 		if err == nil {
 			err = elections.Migrate(t.Context())
 		}
-		if refused != errors.Is(err, tenure.ErrPooled) || refused == (err == nil) {
+		if refused != errors.Is(err, dberr.ErrPooled) || refused == (err == nil) {
 			t.Errorf("a store, mode %s: %v; want ErrPooled: %t", mode, err, refused)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
@@ -84,7 +85,7 @@ func TestBackendGrantsSuffice(t *testing.T) {
 			t.Fatal(err)
 		}
 		backend := newBackend(t, r.kind.connect(t, r.source), r.kind.dialect, lease.Config{})
-		if _, err := tenure.Open(soon(t), backend, c.config); !errors.Is(err, tenure.ErrPrivilege) || !errors.Is(err, tenure.ErrRefused) {
+		if _, err := tenure.Open(soon(t), backend, c.config); !errors.Is(err, dberr.ErrPrivilege) || !errors.Is(err, tenure.ErrRefused) {
 			t.Errorf("without any privilege: %v; want ErrPrivilege", err)
 		}
 
@@ -97,7 +98,7 @@ func TestBackendGrantsSuffice(t *testing.T) {
 		if err := lease.InTx(soon(t), application, nil, term, nothing); err != nil {
 			t.Errorf("fencing with the grants of an application: %v", err)
 		}
-		if _, err := newBackend(t, application, r.kind.dialect, lease.Config{}).Leaders(soon(t)); !errors.Is(err, tenure.ErrPrivilege) {
+		if _, err := newBackend(t, application, r.kind.dialect, lease.Config{}).Leaders(soon(t)); !errors.Is(err, dberr.ErrPrivilege) {
 			t.Errorf("an application reads the tables of nodes: %v; want ErrPrivilege", err)
 		}
 

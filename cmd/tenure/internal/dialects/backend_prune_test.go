@@ -13,12 +13,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/lease"
 )
 
 // hasty is a clock on which the first long wait ends immediately and later ones never end.
 type hasty struct {
-	tenure.Clock
+	clocks.Clock
 	waited *atomic.Bool
 }
 
@@ -38,7 +39,7 @@ func prunes(t *testing.T, backend *lease.Backend, log slog.Handler) {
 	session, err := backend.Open(soon(t), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: uuid.New(), Name: "node", Host: "localhost"},
 		Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
-		Clock:  hasty{tenure.SystemClock(), &atomic.Bool{}}, Logger: slog.New(log), MaySend: func() bool { return true },
+		Clock:  hasty{clocks.System(), &atomic.Bool{}}, Logger: slog.New(log), MaySend: func() bool { return true },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -39,7 +40,7 @@ func TestBackendManualMigrationsCreateNothing(t *testing.T) {
 		refused := func() {
 			t.Helper()
 			node, err := tenure.Open(soon(t), backend, c.config)
-			if !errors.Is(err, tenure.ErrSchema) || !errors.Is(err, tenure.ErrRefused) {
+			if !errors.Is(err, dberr.ErrSchema) || !errors.Is(err, tenure.ErrRefused) {
 				t.Errorf("opening a node: %v; want ErrSchema", err)
 			}
 			if node != nil {
@@ -53,7 +54,7 @@ func TestBackendManualMigrationsCreateNothing(t *testing.T) {
 		leads(t, c.join("a").campaign(backendRole))
 		execute(t, db, "UPDATE tenure_lease_news SET version = version + 1")
 		refused()
-		if err := backend.Migrate(soon(t)); !errors.Is(err, tenure.ErrSchema) {
+		if err := backend.Migrate(soon(t)); !errors.Is(err, dberr.ErrSchema) {
 			t.Errorf("migrating the tables of a newer program: %v; want ErrSchema", err)
 		}
 	})

@@ -14,6 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -35,7 +37,7 @@ func takerOn(t *testing.T, k kind, source string, pool *sql.DB, id uuid.UUID) *t
 	session, err := newBackend(t, pool, k.dialect, lease.Config{}).Open(soon(t), tenure.SessionOptions{
 		Node:   tenure.NodeInfo{ID: id, Name: "node", Host: "localhost"},
 		Timing: tenure.Timing{Lease: takersLease, RefreshInterval: takersLease / 3},
-		Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+		Clock:  clocks.System(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +164,7 @@ func TestBackendOneOfTwoSessionsAcquiresARole(t *testing.T) {
 		fast := takerOn(t, k, source, k.connect(t, source), uuid.New())
 		first := fast.want("a free role", "r", tenure.OutcomeGranted)
 		slow.want("a role that is held", "r", tenure.OutcomeHeld)
-		err := fast.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: tenure.EndResigned}})
+		err := fast.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("r"), Term: first.Term, Reason: history.EndResigned}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/clocks"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/lease"
 )
 
@@ -33,7 +35,7 @@ func TestBackendUnacknowledgedCommitIsResolved(t *testing.T) {
 			session, err := newBackend(t, db, k.dialect, lease.Config{}).Open(soon(t), tenure.SessionOptions{
 				Node:   tenure.NodeInfo{ID: uuid.New(), Name: "node", Host: "localhost"},
 				Timing: tenure.Timing{Lease: time.Minute, RefreshInterval: 20 * time.Second},
-				Clock:  tenure.SystemClock(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
+				Clock:  clocks.System(), Logger: slog.New(slog.DiscardHandler), MaySend: func() bool { return true },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +53,7 @@ func TestBackendUnacknowledgedCommitIsResolved(t *testing.T) {
 			}
 		}
 		release := []tenure.ReleaseRequest{
-			{Role: wanted.Role, Term: first[0].Term, Reason: tenure.EndResigned}, {Role: unwanted.Role, Term: first[1].Term, Reason: tenure.EndResigned},
+			{Role: wanted.Role, Term: first[0].Term, Reason: history.EndResigned}, {Role: unwanted.Role, Term: first[1].Term, Reason: history.EndResigned},
 		}
 		if err := other.Release(release); err != nil {
 			t.Fatal(err)

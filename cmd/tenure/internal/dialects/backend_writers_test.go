@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/mariatest"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
@@ -85,8 +86,8 @@ func TestBackendSeveralWritersAreDiagnosed(t *testing.T) {
 	t.Parallel()
 	c := writersCluster(t)
 	findings := newBackend(t, c.kind.connect(t, c.source), c.kind.dialect, lease.Config{}).Diagnose(soon(t))
-	if !slices.ContainsFunc(findings, func(f tenure.Finding) bool {
-		return f.Name == "writers" && f.Severity == tenure.SeverityWarning && strings.Contains(f.Detail, "wsrep_on = ON")
+	if !slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+		return f.Name == "writers" && f.Severity == doctor.Warning && strings.Contains(f.Detail, "wsrep_on = ON")
 	}) {
 		t.Errorf("no warning about several writers in %+v", findings)
 	}

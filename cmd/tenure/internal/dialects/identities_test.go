@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/store"
 	"github.com/exactly-one/tenure/postgres"
@@ -23,7 +23,7 @@ func TestBackendRefusesForeignTables(t *testing.T) {
 			db := k.open(t)
 			execute(t, db, "CREATE TABLE tenure_lease_"+table+" (role varchar(255), term bigint, node_id varchar(36))")
 			backend := newBackend(t, db, k.dialect, lease.Config{})
-			if err := backend.Migrate(soon(t)); !errors.Is(err, tenure.ErrSchema) {
+			if err := backend.Migrate(soon(t)); !errors.Is(err, dberr.ErrSchema) {
 				t.Errorf("a foreign table %s: %v; want ErrSchema", table, err)
 			}
 			if version, err := backend.SchemaVersion(soon(t)); version != 0 || err != nil {
@@ -50,7 +50,7 @@ func TestSessionsWithPrefixOfLeasesAreRefused(t *testing.T) {
 		} else {
 			first, second = leases.Migrate(soon(t)), db.Migrate(soon(t))
 		}
-		if first != nil || !errors.Is(second, tenure.ErrSchema) || !strings.Contains(second.Error(), "choose another prefix") {
+		if first != nil || !errors.Is(second, dberr.ErrSchema) || !strings.Contains(second.Error(), "choose another prefix") {
 			t.Errorf("sessions first: %t: %v, then %v; want ErrSchema and the advice for the second only", sessionsFirst, first, second)
 		}
 		t.Log(second)

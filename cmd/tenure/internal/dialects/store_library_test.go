@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/lease"
 	"github.com/exactly-one/tenure/lease/store"
@@ -301,7 +301,7 @@ func TestStoreAndLibraryHaveOneLeader(t *testing.T) {
 // passes reports whether an error comes from contention. The library retries after such
 // errors, also if two transactions add the first row.
 func passes(err error) bool {
-	if errors.Is(err, tenure.ErrBusy) {
+	if errors.Is(err, dberr.ErrBusy) {
 		return true
 	}
 	return slices.ContainsFunc([]string{

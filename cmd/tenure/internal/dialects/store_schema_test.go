@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/lease/store"
 )
 
@@ -60,7 +61,7 @@ func TestStoreRefusesForeignTables(t *testing.T) {
 			execute(t, db, "CREATE TABLE tenure_election_leader (id int)")
 			elections := newStore(t, k, db, time.Hour)
 			_, err := elections.Elect(t.Context(), "n", uuid.New())
-			if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "another prefix") {
+			if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "another prefix") {
 				t.Errorf("%v; want ErrSchema, naming the prefix", err)
 			}
 			own := newStoreAt(t, k, db, time.Hour, "own_")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 )
 
 // begin begins a transaction, which ends when the test ends.
@@ -193,7 +194,7 @@ func TestStoreLockedRowIsBusy(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			if _, err := elections.Elect(ctx, "n", a); !errors.Is(err, tenure.ErrBusy) {
+			if _, err := elections.Elect(ctx, "n", a); !errors.Is(err, dberr.ErrBusy) {
 				t.Errorf("%v; want ErrBusy", err)
 			}
 			if err := tx.Commit(); err != nil {
@@ -216,10 +217,10 @@ func TestStoreInTransactionMigratesNothing(t *testing.T) {
 			elections := newStore(t, k, db, time.Hour)
 			in := elections.In(begin(t, db))
 			_, err := in.Elect(t.Context(), "n", uuid.New())
-			if !errors.Is(err, tenure.ErrSchema) || !strings.Contains(err.Error(), "Migrate") {
+			if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "Migrate") {
 				t.Errorf("%v; want ErrSchema, naming Migrate", err)
 			}
-			if _, err := in.IsLeader(t.Context(), "n", uuid.New()); !errors.Is(err, tenure.ErrSchema) {
+			if _, err := in.IsLeader(t.Context(), "n", uuid.New()); !errors.Is(err, dberr.ErrSchema) {
 				t.Errorf("IsLeader: %v; want ErrSchema", err)
 			}
 			if err := in.Migrate(t.Context()); !errors.Is(err, tenure.ErrInvalidConfig) {
@@ -261,7 +262,7 @@ func TestStoreOldSnapshotDoesNotHideTheNewLeader(t *testing.T) {
 			if held, err := elections.Elect(t.Context(), "n", b); err != nil || held.Holder != b {
 				t.Fatalf("Elect: %+v, %v", held, err)
 			}
-			if leads, err := elections.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, tenure.ErrBusy) {
+			if leads, err := elections.In(tx).IsLeader(t.Context(), "n", a); leads || err != nil && !errors.Is(err, dberr.ErrBusy) {
 				t.Errorf("IsLeader: %v, %v; want false, or ErrBusy", leads, err)
 			}
 			if held, err := elections.In(tx).Elect(t.Context(), "n", a); held.Holder == a {

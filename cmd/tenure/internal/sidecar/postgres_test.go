@@ -66,7 +66,7 @@ func TestOnPostgreSQL(t *testing.T) {
 	if err != nil || len(terms) != 2 {
 		t.Fatalf("%+v, %v; want two terms", terms, err)
 	}
-	for i, reason := range []tenure.EndReason{tenure.EndSteppedDown, tenure.EndHandedOver} {
+	for i, reason := range []tenure.EndReason{history.EndSteppedDown, history.EndHandedOver} {
 		if terms[i].Reason != reason || terms[i].By != askedOverHTTP {
 			t.Errorf("%+v; want it %s, and who asked for that", terms[i], reason)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/database"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/lease"
@@ -24,7 +25,7 @@ type Backend interface {
 	Nodes(ctx context.Context) ([]tenure.NodeInfo, error)
 	Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error)
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
-	Diagnose(ctx context.Context) []tenure.Finding
+	Diagnose(ctx context.Context) []doctor.Finding
 	SchemaVersion(ctx context.Context) (int, error)
 	Close()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -69,9 +69,9 @@ func (f *DatabaseFlags) Explain(err error) error {
 	switch answer.Code {
 	case UndefinedTable, invalidSchemaName:
 		return fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
-			tenure.ErrSchema, f.Schema, f.Prefix, err)
+			dberr.ErrSchema, f.Schema, f.Prefix, err)
 	case insufficientPrivilege:
-		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", tenure.ErrPrivilege, err)
+		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", dberr.ErrPrivilege, err)
 	}
 	return err
 }

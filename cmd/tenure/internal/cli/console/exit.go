@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
@@ -56,7 +57,7 @@ func NotAcquired(format string, args ...any) error {
 // userErrors are the errors that go away only when the user changes something.
 var userErrors = []error{
 	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
-	tenure.ErrPrivilege, tenure.ErrSchema, tenure.ErrWrongMode, tenure.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
+	dberr.ErrPrivilege, dberr.ErrSchema, dberr.ErrWrongMode, dberr.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
 }
 
 // ExitCode returns the exit code for the result of a command.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -55,7 +55,7 @@ type diagnosisRecord struct {
 // FindingRecord is a finding as it is printed.
 type FindingRecord struct {
 	Name     string          `json:"name"`
-	Severity tenure.Severity `json:"severity"` // ok, warning or failure
+	Severity doctor.Severity `json:"severity"` // ok, warning or failure
 	Detail   string          `json:"detail"`
 	Advice   string          `json:"advice"` // empty if there is nothing to do
 }
@@ -74,7 +74,7 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 	var rows [][]string
 	failures := 0
 	for _, f := range found {
-		if f.Severity == tenure.SeverityFailure {
+		if f.Severity == doctor.Failure {
 			failures++
 		}
 		detail, advice := console.Flatten(f.Detail), console.Flatten(f.Advice)
@@ -98,7 +98,7 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 
 // examine returns the findings. What is said of the lock table concerns the
 // number of roles that is asked about.
-func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]tenure.Finding, error) {
+func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]doctor.Finding, error) {
 	planned := cmd.Flags().Changed("roles")
 	sessions, ok := opened.(*postgres.Backend)
 	if planned && !ok {

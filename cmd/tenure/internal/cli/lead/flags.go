@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
+	"github.com/exactly-one/tenure/retry"
 )
 
 // Flags are the flags of a command whose node leads roles.
@@ -61,7 +62,7 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 		if base > limit {
 			return config, console.Usage("--retry-base (%v) is longer than --retry-max (%v)", base, limit)
 		}
-		config.Retry = tenure.ExponentialBackoff{Base: base, Max: limit}
+		config.Retry = retry.ExponentialBackoff{Base: base, Max: limit}
 	}
 	return config, f.Member.Refuse(&f.Node.Database)
 }
@@ -101,7 +102,7 @@ func (f *Flags) defaultLease() (time.Duration, error) {
 		return 0, err
 	}
 	defer backend.Close()
-	if defaulter, ok := backend.(tenure.LeaseDefaulter); ok {
+	if defaulter, ok := backend.(interface{ DefaultLease() time.Duration }); ok {
 		return defaulter.DefaultLease(), nil
 	}
 	return 10 * time.Second, nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
@@ -64,7 +63,7 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 	backend := opened.(*postgres.Backend)
 	err = backend.Retire(cmd.Context(), role.Name(), connect.WhoAsks())
 	switch {
-	case errors.Is(err, tenure.ErrUnknownRole):
+	case errors.Is(err, postgres.ErrUnknownRole):
 		known, lookErr := backend.Holders(cmd.Context())
 		if lookErr != nil {
 			return lookErr
@@ -77,7 +76,7 @@ func (c *retireCommand) run(cmd *cobra.Command) error {
 			return console.Usage("%w; did you mean %q?", err, meant)
 		}
 		return console.Usage("%w", err)
-	case errors.Is(err, tenure.ErrHasLeader):
+	case errors.Is(err, postgres.ErrHasLeader):
 		return console.Usage("%w", err)
 	case err != nil:
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/history"
 )
 
@@ -119,11 +120,11 @@ func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backe
 	version, err := backend.SchemaVersion(ctx)
 	if _, ok := backend.(connect.Leases); ok && err == nil && version == 0 {
 		return fmt.Errorf("%w: there are no tables with prefix %q; a node creates them, or tenure migrate",
-			tenure.ErrSchema, c.database.Prefix)
+			dberr.ErrSchema, c.database.Prefix)
 	}
 	if err == nil && version == 0 {
 		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
-			tenure.ErrSchema, c.database.Schema, c.database.Prefix)
+			dberr.ErrSchema, c.database.Schema, c.database.Prefix)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
+	"github.com/exactly-one/tenure/retry"
 )
 
 const acquireLong = `Try once to take a role, and release it again.
@@ -53,11 +54,11 @@ func (c *acquireCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	config.Retry = tenure.RetryFunc(func(tenure.RetryContext) (time.Duration, bool) { return 0, false })
+	config.Retry = retry.Func(func(retry.Failure) (time.Duration, bool) { return 0, false })
 	return c.node.RunAlone(cmd.Context(), config, func(ctx context.Context, p *service.Participant) error {
 		node := p.Node
 		election, err := node.ElectionWith(role, tenure.ElectionConfig{
-			NoReacquire: true, Retry: tenure.FixedInterval{},
+			NoReacquire: true, Retry: retry.FixedInterval{},
 		})
 		if err != nil {
 			return err

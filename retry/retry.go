@@ -1,4 +1,5 @@
-package tenure
+// Package retry decides when to try again to acquire a role or to open a session.
+package retry
 
 import (
 	"cmp"
@@ -8,32 +9,32 @@ import (
 	"time"
 )
 
-// RetryContext describes a series of failed attempts to a [RetryStrategy].
-type RetryContext struct {
+// Failure describes a series of failed attempts to a [Strategy].
+type Failure struct {
 	Attempt   int           // failed attempts in this series, from 1
 	Elapsed   time.Duration // since the first attempt of this series
 	LastError error         // of the last attempt; matches ErrHeld if another node leads
 }
 
-// RetryStrategy decides when to try again to acquire a role or to open a
+// Strategy decides when to try again to acquire a role or to open a
 // session. Each election counts its own attempts, and so does reconnecting. It
 // must be safe for concurrent use.
 //
 // A notification of a vacancy starts an attempt regardless of the strategy. A
 // slow strategy delays only its own election, or the next attempt to open a
 // session. If it panics, the next attempt follows after a CheckInterval.
-type RetryStrategy interface {
+type Strategy interface {
 	// NextDelay returns the delay before the next attempt, or false to give up:
 	// then the election stops or, when reconnecting, every election of the
 	// node.
-	NextDelay(attempts RetryContext) (delay time.Duration, again bool)
+	NextDelay(failure Failure) (delay time.Duration, again bool)
 }
 
-// RetryFunc adapts a function to a [RetryStrategy].
-type RetryFunc func(RetryContext) (time.Duration, bool)
+// Func adapts a function to a [Strategy].
+type Func func(Failure) (time.Duration, bool)
 
 // NextDelay calls the function.
-func (f RetryFunc) NextDelay(attempts RetryContext) (time.Duration, bool) { return f(attempts) }
+func (f Func) NextDelay(failure Failure) (time.Duration, bool) { return f(failure) }
 
 // ExponentialBackoff waits min(Base × Multiplier^(attempt−1), Max).
 type ExponentialBackoff struct {
@@ -43,10 +44,10 @@ type ExponentialBackoff struct {
 	Jitter     float64       // random share, 0 to 1, that is taken off each delay; default 0
 }
 
-// NextDelay implements [RetryStrategy].
-func (b ExponentialBackoff) NextDelay(attempts RetryContext) (time.Duration, bool) {
+// NextDelay implements [Strategy].
+func (b ExponentialBackoff) NextDelay(failure Failure) (time.Duration, bool) {
 	base, limit, multiplier := cmp.Or(b.Base, time.Second), cmp.Or(b.Max, 30*time.Second), cmp.Or(b.Multiplier, 2)
-	delay := float64(base) * math.Pow(multiplier, float64(max(attempts.Attempt, 1)-1))
+	delay := float64(base) * math.Pow(multiplier, float64(max(failure.Attempt, 1)-1))
 	delay = min(delay, float64(limit))
 	delay *= 1 - min(max(b.Jitter, 0), 1)*rand.Float64()
 	return time.Duration(delay), true
@@ -57,8 +58,8 @@ type FixedInterval struct {
 	Interval time.Duration // default 5 s
 }
 
-// NextDelay implements [RetryStrategy].
-func (f FixedInterval) NextDelay(RetryContext) (time.Duration, bool) {
+// NextDelay implements [Strategy].
+func (f FixedInterval) NextDelay(Failure) (time.Duration, bool) {
 	return cmp.Or(f.Interval, 5*time.Second), true
 }
 
@@ -76,9 +77,9 @@ type DecorrelatedJitter struct {
 	previous time.Duration
 }
 
-// NextDelay implements [RetryStrategy]. The first attempt of a series starts
+// NextDelay implements [Strategy]. The first attempt of a series starts
 // from Base again.
-func (d *DecorrelatedJitter) NextDelay(attempts RetryContext) (time.Duration, bool) {
+func (d *DecorrelatedJitter) NextDelay(failure Failure) (time.Duration, bool) {
 	base, limit := cmp.Or(d.Base, time.Second), cmp.Or(d.Max, 30*time.Second)
 	random := d.Random
 	if random == nil {
@@ -86,7 +87,7 @@ func (d *DecorrelatedJitter) NextDelay(attempts RetryContext) (time.Duration, bo
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if attempts.Attempt <= 1 || d.previous < base {
+	if failure.Attempt <= 1 || d.previous < base {
 		d.previous = base
 	}
 	span := float64(3*d.previous) - float64(base)

@@ -1,4 +1,5 @@
-package tenure
+// Package clocks defines the time as a node sees it.
+package clocks
 
 import "time"
 
@@ -29,8 +30,8 @@ type Clock interface {
 
 type systemClock struct{ start time.Time }
 
-// SystemClock returns the clock of this machine.
-func SystemClock() Clock { return systemClock{time.Now()} }
+// System returns the clock of this machine.
+func System() Clock { return systemClock{time.Now()} }
 
 func (c systemClock) Now() Instant {
 	now := time.Now()

@@ -1,23 +1,22 @@
-package tenure_test
+package retry_test
 
 import (
 	"errors"
 	"math"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/retry"
 )
 
-func delays(t *testing.T, strategy tenure.RetryStrategy, attempts int) []time.Duration {
+func delays(t *testing.T, strategy retry.Strategy, attempts int) []time.Duration {
 	t.Helper()
 	var all []time.Duration
 	for attempt := 1; attempt <= attempts; attempt++ {
-		delay, again := strategy.NextDelay(tenure.RetryContext{Attempt: attempt})
+		delay, again := strategy.NextDelay(retry.Failure{Attempt: attempt})
 		if !again {
 			t.Fatalf("gave up at attempt %d", attempt)
 		}
@@ -39,22 +38,22 @@ func TestRetryDelays(t *testing.T) {
 	highest := func() float64 { return math.Nextafter(1, 0) }
 	lowest := func() float64 { return 0 }
 	for name, test := range map[string]struct {
-		strategy tenure.RetryStrategy
+		strategy retry.Strategy
 		want     []time.Duration
 	}{
-		"exponential, by default": {tenure.ExponentialBackoff{}, seconds(1, 2, 4, 8, 16, 30, 30)},
+		"exponential, by default": {retry.ExponentialBackoff{}, seconds(1, 2, 4, 8, 16, 30, 30)},
 		"exponential": {
-			tenure.ExponentialBackoff{Base: time.Second / 2, Max: 5 * time.Second, Multiplier: 3}, seconds(0.5, 1.5, 4.5, 5, 5),
+			retry.ExponentialBackoff{Base: time.Second / 2, Max: 5 * time.Second, Multiplier: 3}, seconds(0.5, 1.5, 4.5, 5, 5),
 		},
-		"exponential, base above max": {tenure.ExponentialBackoff{Base: time.Minute, Max: time.Second}, seconds(1, 1)},
-		"fixed, by default":           {tenure.FixedInterval{}, seconds(5, 5, 5)},
-		"fixed":                       {tenure.FixedInterval{Interval: time.Second / 4}, seconds(0.25, 0.25)},
-		"decorrelated, always low":    {&tenure.DecorrelatedJitter{Random: lowest}, seconds(1, 1, 1)},
+		"exponential, base above max": {retry.ExponentialBackoff{Base: time.Minute, Max: time.Second}, seconds(1, 1)},
+		"fixed, by default":           {retry.FixedInterval{}, seconds(5, 5, 5)},
+		"fixed":                       {retry.FixedInterval{Interval: time.Second / 4}, seconds(0.25, 0.25)},
+		"decorrelated, always low":    {&retry.DecorrelatedJitter{Random: lowest}, seconds(1, 1, 1)},
 		"decorrelated, half way": {
-			&tenure.DecorrelatedJitter{Random: func() float64 { return 0.5 }}, seconds(2, 3.5, 5.75),
+			&retry.DecorrelatedJitter{Random: func() float64 { return 0.5 }}, seconds(2, 3.5, 5.75),
 		},
 		"decorrelated, base above max": {
-			&tenure.DecorrelatedJitter{Base: time.Minute, Max: time.Second, Random: highest}, seconds(1, 1, 1),
+			&retry.DecorrelatedJitter{Base: time.Minute, Max: time.Second, Random: highest}, seconds(1, 1, 1),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +67,7 @@ func TestRetryDelays(t *testing.T) {
 
 func TestDecorrelatedJitterRestartsWithEachSeries(t *testing.T) {
 	t.Parallel()
-	jitter := &tenure.DecorrelatedJitter{Random: func() float64 { return 0.5 }}
+	jitter := &retry.DecorrelatedJitter{Random: func() float64 { return 0.5 }}
 	first := delays(t, jitter, 4)
 	if second := delays(t, jitter, 4); !slices.Equal(first, second) {
 		t.Errorf("first %v, then %v", first, second)
@@ -77,14 +76,14 @@ func TestDecorrelatedJitterRestartsWithEachSeries(t *testing.T) {
 
 func TestRetryFuncReceivesAttempts(t *testing.T) {
 	t.Parallel()
-	seen := tenure.RetryContext{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}
-	strategy := tenure.RetryFunc(func(attempts tenure.RetryContext) (time.Duration, bool) {
+	seen := retry.Failure{Attempt: 3, Elapsed: time.Minute, LastError: errors.New("held")}
+	strategy := retry.Func(func(attempts retry.Failure) (time.Duration, bool) {
 		return attempts.Elapsed, attempts == seen
 	})
 	if delay, again := strategy.NextDelay(seen); delay != time.Minute || !again {
 		t.Errorf("got %v, %v", delay, again)
 	}
-	if _, again := strategy.NextDelay(tenure.RetryContext{}); again {
+	if _, again := strategy.NextDelay(retry.Failure{}); again {
 		t.Error("does not stop")
 	}
 }
@@ -96,19 +95,19 @@ func drawDuration(t *rapid.T, name string) time.Duration {
 func TestExponentialBackoffStaysInBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		plain := tenure.ExponentialBackoff{
+		plain := retry.ExponentialBackoff{
 			Base: drawDuration(t, "base"), Max: drawDuration(t, "max"), Multiplier: rapid.Float64Range(1, 10).Draw(t, "multiplier"),
 		}
 		jittered := plain
 		jittered.Jitter = rapid.Float64Range(0, 1).Draw(t, "jitter")
 		attempt := rapid.IntRange(1, 1_000_000).Draw(t, "attempt")
 
-		full, again := plain.NextDelay(tenure.RetryContext{Attempt: attempt})
+		full, again := plain.NextDelay(retry.Failure{Attempt: attempt})
 		if want := math.Min(float64(plain.Base)*math.Pow(plain.Multiplier, float64(attempt-1)), float64(plain.Max)); !again ||
 			math.Abs(float64(full)-want) > 1 {
 			t.Fatalf("got %v, %v, want %v", full, again, time.Duration(want))
 		}
-		delay, again := jittered.NextDelay(tenure.RetryContext{Attempt: attempt})
+		delay, again := jittered.NextDelay(retry.Failure{Attempt: attempt})
 		least := time.Duration(float64(full) * (1 - jittered.Jitter))
 		if !again || delay < least-1 || delay > full {
 			t.Fatalf("got %v, %v, want between %v and %v", delay, again, least, full)
@@ -119,8 +118,8 @@ func TestExponentialBackoffStaysInBounds(t *testing.T) {
 func TestJitterIsClampedToItsRange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		backoff := tenure.ExponentialBackoff{Jitter: rapid.Float64().Draw(t, "jitter")}
-		if delay, again := backoff.NextDelay(tenure.RetryContext{Attempt: 1}); !again || delay < 0 || delay > time.Second {
+		backoff := retry.ExponentialBackoff{Jitter: rapid.Float64().Draw(t, "jitter")}
+		if delay, again := backoff.NextDelay(retry.Failure{Attempt: 1}); !again || delay < 0 || delay > time.Second {
 			t.Fatalf("got %v, %v", delay, again)
 		}
 	})
@@ -129,44 +128,18 @@ func TestJitterIsClampedToItsRange(t *testing.T) {
 func TestDecorrelatedJitterStaysInBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		jitter := &tenure.DecorrelatedJitter{
+		jitter := &retry.DecorrelatedJitter{
 			Base: drawDuration(t, "base"), Max: drawDuration(t, "max"),
 			Random: func() float64 { return rapid.Float64Range(0, math.Nextafter(1, 0)).Draw(t, "random") },
 		}
 		previous := jitter.Base
 		attempts := rapid.IntRange(1, 50).Draw(t, "attempts")
 		for attempt := 1; attempt <= attempts; attempt++ {
-			delay, again := jitter.NextDelay(tenure.RetryContext{Attempt: attempt})
+			delay, again := jitter.NextDelay(retry.Failure{Attempt: attempt})
 			if !again || delay < min(jitter.Base, jitter.Max) || delay > min(jitter.Max, max(3*previous, jitter.Base)) {
 				t.Fatalf("attempt %d: %v, %v after %v with base %v and max %v", attempt, delay, again, previous, jitter.Base, jitter.Max)
 			}
 			previous = delay
 		}
-	})
-}
-
-// The clock of a machine that is suspended during a pending attempt counts too
-// slowly, so the attempt continues within a RefreshInterval, whatever the
-// server said at first.
-func TestPendingAttemptContinuesWithinRefreshInterval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := newDatabase()
-		node := open(t, db)
-		defer closeNode(t, node)
-		asked := 0
-		db.last().set(func(c *conn) {
-			c.onAcquire = func(tenure.Role) *tenure.AcquireResult {
-				if asked++; asked == 1 {
-					return &tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: time.Hour}
-				}
-				return &tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: 7}
-			}
-		})
-		e, _ := elect(t, node, tenure.ElectionConfig{})
-		wantError(t, "Start", e.Start(t.Context()), nil)
-		time.Sleep(node.Timing().RefreshInterval)
-		synctest.Wait()
-		want(t, "leads", e.IsLeader(), true)
-		wantError(t, "Shutdown", e.Shutdown(t.Context()), nil)
 	})
 }

@@ -1,0 +1,20 @@
+// Package sentinel makes errors that errors.Is also finds by their categories.
+package sentinel
+
+type sentinel struct {
+	parent error
+	text   string
+}
+
+// New returns an error with its own text that matches parent and everything that
+// parent matches.
+func New(parent error, text string) error { return &sentinel{parent, text} }
+
+func (e *sentinel) Error() string { return e.text }
+func (e *sentinel) Unwrap() error { return e.parent }
+
+// Is reports whether err itself, and not an error that it wraps, was made by New.
+func Is(err error) bool {
+	_, ok := err.(*sentinel) //nolint:errorlint // only this link of the chain matters
+	return ok
+}

@@ -62,7 +62,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + outcomeTimeout + stallTimeout))
-	before := d.picture.eventsSeen()
+	before := d.snapshot.eventsSeen()
 	about, err := d.perform(ctx, body, by)
 	level := slog.LevelInfo
 	if err != nil {
@@ -74,11 +74,11 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 		answer(w, status, refusal{message, errors.Is(err, tenure.ErrLastNode)})
 		return
 	}
-	event := d.picture.note(eventRecord{
+	event := d.snapshot.note(eventRecord{
 		Kind: eventAction, Role: about.role, Node: about.node, NodeName: about.nodeName, By: by, Status: body.Action, Detail: about.detail,
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
-	d.poke()
+	d.notify()
 	answer(w, http.StatusOK, d.await(r.Context(), asked{body, before, about.run}))
 }
 
@@ -97,7 +97,7 @@ type subject struct {
 
 // perform does what is asked for.
 func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (subject, error) {
-	about := subject{node: body.Node, nodeName: d.picture.nodeName(body.Node)}
+	about := subject{node: body.Node, nodeName: d.snapshot.nodeName(body.Node)}
 	switch body.Action {
 	case stepDown, handOver:
 		about.role = body.Name

@@ -50,8 +50,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestUnchanged: what a browser has already is not sent again.
-func TestUnchanged(t *testing.T) {
+// TestUnchangedAssetIsNotSentAgain: what a browser has already is not sent again.
+func TestUnchangedAssetIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	first, _ := w.request(http.MethodGet, "/assets/app.js", "")

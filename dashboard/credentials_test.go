@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestForeignCredentials: what something before the dashboard asks its clients for
+// TestCredentialsOfAnotherSystemAreIgnored: what something before the dashboard asks its clients for
 // is not taken for wrong credentials here.
-func TestForeignCredentials(t *testing.T) {
+func TestCredentialsOfAnotherSystemAreIgnored(t *testing.T) {
 	t.Parallel()
 	const basic, bearer, other = "Basic YmVydDp3cm9uZw==", "Bearer of-something-else", "Negotiate xyz"
 	all := authentication(t)

@@ -74,7 +74,7 @@ type Dashboard struct {
 	log        *slog.Logger
 	processors *processor.Admin // nil without a database
 	schedules  *cron.Admin
-	picture    *picture
+	snapshot   *snapshot
 	feed       *feed.Feed
 	timelines  *timelines
 	guard      *guard
@@ -101,7 +101,7 @@ func New(config Config) (*Dashboard, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Dashboard{
-		config: config, log: config.Logger, picture: newPicture(), feed: newFeed(),
+		config: config, log: config.Logger, snapshot: newSnapshot(), feed: newFeed(),
 		streams: httpguard.NewSlots(maxStreams, eachStreams), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	d.timelines = newTimelines(config.Backend)

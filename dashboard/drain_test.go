@@ -10,10 +10,10 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// TestTwoPeopleDrain: of two who drain a node at the same moment both are let, and
+// TestTwoOperatorsDrainOneNode: of two who drain a node at the same moment both are let, and
 // both are recorded; the change of the node names the one whose request took it
 // out of service.
-func TestTwoPeopleDrain(t *testing.T) {
+func TestTwoOperatorsDrainOneNode(t *testing.T) {
 	t.Parallel()
 	people := []string{"anna", strings.Repeat("🦊", maxUser/len("🦊"))}
 	tokens := map[string]string{people[0]: annasToken, people[1]: "the-token-of-many-foxes"}
@@ -25,7 +25,7 @@ func TestTwoPeopleDrain(t *testing.T) {
 	first, _ := w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
 	w.node("api-2", "scheduler")
-	w.await("both nodes are shown", func() bool { return w.board.picture.now().Living == 2 })
+	w.await("both nodes are shown", func() bool { return w.board.snapshot.now().Living == 2 })
 
 	var all sync.WaitGroup
 	for _, who := range people {

@@ -51,7 +51,7 @@ func failoverOf(before, t history.Term) failoverRecord {
 
 // failoversOf returns those of a role, or all, newest first, and what time it is
 // by the clock that they are told by.
-func (p *picture) failoversOf(role string) ([]failoverRecord, time.Time) {
+func (p *snapshot) failoversOf(role string) ([]failoverRecord, time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	records := make([]failoverRecord, 0, len(p.failovers))
@@ -76,7 +76,7 @@ type overall struct {
 const overallLife = 10 * time.Second
 
 // allFailovers summarizes all, without rows.
-func (p *picture) allFailovers() failoversRecord {
+func (p *snapshot) allFailovers() failoversRecord {
 	number := p.eventsSeen()
 	p.overall.mu.Lock()
 	defer p.overall.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *picture) allFailovers() failoversRecord {
 }
 
 // lastFailovers are some of all, newest first.
-func (p *picture) lastFailovers(offset, limit int) []failoverRecord {
+func (p *snapshot) lastFailovers(offset, limit int) []failoverRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	records := []failoverRecord{}

@@ -21,8 +21,8 @@ const (
 // mostNamed is how many things a sentence names.
 const mostNamed = 3
 
-// health tells what matters most first. The figures are those of the picture.
-func (p *picture) health(n nowRecord) health {
+// health tells what matters most first. The figures are those of the snapshot.
+func (p *snapshot) health(n nowRecord) health {
 	var silentNodes, failed []string
 	for _, m := range p.members {
 		if p.nodeState(m) == silent {
@@ -71,7 +71,7 @@ func (p *picture) health(n nowRecord) health {
 	}
 }
 
-func (p *picture) vacantText(n nowRecord) string {
+func (p *snapshot) vacantText(n nowRecord) string {
 	var names []string
 	for _, name := range p.names {
 		if p.roles[name].state == vacant {

@@ -10,10 +10,10 @@ import (
 )
 
 func (d *Dashboard) getNow(w http.ResponseWriter, _ *http.Request) {
-	now := d.picture.now()
-	d.picture.mu.RLock()
-	work, alerts := d.picture.work, d.picture.alerts
-	d.picture.mu.RUnlock()
+	now := d.snapshot.now()
+	d.snapshot.mu.RLock()
+	work, alerts := d.snapshot.work, d.snapshot.alerts
+	d.snapshot.mu.RUnlock()
 	answer(w, http.StatusOK, map[string]any{"now": now, "work": work, "alerts": alerts, "alerts_shown": d.config.Alerts != nil})
 }
 
@@ -33,7 +33,7 @@ func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	state, node, wanted := query.Get("state"), query.Get("node"), search(r)
 	offset, limit := pageOf(r)
-	p := d.picture
+	p := d.snapshot
 	p.mu.RLock()
 	var names []string
 	for _, name := range p.names {
@@ -57,7 +57,7 @@ func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 }
 
 // order compares roles by one of their columns. Under the mutex.
-func (p *picture) order(by string) func(a, b string) int {
+func (p *snapshot) order(by string) func(a, b string) int {
 	urgency := map[string]int{vacant: 0, silent: 1, led: 2}
 	return func(a, b string) int {
 		left, right := p.roles[a], p.roles[b]
@@ -77,7 +77,7 @@ func (p *picture) order(by string) func(a, b string) int {
 }
 
 // role returns a role as it is now.
-func (p *picture) role(name string) (roleRecord, bool) {
+func (p *snapshot) role(name string) (roleRecord, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.roles[name] == nil {
@@ -87,12 +87,12 @@ func (p *picture) role(name string) (roleRecord, bool) {
 }
 
 func (d *Dashboard) getRole(w http.ResponseWriter, r *http.Request) {
-	role, ok := d.picture.role(r.URL.Query().Get("name"))
+	role, ok := d.snapshot.role(r.URL.Query().Get("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "no role of this name has ever been led")
 		return
 	}
-	all, now := d.picture.failoversOf(role.Name)
+	all, now := d.snapshot.failoversOf(role.Name)
 	answer(w, http.StatusOK, map[string]any{"role": role, "failovers": summary(all, now)})
 }
 
@@ -136,7 +136,7 @@ func (d *Dashboard) timelineOf(w http.ResponseWriter, r *http.Request) (*timelin
 func (d *Dashboard) getNodes(w http.ResponseWriter, r *http.Request) {
 	wanted := search(r)
 	offset, limit := pageOf(r)
-	p := d.picture
+	p := d.snapshot
 	p.mu.RLock()
 	page := list[nodeRecord]{Rows: []nodeRecord{}}
 	leads := p.leads()
@@ -162,7 +162,7 @@ func (d *Dashboard) getEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	wanted, kind := search(r), query.Get("kind")
 	offset, limit := pageOf(r)
-	p := d.picture
+	p := d.snapshot
 	p.mu.RLock()
 	page := list[eventRecord]{Rows: []eventRecord{}}
 	for _, e := range slices.Backward(p.events) {
@@ -181,10 +181,10 @@ func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 	offset, limit := pageOf(r)
 	var record failoversRecord
 	if role := r.URL.Query().Get("role"); role == "" {
-		record = d.picture.allFailovers()
-		record.Rows = d.picture.lastFailovers(offset, limit)
+		record = d.snapshot.allFailovers()
+		record.Rows = d.snapshot.lastFailovers(offset, limit)
 	} else {
-		all, now := d.picture.failoversOf(role)
+		all, now := d.snapshot.failoversOf(role)
 		record = summary(all, now)
 		record.Points, record.Rows = points(all), cut(all, offset, limit)
 	}

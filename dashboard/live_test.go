@@ -26,7 +26,7 @@ func TestLeadership(t *testing.T) {
 		t.Errorf("the first leader: %+v", before)
 	}
 	second, _ := w.node("api-2", "scheduler")
-	w.await("both nodes are shown", func() bool { return w.board.picture.now().Living == 2 })
+	w.await("both nodes are shown", func() bool { return w.board.snapshot.now().Living == 2 })
 	line := get[viewRecord](w, "/api/timeline?role=scheduler")
 	if len(line.Spans) != 1 || line.Spans[0][1] != nil {
 		t.Errorf("the timeline of a term that goes on: %+v", line)
@@ -82,7 +82,7 @@ func TestHealth(t *testing.T) {
 	sentence := func(level, want string) {
 		t.Helper()
 		var h health
-		w.await("the health says "+want, func() bool { h = w.board.picture.now().Health; return strings.Contains(h.Sentence, want) })
+		w.await("the health says "+want, func() bool { h = w.board.snapshot.now().Health; return strings.Contains(h.Sentence, want) })
 		if h.Level != level {
 			t.Errorf("%q is %s, not %s", h.Sentence, h.Level, level)
 		}
@@ -96,14 +96,14 @@ func TestHealth(t *testing.T) {
 	sentence(critical, "Nobody leads "+isolate+"scheduler"+ended+".")
 }
 
-// TestSilence: a node that is not heard of shows as silent, and what it leads as
+// TestSilentNodeIsShown: a node that is not heard of shows as silent, and what it leads as
 // vacant when its lease is over.
-func TestSilence(t *testing.T) {
+func TestSilentNodeIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	node, _ := w.node("api-1", "scheduler")
 	term := w.led("scheduler", "api-1")
-	p := newPicture()
+	p := newSnapshot()
 	reading, err := (&watcher{Dashboard: w.board}).read(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +130,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestViewersCostNothing: 100 people who look at everything make the watch ask the
+// TestViewersAddNoStatements: 100 people who look at everything make the watch ask the
 // database nothing more.
-func TestViewersCostNothing(t *testing.T) {
+func TestViewersAddNoStatements(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	const viewers = 100
@@ -146,7 +146,7 @@ func TestViewersCostNothing(t *testing.T) {
 		time.Sleep(time.Until(began.Add(allInterval)))
 		return w.statements.Load() - before
 	}
-	count(func() {}) // the aftermath of the news
+	count(func() {}) // the rechecks after the notification
 	alone := count(func() {})
 	pages := []string{
 		"now", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "nodes", "events", "failovers", "session",
@@ -174,9 +174,9 @@ func TestViewersCostNothing(t *testing.T) {
 	}
 }
 
-// TestResume: a viewer that comes back is told everything that it missed, and one
+// TestViewerResumesWithoutLoss: a viewer that comes back is told everything that it missed, and one
 // that cannot be told to read anew.
-func TestResume(t *testing.T) {
+func TestViewerResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	_, stop := w.node("api-1", "scheduler")
@@ -218,9 +218,9 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestTooMany: there are only so many streams, and a place is free again when a
+// TestOneStreamTooManyIsRefused: there are only so many streams, and a place is free again when a
 // viewer goes.
-func TestTooMany(t *testing.T) {
+func TestOneStreamTooManyIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	for range eachStreams - 1 {
@@ -238,9 +238,9 @@ func TestTooMany(t *testing.T) {
 	w.follow("")
 }
 
-// TestOutage: while the database does not answer, the page says so and shows what
+// TestOutageIsShownAndRecovered: while the database does not answer, the page says so and shows what
 // was seen; afterwards nothing that happened meanwhile is missing.
-func TestOutage(t *testing.T) {
+func TestOutageIsShownAndRecovered(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -266,29 +266,29 @@ func TestOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer board.Close()
-	w.await("the role is shown", func() bool { r, _ := board.picture.role("scheduler"); return r.State == led })
+	w.await("the role is shown", func() bool { r, _ := board.snapshot.role("scheduler"); return r.State == led })
 
 	wire.Stall()
-	w.await("it says so", func() bool { return strings.Contains(board.picture.now().Health.Sentence, "cannot be read") })
-	if now := board.picture.now(); now.Health.Level != critical || now.Led != 1 {
+	w.await("it says so", func() bool { return strings.Contains(board.snapshot.now().Health.Sentence, "cannot be read") })
+	if now := board.snapshot.now(); now.Health.Level != critical || now.Led != 1 {
 		t.Errorf("%+v", now)
 	}
 	w.node("api-2", "meanwhile")
 	w.led("meanwhile", "api-2")
 	wire.Resume()
-	w.await("what happened is shown", func() bool { r, _ := board.picture.role("meanwhile"); return r.State == led })
-	if now := board.picture.now(); now.Health.Level != good || now.Led != 2 {
+	w.await("what happened is shown", func() bool { r, _ := board.snapshot.role("meanwhile"); return r.State == led })
+	if now := board.snapshot.now(); now.Health.Level != good || now.Led != 2 {
 		t.Errorf("%+v", now)
 	}
 }
 
-// TestNoPrivilege: who may not read processors and schedules sees the rest.
-func TestNoPrivilege(t *testing.T) {
+// TestMissingPrivilegeHidesOnlyWork: who may not read processors and schedules sees the rest.
+func TestMissingPrivilegeHidesOnlyWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{}, func(w *world) { w.exec("ALTER TABLE {processors} RENAME TO elsewhere") })
 	w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
-	if h := w.board.picture.now().Health; h.Level == critical {
+	if h := w.board.snapshot.now().Health; h.Level == critical {
 		t.Errorf("%+v", h)
 	}
 }

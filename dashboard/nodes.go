@@ -13,7 +13,7 @@ import (
 
 // stateOf tells whether a term still stands. It does as long as its node's lease
 // runs, and the node has not been given another session.
-func (p *picture) stateOf(t history.Term) string {
+func (p *snapshot) stateOf(t history.Term) string {
 	m, ok := p.member(t.Node)
 	if !t.Ended.IsZero() || !ok || m.Incarnation != int64(t.Incarnation) {
 		return vacant
@@ -28,7 +28,7 @@ func (p *picture) stateOf(t history.Term) string {
 	}
 }
 
-func (p *picture) member(id uuid.UUID) (tenure.Member, bool) {
+func (p *snapshot) member(id uuid.UUID) (tenure.Member, bool) {
 	i, ok := p.byNode[id]
 	if !ok {
 		return tenure.Member{}, false
@@ -38,7 +38,7 @@ func (p *picture) member(id uuid.UUID) (tenure.Member, bool) {
 
 // nodeState is a node's status, or silent if half its lease is over: heartbeats
 // come each third of it.
-func (p *picture) nodeState(m tenure.Member) string {
+func (p *snapshot) nodeState(m tenure.Member) string {
 	quiet := p.quiet(m)
 	switch {
 	case m.Status == tenure.StatusDead || quiet >= m.Lease:
@@ -53,7 +53,7 @@ func (p *picture) nodeState(m tenure.Member) string {
 // quiet is for how long a node has not been heard of. While nobody has looked, be
 // it that the database does not answer or that this process was stopped, nobody
 // knows what the nodes tell it: their age stands still.
-func (p *picture) quiet(m tenure.Member) time.Duration {
+func (p *snapshot) quiet(m tenure.Member) time.Duration {
 	if p.problem != nil {
 		return m.SilentFor
 	}
@@ -62,12 +62,12 @@ func (p *picture) quiet(m tenure.Member) time.Duration {
 
 // paceOf is how often to look at a node: its heartbeats come each third of its
 // lease.
-func (p *picture) paceOf(lease time.Duration) time.Duration {
+func (p *snapshot) paceOf(lease time.Duration) time.Duration {
 	return min(max(lease/5, leastInterval), nodesInterval)
 }
 
 // pace is how often to look at the nodes.
-func (p *picture) pace() time.Duration {
+func (p *snapshot) pace() time.Duration {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	pace := nodesInterval
@@ -81,7 +81,7 @@ func (p *picture) pace() time.Duration {
 
 // mostWanted are the nodes that everybody is told of: where there are too many,
 // those that lead most, and those that live.
-func (p *picture) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
+func (p *snapshot) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
 	if len(p.members) <= maxNodesTold {
 		return p.members
 	}
@@ -99,7 +99,7 @@ func (p *picture) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
 }
 
 // leads counts the roles that nodes lead.
-func (p *picture) leads() map[uuid.UUID]int {
+func (p *snapshot) leads() map[uuid.UUID]int {
 	counts := map[uuid.UUID]int{}
 	for _, name := range p.names {
 		if r := p.roles[name]; r.state != vacant {
@@ -109,7 +109,7 @@ func (p *picture) leads() map[uuid.UUID]int {
 	return counts
 }
 
-func (p *picture) nodeRecord(m tenure.Member, leads map[uuid.UUID]int) nodeRecord {
+func (p *snapshot) nodeRecord(m tenure.Member, leads map[uuid.UUID]int) nodeRecord {
 	return nodeRecord{
 		ID: m.ID, Name: m.Name, Host: m.Host, Address: m.Address, Version: m.Version, State: p.nodeState(m), Drained: m.Drained,
 		Leads: leads[m.ID], Load: m.Load.Mean(), CPU: m.CPU, Memory: m.Memory, Clients: m.Connections, Jobs: m.Jobs, InFlight: m.InFlight,

@@ -20,13 +20,13 @@ type asked struct {
 	run    int64  // of a schedule, that was asked for
 }
 
-// await waits until the picture shows what came of an action. It asks no
+// await waits until the snapshot shows what came of an action. It asks no
 // database.
 func (d *Dashboard) await(ctx context.Context, what asked) outcome {
 	ctx, cancel := context.WithTimeout(ctx, outcomeTimeout)
 	defer cancel()
 	for {
-		message, done, changed := d.picture.outcomeOf(what)
+		message, done, changed := d.snapshot.outcomeOf(what)
 		if done {
 			return outcome{true, message}
 		}
@@ -40,7 +40,7 @@ func (d *Dashboard) await(ctx context.Context, what asked) outcome {
 
 // outcomeOf says what can be seen of an action, and whether that is all there is
 // to see.
-func (p *picture) outcomeOf(what asked) (message string, done bool, changed <-chan struct{}) {
+func (p *snapshot) outcomeOf(what asked) (message string, done bool, changed <-chan struct{}) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	switch what.Action {
@@ -59,7 +59,7 @@ func (p *picture) outcomeOf(what asked) (message string, done bool, changed <-ch
 }
 
 // succession says who leads a role after its leader was asked to give it up.
-func (p *picture) succession(what asked) (message string, done bool) {
+func (p *snapshot) succession(what asked) (message string, done bool) {
 	var over *eventRecord
 	for _, e := range p.since(what.before) {
 		switch {
@@ -81,7 +81,7 @@ func (p *picture) succession(what asked) (message string, done bool) {
 }
 
 // drained says how far a node is that was asked to drain, or to come back.
-func (p *picture) drained(what asked) (message string, done bool) {
+func (p *snapshot) drained(what asked) (message string, done bool) {
 	m, ok := p.member(what.Node)
 	switch {
 	case !ok || p.nodeState(m) == dead:
@@ -93,12 +93,12 @@ func (p *picture) drained(what asked) (message string, done bool) {
 	case m.Drained:
 		return quoted(m.Name) + " is drained: it leads nothing and takes no work.", true
 	default:
-		return quoted(m.Name) + " was asked to drain. It takes no more work and ends what it has.", m.Status == tenure.StatusDraining
+		return quoted(m.Name) + " was asked to drain. It stops accepting work and finishes what it has.", m.Status == tenure.StatusDraining
 	}
 }
 
 // ran says what came of a run that was asked for.
-func (p *picture) ran(what asked) (message string, done bool) {
+func (p *snapshot) ran(what asked) (message string, done bool) {
 	i := slices.IndexFunc(p.work.Schedules, func(s scheduleRecord) bool { return s.Name == what.Name })
 	if i < 0 {
 		return quoted(what.Name) + " was asked to run.", false
@@ -119,7 +119,7 @@ func (p *picture) ran(what asked) (message string, done bool) {
 }
 
 // since are the events after one.
-func (p *picture) since(number uint64) []eventRecord {
+func (p *snapshot) since(number uint64) []eventRecord {
 	for i, e := range p.events {
 		if e.Number > number {
 			return p.events[i:]
@@ -129,14 +129,14 @@ func (p *picture) since(number uint64) []eventRecord {
 }
 
 // eventsSeen is the number of the last event.
-func (p *picture) eventsSeen() uint64 {
+func (p *snapshot) eventsSeen() uint64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.number
 }
 
 // nodeName is what a node calls itself, if it is known.
-func (p *picture) nodeName(id uuid.UUID) string {
+func (p *snapshot) nodeName(id uuid.UUID) string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	m, _ := p.member(id)

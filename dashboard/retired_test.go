@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestRetired: nobody is missed who is not meant to lead, neither by those who look
+// TestRetiredRoleIsHidden: nobody is missed who is not meant to lead, neither by those who look
 // already nor by a dashboard that begins; what was stays.
-func TestRetired(t *testing.T) {
+func TestRetiredRoleIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")
@@ -15,7 +15,7 @@ func TestRetired(t *testing.T) {
 	_, stop := w.node("api-2", "old", "older")
 	w.led("old", "api-2")
 	stop()
-	w.await("the roles are vacant", func() bool { return w.board.picture.now().Vacant == 2 })
+	w.await("the roles are vacant", func() bool { return w.board.snapshot.now().Vacant == 2 })
 	next, end := w.follow("")
 	defer end()
 	for _, role := range []string{"old", "older"} {
@@ -23,20 +23,20 @@ func TestRetired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.board.poke()
+	w.board.notify()
 	for e := next(); e.kind != kindChange || !strings.Contains(e.data, `"more":true`); e = next() {
 	}
-	p := newPicture()
+	p := newSnapshot()
 	w.await("they are gone", func() bool {
 		reading, err := (&watcher{Dashboard: w.board}).read(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p = newPicture()
+		p = newSnapshot()
 		p.update(reading)
-		return w.board.picture.now().Roles == 1 && p.now().Roles == 1
+		return w.board.snapshot.now().Roles == 1 && p.now().Roles == 1
 	})
-	for _, now := range []nowRecord{w.board.picture.now(), p.now()} {
+	for _, now := range []nowRecord{w.board.snapshot.now(), p.now()} {
 		if now.Vacant != 0 || now.Led != 1 || strings.Contains(now.Health.Sentence, "Nobody") {
 			t.Errorf("%+v", now)
 		}
@@ -54,7 +54,7 @@ func TestRetired(t *testing.T) {
 	}
 	w.node("api-3", "old")
 	w.led("old", "api-3")
-	if now := w.board.picture.now(); now.Roles != 2 || now.Vacant != 0 {
+	if now := w.board.snapshot.now(); now.Roles != 2 || now.Vacant != 0 {
 		t.Errorf("led again: %+v", now)
 	}
 }

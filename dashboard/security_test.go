@@ -307,7 +307,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestHosts: on the loopback interface no other name than its own is answered.
+// TestHostsAcceptsOwnNamesOnly: on the loopback interface no other name than its own is answered.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -394,7 +394,7 @@ func TestActions(t *testing.T) {
 	first, _ := w.node("api-1", "scheduler")
 	before := w.led("scheduler", "api-1")
 	second, _ := w.node("api-2", "scheduler")
-	w.await("both nodes are shown", func() bool { return w.board.picture.now().Living == 2 })
+	w.await("both nodes are shown", func() bool { return w.board.snapshot.now().Living == 2 })
 	w.exec("INSERT INTO {processors} (name, kind, role) VALUES ('invoices', 'view', 'x')")
 	w.exec("INSERT INTO {schedules} (name, role, expression, timezone) VALUES ('nightly', 'x', '30 2 * * *', 'UTC')")
 	act := func(pairs map[string]any) outcome {
@@ -418,7 +418,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("the outcome of a hand-over: %s", o.Message)
 	}
 	act(map[string]any{"action": drain, "node": second.ID()})
-	w.await("the drain is shown", func() bool { return w.board.picture.now().Nodes[1].State == string(tenure.StatusDraining) })
+	w.await("the drain is shown", func() bool { return w.board.snapshot.now().Nodes[1].State == string(tenure.StatusDraining) })
 	act(map[string]any{"action": undrain, "node": second.ID()})
 	w.await("the changes of the node name who asked", func() bool {
 		asked := slices.DeleteFunc(get[list[eventRecord]](w, "/api/events?kind=node").Rows, func(e eventRecord) bool { return e.By != "anna" })

@@ -91,7 +91,7 @@ func (t *timelines) read(ctx context.Context, line *timeline, role string) {
 
 // readTerms reads the terms of a role in parts, so that the watch, which asks on the
 // same connection, does not wait for long.
-func readTerms(ctx context.Context, backend historian, role string) (terms []history.Term, err error) {
+func readTerms(ctx context.Context, backend historyReader, role string) (terms []history.Term, err error) {
 	query := history.Query{Role: role, Limit: timelinePart}
 	for len(terms) < maxTimelineTerms {
 		part, err := backend.History(ctx, query)
@@ -115,8 +115,8 @@ func readTerms(ctx context.Context, backend historian, role string) (terms []his
 	return terms[max(0, len(terms)-maxTimelineTerms):], nil
 }
 
-// historian reads terms, as a *postgres.Backend does.
-type historian interface {
+// historyReader reads terms, as a *postgres.Backend does.
+type historyReader interface {
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
 }
 
@@ -192,7 +192,7 @@ func (l *timeline) size() int {
 
 // readTimeline returns the timeline of a role that exists.
 func (d *Dashboard) readTimeline(ctx context.Context, role string) (*timeline, error) {
-	if _, ok := d.picture.role(role); !ok {
+	if _, ok := d.snapshot.role(role); !ok {
 		return nil, errUnknown
 	}
 	line, err := d.timelines.of(ctx, role)

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestManyViewersManyRoles: 100 people who open every page at once, each on a role
+// TestManyViewersOfManyRoles: 100 people who open every page at once, each on a role
 // of their own, cost one reading for each role and nothing more, then and later.
-func TestManyViewersManyRoles(t *testing.T) {
+func TestManyViewersOfManyRoles(t *testing.T) {
 	t.Parallel()
 	const viewers = 100
 	w := newWorld(t, Config{Alerts: func(context.Context) ([]Alert, error) { return nil, nil }})
@@ -23,8 +23,8 @@ func TestManyViewersManyRoles(t *testing.T) {
 	w.led("scheduler", "api-1")
 	w.exec(`INSERT INTO {terms} (role, term, lock_key, node_id, node_name, incarnation, lease_ms, acquired_at)
 		SELECT 'role-' || i, 1, 'role-' || i, node_id, node_name, incarnation, lease_ms, acquired_at FROM {terms}, generate_series(1, $1) i`, viewers)
-	w.board.poke()
-	w.await("all roles are shown", func() bool { return w.board.picture.now().Roles == viewers+1 })
+	w.board.notify()
+	w.await("all roles are shown", func() bool { return w.board.snapshot.now().Roles == viewers+1 })
 	open := func() int64 {
 		before := w.statements.Load()
 		var group sync.WaitGroup
@@ -57,9 +57,9 @@ func TestManyViewersManyRoles(t *testing.T) {
 	}
 }
 
-// TestTimelineFails: a history that cannot be read is not asked for by everybody,
+// TestTimelineRetriesAfterAFailure: a history that cannot be read is not asked for by everybody,
 // nor given up with the one who asked first.
-func TestTimelineFails(t *testing.T) {
+func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")
@@ -103,9 +103,9 @@ func TestTimelineFails(t *testing.T) {
 	}
 }
 
-// TestTimelinesBounded: what is kept is bounded by the terms, not only by the
+// TestTimelinesAreBounded: what is kept is bounded by the terms, not only by the
 // roles, and goes on being so.
-func TestTimelinesBounded(t *testing.T) {
+func TestTimelinesAreBounded(t *testing.T) {
 	t.Parallel()
 	lines := newTimelines(nil)
 	for i := range 10 {
@@ -120,7 +120,7 @@ func TestTimelinesBounded(t *testing.T) {
 	}
 	line := lines.loaded["9"]
 	for i := range maxTimelineTerms / 2 {
-		line.follow(picturesTerm(int64(maxTimelineTerms+i+1), 1, time.Now()))
+		line.follow(snapshotTerm(int64(maxTimelineTerms+i+1), 1, time.Now()))
 	}
 	if size := line.size(); size > maxTimelineTerms*5/4 {
 		t.Errorf("one has %d terms", size)
@@ -162,7 +162,7 @@ func TestReadTerms(t *testing.T) {
 			}
 			past := &pastOfMany{}
 			for i := range count {
-				past.terms = append(past.terms, picturesTerm(int64(count-i), 1, now.Add(-time.Duration(i/together)*time.Second)))
+				past.terms = append(past.terms, snapshotTerm(int64(count-i), 1, now.Add(-time.Duration(i/together)*time.Second)))
 			}
 			terms, err := readTerms(t.Context(), past, "scheduler")
 			want := min(count, maxTimelineTerms)

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestStrangeRows: what somebody wrote into the tables that no page can show, or
+// TestInvalidRowsHideNothingElse: what somebody wrote into the tables that no page can show, or
 // what a node measured wrongly, hides nothing else and ends nothing.
-func TestStrangeRows(t *testing.T) {
+func TestInvalidRowsHideNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")
@@ -24,8 +24,8 @@ func TestStrangeRows(t *testing.T) {
 	w.exec(`INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason, vacant_ms)
 		SELECT role, 0, node_id, node_name, incarnation, '19999-01-01', '20000-01-01', 'resigned', 'NaN' FROM {terms}`)
 	w.exec(`UPDATE {history} SET term = -1 WHERE acquired_at > '19998-01-01'`)
-	w.board.poke()
-	w.await("the rows are seen", func() bool { return w.board.picture.now().Nodes[0].Name == "strange" })
+	w.board.notify()
+	w.await("the rows are seen", func() bool { return w.board.snapshot.now().Nodes[0].Name == "strange" })
 	for _, path := range []string{"now", "nodes", "roles", "role?name=scheduler", "terms?role=scheduler", "timeline?role=scheduler", "events", "failovers"} {
 		if response, text := w.request(http.MethodGet, "/api/"+path, ""); response.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s %s", path, response.Status, text)
@@ -36,8 +36,8 @@ func TestStrangeRows(t *testing.T) {
 	}
 }
 
-// TestUntellable: what has no form in JSON is refused, and told of in no stream.
-func TestUntellable(t *testing.T) {
+// TestFeedRefusesInvalidTimes: what has no form in JSON is refused, and told of in no stream.
+func TestFeedRefusesInvalidTimes(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
 	at := time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -49,15 +49,15 @@ func TestUntellable(t *testing.T) {
 	}
 }
 
-// picturesTerm is a term of one role by a node.
-func picturesTerm(number int64, node byte, began time.Time) history.Term {
+// snapshotTerm is a term of one role by a node.
+func snapshotTerm(number int64, node byte, began time.Time) history.Term {
 	return history.Term{
 		Role: "scheduler", Term: number, Node: uuid.UUID{node}, NodeName: string('a' + rune(node)), Incarnation: int32(node), Began: began, PrecedingVacancy: -1,
 	}
 }
 
-// lookAt puts terms that go on into a picture, with their nodes alive.
-func lookAt(p *picture, r reading) changeRecord {
+// lookAt puts terms that go on into a snapshot, with their nodes alive.
+func lookAt(p *snapshot, r reading) changeRecord {
 	for _, t := range r.terms {
 		r.members = append(r.members, tenure.Member{
 			NodeInfo: tenure.NodeInfo{ID: t.Node, Name: t.NodeName}, Description: tenure.Description{Status: tenure.StatusActive},
@@ -67,17 +67,17 @@ func lookAt(p *picture, r reading) changeRecord {
 	return p.update(r)
 }
 
-// TestRewound: where a server takes over that lacks the last terms, what it has is
+// TestSnapshotFollowsARestoredServer: where a server takes over that lacks the last terms, what it has is
 // shown, also under the same number.
-func TestRewound(t *testing.T) {
+func TestSnapshotFollowsARestoredServer(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Minute)
 	for name, after := range map[string]history.Term{
-		"an earlier term": picturesTerm(5, 1, began), "the same number by another node": picturesTerm(8, 2, began),
+		"an earlier term": snapshotTerm(5, 1, began), "the same number by another node": snapshotTerm(8, 2, began),
 	} {
-		p := newPicture()
-		lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, began)}, whole: true})
-		again := lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, began)}})
+		p := newSnapshot()
+		lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}, whole: true})
+		again := lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, began)}})
 		if again.rewound || len(again.Events) > 0 {
 			t.Errorf("%s: the same once more: %+v", name, again)
 		}
@@ -89,13 +89,13 @@ func TestRewound(t *testing.T) {
 	}
 }
 
-// TestRoleGone: a role whose row somebody removed is not shown for ever.
-func TestRoleGone(t *testing.T) {
+// TestRemovedRoleDisappears: a role whose row somebody removed is not shown for ever.
+func TestRemovedRoleDisappears(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
-	kept := picturesTerm(1, 1, time.Now())
+	p := newSnapshot()
+	kept := snapshotTerm(1, 1, time.Now())
 	kept.Role = "kept"
-	lookAt(p, reading{terms: []history.Term{picturesTerm(8, 1, time.Now()), kept}, whole: true})
+	lookAt(p, reading{terms: []history.Term{snapshotTerm(8, 1, time.Now()), kept}, whole: true})
 	if change := lookAt(p, reading{terms: []history.Term{kept}}); !change.missing || change.More {
 		t.Errorf("it is not missed: %+v", change)
 	}
@@ -114,7 +114,7 @@ func TestRoleGone(t *testing.T) {
 // of a server that takes over may be behind, and nothing is told twice.
 func TestClocks(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
+	p := newSnapshot()
 	behind := time.Now().Add(-time.Hour)
 	node := history.NodeChange{At: behind, Node: uuid.UUID{1}, Status: "active"}
 	lookAt(p, reading{clock: behind, nodes: []history.NodeChange{node}})
@@ -139,7 +139,7 @@ func TestClocks(t *testing.T) {
 		t.Error("read again though the clock went on")
 	}
 	w.mark = time.Time{}
-	w.advance(reading{terms: []history.Term{picturesTerm(1, 1, behind)}})
+	w.advance(reading{terms: []history.Term{snapshotTerm(1, 1, behind)}})
 	if want := behind.Add(-overlap); !w.mark.Equal(want) {
 		t.Errorf("without nodes the mark is %v; want %v", w.mark, want)
 	}
@@ -149,8 +149,8 @@ func TestClocks(t *testing.T) {
 // called dead before the database was asked.
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
-	lookAt(p, reading{terms: []history.Term{picturesTerm(1, 1, time.Now())}, whole: true})
+	p := newSnapshot()
+	lookAt(p, reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
 	p.readAt = p.readAt.Add(-time.Minute)
 	if now := p.now(); now.Living != 1 || now.Nodes[0].State != string(tenure.StatusActive) {
 		t.Errorf("%+v", now.Nodes)
@@ -169,14 +169,14 @@ func TestStopped(t *testing.T) {
 // lead are told of.
 func TestMostWanted(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
+	p := newSnapshot()
 	var r reading
 	for i := range maxNodesTold + 10 {
 		r.members = append(r.members, tenure.Member{
 			NodeInfo: tenure.NodeInfo{ID: uuid.New()}, Description: tenure.Description{Status: tenure.StatusDead}, Incarnation: int64(i),
 		})
 	}
-	last := picturesTerm(1, 1, time.Now())
+	last := snapshotTerm(1, 1, time.Now())
 	r.terms, r.whole = []history.Term{last}, true
 	lookAt(p, r)
 	if now := p.now(); len(now.Nodes) != maxNodesTold || now.Nodes[0].ID != last.Node || now.AllNodes != maxNodesTold+11 {
@@ -187,9 +187,9 @@ func TestMostWanted(t *testing.T) {
 // TestWhy: a role tells how the term before ended, and who asked for that.
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
+	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)
-	first, second := picturesTerm(1, 1, began), picturesTerm(2, 2, began.Add(10*time.Second))
+	first, second := snapshotTerm(1, 1, began), snapshotTerm(2, 2, began.Add(10*time.Second))
 	lookAt(p, reading{terms: []history.Term{first}, whole: true})
 	first.Ended, first.Reason, first.By = began.Add(9*time.Second), history.EndSteppedDown, "anna"
 	lookAt(p, reading{terms: []history.Term{second, first}})
@@ -207,7 +207,7 @@ func TestOutcomes(t *testing.T) {
 		t.Ended, t.Reason = began.Add(9*time.Second), history.EndHandedOver
 		return t
 	}
-	first := picturesTerm(1, 1, began)
+	first := snapshotTerm(1, 1, began)
 	for name, c := range map[string]struct {
 		ask  actionBody
 		then []history.Term
@@ -216,14 +216,14 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"nothing yet":           {actionBody{Action: stepDown}, nil, "was asked", false},
 		"it has ended":          {actionBody{Action: stepDown}, []history.Term{ended(first)}, "nobody leads it yet", false},
-		"the same again":        {actionBody{Action: stepDown}, []history.Term{ended(first), picturesTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
-		"another":               {actionBody{Action: stepDown}, []history.Term{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
-		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), picturesTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
-		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), picturesTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
+		"the same again":        {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
+		"another":               {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
+		"the target has died":   {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 3, began.Add(10*time.Second))}, "did not take it", true},
 		"a node that is gone":   {actionBody{Action: drain, Node: uuid.UUID{9}}, nil, "gone", true},
 		"its return":            {actionBody{Action: undrain, Node: uuid.UUID{9}}, nil, "gone", true},
 	} {
-		p := newPicture()
+		p := newSnapshot()
 		lookAt(p, reading{terms: []history.Term{first}, whole: true})
 		c.ask.Name = "scheduler"
 		what := asked{actionBody: c.ask, before: p.eventsSeen()}
@@ -238,11 +238,11 @@ func TestOutcomes(t *testing.T) {
 // there is more, and its rows are the newest.
 func TestAllFailovers(t *testing.T) {
 	t.Parallel()
-	p := newPicture()
+	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)
 	var terms []history.Term
 	for i := range 5 {
-		term := picturesTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
+		term := snapshotTerm(int64(i+1), byte(i+1), began.Add(time.Duration(i)*time.Second))
 		term.PrecedingVacancy = time.Duration(i) * time.Second
 		terms = append(terms, term)
 		if lookAt(p, reading{terms: slices.Clone(terms[i:]), whole: true}); p.allFailovers().Total != i+1 {

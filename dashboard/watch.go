@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// When the database is looked at, in case no news comes.
+// The intervals of reads without a notification.
 const (
 	nodesInterval = 2 * time.Second        // the registry: one statement
 	leastInterval = 500 * time.Millisecond // the same, where leases are short
@@ -21,9 +21,9 @@ const (
 	overlap = time.Minute
 )
 
-// aftermath is when to look again after news: a vacancy is announced, the term
-// that begins shortly after is not.
-var aftermath = [...]time.Duration{
+// recheckDelays are the pauses before further reads after a notification: a vacancy
+// is announced, but the term that begins shortly afterwards is not.
+var recheckDelays = [...]time.Duration{
 	10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond, time.Second, 3 * time.Second,
 }
 
@@ -35,13 +35,13 @@ func (d *Dashboard) watch(ctx context.Context) {
 	w := watcher{Dashboard: d}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for looked := len(aftermath); ; {
+	for looked := len(recheckDelays); ; {
 		began := time.Now()
-		w.look(ctx, looked < len(aftermath))
+		w.look(ctx, looked < len(recheckDelays))
 		took := time.Since(began)
-		pause := d.picture.pace()
-		if looked < len(aftermath) {
-			pause = max(aftermath[looked], 2*took) // looking takes at most a third of the time
+		pause := d.snapshot.pace()
+		if looked < len(recheckDelays) {
+			pause = max(recheckDelays[looked], 2*took) // looking takes at most a third of the time
 			looked++
 		}
 		timer.Reset(pause)
@@ -74,7 +74,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 // few seconds has to do.
 func (d *Dashboard) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := d.config.Backend.Listen(ctx, d.poke); err != nil {
+		if err := d.config.Backend.Listen(ctx, d.notify); err != nil {
 			d.log.Debug("the dashboard cannot listen for news", "error", err)
 		}
 		if !sleep(ctx, nodesInterval) {
@@ -83,8 +83,8 @@ func (d *Dashboard) listen(ctx context.Context) {
 	}
 }
 
-// poke has the watch look at once.
-func (d *Dashboard) poke() {
+// notify makes the watch read immediately.
+func (d *Dashboard) notify() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -94,15 +94,15 @@ func (d *Dashboard) poke() {
 // watcher is what one goroutine knows between two looks.
 type watcher struct {
 	*Dashboard
-	allAt   time.Time // when everything was read last
-	wholeAt time.Time // when the last term of each role was
-	workAt  time.Time
-	mark    time.Time // from when on terms and nodes are read, by the database's clock
-	again   bool      // that is earlier than it was
-	work    string    // as it was told last
-	alerts  string
-	failed  bool // to read processors and schedules, the last time
-	untold  bool // something could not be told, the last time
+	allAt         time.Time // when everything was read last
+	wholeAt       time.Time // when the last term of each role was
+	workAt        time.Time
+	mark          time.Time // from when on terms and nodes are read, by the database's clock
+	again         bool      // that is earlier than it was
+	work          string    // as it was told last
+	alerts        string
+	failed        bool // to read processors and schedules, the last time
+	publishFailed bool // something could not be told, the last time
 }
 
 // look reads what may have changed and tells it.
@@ -118,13 +118,13 @@ func (w *watcher) look(ctx context.Context, news bool) {
 		return
 	}
 	if err != nil {
-		if w.picture.failed(err) {
+		if w.snapshot.failed(err) {
 			w.log.Warn("the dashboard cannot read the database", "error", err)
 		}
-		w.tell(kindNow, w.picture.now())
+		w.tell(kindNow, w.snapshot.now())
 		return
 	}
-	change := w.picture.update(reading)
+	change := w.snapshot.update(reading)
 	if change.missing {
 		w.wholeAt = time.Time{}
 	}
@@ -135,7 +135,7 @@ func (w *watcher) look(ctx context.Context, news bool) {
 		w.timelines.follow(reading.terms)
 		w.publish(change.bounded())
 	}
-	w.tell(kindNow, w.picture.now())
+	w.tell(kindNow, w.snapshot.now())
 }
 
 // publish tells everybody of a change. One that cannot be told has them read anew.
@@ -149,10 +149,10 @@ func (d *Dashboard) publish(change changeRecord) {
 // tell tells everybody of a state.
 func (w *watcher) tell(kind string, now any) {
 	err := w.feed.SetState(kind, now)
-	if err != nil && !w.untold {
+	if err != nil && !w.publishFailed {
 		w.log.Warn("what was seen cannot be told", "kind", kind, "error", err)
 	}
-	w.untold = err != nil
+	w.publishFailed = err != nil
 }
 
 // anew has everybody read everything.

@@ -77,20 +77,20 @@ func (w *watcher) readWork(ctx context.Context) {
 		if !w.failed {
 			w.log.Warn("the dashboard cannot read processors and schedules", "error", err)
 		}
-		work = w.picture.workNow()
+		work = w.snapshot.workNow()
 	}
 	w.failed = err != nil
 	alerts := []Alert{}
 	if w.config.Alerts != nil {
 		if alerts, err = w.config.Alerts(ctx); err != nil {
 			w.log.Warn("the dashboard cannot read the alerts", "error", err)
-			alerts = w.picture.alertsNow()
+			alerts = w.snapshot.alertsNow()
 		}
 		if alerts == nil {
 			alerts = []Alert{} // an empty list, not none, in JSON
 		}
 	}
-	w.picture.setWork(work, alerts)
+	w.snapshot.setWork(work, alerts)
 	w.tellNew(kindWork, &w.work, work)
 	w.tellNew(kindAlerts, &w.alerts, alerts)
 }
@@ -145,7 +145,7 @@ func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
 	return work, nil
 }
 
-func (p *picture) setWork(work workRecord, alerts []Alert) {
+func (p *snapshot) setWork(work workRecord, alerts []Alert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work, p.alerts = work, alerts
@@ -153,13 +153,13 @@ func (p *picture) setWork(work workRecord, alerts []Alert) {
 	p.news = make(chan struct{})
 }
 
-func (p *picture) workNow() workRecord {
+func (p *snapshot) workNow() workRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.work
 }
 
-func (p *picture) alertsNow() []Alert {
+func (p *snapshot) alertsNow() []Alert {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.alerts

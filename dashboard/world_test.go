@@ -152,7 +152,7 @@ func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(
 // role reads a role; there may be none yet.
 func (w *world) role(name string) roleRecord {
 	w.Helper()
-	record, _ := w.board.picture.role(name)
+	record, _ := w.board.snapshot.role(name)
 	return record
 }
 

@@ -1,15 +1,15 @@
-// Asking a leader, a node, a processor or a schedule for something: a dialog asks
-// once, and then shows what came of it.
+// Requests to a leader, a node, a processor or a schedule: a dialog asks for
+// confirmation and then shows the result.
 
 import { announce, h, named } from "./dom.js";
 import { get, post, session } from "./api.js";
 
 export const mayAct = () => session.current.may_act;
 
-// refused says why something was not done, or that nobody knows: what asks may have
-// got through where the answer did not.
+// refused returns why an action failed, or that its outcome is unknown: the request
+// may have arrived although the response did not.
 function refused(error) {
-  if (error.status === 0) return "The connection broke: whether it was done is not known. Look again.";
+  if (error.status === 0) return "Connection lost. The action may or may not have taken effect; check the current state.";
   if (error.status === 504) return `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
   const log = error.status === 401 ? " Log in again." : "";
   return `It was not done: ${error.message}.${log}`;
@@ -114,17 +114,17 @@ export function drain(node) {
   if (drained) {
     return button("End drain", () => confirm({
       title: "End the drain?", verb: "End drain", action: { action: "undrain", node: node.id },
-      text: `${called(node.name)} comes back into service: it takes work and stands for its roles again.`,
+      text: `${called(node.name)} becomes active again: it accepts work and campaigns for its roles.`,
     }), `drain ${node.id}`, { class: "compact", "aria-label": `End drain: ${node.name}` });
   }
   return button("Drain", () => {
     const force = h("input", { type: "checkbox", id: "force" });
     confirm({
       title: "Drain?", verb: "Drain", action: { action: "drain", node: node.id }, read: () => ({ force: force.checked }),
-      text: `${called(node.name)} takes no more work, ends what it has, and gives its roles to others.`,
+      text: `${called(node.name)} stops accepting work, finishes what it has, and hands its roles over.`,
       forced: (error, answer) => { // asked for when it is needed, and then on its own
         if (!error.body.forcible || force.isConnected) return;
-        answer.after(h("label", { class: "check", for: "force" }, force, "Drain it all the same: nobody leads its roles then"));
+        answer.after(h("label", { class: "check", for: "force" }, force, "Drain anyway (its roles will have no leader)"));
         force.focus();
       },
     });

@@ -68,7 +68,7 @@ const reasons = {
 };
 export const reason = (text) => (text ? reasons[text] ?? text.replaceAll("_", " ") : "end not known");
 
-// unclean ends are those that nobody wanted.
+// unclean ends are unplanned.
 export const unclean = (text) => ["crashed", "lease_expired", "server_changed"].includes(text);
 
 const statuses = {

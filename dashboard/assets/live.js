@@ -1,8 +1,8 @@
 // What is live: one stream of events for the page. It resumes after the last
 // change that was seen, and rests while nobody can see the page.
 
-const patience = 12_000; // the server tells something every 7 s at the latest
-const rest = 15_000; // before a hidden page lets its connection go
+const patience = 12_000; // the server sends something at least every 10 s
+const rest = 15_000; // before a hidden page closes its connection
 
 export const live = new EventTarget();
 export const state = { connected: false, lost: 0, heard: 0, now: null, work: null, alerts: null, alertsShown: false };

@@ -79,7 +79,7 @@ export default function role(page, called) {
   page.replaceChildren(
     h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("bdi", {}, named(called))), state, buttons, story), facts,
     panel("Who led when", line.tools, line.element, h("div", { class: "legend" },
-      h("span", {}, "Bars: terms"), h("span", {}, "Notch: an end that nobody wanted"), h("span", {}, "Hatched: nobody led"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
+      h("span", {}, "Bars: terms"), h("span", {}, "Notch: unplanned end"), h("span", {}, "Hatched: no leader"), h("span", {}, "Drag to move"), h("span", { class: "wide" }, "Ctrl or Shift and the wheel zoom"))),
     panel("Terms", h("span", { class: "faint small" }, "the newest first"), terms.element));
   read();
   const tick = setInterval(draw, 1000);

@@ -134,7 +134,7 @@ export function timeline(role) {
     c.beginPath();
     c.roundRect(left, y + 5, right - left, lane - 11, Math.min(3, (right - left) / 2));
     c.fill();
-    if (ended !== null && unclean(why) && right - left > 3) { // an end that nobody wanted has a notch
+    if (ended !== null && unclean(why) && right - left > 3) { // an unplanned end has a notch
       c.fillStyle = color("--critical");
       c.fillRect(right - 3, y + 2, 3, lane - 5);
     }

@@ -45,7 +45,7 @@ export default function work(page) {
     const text = JSON.stringify(w);
     if (!w || text === drawn) return;
     drawn = text;
-    const unknown = h("p", { class: "empty" }, "This dashboard was not given the database connection that processors and schedules are read with.");
+    const unknown = h("p", { class: "empty" }, "Not available: this dashboard has no database connection for processors and schedules.");
     become(processors.firstChild, h("div", {}, !w.shown ? unknown : !w.processors.length ? h("p", { class: "empty" }, "No processor has run yet.") : region("Processors", h("table", { class: "table" },
       h("thead", {}, h("tr", {}, column("Processor"), column("State", "wide"), column("Role", "wide"), column("Runs on", "wide"), column("Behind", "number"), column("Oldest waits", "wide number"), column("Done", "wide number"), column("Dead letters", "wide number"), mayAct() ? column("", "actions") : null)),
       h("tbody", {}, w.processors.map(processorRow))))));

@@ -20,8 +20,9 @@ func (p Proxies) Sent(r *http.Request) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(from.Addr().Unmap()) })
 }
 
-// Client is where a request comes from, as it is counted: behind a trusted proxy
-// the last address that this adds to X-Forwarded-For, of IPv6 the network.
+// Client returns the address by which the requests of a client are counted. Behind
+// a trusted proxy it is the last address in X-Forwarded-For. An IPv6 address counts
+// as its network.
 func (p Proxies) Client(r *http.Request) string {
 	from := r.RemoteAddr
 	if p.Sent(r) {
@@ -33,8 +34,8 @@ func (p Proxies) Client(r *http.Request) string {
 	return Network(from)
 }
 
-// Network is an address, with or without a port, as it is counted: an address of
-// IPv6 stands for its network, which one host has for itself.
+// Network returns an address, with or without a port, as it is counted. An IPv6
+// address counts as its network of 64 bits, because one host can use all of it.
 func Network(from string) string {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host

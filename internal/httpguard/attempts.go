@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// The bounds on guessing: wrong credentials in a period, from one address and
-// from all together. Whoever has used theirs up waits, and is not told whether
-// the next ones would have been right. The bound on all holds for addresses from
-// which nobody has logged in: who guesses from many must not lock the others out.
+// The limits on wrong credentials in a period, from one address and in total. A
+// client over a limit must wait, and its next credentials are not checked. The
+// limit on the total applies only to addresses without a successful login, so that
+// guesses from many addresses do not lock out legitimate users.
 const (
 	AttemptsPeriod = time.Minute
 	MaxAttempts    = 10
 	MaxAllAttempts = 200
-	maxKnown       = 1000 // addresses from which somebody has logged in
+	maxKnown       = 1000 // addresses with a successful login
 )
 
-// Attempts counts wrong credentials. It is safe for concurrent use.
+// Attempts counts wrong credentials by address. It is safe for concurrent use.
 type Attempts struct {
 	Now func() time.Time // for tests
 
+	// Guarded by mu.
 	mu    sync.Mutex
 	began time.Time // of the period
 	from  map[string]int
 	all   int
-	known map[string]bool // addresses from which somebody has logged in
+	known map[string]bool // addresses with a successful login
 }
 
-// NewAttempts returns a count of nothing.
+// NewAttempts returns a count without attempts.
 func NewAttempts() *Attempts {
 	return &Attempts{Now: time.Now, from: map[string]int{}, known: map[string]bool{}}
 }
@@ -37,11 +38,11 @@ func NewAttempts() *Attempts {
 func (a *Attempts) Allowed(address string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.renew()
+	a.renewLocked()
 	return a.from[address] < MaxAttempts && (a.all < MaxAllAttempts || a.known[address])
 }
 
-// Succeeded notes that somebody has logged in from an address.
+// Succeeded records a successful login from an address.
 func (a *Attempts) Succeeded(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,13 +55,13 @@ func (a *Attempts) Succeeded(address string) {
 func (a *Attempts) Failed(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.renew()
+	a.renewLocked()
 	a.from[address]++
 	a.all++
 }
 
-// renew begins a new period when the last one is over.
-func (a *Attempts) renew() {
+// renewLocked begins a new period when the last one is over.
+func (a *Attempts) renewLocked() {
 	if now := a.Now(); now.Sub(a.began) >= AttemptsPeriod {
 		a.began, a.from, a.all = now, map[string]int{}, 0
 	}
@@ -75,13 +76,13 @@ func (a *Attempts) Reset() {
 
 type attemptsKey struct{}
 
-// WithAttempts has the handlers of a request count together.
+// WithAttempts returns a context with which all handlers of a request share a count.
 func WithAttempts(ctx context.Context, a *Attempts) context.Context {
 	return context.WithValue(ctx, attemptsKey{}, a)
 }
 
-// AttemptsOf returns what the handlers of a request count by, or another one
-// where nothing was said.
+// AttemptsOf returns the count that the handlers of a request share, or otherwise
+// if there is none.
 func AttemptsOf(ctx context.Context, otherwise *Attempts) *Attempts {
 	if a, ok := ctx.Value(attemptsKey{}).(*Attempts); ok {
 		return a

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestLockout: who guesses from many addresses does not lock out those who have
+// TestGuessesFromManyAddressesLockOutNoKnownOne: guesses from many addresses do not lock out users who have
 // logged in before.
-func TestLockout(t *testing.T) {
+func TestGuessesFromManyAddressesLockOutNoKnownOne(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	a := NewAttempts()

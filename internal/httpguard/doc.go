@@ -1,4 +1,4 @@
-// Package httpguard has what every HTTP handler of this project asks before it
-// answers: by which name it is called, where a request comes from, and how often
-// wrong credentials came from there.
+// Package httpguard has the checks that every HTTP handler of this project makes
+// before it serves a request: the host name in it, the address of the client, and
+// how many wrong credentials came from that address.
 package httpguard

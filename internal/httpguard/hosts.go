@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// AnyHost is the name that stands for all.
+// AnyHost allows every host name.
 const AnyHost = "*"
 
-// privateSuffixes end names that no public server of names answers for.
+// privateSuffixes end names that no public DNS server resolves.
 var privateSuffixes = []string{".localhost", ".local", ".internal", ".svc", ".cluster.local", ".home.arpa"}
 
-// Hosts decides by which names a server may be asked. A hostile page can give its
-// own name the address of a machine that only its visitor reaches, and would then
-// be of the same origin (DNS rebinding).
+// Hosts decides under which host names a server answers. A hostile page can point
+// its own name at a machine that only its visitor can reach, and would then be of
+// the same origin (DNS rebinding).
 type Hosts struct {
 	names   []string
 	machine string // the machine's own name
 }
 
-// NewHosts returns a check that allows some names besides those that every server
-// has: exact ones, also with a port, those below *.DOMAIN, and all by [AnyHost].
+// NewHosts returns a check that allows names in addition to those that [Hosts.Known]
+// always allows: exact names, also with a port, names below *.DOMAIN, and all names
+// with [AnyHost].
 func NewHosts(names ...string) *Hosts {
 	machine, _ := os.Hostname() // without it, one name less
 	h := &Hosts{machine: strings.ToLower(machine)}
@@ -36,8 +37,8 @@ func NewHosts(names ...string) *Hosts {
 
 // Known reports whether the name in a request may be that of this server. On the
 // loopback interface it is a name of the loopback interface or the machine's own.
-// Elsewhere it may also be an address, which no page can pretend to be, a name
-// without dots, or one that only a private network knows.
+// Elsewhere it may also be an address, which no page can forge, a name without
+// dots, or a name with a private suffix.
 func (h *Hosts) Known(r *http.Request) bool {
 	host := nameOf(r.Host)
 	if h.Given(r.Host) || IsLoopbackName(host) || host != "" && host == h.machine {
@@ -52,7 +53,7 @@ func (h *Hosts) Known(r *http.Request) bool {
 	return slices.ContainsFunc(privateSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
 }
 
-// Given reports whether the host of a request is one of the names that were given.
+// Given reports whether the host of a request matches a name given to [NewHosts].
 func (h *Hosts) Given(host string) bool {
 	host = strings.ToLower(host)
 	name := nameOf(host)
@@ -62,7 +63,7 @@ func (h *Hosts) Given(host string) bool {
 	})
 }
 
-// nameOf is the host of a request without its port, in lower case.
+// nameOf returns the host of a request without its port, in lower case.
 func nameOf(host string) string {
 	host = strings.ToLower(host)
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -71,14 +72,14 @@ func nameOf(host string) string {
 	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 }
 
-// IsLoopbackName reports whether a name always leads to the machine that uses it.
+// IsLoopbackName reports whether a name always resolves to the local machine.
 func IsLoopbackName(host string) bool {
 	host = nameOf(host)
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
 }
 
-// OnLoopback reports whether a request came in over the loopback interface.
+// OnLoopback reports whether a request arrived on the loopback interface.
 func OnLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && local.IP.IsLoopback()

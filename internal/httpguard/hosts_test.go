@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestHosts: no name that a stranger can register is answered, unless it was given.
-func TestHosts(t *testing.T) {
+// TestHostsAcceptsOwnNamesOnly: no name that a stranger can register is answered, unless it was given.
+func TestHostsAcceptsOwnNamesOnly(t *testing.T) {
 	t.Parallel()
 	machine, err := os.Hostname()
 	if err != nil {
@@ -47,8 +47,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestClient: clients are told apart by address, and of IPv6 by network.
-func TestClient(t *testing.T) {
+// TestClientIsTheAddressBehindTrustedProxies: clients are told apart by address, and of IPv6 by network.
+func TestClientIsTheAddressBehindTrustedProxies(t *testing.T) {
 	t.Parallel()
 	proxies := Proxies{netip.MustParsePrefix("192.0.2.0/24")}
 	for _, c := range []struct{ from, forwarded, want string }{

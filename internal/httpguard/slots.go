@@ -2,21 +2,23 @@ package httpguard
 
 import "sync"
 
-// Slots bounds what is open at a time, in all and from one address, so that no
-// client takes the places of all others. It is safe for concurrent use.
+// Slots limits how many streams or connections are open at a time, in total and from
+// one address, so that no client uses up those of all others. It is safe for
+// concurrent use.
 type Slots struct {
 	all, each int
 
+	// Guarded by mu.
 	mu   sync.Mutex
 	open int
 	from map[string]int
 }
 
-// NewSlots returns slots for so many in all and so many from each address.
+// NewSlots returns slots for at most all in total and each from one address.
 func NewSlots(all, each int) *Slots { return &Slots{all: all, each: each, from: map[string]int{}} }
 
-// Take takes a slot if there is one for the address. Call release once when it is
-// free again.
+// Take takes a slot if there is one for the address. The caller must call release
+// once.
 func (s *Slots) Take(address string) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +39,7 @@ func (s *Slots) release(address string) {
 	}
 }
 
-// Open is how many are taken.
+// Open returns how many slots are taken.
 func (s *Slots) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

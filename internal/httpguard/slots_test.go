@@ -2,8 +2,8 @@ package httpguard
 
 import "testing"
 
-// TestSlots: one address cannot take all, and what is released can be taken again.
-func TestSlots(t *testing.T) {
+// TestSlotsBoundTheTotalAndEachAddress: one address cannot take all, and what is released can be taken again.
+func TestSlotsBoundTheTotalAndEachAddress(t *testing.T) {
 	t.Parallel()
 	s := NewSlots(5, 3)
 	take := func(address string, want bool) (release func()) {

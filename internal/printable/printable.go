@@ -1,7 +1,7 @@
-// Package printable prints texts of others: names from a database, errors of a
-// server, what a peer sent. Such a text can hold characters that move the cursor
-// of a terminal, forge a line, turn the direction of what follows or hide a part.
-// This package replaces each of them with its number, as JSON can: \u001b.
+// Package printable makes foreign text safe to print: names from a database, errors
+// of a server, input of a peer. Such text can contain characters that move the
+// cursor of a terminal, forge a line, change the text direction or hide a part.
+// This package replaces each of them with its code point, as JSON does: \u001b.
 package printable
 
 import (
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text of one line in which every character can be seen. Invalid
+// Text returns text as one line in which every character is visible. Invalid
 // UTF-8 is shown byte by byte: \x9b. Text of its own result changes nothing.
 func Text(text string) string { return escape(text, unsafeInLine) }
 
@@ -35,8 +35,8 @@ func IsText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unsafeInLine)
 }
 
-// unsafeInLine reports characters that nobody sees or that act on what is around
-// them. The space is the only white space that counts as visible.
+// unsafeInLine reports characters that are invisible or that affect their
+// surroundings. The space is the only white space that counts as visible.
 func unsafeInLine(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:

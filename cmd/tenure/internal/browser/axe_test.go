@@ -92,7 +92,7 @@ func TestAccessibility(t *testing.T) {
 		}
 	}
 	value[bool](p, script+"; true")
-	p.shows("Enter the token")
+	p.shows("Enter the access token")
 	check("logging in")
 	p.logIn()
 	for _, theme := range []string{"light", "dark"} {

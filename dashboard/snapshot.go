@@ -13,15 +13,15 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// The bounds on what a picture keeps of the past.
+// The bounds on what a snapshot keeps of the past.
 const (
 	maxEvents = 5_000
 	maxTerms  = 20_000
 )
 
-// picture is what was seen of the installation. The watch writes it, everybody
+// snapshot is what was seen of the installation. The watch writes it, everybody
 // reads it.
-type picture struct {
+type snapshot struct {
 	mu      sync.RWMutex
 	seen    bool // there was a first look
 	problem *problem
@@ -65,8 +65,8 @@ type nodeChange struct {
 	status string
 }
 
-func newPicture() *picture {
-	return &picture{
+func newSnapshot() *snapshot {
+	return &snapshot{
 		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, news: make(chan struct{})}
 }
 
@@ -80,8 +80,8 @@ type reading struct {
 	again   bool // earlier changes of nodes than those of the last look are among them
 }
 
-// update puts a reading into the picture and returns what has changed.
-func (p *picture) update(r reading) changeRecord {
+// update puts a reading into the snapshot and returns what has changed.
+func (p *snapshot) update(r reading) changeRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := !p.seen
@@ -123,7 +123,7 @@ func (p *picture) update(r reading) changeRecord {
 
 // drop reports whether the row of a role's last term has gone, and after a whole
 // reading forgets such roles.
-func (p *picture) drop(whole bool) (missing bool) {
+func (p *snapshot) drop(whole bool) (missing bool) {
 	gone := func(name string) bool {
 		r := p.roles[name]
 		return r.look != p.looks && (whole || r.term.Ended.IsZero()) // one that goes on is always read
@@ -145,7 +145,7 @@ func (p *picture) drop(whole bool) (missing bool) {
 // putTerms brings the roles up to date. Rewound are they where a server has taken
 // over that lacks the last terms of the one before; there are fewer where some were
 // retired.
-func (p *picture) putTerms(terms []history.Term, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
+func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
 	p.looks++
 	slices.SortStableFunc(terms, func(a, b history.Term) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Term, b.Term))
@@ -198,7 +198,7 @@ func (p *picture) putTerms(terms []history.Term, events []eventRecord) (_ []even
 }
 
 // putNodes makes events of the changes of nodes that were not seen before.
-func (p *picture) putNodes(reading reading, events []eventRecord) []eventRecord {
+func (p *snapshot) putNodes(reading reading, events []eventRecord) []eventRecord {
 	now := make(map[nodeChange]bool, len(reading.nodes))
 	told := p.nodeAt
 	if reading.again {
@@ -220,7 +220,7 @@ func (p *picture) putNodes(reading reading, events []eventRecord) []eventRecord 
 }
 
 // nodesTold are the changes of nodes that are among the events.
-func (p *picture) nodesTold() map[nodeChange]bool {
+func (p *snapshot) nodesTold() map[nodeChange]bool {
 	told := map[nodeChange]bool{}
 	for _, e := range p.events {
 		if e.Kind == eventNode {
@@ -231,7 +231,7 @@ func (p *picture) nodesTold() map[nodeChange]bool {
 }
 
 // record numbers events and keeps them.
-func (p *picture) record(events []eventRecord) {
+func (p *snapshot) record(events []eventRecord) {
 	for i := range events {
 		p.number++
 		events[i].Number = p.number
@@ -245,7 +245,7 @@ func (p *picture) record(events []eventRecord) {
 }
 
 // note records an event of this process itself, that happens now.
-func (p *picture) note(event eventRecord) eventRecord {
+func (p *snapshot) note(event eventRecord) eventRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	event.At = p.clock()
@@ -264,7 +264,7 @@ func eventOfEnd(t history.Term, at time.Time) eventRecord {
 	}
 }
 
-func (p *picture) roleRecord(name string) roleRecord {
+func (p *snapshot) roleRecord(name string) roleRecord {
 	r := p.roles[name]
 	t := r.term
 	record := roleRecord{
@@ -282,7 +282,7 @@ func (p *picture) roleRecord(name string) roleRecord {
 }
 
 // now is the cluster at a glance.
-func (p *picture) now() nowRecord {
+func (p *snapshot) now() nowRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	n := nowRecord{Roles: len(p.names), AllNodes: len(p.members), Clock: p.clock(), Nodes: []nodeRecord{}}
@@ -319,7 +319,7 @@ func (p *picture) now() nowRecord {
 }
 
 // failed notes that the database could not be read.
-func (p *picture) failed(err error) (first bool) {
+func (p *snapshot) failed(err error) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.problem != nil {
@@ -331,4 +331,4 @@ func (p *picture) failed(err error) (first bool) {
 }
 
 // clock is the time by the database's clock.
-func (p *picture) clock() time.Time { return time.Now().Add(p.offset).Round(0) }
+func (p *snapshot) clock() time.Time { return time.Now().Add(p.offset).Round(0) }

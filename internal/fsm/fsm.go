@@ -1,6 +1,6 @@
-// Package fsm is the life of one election as a table: six states, fourteen
-// inputs, and for every pair that can occur the next state and what has to be
-// done. It does no I/O, reads no clock and starts no goroutine; the engine in
+// Package fsm is the state machine of one election as a table: six states,
+// fourteen inputs, and for every pair that can occur the next state and the
+// actions. It does no I/O, reads no clock and starts no goroutine; the engine in
 // package tenure performs the actions.
 package fsm
 
@@ -9,14 +9,14 @@ import "fmt"
 // State is one of the six states of an election.
 type State uint8
 
-// The states, in the order of a life without accidents.
+// The states, in the order of an election without faults.
 const (
 	Stopped      State = iota // initial and terminal
 	Follower                  // waiting for the next attempt
-	Acquiring                 // trying to take the role
-	Leader                    // holding the role
-	Reconnecting              // lost the session, not yet declared lost; never leader
-	Releasing                 // giving the role up voluntarily
+	Acquiring                 // tries to acquire the role
+	Leader                    // leads the role
+	Reconnecting              // has lost the session, the loss is not reported yet; does not lead
+	Releasing                 // gives up the role
 )
 
 var stateNames = [...]string{"stopped", "follower", "acquiring", "leader", "reconnecting", "releasing"}
@@ -137,9 +137,9 @@ func (a Action) String() string {
 
 // Policy is what the table's footnotes depend on.
 type Policy struct {
-	AutoReacquire bool // go on as a follower after a loss or a step-down
+	AutoReacquire bool // become a follower after a loss or a step-down
 	Grace         bool // damp events while reconnecting
-	SteppingDown  bool // the release in progress was asked for by a step-down, not by a stop
+	SteppingDown  bool // the current release is a step-down, not a stop
 }
 
 // Step returns the state that follows and the actions to perform, or false

@@ -12,7 +12,7 @@ const (
 	Grace                       // reconnect_grace is set
 	NoGraceReacquire            // reconnect_grace is not set, auto_reacquire
 	NoGraceStop                 // reconnect_grace is not set, not auto_reacquire
-	StepDownReacquire           // asked for by step_down, auto_reacquire
+	StepDownReacquire           // requested by step_down, auto_reacquire
 	StepDownElse                // every other release
 )
 
@@ -60,7 +60,7 @@ var (
 //
 //   - Acquiring × DbError emits on_acquire_failed and on_error instead of
 //     on_lost: nothing was held, so nothing was lost.
-//   - Releasing × ReleaseFailed after a step-down with auto_reacquire goes on as
+//   - Releasing × ReleaseFailed after a step-down with auto_reacquire becomes
 //     a follower on a new session instead of stopping for ever. The old session
 //     is given up, so the role is free either way.
 //

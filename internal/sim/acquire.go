@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// holding is a role whose lock a session holds.
-type holding struct {
+// heldRole is a role whose lock a session holds.
+type heldRole struct {
 	term  int64 // 0 while Waiting
 	since time.Duration
 }
@@ -77,7 +77,7 @@ func (s *session) lock(candidates []tenure.AcquireRequest, attempts []tenure.Acq
 		case held.term == 0:
 			attempts[i].Outcome = tenure.OutcomePending
 		default:
-			s.world.checker.askedAgain(s, c.Role.Name())
+			s.world.checker.acquiredTwice(s, c.Role.Name())
 		}
 	}
 	s.world.mu.Unlock()
@@ -98,13 +98,13 @@ func (s *session) lock(candidates []tenure.AcquireRequest, attempts []tenure.Acq
 	for k, i := range places {
 		attempts[i] = tried[k]
 		if tried[k].Outcome == tenure.OutcomePending {
-			s.roles[fresh[k].Role.Name()] = &holding{since: now}
+			s.roles[fresh[k].Role.Name()] = &heldRole{since: now}
 		}
 	}
 	return nil
 }
 
-// Release implements tenure.Session: the record, the lock, the news.
+// Release implements tenure.Session: first the record, then the lock, then the notification.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	s.world.mu.Lock()
 	s.world.checker.releasing(s, releases)
@@ -137,5 +137,5 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return err
 	}
-	return nil // the resignation stands without the news
+	return nil // the resignation is valid without the notification
 }

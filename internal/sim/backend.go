@@ -30,10 +30,10 @@ type backend struct {
 	installed   uuid.UUID     // that it works with
 
 	held        []lockID      // taken at some time, in order
-	outside     *backend      // of a node that was marked dead, until its end was told
+	outside     *backend      // of a node that was marked dead, until its end was reported
 	strangerAt  time.Duration // when this backend was first without a row; 0 if it has one
 	reapedAt    time.Duration // when it last looked for silent nodes itself
-	ghost       *backend      // of the same node, before this one, until its end was told
+	stale       *backend      // of the same node, before this one, until its end was reported
 	fencedSince map[string]time.Duration
 
 	beatAt    time.Duration // when it began, or did its last heartbeat
@@ -46,11 +46,11 @@ type backend struct {
 	ended     bool
 	endedAt   time.Duration
 	killed    bool        // ended by an administrator while its client may live
-	reporting bool        // its watch is being told of something
+	reporting bool        // a report to its watch is under way
 	again     *time.Timer // of its watch
 
 	stuck    bool // the server neither answers nor counts it as idle
-	rowBlock bool // somebody holds a lock on the node's row
+	rowBlock bool // another transaction holds a lock on the node's row
 }
 
 // statement is one request on a session, and its answer.
@@ -60,7 +60,7 @@ type statement struct {
 	answer func(error)          // runs at the client
 }
 
-// receive starts a statement. The idle timer does not run meanwhile.
+// receive starts a statement. The idle timer does not run during it.
 func (b *backend) receive(st *statement) {
 	if b.ended {
 		b.down.send(func() { b.client.disconnected(errReset) })
@@ -112,7 +112,7 @@ func (b *backend) finish(st *statement, failure error) {
 	b.restartIdleTimer()
 	b.down.send(func() {
 		st.answer(failure)
-		b.server.world.checker.lookSoon()
+		b.server.world.checker.checkSoon()
 	})
 }
 
@@ -136,9 +136,9 @@ func (b *backend) setStuck(stuck bool) {
 	}
 }
 
-// hangUp is told that the client closed the connection. A backend in the middle
+// disconnect handles the end of the connection by the client. A backend in the middle
 // of a statement notices at its end or at the next check of the connection.
-func (b *backend) hangUp() {
+func (b *backend) disconnect() {
 	if b.ended {
 		return
 	}
@@ -168,22 +168,22 @@ func (b *backend) restartIdleTimer() {
 	b.idleUntil = b.server.world.now() + b.timing.Lease
 	if !b.idling {
 		b.idling = true
-		b.server.world.after(b.timing.Lease, b.idled)
+		b.server.world.after(b.timing.Lease, b.onIdle)
 	}
 }
 
 // stopIdleTimer stops it. The timer itself runs on, to be used again.
 func (b *backend) stopIdleTimer() { b.idleUntil = 0 }
 
-// idled ends the session if it has been idle for long enough by now.
-func (b *backend) idled() {
+// onIdle ends the session if it has been idle for long enough by now.
+func (b *backend) onIdle() {
 	b.idling = false
 	if b.ended || b.idleUntil == 0 {
 		return
 	}
 	if left := b.idleUntil - b.server.world.now(); left > 0 {
 		b.idling = true
-		b.server.world.after(left, b.idled)
+		b.server.world.after(left, b.onIdle)
 		return
 	}
 	b.end("idle-session timeout", true)
@@ -232,7 +232,7 @@ func (b *backend) freeSlowly() {
 	}
 }
 
-// freeAll frees the locks at once.
+// freeAll frees the locks immediately.
 func (b *backend) freeAll() {
 	for _, id := range b.held {
 		b.server.free(b, id)

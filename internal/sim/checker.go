@@ -81,22 +81,22 @@ func (w *World) Failure() *Violation {
 	return w.checker.failure
 }
 
-// lookSoon has the nodes looked at once everybody has done what this instant
+// checkSoon has the nodes looked at once everybody has done what this instant
 // brought: time goes on only then.
-func (c *checker) lookSoon() {
+func (c *checker) checkSoon() {
 	if c.due {
 		return
 	}
 	c.due = true
 	c.world.after(1, func() {
 		c.due = false
-		c.look()
+		c.check()
 	})
 }
 
-// look checks invariant 1: no two nodes trust a term of one role, and no work
+// check checks invariant 1: no two nodes trust a term of one role, and no work
 // goes on uncanceled under a term that has been succeeded.
-func (c *checker) look() {
+func (c *checker) check() {
 	if c.vain {
 		return
 	}
@@ -126,7 +126,7 @@ func (c *checker) look() {
 	}
 }
 
-// claim is what a process believes.
+// claim is the leadership of a role that a process trusts.
 type claim struct {
 	process *Process
 	term    int64
@@ -188,7 +188,7 @@ func (c *checker) termBegan(role string, term int64, b *backend) {
 	c.begins(role, b)
 	c.terms[role] = append(terms, begun{term, b})
 	c.lasting[role] = term
-	c.lookSoon()
+	c.checkSoon()
 }
 
 // promoted is told that another server goes on with what it had received. Terms
@@ -228,13 +228,13 @@ func (c *checker) applied(t *transaction) {
 	c.next[t.role] = t.batch.to
 }
 
-// stacked checks invariant 5: a session never holds a lock twice.
-func (c *checker) stacked(b *backend, depth int) {
+// nestedCalls checks invariant 5: a session never holds a lock twice.
+func (c *checker) nestedCalls(b *backend, depth int) {
 	c.violate(5, "session %d of %s holds a lock %d times", b.incarnation, b.client.process, depth)
 }
 
-// askedAgain checks what the seam demands of the engine for invariant 5.
-func (c *checker) askedAgain(s *session, role string) {
+// acquiredTwice checks what the seam demands of the engine for invariant 5.
+func (c *checker) acquiredTwice(s *session, role string) {
 	c.violate(5, "%s asks for %s, which its session %d leads", s.process, role, s.Incarnation())
 }
 
@@ -270,7 +270,7 @@ func (c *checker) aborted(s *session) {
 	}
 }
 
-// closing checks that a session is left politely only with no term held.
+// closing checks that a session is closed gracefully only with no term held.
 func (c *checker) closing(s *session) {
 	for name, held := range s.roles {
 		if held.term > 0 && !s.process.crashed {

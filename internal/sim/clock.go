@@ -18,7 +18,7 @@ type Clock struct {
 	wall      time.Duration
 	suspended bool
 	asleep    time.Duration // World.now when the machine was suspended
-	frozen    bool          // the wall clock stands still too
+	frozen    bool          // the wall clock stops too
 	late      time.Duration // by which every timer is late: a defect, for tests
 }
 

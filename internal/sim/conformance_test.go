@@ -22,9 +22,9 @@ func TestConformance(t *testing.T) {
 	}, sessiontest.Registry, sessiontest.UniqueNames)
 }
 
-// fleet is the database as a whole cluster reaches it: every node from a machine
+// databases is the database as a whole cluster reaches it: every node from a machine
 // of its own.
-type fleet struct {
+type databases struct {
 	world *World
 	own   *database // for questions outside sessions
 
@@ -32,20 +32,20 @@ type fleet struct {
 	nodes map[uuid.UUID]*database
 }
 
-func newFleet(w *World) *fleet {
-	f := &fleet{world: w, nodes: map[uuid.UUID]*database{}}
+func newFleet(w *World) *databases {
+	f := &databases{world: w, nodes: map[uuid.UUID]*database{}}
 	f.own = f.arrive()
 	return f
 }
 
-func (f *fleet) arrive() *database {
+func (f *databases) arrive() *database {
 	m := f.world.NewMachine()
 	f.world.mu.Lock()
 	defer f.world.mu.Unlock()
 	return m.newProcess().database()
 }
 
-func (f *fleet) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
+func (f *databases) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	f.mu.Lock()
 	d := f.nodes[opening.Node.ID]
 	if d == nil {
@@ -56,10 +56,10 @@ func (f *fleet) Open(ctx context.Context, opening tenure.SessionOptions) (tenure
 	return d.Open(ctx, opening)
 }
 
-func (f *fleet) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
+func (f *databases) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	return f.own.Leaders(ctx, roles...)
 }
 
-func (f *fleet) Request(ctx context.Context, request tenure.Request) error {
+func (f *databases) Request(ctx context.Context, request tenure.Request) error {
 	return f.own.Request(ctx, request)
 }

@@ -38,7 +38,7 @@ func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 	s := &session{
 		process: p, world: w, opening: opening, rnd: p.rnd.fork(),
 		up: p.machine.sessionUp.connect(p.rnd.fork()), down: p.machine.sessionDown.connect(p.rnd.fork()),
-		news: make(chan struct{}, 1), nodeNews: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*holding{},
+		news: make(chan struct{}, 1), nodeNews: make(chan struct{}, 1), lost: make(chan struct{}), roles: map[string]*heldRole{},
 	}
 	p.sessions = append(p.sessions, s)
 	s.up.send(func() {
@@ -68,14 +68,14 @@ func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 	select {
 	case err = <-answer:
 	case <-s.lost:
-		err = s.gone()
+		err = s.lossError()
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	p.gate.wait(p.rnd)
 	if err != nil {
 		w.mu.Lock()
-		s.hangUp(false)
+		s.disconnect(false)
 		w.mu.Unlock()
 		if !errors.Is(err, tenure.ErrTenure) {
 			err = fmt.Errorf("%w: %w", tenure.ErrConnection, err)

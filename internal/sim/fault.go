@@ -26,7 +26,7 @@ var faults = []fault{
 	{"isolate", 3, (*storm).isolate},
 	{"partition session", 4, (*storm).partitionSession},
 	{"partition watch", 2, (*storm).partitionWatch},
-	{"blind", 2, (*storm).makeBlind},
+	{"blind", 2, (*storm).breakWatch},
 	{"delay", 2, (*storm).delay},
 	{"degrade", 3, (*storm).degrade},
 	{"lose notifications", 1, (*storm).loseNotifications},
@@ -35,14 +35,14 @@ var faults = []fault{
 	{"kill session", 2, (*storm).killSession},
 	{"slow statements", 2, (*storm).slowStatements},
 	{"block row", 2, (*storm).blockRow},
-	{"stick", 1, (*storm).stick},
+	{"stick", 1, (*storm).blockSession},
 	{"clock", 2, (*storm).disturbClock},
 	{"step down", 3, (*storm).stepDown},
 	{"leave", 1, (*storm).leave},
 	{"drain", 2, (*storm).drain},
 	{"mark dead", 1, (*storm).markDead},
-	{"bury alive", 1, (*storm).buryAlive},
-	{"deafen", 1, (*storm).deafen},
+	{"bury alive", 1, (*storm).markLiveNodeDead},
+	{"deafen", 1, (*storm).dropNotices},
 	{"unreachable", 1, (*storm).unreachable},
 	{"drop schema", 1, (*storm).dropSchema},
 	{"code blocks", foreignWeight, (*storm).blockForeign},
@@ -58,19 +58,19 @@ type storm struct {
 	rnd    *stream
 	lease  time.Duration
 	clocks clockFaults
-	over   bool // no fault begins any more
+	over   bool // no new fault begins
 }
 
 type clockFaults int
 
 const (
 	wallSteps   clockFaults = iota // the wall clock is set
-	suspensions                    // the monotonic clock stands still with the machine
+	suspensions                    // the monotonic clock stops with the machine
 	freezes                        // so does the wall clock: only fencing protects
 )
 
-// strike draws a fault and a victim.
-func (s *storm) strike() {
+// next draws a fault and a victim.
+func (s *storm) next() {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	total := 0
@@ -138,10 +138,10 @@ func (s *storm) partitionSession(m *Machine) {
 
 func (s *storm) partitionWatch(m *Machine) { s.block(m.watchUp, m.watchDown) }
 
-func (s *storm) makeBlind(m *Machine) {
+func (s *storm) breakWatch(m *Machine) {
 	m.blind = true
 	s.world.server.ring()
-	s.world.after(s.lasting(), m.see)
+	s.world.after(s.lasting(), m.restoreWatch)
 }
 
 func (s *storm) block(paths ...*path) { s.blockFor(s.lasting(), paths...) }
@@ -247,7 +247,7 @@ func (s *storm) blockRow(m *Machine) {
 	}
 }
 
-func (s *storm) stick(m *Machine) {
+func (s *storm) blockSession(m *Machine) {
 	if b := s.world.server.backendOf(m); b != nil {
 		b.setStuck(true)
 	}
@@ -273,7 +273,7 @@ func (s *storm) disturbClock(m *Machine) {
 	}
 }
 
-// stepDown has somebody ask a leader to go, sometimes in favor of another.
+// stepDown requests a leader to step down or to hand over.
 func (s *storm) stepDown(m *Machine) {
 	request := tenure.Request{
 		Kind: tenure.RequestStepDown, By: "storm",
@@ -290,7 +290,7 @@ func (s *storm) stepDown(m *Machine) {
 	}
 }
 
-// leave ends a process politely and starts another on the machine.
+// leave ends a process gracefully and starts another on the machine.
 func (s *storm) leave(m *Machine) {
 	p := m.process
 	p.end()
@@ -333,7 +333,7 @@ func (s *storm) probe(loss float64) {
 	strikes := 1 + s.rnd.below(2)
 	s.world.mu.Unlock()
 	for range strikes {
-		s.strike()
+		s.next()
 	}
 	s.world.mu.Lock()
 	lasts := s.rnd.between(0, 3*s.lease)
@@ -356,8 +356,8 @@ func (s *storm) calm(loss float64) {
 			p.heal()
 		}
 		m.slow = 0
-		m.see()
-		m.process.letGo()
+		m.restoreWatch()
+		m.process.releaseForeign()
 		if m.process.gate.resumed != nil {
 			m.process.resume()
 		}

@@ -44,7 +44,7 @@ func (g *gate) shut() {
 	}
 }
 
-// open lets the process go on, with everything that is overdue.
+// open resumes the process, with everything that is overdue.
 func (g *gate) open() {
 	if g.resumed == nil {
 		return

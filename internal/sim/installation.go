@@ -29,8 +29,8 @@ func (s *server) drop() {
 	s.world.log("server", "the schema is removed")
 }
 
-// enter reports whether a session may open, and makes the schema if it is gone
-// and nobody holds the lock.
+// enter reports whether a session may open, and creates the schema if it does not
+// exist and its lock is free.
 func (s *server) enter() bool {
 	if !s.dropped {
 		return true

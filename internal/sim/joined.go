@@ -46,7 +46,7 @@ func (p *Process) share(ctx context.Context, member Member) {
 	}
 	for p.ctx.Err() == nil {
 		err := spread.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-			p.meetElections()
+			p.enterElections()
 			return p.lead(ctx, term, member.Work, streams[term.Role().Name()])
 		})
 		p.log("shares the roles no more: %v", err)
@@ -56,8 +56,8 @@ func (p *Process) share(ctx context.Context, member Member) {
 	}
 }
 
-// meetElections takes note of elections that others than the process have made.
-func (p *Process) meetElections() {
+// enterElections takes note of elections that others than the process have made.
+func (p *Process) enterElections() {
 	elections := p.node.Elections() // before the lock: the node has one of its own
 	p.machine.world.mu.Lock()
 	defer p.machine.world.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Process) drain(patience time.Duration) {
 		return
 	}
 	p.do(func() {
-		ctx, cancel := p.patient(patience)
+		ctx, cancel := p.withPatience(patience)
 		defer cancel()
 		p.log("drains")
 		var err error

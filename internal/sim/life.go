@@ -15,7 +15,7 @@ type life struct {
 	byMigration bool          // with the tables: no locks were lost before that
 }
 
-// forget is told that the row is gone.
+// forget handles the deletion of the row.
 func (l *life) forget() { l.born, l.byMigration = -1, false }
 
 // meet makes the row for the first session.

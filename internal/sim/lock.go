@@ -38,7 +38,7 @@ func (s *server) tryLock(b *backend, id lockID) bool {
 		return false
 	}
 	l.depth++
-	s.world.checker.stacked(b, l.depth)
+	s.world.checker.nestedCalls(b, l.depth)
 	return true
 }
 

@@ -52,9 +52,9 @@ func (m *Machine) paths() []*path {
 	return []*path{m.sessionUp, m.sessionDown, m.watchUp, m.watchDown, m.poolUp, m.poolDown}
 }
 
-// isBlind reports whether the watch has no connection and the node knows: it
+// watchDown reports whether the watch has no connection and the node knows: it
 // notices within a lease that nothing gets through.
-func (m *Machine) isBlind() bool {
+func (m *Machine) watchBroken() bool {
 	now := m.world.now()
 	stalled := func(p *path) bool {
 		return !m.world.server.defects.StalledWatch && p.blocked && now-p.blockedAt >= m.member.Config.Lease
@@ -62,8 +62,8 @@ func (m *Machine) isBlind() bool {
 	return m.blind || stalled(m.watchUp) || stalled(m.watchDown)
 }
 
-// see gives the watch its connection back.
-func (m *Machine) see() {
+// restoreWatch gives the watch its connection back.
+func (m *Machine) restoreWatch() {
 	if m.blind {
 		m.blind = false
 		m.world.server.ring()

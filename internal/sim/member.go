@@ -85,7 +85,7 @@ func (p *Process) live(member Member) {
 	if member.Spread != nil {
 		standing.Go(func() { p.share(running, member) })
 	} else {
-		p.standForAll(running, member, &standing)
+		p.campaignForAll(running, member, &standing)
 	}
 	<-p.ctx.Done()
 	if byContext {
@@ -103,8 +103,8 @@ func (p *Process) live(member Member) {
 	}
 }
 
-// standForAll stands for every role of the world.
-func (p *Process) standForAll(ctx context.Context, member Member, standing *sync.WaitGroup) {
+// campaignForAll campaigns for every role of the world.
+func (p *Process) campaignForAll(ctx context.Context, member Member, standing *sync.WaitGroup) {
 	w := p.machine.world
 	for _, role := range w.roleNames {
 		election, err := p.node.ElectionWith(tenure.NamedRole(role), member.Election)
@@ -116,13 +116,13 @@ func (p *Process) standForAll(ctx context.Context, member Member, standing *sync
 		w.mu.Unlock()
 		p.listen(election)
 		rnd := w.stream(p.name + " work on " + role)
-		standing.Go(func() { p.stand(ctx, election, member.Work, rnd) })
+		standing.Go(func() { p.campaign(ctx, election, member.Work, rnd) })
 	}
 }
 
-// stand runs an election, again if it stops by itself. It begins at an instant
+// campaign runs an election, again if it stops by itself. It begins at an instant
 // of its own.
-func (p *Process) stand(ctx context.Context, election *tenure.Election, work Work, rnd *stream) {
+func (p *Process) campaign(ctx context.Context, election *tenure.Election, work Work, rnd *stream) {
 	p.sleep(p.ctx, rnd.between(0, time.Millisecond))
 	for p.ctx.Err() == nil {
 		err := election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
@@ -213,7 +213,7 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 		return
 	}
 	p.do(func() {
-		ctx, cancel := p.patient(patience)
+		ctx, cancel := p.withPatience(patience)
 		defer cancel()
 		var err error
 		if r.Kind == tenure.RequestHandOver {
@@ -225,8 +225,8 @@ func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 	})
 }
 
-// patient returns a context of the process that ends after a time on its clock.
-func (p *Process) patient(patience time.Duration) (context.Context, context.CancelFunc) {
+// withPatience returns a context of the process that ends after a time on its clock.
+func (p *Process) withPatience(patience time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	stop := p.machine.clock.AfterFunc(patience, cancel)
 	return ctx, func() {

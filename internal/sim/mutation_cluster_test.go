@@ -34,7 +34,7 @@ func (s *greedySession) WriteDescription(description tenure.Description) error {
 	return err
 }
 
-// drainedEarly tells that a node is drained as soon as it begins to drain.
+// drainedEarly reports a node as drained as soon as it begins to drain.
 func drainedEarly(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &boastfulSession{s}
 }

@@ -245,7 +245,7 @@ func (s *impatientSession) Heartbeat(load tenure.Load) (requestsPending bool, er
 	return s.registering.Heartbeat(load)
 }
 
-// sleepThrough never tells the engine that something may have changed.
+// sleepThrough drops every notification to the engine.
 func sleepThrough(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &deafSession{s}
 }

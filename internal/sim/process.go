@@ -74,7 +74,7 @@ func (p *Process) log(format string, args ...any) {
 	}
 }
 
-// pause stops the process; its clocks go on.
+// pause stops the process; its clocks continue.
 func (p *Process) pause() {
 	if p.crashed {
 		return
@@ -91,7 +91,7 @@ const (
 	afterSuspension = time.Second + time.Millisecond
 )
 
-// resume lets it go on.
+// resume ends a pause.
 func (p *Process) resume() {
 	if p.crashed || p.gate.resumed == nil {
 		return
@@ -103,7 +103,7 @@ func (p *Process) resume() {
 	}
 	p.dazed = max(p.dazed, w.now()+takes)
 	p.gate.open()
-	w.after(takes+1, w.checker.look)
+	w.after(takes+1, w.checker.check)
 }
 
 // paused reports whether the process stands still, or has only just begun to go
@@ -125,9 +125,9 @@ func (p *Process) crash(vanish bool) {
 	p.end()
 	p.machine.clock.awake()
 	p.gate.open()
-	p.letGo()
+	p.releaseForeign()
 	for _, s := range slices.Clone(p.sessions) {
-		s.hangUp(vanish)
+		s.disconnect(vanish)
 	}
 	for _, t := range slices.Clone(p.transactions) {
 		t.lose()

@@ -11,7 +11,7 @@ import (
 
 var _ tenure.RegistrySession = (*session)(nil)
 
-// WriteDescription implements tenure.RegistrySession: the record, then the news.
+// WriteDescription implements tenure.RegistrySession: the record, then the notification.
 func (s *session) WriteDescription(description tenure.Description) error {
 	err := s.call("describe", func(b *backend) error { return b.describe(description) })
 	s.world.mu.Lock()

@@ -27,7 +27,7 @@ func (s *server) register(b *backend) {
 
 // moved tells everybody else that a node has come, or changed what it tells.
 func (s *server) moved(by *backend) {
-	s.tell(by, (*session).noticedNodes)
+	s.notifyAllBut(by, (*session).noticedNodes)
 	s.ring()
 }
 
@@ -52,8 +52,8 @@ func (b *backend) describe(description tenure.Description) error {
 	return nil
 }
 
-// bury marks a node dead, unless it lives on in another session.
-func (s *server) bury(incarnation int64) {
+// recordDeath marks a node dead, unless it lives on in another session.
+func (s *server) recordDeath(incarnation int64) {
 	for _, row := range s.nodes {
 		if row.incarnation == incarnation && !row.dead {
 			s.declareDead(row)
@@ -153,9 +153,9 @@ func (s *server) holders(names []string) []tenure.RoleHolder {
 	return holders
 }
 
-// lives reports whether a node has not been silent for its lease and is not
+// isAlive reports whether a node has not been silent for its lease and is not
 // dead.
-func (s *server) lives(node uuid.UUID) bool {
+func (s *server) isAlive(node uuid.UUID) bool {
 	row := s.nodes[node]
 	return row != nil && !row.dead && row.silentFor(s) < row.lease
 }
@@ -163,7 +163,7 @@ func (s *server) lives(node uuid.UUID) bool {
 // nameTaken reports whether another living node has the name of a node.
 func (s *server) nameTaken(node tenure.NodeInfo) bool {
 	for id, row := range s.nodes {
-		if id != node.ID && row.info.Name == node.Name && s.lives(id) {
+		if id != node.ID && row.info.Name == node.Name && s.isAlive(id) {
 			return true
 		}
 	}
@@ -172,10 +172,10 @@ func (s *server) nameTaken(node tenure.NodeInfo) bool {
 
 // requestOfNode records a request for a node.
 func (s *server) requestOfNode(r tenure.Request) error {
-	if !s.lives(r.Node) || r.Target != uuid.Nil && !s.lives(r.Target) {
+	if !s.isAlive(r.Node) || r.Target != uuid.Nil && !s.isAlive(r.Target) {
 		return tenure.ErrUnknownNode
 	}
-	if r.Kind == tenure.RequestDrain && !r.Force && !s.othersServe(r.Node) {
+	if r.Kind == tenure.RequestDrain && !r.Force && !s.anotherActive(r.Node) {
 		return tenure.ErrLastNode
 	}
 	r.Role = ""
@@ -183,14 +183,14 @@ func (s *server) requestOfNode(r tenure.Request) error {
 	return nil
 }
 
-// othersServe reports whether a node is in service besides one, and not asked to
+// anotherActive reports whether a node is in service besides one, and not asked to
 // leave.
-func (s *server) othersServe(than uuid.UUID) bool {
+func (s *server) anotherActive(than uuid.UUID) bool {
 	for id, row := range s.nodes {
 		asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
 			return r.Node == id && r.Kind == tenure.RequestDrain
 		})
-		if id != than && s.lives(id) && row.description.Status == tenure.StatusActive && !row.leaving && !asked {
+		if id != than && s.isAlive(id) && row.description.Status == tenure.StatusActive && !row.leaving && !asked {
 			return true
 		}
 	}

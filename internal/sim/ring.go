@@ -29,7 +29,7 @@ func (b *backend) watch() {
 	if b.again != nil {
 		b.again.Stop()
 	}
-	if b.ended || b.reporting || b.client.process.machine.isBlind() {
+	if b.ended || b.reporting || b.client.process.machine.watchBroken() {
 		return // one at a time; then it looks again
 	}
 	next := time.Duration(-1)
@@ -38,26 +38,26 @@ func (b *backend) watch() {
 			next = d
 		}
 	}
-	if ghost := b.ghost; ghost != nil && !s.holds(ghost, nodeLock(ghost.incarnation)) {
-		b.ghost = nil
-		b.exorcise(ghost)
+	if stale := b.stale; stale != nil && !s.holds(stale, nodeLock(stale.incarnation)) {
+		b.stale = nil
+		b.endStaleSession(stale)
 		return
-	} else if ghost != nil && !ghost.ended && !s.defects.NoReaper {
-		left := ghost.beatAt + ghost.timing.Lease + b.timing.Margin - s.world.now()
+	} else if stale != nil && !stale.ended && !s.defects.NoReaper {
+		left := stale.beatAt + stale.timing.Lease + b.timing.Margin - s.world.now()
 		if left < 0 {
-			b.report(func() { ghost.terminateUnlessEnded("reaped: its node has a new session") })
+			b.report(func() { stale.terminateUnlessEnded("reaped: its node has a new session") })
 			return
 		}
 		sooner(left + 1)
 	}
-	if b.lookOutside(sooner) {
+	if b.checkOthers(sooner) {
 		return
 	}
 	for _, row := range s.predecessors(b) {
 		lock := s.locks[nodeLock(row.incarnation)]
 		if lock == nil {
 			if !s.defects.NoBurial {
-				b.mourn(row.incarnation)
+				b.recordDeath(row.incarnation)
 			}
 			return
 		}
@@ -67,7 +67,7 @@ func (b *backend) watch() {
 			return
 		}
 		sooner(max(left, 0) + 1)
-		if !lock.holder.client.process.machine.isBlind() {
+		if !lock.holder.client.process.machine.watchBroken() {
 			break
 		}
 		sooner(blindPause)
@@ -94,23 +94,23 @@ func (s *server) predecessors(b *backend) []*nodeRow {
 	return append(before, behind...)
 }
 
-// mourn tells the watch of b that a session has ended. If its process runs and
+// recordDeath tells the watch of b that a session has ended. If its process runs and
 // can be reached, it marks the node dead and tells the others. Otherwise that is
 // left to those who look for silent nodes.
-func (b *backend) mourn(dead int64) {
+func (b *backend) recordDeath(dead int64) {
 	s := b.server
 	b.report(func() {
 		s.world.log("server", "%s saw session %d end", b.client.process, dead)
-		s.bury(dead)
+		s.recordDeath(dead)
 		b.wakeOwn()
 	})
 }
 
-// exorcise tells the watch of b that an earlier session of its node has ended,
+// endStaleSession tells the watch of b that an earlier session of its node has ended,
 // whose roles are vacant now.
-func (b *backend) exorcise(ghost *backend) {
+func (b *backend) endStaleSession(stale *backend) {
 	b.report(func() {
-		b.server.world.log("server", "%s saw its session %d end", b.client.process, ghost.incarnation)
+		b.server.world.log("server", "%s saw its session %d end", b.client.process, stale.incarnation)
 		b.server.notify()
 		b.server.ring()
 		b.wakeOwn()
@@ -127,21 +127,21 @@ const (
 	strangerGrace = 15 * time.Second
 )
 
-// lookOutside looks at the sessions that the ring does not show: those of nodes
+// checkOthers looks at the sessions that the ring does not show: those of nodes
 // that were marked dead, and those whose row a later session has taken over. It
 // reports whether there was something to do.
-func (b *backend) lookOutside(sooner func(time.Duration)) bool {
+func (b *backend) checkOthers(sooner func(time.Duration)) bool {
 	s, now := b.server, b.server.world.now()
 	if s.defects.NoReaper {
 		return false
 	}
 	if gone := b.outside; gone != nil && !s.holds(gone, nodeLock(gone.incarnation)) {
 		b.outside = nil
-		b.exorcise(gone)
+		b.endStaleSession(gone)
 		return true
 	}
 	for _, other := range s.backends {
-		if other == b || other == b.ghost {
+		if other == b || other == b.stale {
 			continue
 		}
 		due := other.strangerAt + watchPeriod + max(other.timing.Lease, b.timing.Lease, strangerGrace) + b.timing.Margin

@@ -54,7 +54,7 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	if s.tryLock(b, b.roleLock(c.Role)) {
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending}
 	}
-	b.reapIfBlind(s.locks[b.roleLock(c.Role)].holder)
+	b.reapIfWatchDown(s.locks[b.roleLock(c.Role)].holder)
 	attempt := tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 	if c.Recovering {
 		attempt.Holder = row.node
@@ -62,17 +62,17 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	return attempt
 }
 
-// reapIfBlind has the session look itself for a silent node, at its check
+// reapIfWatchDown has the session look itself for a silent node, at its check
 // intervals, while its watch does not.
-func (b *backend) reapIfBlind(holder *backend) {
+func (b *backend) reapIfWatchDown(holder *backend) {
 	now := b.server.world.now()
-	if !b.client.process.machine.isBlind() || b.reapedAt > 0 && now-b.reapedAt < b.timing.CheckInterval {
+	if !b.client.process.machine.watchBroken() || b.reapedAt > 0 && now-b.reapedAt < b.timing.CheckInterval {
 		return
 	}
 	b.reapedAt = max(1, now)
 	b.server.reap(holder)
-	if ghost := b.ghost; ghost == holder && !b.server.defects.NoReaper && ghost.beatAt+ghost.timing.Lease+b.timing.Margin < now {
-		ghost.terminateUnlessEnded("reaped: its node has a new session")
+	if stale := b.stale; stale == holder && !b.server.defects.NoReaper && stale.beatAt+stale.timing.Lease+b.timing.Margin < now {
+		stale.terminateUnlessEnded("reaped: its node has a new session")
 	}
 }
 

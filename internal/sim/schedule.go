@@ -190,11 +190,11 @@ func (s Schedule) Run(result *Result) {
 		w.group.Go(func() { w.watchVacancies(ctx, p.member.Config.Lease/37) })
 	}
 	if p.looks > 0 {
-		w.group.Go(func() { w.lookEvery(ctx, p.looks) })
+		w.group.Go(func() { w.checkEvery(ctx, p.looks) })
 	}
 	for w.now() < p.lasts && w.Failure() == nil {
 		time.Sleep(rnd.rarely(p.every))
-		storm.strike()
+		storm.next()
 	}
 	storm.calm(p.network.Loss)
 	if w.Failure() == nil {
@@ -208,7 +208,7 @@ func (s Schedule) Run(result *Result) {
 	}
 	if s.Cluster && w.Failure() == nil {
 		storm.calm(0)
-		m := &muster{world: w, rnd: newStream(s.Seed, "muster"), member: p.member, bound: p.bound()}
+		m := &calmPhase{world: w, rnd: newStream(s.Seed, "muster"), member: p.member, bound: p.bound()}
 		m.run(3)
 	}
 	stop()
@@ -216,15 +216,15 @@ func (s Schedule) Run(result *Result) {
 	result.Violation, result.Terms, result.Lasted = w.Failure(), w.checker.count(), w.now()
 }
 
-// lookEvery looks at the nodes at fixed times.
-func (w *World) lookEvery(ctx context.Context, interval time.Duration) {
+// checkEvery looks at the nodes at fixed times.
+func (w *World) checkEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			w.mu.Lock()
-			w.checker.look()
+			w.checker.check()
 			w.mu.Unlock()
 		case <-ctx.Done():
 			return
@@ -238,7 +238,7 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	led := map[string]bool{}
 	for len(led) < len(w.roleNames) && w.now() < until && w.Failure() == nil {
 		time.Sleep(5 * time.Millisecond)
-		w.recall()
+		w.undrainAll()
 		w.mu.Lock()
 		for _, role := range w.roleNames {
 			if len(w.checker.leading(role)) > 0 {
@@ -256,9 +256,9 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	}
 }
 
-// recall takes back the nodes that still drain after all faults have ended: they
+// undrainAll takes back the nodes that still drain after all faults have ended: they
 // were asked to before that.
-func (w *World) recall() {
+func (w *World) undrainAll() {
 	w.mu.Lock()
 	alive := slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.node == nil || p.doing > 0 })
 	w.mu.Unlock()

@@ -117,7 +117,7 @@ func (s *Script) report() string {
 	return lines.String()
 }
 
-// status says what each node believes and what the server has recorded.
+// status describes the terms that each node trusts and those that the server recorded.
 func (s *Script) status() string {
 	w := s.world
 	w.mu.Lock()

@@ -89,13 +89,13 @@ var faultCommands = []command{
 			return fmt.Errorf("no server was replaced")
 		}
 		s.world.server.crash(false)
-		s.world.server.comeBack()
+		s.world.server.restart()
 		return nil
 	}},
 	{"make-anew", func(s *Script, _ []string) error {
 		s.world.mu.Lock()
 		defer s.world.mu.Unlock()
-		s.world.server.makeAnew()
+		s.world.server.recreate()
 		return nil
 	}},
 }

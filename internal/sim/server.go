@@ -29,7 +29,7 @@ type server struct {
 	last      int64            // incarnation drawn from the sequence
 	defects   Defects
 	installed uuid.UUID
-	dropped   bool     // the schema is gone
+	dropped   bool     // the schema was dropped
 	former    *primary // that a replica has replaced
 }
 
@@ -89,7 +89,7 @@ func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at)
 
 // connect starts a backend for a new session: a fresh incarnation, the node
 // lock, the node's row, the news. Backends that the same node left behind are its
-// ghosts: they keep their locks, and the new session's watch ends them in time.
+// stale sessions: they keep their locks, and the new session's watch ends them in time.
 func (s *server) connect(c *session) *backend {
 	s.last++
 	b := &backend{
@@ -101,7 +101,7 @@ func (s *server) connect(c *session) *backend {
 	b.longest = s.longestLease()
 	s.life.meet(s.world.now())
 	if row := s.nodes[b.node.ID]; row != nil && !row.dead {
-		b.ghost = row.session
+		b.stale = row.session
 	}
 	s.backends = append(s.backends, b)
 	s.tryLock(b, nodeLock(b.incarnation))
@@ -113,10 +113,10 @@ func (s *server) connect(c *session) *backend {
 }
 
 // notify wakes every session, except those whose notification is lost.
-func (s *server) notify() { s.tell(nil, (*session).noticed) }
+func (s *server) notify() { s.notifyAllBut(nil, (*session).noticed) }
 
-// tell sends a notification to every session but one, as notify does.
-func (s *server) tell(but *backend, noticed func(*session)) {
+// notifyAllBut sends a notification to every session but one, as notify does.
+func (s *server) notifyAllBut(but *backend, noticed func(*session)) {
 	for _, b := range s.backends {
 		if b == but {
 			continue
@@ -220,21 +220,21 @@ type primary struct {
 	tables   snapshot
 }
 
-// comeBack makes the last primary the server again, which never restarted.
-func (s *server) comeBack() {
+// restart makes the last primary the server again, which never restarted.
+func (s *server) restart() {
 	s.restore(s.former.tables)
 	s.up, s.started, s.life = true, s.former.identity, s.former.life
 	s.world.log("server", "is %d.%d again", s.started.timeline, s.started.boot)
 }
 
-// makeAnew replaces the tables by empty ones.
-func (s *server) makeAnew() {
+// recreate replaces the tables by empty ones.
+func (s *server) recreate() {
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, installed: s.installed})
 	s.life.born, s.life.byMigration = s.world.now(), true
 	s.world.log("server", "the tables are made anew")
 }
 
-// leaders returns the rows of the roles that somebody leads.
+// leaders returns the rows of the roles that have a leader.
 func (s *server) leaders(names []string) []tenure.Leader {
 	if len(names) == 0 {
 		names = slices.Collect(maps.Keys(s.roles))
@@ -270,7 +270,7 @@ func (s *server) request(r tenure.Request) error {
 	if row == nil || row.ended || row.term == 0 || row.holder.ended {
 		return tenure.ErrNoLeader
 	}
-	if r.Kind == tenure.RequestHandOver && !s.lives(r.Target) {
+	if r.Kind == tenure.RequestHandOver && !s.isAlive(r.Target) {
 		return tenure.ErrUnknownNode
 	}
 	s.enqueue(r)

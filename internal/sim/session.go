@@ -28,7 +28,7 @@ type session struct {
 	news chan struct{} // holds a value when a notification has arrived
 	// nodeNews is the same for those that make no role vacant.
 	nodeNews chan struct{}
-	lost     chan struct{} // closed when the client knows that the connection is gone
+	lost     chan struct{} // closed when the client knows that the connection has ended
 	cause    error         // why
 	hungUp   bool          // the client has closed the connection
 
@@ -36,7 +36,7 @@ type session struct {
 
 	// roles is what this session holds. Only the goroutine that owns the session
 	// changes it.
-	roles map[string]*holding
+	roles map[string]*heldRole
 }
 
 var _ tenure.Session = (*session)(nil)
@@ -44,7 +44,7 @@ var _ tenure.Session = (*session)(nil)
 // Incarnation implements tenure.Session.
 func (s *session) Incarnation() int64 { return s.backend.incarnation }
 
-// noticed is told of a notification, with World.mu held.
+// noticed handles a notification, with World.mu held.
 func (s *session) noticed() {
 	select {
 	case s.news <- struct{}{}:
@@ -52,7 +52,7 @@ func (s *session) noticed() {
 	}
 }
 
-// noticedNodes is noticed for news of the nodes alone.
+// noticedNodes is noticed for notifications about nodes only.
 func (s *session) noticedNodes() {
 	select {
 	case s.nodeNews <- struct{}{}:
@@ -60,7 +60,7 @@ func (s *session) noticedNodes() {
 	}
 }
 
-// disconnected is told that the connection is gone, with World.mu held.
+// disconnected handles the end of the connection, with World.mu held.
 func (s *session) disconnected(why error) {
 	if s.cause != nil {
 		return
@@ -68,12 +68,12 @@ func (s *session) disconnected(why error) {
 	s.process.log("session lost: %v", why)
 	s.cause = fmt.Errorf("%w: %w: %w", tenure.ErrSessionLost, tenure.ErrConnection, why)
 	close(s.lost)
-	s.world.checker.lookSoon()
+	s.world.checker.checkSoon()
 }
 
-// hangUp closes the connection from the client's side, with World.mu held. The
+// disconnect closes the connection from the client's side, with World.mu held. The
 // server learns of it, unless the whole machine vanished.
-func (s *session) hangUp(vanish bool) {
+func (s *session) disconnect(vanish bool) {
 	if s.hungUp {
 		return
 	}
@@ -91,7 +91,7 @@ func (s *session) hangUp(vanish bool) {
 	s.up.send(func() {
 		s.up.close()
 		if s.backend != nil {
-			s.backend.hangUp()
+			s.backend.disconnect()
 		}
 	})
 }
@@ -108,7 +108,7 @@ func (s *session) Abort() {
 			s.process.log("closes its session")
 		}
 		s.world.checker.aborted(s)
-		s.hangUp(false)
+		s.disconnect(false)
 	})
 }
 
@@ -138,7 +138,7 @@ func (s *session) call(name string, effect func(*backend) error) error {
 	case err = <-answer: // it came before the end
 	default:
 		if err == nil {
-			err = s.gone()
+			err = s.lossError()
 		}
 	}
 	if err != nil {
@@ -147,8 +147,8 @@ func (s *session) call(name string, effect func(*backend) error) error {
 	return nil
 }
 
-// gone returns why the connection is gone, or nil.
-func (s *session) gone() error {
+// lossError returns why the connection ended, or nil.
+func (s *session) lossError() error {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	return s.cause
@@ -193,7 +193,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		}
 	}
 	s.process.gate.wait(s.rnd)
-	if err := s.gone(); err != nil {
+	if err := s.lossError(); err != nil {
 		return false, fmt.Errorf("wait: %w", err)
 	}
 	return news, nil
@@ -241,6 +241,6 @@ func (s *session) Close() error {
 	}
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
-	s.hangUp(false)
+	s.disconnect(false)
 	return err
 }

@@ -28,7 +28,7 @@ type transaction struct {
 
 	locks      bool   // holds the row of its role's cursor
 	batch      *batch // that it applies, or nil
-	committing bool   // goes on without its connection
+	committing bool   // continues without its connection
 }
 
 var errTransactionLost = errors.New("the transaction was lost")

@@ -27,7 +27,7 @@ type vacancies struct {
 	fenced    map[fencedRole]time.Duration
 }
 
-// vacancy is what is known of a role that nobody leads.
+// vacancy is the state of a role without a leader.
 type vacancy struct {
 	until  time.Duration // when the last excuse ended, or will end
 	why    string
@@ -59,7 +59,7 @@ func (w *World) watchVacancies(ctx context.Context, interval time.Duration) {
 		select {
 		case <-ticker.C:
 			w.mu.Lock()
-			v.look()
+			v.checkAll()
 			w.mu.Unlock()
 		case <-ctx.Done():
 			return
@@ -67,7 +67,7 @@ func (w *World) watchVacancies(ctx context.Context, interval time.Duration) {
 	}
 }
 
-func (v *vacancies) look() {
+func (v *vacancies) checkAll() {
 	w, now := v.world, v.world.now()
 	alive := w.alive()
 	for _, p := range alive {
@@ -106,7 +106,7 @@ func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 	// Who was told that the role is reserved tries again only when that is over,
 	// even if the target has led and gone meanwhile.
 	since = max(since, vacancy.busy[p], v.world.checker.reserved[role])
-	if !seen || since >= now || !standing(p, role) {
+	if !seen || since >= now || !isCampaigning(p, role) {
 		return
 	}
 	poll := p.machine.member.Config.CheckInterval
@@ -128,8 +128,8 @@ const longestRetry = 2 * time.Second
 // trips, and the pauses between the quick attempts.
 func (v *vacancies) slack() time.Duration { return 20*v.world.network.Most + 250*time.Millisecond }
 
-// standing reports whether a process campaigns for a role.
-func standing(p *Process, role string) bool {
+// isCampaigning reports whether a process campaigns for a role.
+func isCampaigning(p *Process, role string) bool {
 	election := p.elections[role]
 	if election == nil || p.work[role] != nil {
 		return false
@@ -141,7 +141,7 @@ func standing(p *Process, role string) bool {
 // followWork notes who has worked for a role: who returned lets others go first.
 func (v *vacancy) followWork(role string, alive []*Process, now time.Duration) {
 	for _, p := range alive {
-		if election := p.elections[role]; p.work[role] != nil || election != nil && !standing(p, role) {
+		if election := p.elections[role]; p.work[role] != nil || election != nil && !isCampaigning(p, role) {
 			v.busy[p] = now + p.machine.member.backsOff()
 		}
 		if at, worked := p.returned[role]; worked { // a term may be shorter than the time between two looks
@@ -228,7 +228,7 @@ func (s *server) whoHolds(role string) string {
 	b := l.holder
 	held := b.client.roles[role]
 	if held == nil {
-		held = &holding{}
+		held = &heldRole{}
 	}
 	return fmt.Sprintf("its lock is held by session %d of %s (stuck: %t, ended: %t, last heartbeat at %v, term %d, since %v, to wait until %v)",
 		b.incarnation, b.client.process, b.stuck, b.ended, b.beatAt, held.term, held.since, b.earliest(cmp.Or(s.roles[role], &roleRow{}), held.since))
@@ -311,7 +311,7 @@ func (v *vacancies) strangerSince(b *backend) time.Duration {
 	case row != nil && row.incarnation == b.incarnation:
 		return 0
 	case slices.ContainsFunc(s.backends, func(later *backend) bool {
-		return later.ghost == b && !later.ended && !v.isDisturbed(later.client.process)
+		return later.stale == b && !later.ended && !v.isDisturbed(later.client.process)
 	}):
 		return 0
 	default:

@@ -37,7 +37,7 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	p.work[role] = &work{term.Number(), ctx}
 	p.log("leads %s, term %d", role, term.Number())
 	w.mu.Unlock()
-	err := p.toil(ctx, term, plan, rnd)
+	err := p.workLoop(ctx, term, plan, rnd)
 	returns := rnd.between(0, 100*time.Microsecond) // an instant of its own
 	if ctx.Err() != nil {
 		returns += rnd.rarely(plan.Stubborn)
@@ -53,10 +53,10 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	return err
 }
 
-// toil works until the term ends or is to end, or its time is up. Transactions
+// workLoop works until the term ends or is to end, or its time is up. Transactions
 // in progress when it is to end are finished, those in progress when it ends are
 // not, unless the work is heedless.
-func (p *Process) toil(ctx context.Context, term *tenure.Term, plan Work, rnd *stream) error {
+func (p *Process) workLoop(ctx context.Context, term *tenure.Term, plan Work, rnd *stream) error {
 	begin, cancel := context.WithCancel(ctx) // new transactions
 	defer cancel()
 	if plan.Term > 0 {

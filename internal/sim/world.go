@@ -32,8 +32,8 @@ type World struct {
 	machines  []*Machine
 	processes []*Process // all that ever were
 	checker   *checker
-	closing   bool // no process starts any more
-	stopped   bool // no event happens any more
+	closing   bool // no new process starts
+	stopped   bool // no new event happens
 
 	roleNames []string
 	group     sync.WaitGroup // everything that processes do on their own
@@ -78,16 +78,16 @@ func (w *World) alive() []*Process {
 	return alive
 }
 
-// Close ends every process politely, waits for their ends, and stops all events.
+// Close ends every process gracefully, waits for their ends, and stops all events.
 func (w *World) Close() {
 	w.mu.Lock()
 	w.closing = true
 	for _, p := range w.processes { // one that was left may still end
-		p.letGo()
+		p.releaseForeign()
 	}
 	for _, m := range w.machines {
 		if m.process != nil {
-			m.process.letGo()
+			m.process.releaseForeign()
 			m.process.end()
 		}
 	}

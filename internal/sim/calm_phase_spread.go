@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// holders returns who leads each role, by what the nodes themselves say.
-func (w *World) holders() map[string]*Process {
+// leadersByClaim returns who leads each role, by what the nodes themselves say.
+func (w *World) leadersByClaim() map[string]*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	holders := map[string]*Process{}
@@ -29,12 +29,12 @@ func (w *World) serving() map[*Process]bool {
 	return serving
 }
 
-// unfair says why not every role is led by a member in service, or which of them
+// unfairShare says why not every role is led by a member in service, or which of them
 // has not its share.
-func (w *World) unfair() string {
+func (w *World) unfairShare() string {
 	serving := w.serving()
 	leads := map[*Process]int{}
-	holders := w.holders()
+	holders := w.leadersByClaim()
 	for _, role := range w.roleNames {
 		holder := holders[role]
 		if holder == nil {
@@ -60,16 +60,16 @@ func (w *World) unfair() string {
 // share waits until the roles are shared fairly. If members have only come, and
 // it is known who led before, it checks that no role has moved from a member that
 // served already to another that did.
-func (m *muster) share(before map[string]*Process, served map[*Process]bool) {
+func (m *calmPhase) share(before map[string]*Process, served map[*Process]bool) {
 	if m.member.Spread == nil || m.world.Failure() != nil {
 		return
 	}
-	if !m.expectThat(fairShares, m.shareBound(), "have their share", m.world.unfair) {
+	if !m.expectThat(fairShares, m.shareBound(), "have their share", m.world.unfairShare) {
 		return
 	}
-	defer time.Sleep(adopted * m.member.Config.CheckInterval)
+	defer time.Sleep(assumedIntervals * m.member.Config.CheckInterval)
 	serving := m.world.serving()
-	for role, now := range m.world.holders() {
+	for role, now := range m.world.leadersByClaim() {
 		was := before[role]
 		if was != nil && was != now && serving[was] && served[now] {
 			m.world.violate(fairShares, "%s has moved from %s to %s, although both were in service all the time", role, was, now)
@@ -77,6 +77,6 @@ func (m *muster) share(before map[string]*Process, served map[*Process]bool) {
 	}
 }
 
-// adopted is for how many check intervals members stand for roles of others that
-// did not take them at once.
-const adopted = 12
+// assumedIntervals is the number of check intervals during which members campaign for
+// roles of others that did not acquire them immediately.
+const assumedIntervals = 12

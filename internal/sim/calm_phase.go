@@ -11,35 +11,35 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// muster is the calm after a storm in a cluster. Nodes still die, leave, drain
+// calmPhase is the calm after a storm in a cluster. Nodes still die, leave, drain
 // and join, several at once, but nothing else goes wrong, so that every member
 // must soon know of it.
-type muster struct {
+type calmPhase struct {
 	world  *World
 	rnd    *stream
 	member Member
-	bound  time.Duration // for what is polite, and for recovering from the storm
+	bound  time.Duration // for graceful ends, and for recovering from the storm
 }
 
 // shareBound is how long it may take until shared roles are where they belong.
 // Members look at each other's roles rarely, and leave alone for some intervals
 // what they have found led elsewhere than it belongs.
-func (m *muster) shareBound() time.Duration {
+func (m *calmPhase) shareBound() time.Duration {
 	return m.bound + m.member.Spread.MoveDelay + 40*m.member.Config.CheckInterval
 }
 
-// soon is within which every member knows what happened, on a working network.
-const soon = time.Second
+// propagationBound is within which every member knows what happened, on a working network.
+const propagationBound = time.Second
 
 // run checks invariant 9 after the storm and after each of some rounds.
-func (m *muster) run(rounds int) {
+func (m *calmPhase) run(rounds int) {
 	time.Sleep(2 * m.member.Config.Lease) // what a slow network has kept arrives
 	recovered := func() string {
-		m.world.recall()
-		return m.world.complete()
+		m.world.undrainAll()
+		return m.world.notServing()
 	}
 	if m.expect(m.bound, "have recovered", recovered) {
-		m.expect(m.bound, "know the registry", m.world.untrue)
+		m.expect(m.bound, "know the registry", m.world.staleView)
 		m.share(nil, nil)
 	}
 	for range rounds {
@@ -50,13 +50,13 @@ func (m *muster) run(rounds int) {
 	}
 }
 
-// expect waits until nothing is wrong any more, and violates invariant 9, or
+// expect waits until wrong finds no fault, and violates invariant 9, or
 // another, if that takes too long.
-func (m *muster) expect(within time.Duration, what string, wrong func() string) bool {
+func (m *calmPhase) expect(within time.Duration, what string, wrong func() string) bool {
 	return m.expectThat(registryTrue, within, what, wrong)
 }
 
-func (m *muster) expectThat(invariant int, within time.Duration, what string, wrong func() string) bool {
+func (m *calmPhase) expectThat(invariant int, within time.Duration, what string, wrong func() string) bool {
 	w := m.world
 	for until := w.now() + within; ; time.Sleep(5 * time.Millisecond) {
 		why := wrong()
@@ -74,7 +74,7 @@ func (m *muster) expectThat(invariant int, within time.Duration, what string, wr
 }
 
 // round has something happen to some of the nodes at the same instant.
-func (m *muster) round() {
+func (m *calmPhase) round() {
 	w := m.world
 	w.mu.Lock()
 	machines := slices.Clone(w.machines)
@@ -96,15 +96,15 @@ func (m *muster) round() {
 	}
 	w.mu.Unlock()
 	if !polite {
-		m.expect(soon, "know of the dead", w.untrue)
+		m.expect(propagationBound, "know of the dead", w.staleView)
 	} else if m.expect(m.bound, "have left or drained", w.unfinished) {
-		m.expect(soon, "know who left and who drains", w.untrue)
+		m.expect(propagationBound, "know who left and who drains", w.staleView)
 	}
 	// Who went at once is seen to go by some one after the other, and their plans
 	// differ on the way.
 	m.share(nil, nil)
-	before, served := w.holders(), w.serving()
-	if w.unfair() != "" { // a member has come meanwhile, and roles move to it
+	before, served := w.leadersByClaim(), w.serving()
+	if w.unfairShare() != "" { // a member has come meanwhile, and roles move to it
 		before = nil
 	}
 	w.mu.Lock()
@@ -116,8 +116,8 @@ func (m *muster) round() {
 		}
 	}
 	w.mu.Unlock()
-	if m.expect(m.bound, "have come back", w.complete) {
-		m.expect(soon, "know who has come back", w.untrue)
+	if m.expect(m.bound, "have come back", w.notServing) {
+		m.expect(propagationBound, "know who has come back", w.staleView)
 	}
 	m.share(before, served)
 }
@@ -129,9 +129,9 @@ func (w *World) members() []*Process {
 	return slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.member == nil || p.ctx.Err() != nil })
 }
 
-// complete says why not every machine runs a member in service; empty if every
+// notServing says why not every machine runs a member in service; empty if every
 // one does.
-func (w *World) complete() string {
+func (w *World) notServing() string {
 	members := w.members()
 	if why := w.unfinished(); why != "" {
 		return why
@@ -170,9 +170,9 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// untrue compares what every member knows with what is so, and returns the
+// staleView compares what every member knows with what is so, and returns the
 // first difference.
-func (w *World) untrue() string {
+func (w *World) staleView() string {
 	const dead = "gone"
 	truth := map[uuid.UUID]string{} // of every node that ever was
 	names := map[uuid.UUID]string{}

@@ -12,11 +12,11 @@ import (
 // Faults make it block, or panic. That must never keep trust from ending, nor a
 // node from leading: only what such code decides may wait for it.
 
-// foreign is a kind of code that is not the engine's.
-type foreign int
+// userCode is a kind of code that is not the engine's.
+type userCode int
 
 const (
-	ofLog foreign = iota
+	ofLog userCode = iota
 	ofCallbacks
 	ofRetry
 	ofLoad
@@ -28,7 +28,7 @@ var errForeign = errors.New("on purpose")
 
 // enter is called by such code: it blocks while a fault has it block, and panics
 // if a fault has it panic.
-func (p *Process) enter(kind foreign) {
+func (p *Process) enter(kind userCode) {
 	w := p.machine.world
 	w.mu.Lock()
 	held, panics := p.held[kind], p.panics[kind]
@@ -43,14 +43,14 @@ func (p *Process) enter(kind foreign) {
 
 // hold has one kind of code block from now on. It is called with World.mu held,
 // and so are the others.
-func (p *Process) hold(kind foreign) {
+func (p *Process) hold(kind userCode) {
 	if p.held[kind] == nil && !p.crashed {
 		p.held[kind] = make(chan struct{})
 	}
 }
 
-// letGo ends what hold and spoil began, for all kinds.
-func (p *Process) letGo() {
+// releaseForeign ends what hold and spoil began, for all kinds.
+func (p *Process) releaseForeign() {
 	for kind, held := range p.held {
 		if held != nil {
 			close(held)
@@ -81,7 +81,7 @@ func (p *Process) describe(version string) {
 	if p.node == nil {
 		return
 	}
-	p.aside(func() {
+	p.goAside(func() {
 		defer func() {
 			if reason := recover(); reason != nil {
 				p.log("describing itself: panic: %v", reason)
@@ -95,8 +95,8 @@ func (p *Process) describe(version string) {
 	})
 }
 
-// aside runs f beside everything else, for as long as the process lives.
-func (p *Process) aside(f func()) {
+// goAside runs f beside everything else, for as long as the process lives.
+func (p *Process) goAside(f func()) {
 	if w := p.machine.world; !w.closing && !p.crashed {
 		w.group.Go(f)
 	}
@@ -104,24 +104,24 @@ func (p *Process) aside(f func()) {
 
 // block has code of a process block.
 func (s *storm) blockForeign(m *Machine) {
-	kind, p := foreign(s.rnd.below(int(foreignKinds))), m.process
+	kind, p := userCode(s.rnd.below(int(foreignKinds))), m.process
 	s.world.log("storm", "%s: code of kind %d blocks", p, kind)
 	p.hold(kind)
 	if kind == ofDescription {
 		p.describe("blocked")
 	}
-	s.world.after(2*s.lasting(), p.letGo)
+	s.world.after(2*s.lasting(), p.releaseForeign)
 }
 
 // spoil has code of a process panic.
 func (s *storm) spoilForeign(m *Machine) {
-	kind, p := foreign(s.rnd.below(int(foreignKinds))), m.process
+	kind, p := userCode(s.rnd.below(int(foreignKinds))), m.process
 	s.world.log("storm", "%s: code of kind %d panics", p, kind)
 	p.panics[kind] = true
 	if kind == ofDescription {
 		p.describe("spoiled")
 	}
-	s.world.after(s.lasting(), p.letGo)
+	s.world.after(s.lasting(), p.releaseForeign)
 }
 
 // markDead has somebody mark silent nodes dead.
@@ -131,18 +131,18 @@ func (s *storm) markDead(*Machine) {
 	}
 }
 
-// buryAlive has the session of a node stuck and the node cut off, and somebody
+// markLiveNodeDead has the session of a node stuck and the node cut off, and somebody
 // mark it dead.
-func (s *storm) buryAlive(m *Machine) {
-	s.stick(m)
+func (s *storm) markLiveNodeDead(m *Machine) {
+	s.blockSession(m)
 	s.block(m.paths()...)
 	s.markDead(m)
 }
 
-// deafen has a node vanish with its session stuck, while the watch connections of
+// dropNotices has a node vanish with its session stuck, while the watch connections of
 // all others let nothing through for a long time.
-func (s *storm) deafen(m *Machine) {
-	s.stick(m)
+func (s *storm) dropNotices(m *Machine) {
+	s.blockSession(m)
 	m.process.crash(true)
 	s.world.after(8*s.lease, func() { s.revive(m) })
 	for _, other := range s.world.machines {

@@ -21,15 +21,14 @@ type Assigner struct {
 	config   Config
 
 	mu       sync.Mutex
-	election *tenure.Election // made by the first Run
+	election *tenure.Election // created by the first Run
 }
 
-// New makes an assigner for a member, working in a database, which must be the
-// one that the member's backend is on, and safe for concurrent use, as a pool
-// is. Its user needs the privileges of [Grants]. The error matches
-// tenure.ErrUnsupported if the backend is not PostgreSQL, and
-// tenure.ErrInvalidConfig or tenure.ErrInvalidRole for a configuration that
-// cannot be used.
+// New returns an assigner for a member. database must be the database of the
+// member's backend and safe for concurrent use, like a pool. Its user needs the
+// privileges of [Grants]. The error matches tenure.ErrUnsupported if the
+// backend is not PostgreSQL, and tenure.ErrInvalidConfig or
+// tenure.ErrInvalidRole if the configuration is invalid.
 func New(member *cluster.Member, database postgres.Database, config Config) (*Assigner, error) {
 	backend, ok := member.Node().Backend().(*postgres.Backend)
 	if !ok {
@@ -42,23 +41,22 @@ func New(member *cluster.Member, database postgres.Database, config Config) (*As
 	return &Assigner{member: member, backend: backend, database: database, config: config}, nil
 }
 
-// Run stands for the role and assigns rows in each term, until the context ends.
-// It returns an error that matches tenure.ErrInvalidConfig or
-// dberr.ErrPrivilege if the table cannot be used as it is, and those of
-// [tenure.Node.Election] and [tenure.Election.Run]. A database that fails later
-// is logged and asked again.
+// Run campaigns for the role and assigns rows in each term, until ctx ends. The
+// error matches tenure.ErrInvalidConfig or dberr.ErrPrivilege if the table
+// cannot be used; others are those of [tenure.Node.Election] and
+// [tenure.Election.Run]. Later database errors are logged and retried.
 func (a *Assigner) Run(ctx context.Context) error {
 	if err := a.check(ctx); errors.Is(err, tenure.ErrInvalidConfig) || errors.Is(err, dberr.ErrPrivilege) {
 		return err
 	}
-	election, err := a.stand()
+	election, err := a.ensureElection()
 	if err != nil {
 		return err
 	}
 	return election.Run(ctx, a.Lead)
 }
 
-// check looks at the table before there is a term.
+// check validates the table before the first term.
 func (a *Assigner) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, window(a.member.Node()))
 	defer cancel()
@@ -66,8 +64,8 @@ func (a *Assigner) check(ctx context.Context) error {
 	return err
 }
 
-// stand returns the election of Run.
-func (a *Assigner) stand() (*tenure.Election, error) {
+// ensureElection returns the election of Run.
+func (a *Assigner) ensureElection() (*tenure.Election, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.election != nil {
@@ -81,10 +79,9 @@ func (a *Assigner) stand() (*tenure.Election, error) {
 	return election, nil
 }
 
-// Lead assigns rows under a term until it ends or is asked to, and returns nil.
-// It is for programs that lead several things in one election, of a role of
-// their own choice: call it from the function of [tenure.Election.Run], where
-// [Assigner.Run] is not used.
+// Lead assigns rows in a term until it ends or is stopping, and returns nil. It
+// is for programs that do several things as the leader of one role: call it
+// from the function of [tenure.Election.Run] instead of using [Assigner.Run].
 func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
 	l := &loop{
 		pass: pass{

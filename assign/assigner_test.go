@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Rows go to nodes that can do them, evenly, and to nobody else.
-func TestSpread(t *testing.T) {
+// Rows go evenly to nodes with their capability, and to no other node.
+func TestRowsAreSpreadOverCapableNodes(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a, b, gpu := w.worker("a"), w.worker("b"), w.worker("gpu", "gpu")
@@ -31,9 +31,9 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The rows of a node that dies go to others at once, and what it has begun
-// counts as an attempt.
-func TestDeath(t *testing.T) {
+// The rows of a dead node go to other nodes immediately, and those that it had
+// begun count as an attempt.
+func TestRowsOfDeadNodeAreReassigned(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a, b, c := w.worker("a", "x"), w.worker("b", "x"), w.worker("c")
@@ -58,8 +58,8 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// A node that drains keeps what it has begun, until it has drained.
-func TestDrain(t *testing.T) {
+// A draining node keeps the rows that it has begun until it is drained.
+func TestDrainingNodeKeepsBegunRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a, b := w.worker("a"), w.worker("b")

@@ -1,13 +1,13 @@
-// Package assign gives the rows of a table of yours to the nodes of a cluster,
-// under the leadership of a role: each pending row to the active node that has
-// the row's capability and the least to do.
+// Package assign assigns the rows of a table of yours to the nodes of a
+// cluster, under the leadership of a role: each pending row goes to the least
+// busy active node that has the row's capability.
 //
-// The leader's [Assigner] is all that gives rows out. The rows of a node that
-// died go to others as soon as the cluster knows of the death; those that failed
-// too often go to a state for dead ones, from where [Replay] brings them back.
-// Every assignment is committed only while the leader's term stands.
+// Only the leader's [Assigner] assigns rows. The rows of a dead node go to
+// other nodes as soon as the cluster knows of the death. Rows that failed too
+// often become dead; [Replay] makes them pending again. Every assignment
+// commits only while the leader's term is valid.
 //
-// It is no queue: the table, the payload, and what a worker does are yours. A
-// worker begins and finishes a row by one UPDATE each, which says the number of
-// the assignment; see [Columns].Assignment.
+// The package is not a queue: the table, the payload and the worker are yours.
+// A worker begins and finishes a row with one UPDATE each, which compares the
+// number of the assignment; see [Columns].Assignment.
 package assign

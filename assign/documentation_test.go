@@ -12,7 +12,7 @@ import (
 )
 
 // The page shows what Setup and Grants return.
-func TestDocumentation(t *testing.T) {
+func TestDocumentedSQLMatchesSetupAndGrants(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/assign.md")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Every node runs this. The one that leads gives the rows out, and tries dead
-// ones again each night, a hundred of them.
+// Every node runs this program. The leader assigns the rows and replays a
+// hundred dead rows each night.
 func Example() { //nolint:testableexamples // it needs a server and never ends
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"

@@ -88,8 +88,8 @@ func (w worker) round(ctx context.Context) (some bool, err error) {
 	return len(jobs) > 0, err
 }
 
-// A worker does what its node was given. It is told of new rows, and looks now
-// and then in case it was not.
+// A worker processes the rows of its node. It is notified of new rows and also
+// polls, in case a notification is lost.
 func ExampleListen() {
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"

@@ -53,10 +53,10 @@ END $$;
 CREATE TRIGGER note_status AFTER INSERT OR UPDATE OF status ON {nodes}
 	FOR EACH ROW EXECUTE FUNCTION {schema}.note_status();`
 
-// Rows are worked off while nodes that lead and work are killed and stopped:
-// none is lost, and none is finished but by the node that has it. Those that fail
-// too often are replayed by a schedule, whoever leads it.
-func TestFaults(t *testing.T) {
+// Rows are processed while leaders and workers are killed and paused: none is
+// lost, and each is finished by the node that has it. A schedule replays those
+// that fail too often, whichever node leads.
+func TestNoRowIsLostUnderFaults(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	rows := 4 * rowsPerFault

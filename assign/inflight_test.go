@@ -17,9 +17,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A commit that gives rows out still runs on the server when its connection breaks
-// and the request to cancel is lost. Its rows count before more are given out.
-func TestPlacesWithCommitInFlight(t *testing.T) {
+// The server still runs a commit that assigns rows when its connection breaks
+// and the cancel request is lost. Its rows are counted before more are
+// assigned.
+func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 	t.Parallel()
 	const places, rows = 5, 30
 	w := newJobs(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// A node has at most so many unfinished rows; what it finishes makes place for
-// the next, without waiting for a poll.
-func TestPlaces(t *testing.T) {
+// A node has at most MaxPerNode unfinished rows; when it finishes one, it gets
+// the next without waiting for a poll.
+func TestMaxPerNodeLimitsUnfinishedRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a, b := w.worker("a"), w.worker("b")
@@ -40,9 +40,9 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Rows whose capability nobody has stay, are told, and keep nobody waiting; they
-// go to the first node that comes with it.
-func TestUnassignable(t *testing.T) {
+// Rows whose capability no node has wait, are reported, and delay no other
+// rows; they go to the first node that has the capability.
+func TestRowsWithoutCapableNodeWait(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a, both := w.worker("a", "a"), w.worker("both", "a", "slow")
@@ -73,8 +73,8 @@ func TestUnassignable(t *testing.T) {
 	w.await("the rest", func() bool { return w.has(both) == 5 })
 }
 
-// More capabilities than are looked at hide none that somebody has.
-func TestGarbageHidesNothing(t *testing.T) {
+// If rows need more capabilities than are read, none that a node has is hidden.
+func TestManyUnknownCapabilitiesHideNoRow(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a := w.worker("a", "zebra")
@@ -84,8 +84,8 @@ func TestGarbageHidesNothing(t *testing.T) {
 	w.await("those that can be done", func() bool { return w.has(a) == 3 })
 }
 
-// Rows go in the order of their priority.
-func TestPriority(t *testing.T) {
+// Rows are assigned in the order of their priority.
+func TestRowsAreAssignedByPriority(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.exec(`INSERT INTO {schema}.jobs (capability, priority)
@@ -101,7 +101,7 @@ func TestPriority(t *testing.T) {
 }
 
 // A row that was begun too often is dead until it is replayed.
-func TestPoison(t *testing.T) {
+func TestRowBegunTooOftenIsDead(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a := w.worker("a")
@@ -156,8 +156,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A node is told of its rows as they are assigned.
-func TestListen(t *testing.T) {
+// A node is notified of its rows as they are assigned.
+func TestListenWakesOnAssignment(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a := w.worker("a")
@@ -186,7 +186,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestConfigurationsRefused(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	leader := w.scheduler("leader")

@@ -7,16 +7,16 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// topic is what is told when rows of the table may wait, or places are free.
+// topic is notified when rows of the table may wait or a node has capacity.
 func (c Config) topic() string { return "assign " + c.Table.Sanitize() }
 
-// nodeTopic is what is told when a node was given rows.
+// nodeTopic is notified when rows were assigned to a node.
 func nodeTopic(node string) string { return "assigned " + node }
 
-// Listen calls wake, in this goroutine, whenever rows of any table were assigned
-// to a node, and once when it has begun to listen. It uses a connection of its
-// own. It returns nil when the context ends, and an error when it cannot listen
-// any more; news can be lost, so look now and then besides.
+// Listen calls wake, in this goroutine, whenever rows of any table were
+// assigned to a node, and once when it has started to listen. It uses its own
+// connection. It returns nil when ctx ends, and an error when it can no longer
+// listen. Notifications can be lost, so also poll from time to time.
 func Listen(ctx context.Context, backend *postgres.Backend, node cluster.NodeID, wake func()) error {
 	return backend.ListenTo(ctx, nodeTopic(node.String()), wake)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// debounce is the least time between two wakings by news of rows: under load one
-// pass then finds many of them.
+// debounce is the minimum time between two passes after notifications of rows:
+// under load, one pass then handles many.
 const debounce = 20 * time.Millisecond
 
-// listenPause is the time between attempts to listen for news of rows. Until one
-// succeeds, polling has to do.
+// listenPause is the time between attempts to listen for rows. Until one
+// succeeds, the loop only polls.
 const listenPause = 5 * time.Second
 
-// loop is an assigner at work under one term.
+// loop runs an assigner in one term.
 type loop struct {
 	pass
 	wake chan struct{} // something may have changed
 }
 
-// run assigns until the term ends or is asked to.
+// run assigns rows until the term ends or is stopping.
 func (l *loop) run(ctx context.Context) {
 	listen, stop := context.WithCancel(ctx)
 	var listening sync.WaitGroup
@@ -32,7 +32,7 @@ func (l *loop) run(ctx context.Context) {
 	defer stop()
 	listening.Go(func() { l.listenToNodes(listen) })
 	listening.Go(func() { l.listenToRows(listen) })
-	for !l.over(ctx) {
+	for !l.finished(ctx) {
 		limited, cancel := context.WithTimeout(ctx, window(l.member.Node()))
 		more, err := l.assign(limited)
 		cancel()
@@ -40,7 +40,7 @@ func (l *loop) run(ctx context.Context) {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.log.Warn("assigning rows failed", "error", err)
-			l.known, l.settled = false, false
+			l.tableKnown, l.nothingInFlight = false, false
 			l.pause(ctx, l.config.PollInterval, nil)
 		case !more:
 			l.pause(ctx, l.config.PollInterval, l.wake)
@@ -48,8 +48,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// over reports whether the loop should return.
-func (l *loop) over(ctx context.Context) bool {
+// finished reports whether the loop should return.
+func (l *loop) finished(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return true
@@ -60,7 +60,7 @@ func (l *loop) over(ctx context.Context) bool {
 	}
 }
 
-// pause waits for d, for a value, or for the end of the work.
+// pause waits for d, for a value, or until the term ends or is stopping.
 func (l *loop) pause(ctx context.Context, d time.Duration, value <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -79,8 +79,8 @@ func (l *loop) wakeUp() {
 	}
 }
 
-// listenToNodes wakes the loop at changes of the nodes, but for those of their
-// load, which count when there is something to assign.
+// listenToNodes wakes the loop after changes of the nodes, except of their
+// load, which matters only if there are rows to assign.
 func (l *loop) listenToNodes(ctx context.Context) {
 	every := cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
 	seen := map[cluster.NodeID]cluster.NodeInfo{}
@@ -96,13 +96,13 @@ func (l *loop) listenToNodes(ctx context.Context) {
 	}
 }
 
-// sameOffer reports whether a node can be given the same rows as before.
+// sameOffer reports whether a node can get the same rows as before.
 func sameOffer(before, now cluster.NodeInfo) bool {
 	return before.Status == now.Status && before.Drained == now.Drained &&
 		slices.Equal(before.Roles, now.Roles) && slices.Equal(before.Capabilities, now.Capabilities)
 }
 
-// listenToRows wakes the loop at news of rows.
+// listenToRows wakes the loop after notifications of rows.
 func (l *loop) listenToRows(ctx context.Context) {
 	news := make(chan struct{}, 1)
 	var forwarding sync.WaitGroup
@@ -125,14 +125,14 @@ func (l *loop) listenToRows(ctx context.Context) {
 			}
 		})
 		if err != nil {
-			l.log.Warn("listening for news of rows failed; polling goes on", "error", err)
+			l.log.Warn("listening for rows failed; polling continues", "error", err)
 		}
 		l.pause(ctx, listenPause, nil)
 	}
 }
 
-// window bounds a pass, and how long its locks outlive this process if it stops:
-// as long as its term may be trusted without a heartbeat.
+// window limits a pass, and how long its locks outlive this process if it is
+// paused: the trust window.
 func window(node *tenure.Node) time.Duration {
 	timing := node.Timing()
 	return timing.Lease - timing.Margin

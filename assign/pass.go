@@ -16,14 +16,13 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// mostCapabilities is how many capabilities of waiting rows are looked at.
-const mostCapabilities = 1000
+// maxCapabilities is how many capabilities of waiting rows are read.
+const maxCapabilities = 1000
 
-// fresh has statements planned with their values; see queries.go.
+// fresh plans statements with their values; see queries.go.
 const fresh = pgx.QueryExecModeCacheDescribe
 
-// pass looks at the table once and does what is to be done. One goroutine uses
-// it.
+// pass performs passes over the table. It is not safe for concurrent use.
 type pass struct {
 	member   *cluster.Member
 	backend  *postgres.Backend
@@ -32,44 +31,45 @@ type pass struct {
 	term     *tenure.Term
 	log      *slog.Logger
 
-	table   table
-	known   bool     // table is as the database has it
-	settled bool     // no transaction of this table's assigner can be in flight
-	unable  []string // the capabilities that nobody has, as they were told last
+	table           table
+	tableKnown      bool     // table matches the database
+	nothingInFlight bool     // no transaction of this table's assigner can be in flight
+	reportedUnable  []string // last reported capabilities that no node has
 }
 
-// share is how many rows a node has.
+// share is the number of rows of a node.
 type share struct{ assigned, running int }
 
 func (s share) total() int { return s.assigned + s.running }
 
-// nobody is the node of rows that have none, although their state says so.
-const nobody = ""
+// noNode is the node of rows without a node whose state needs one.
+const noNode = ""
 
-// situation is what is to be done with the table.
+// situation is the current state of the table.
 type situation struct {
 	shares  map[string]share // by node
-	waiting []string         // capabilities that pending rows need, at most mostCapabilities
+	waiting []string         // capabilities of pending rows, at most maxCapabilities
 }
 
-// assign does one pass and reports whether another should follow at once.
+// assign performs one pass and reports whether another should follow
+// immediately.
 //
-// Whether there is anything to do is asked of the member, who may be late to
-// know; what is done then follows from the registry itself. So nothing is given
-// to a node that anybody found dead before the term, and nothing taken from one
-// that came a moment ago.
+// Whether there is anything to do is decided by the member's view, which may be
+// late. What is done then follows from the registry itself. So a node that was
+// marked dead before the term gets no rows, and a node that has just joined
+// loses none.
 func (p *pass) assign(ctx context.Context) (more bool, err error) {
-	if !p.known {
+	if !p.tableKnown {
 		if p.table, err = readTable(ctx, p.database, p.config); err != nil {
 			return false, err
 		}
-		p.known = true
+		p.tableKnown = true
 	}
-	if !p.settled {
-		if err := p.settle(ctx); err != nil {
+	if !p.nothingInFlight {
+		if err := p.awaitInFlight(ctx); err != nil {
 			return false, err
 		}
-		p.settled = true
+		p.nothingInFlight = true
 	}
 	now, err := readSituation(ctx, p.database, p.table, p.config)
 	if err != nil {
@@ -89,9 +89,9 @@ func (p *pass) assign(ctx context.Context) (more bool, err error) {
 	return p.work(ctx, now, nodes)
 }
 
-// settle waits for transactions whose commits were not answered: the rows that
-// they give out count.
-func (p *pass) settle(ctx context.Context) error {
+// awaitInFlight waits for transactions whose commits were not acknowledged: the
+// rows that they assign count.
+func (p *pass) awaitInFlight(ctx context.Context) error {
 	rows, err := p.database.Query(ctx, settle, fresh, p.config.lockKey())
 	if err == nil {
 		rows.Close()
@@ -106,7 +106,7 @@ func (p *pass) settle(ctx context.Context) error {
 func readSituation(ctx context.Context, database Querier, table table, config Config) (situation, error) {
 	now := situation{shares: map[string]share{}}
 	s := config.States
-	rows, err := database.Query(ctx, table.sql(overview), fresh, s.Pending, s.Assigned, s.Running, mostCapabilities)
+	rows, err := database.Query(ctx, table.sql(overview), fresh, s.Pending, s.Assigned, s.Running, maxCapabilities)
 	if err != nil {
 		return now, fmt.Errorf("reading what is to be assigned: %w", err)
 	}
@@ -118,7 +118,7 @@ func readSituation(ctx context.Context, database Querier, table table, config Co
 			now.waiting = append(now.waiting, *capability)
 			return nil
 		}
-		// Nobody's rows can be of two kinds, with null and with the empty text.
+		// Rows without a node can have null or an empty text.
 		had := now.shares[node]
 		now.shares[node] = share{had.assigned + has.assigned, had.running + has.running}
 		return nil
@@ -129,23 +129,23 @@ func readSituation(ctx context.Context, database Querier, table table, config Co
 	return now, nil
 }
 
-// due reports whether there is anything to do, with these nodes.
+// due reports whether there is anything to do with these nodes.
 func (p *pass) due(now situation, nodes []cluster.NodeInfo) bool {
 	gone, leaving := now.lost(nodes)
 	if len(gone) > 0 || len(leaving) > 0 {
 		return true
 	}
 	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
-	if len(now.waiting) == mostCapabilities {
+	if len(now.waiting) == maxCapabilities {
 		return len(places.candidates) > 0
 	}
 	return slices.ContainsFunc(now.waiting, func(capability string) bool { return places.free(capability) > 0 })
 }
 
-// lost are the nodes whose rows go to others: all rows of those that are gone,
-// and of those that leave what they have not begun.
+// lost returns the nodes that lose rows: nodes that are gone lose all rows, and
+// leaving nodes those that they have not begun.
 func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
-	gone, leaving = []string{}, []string{} // nil would be null
+	gone, leaving = []string{}, []string{} // not nil, which would be NULL
 	here := map[string]cluster.NodeInfo{}
 	for _, node := range nodes {
 		here[node.ID.String()] = node
@@ -162,11 +162,11 @@ func (s situation) lost(nodes []cluster.NodeInfo) (gone, leaving []string) {
 	return gone, leaving
 }
 
-// stride is for how long rows are given out, one transaction after the other,
-// before the table and the nodes are looked at again.
+// stride is how long rows are assigned, in consecutive transactions, before the
+// table and the nodes are read again.
 const stride = 100 * time.Millisecond
 
-// work takes rows back and gives rows out.
+// work takes rows back and assigns rows.
 func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo) (more bool, err error) {
 	places := newPlacement(p.config.MaxPerNode, p.config.candidates(nodes, now.shares))
 	gone, leaving := now.lost(nodes)
@@ -178,7 +178,7 @@ func (p *pass) work(ctx context.Context, now situation, nodes []cluster.NodeInfo
 	}
 }
 
-// transaction does both once, for a batch of rows.
+// transaction does both for one batch of rows.
 func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving []string) (more bool, err error) {
 	var back int
 	var given assignment
@@ -191,7 +191,7 @@ func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving
 		if back, err = p.takeBack(ctx, tx, gone, leaving); err != nil {
 			return fmt.Errorf("taking rows back: %w", err)
 		}
-		if given, err = p.giveOut(ctx, tx, places); err != nil {
+		if given, err = p.assignPending(ctx, tx, places); err != nil {
 			return fmt.Errorf("giving rows out: %w", err)
 		}
 		return nil
@@ -199,9 +199,9 @@ func (p *pass) transaction(ctx context.Context, places *placement, gone, leaving
 	if err != nil {
 		return false, err
 	}
-	p.hint(ctx, given)
+	p.notifyNodes(ctx, given)
 	if back > 0 || given.dead > 0 {
-		p.log.Info("rows were taken back or given up", "taken_back", back, "dead", given.dead, "assigned", len(given.ids)-given.dead)
+		p.log.Info("rows were taken back or became dead", "taken_back", back, "dead", given.dead, "assigned", len(given.ids)-given.dead)
 	}
 	return back == p.config.BatchSize || given.chosen == p.config.BatchSize, nil
 }
@@ -211,22 +211,22 @@ func (p *pass) takeBack(ctx context.Context, tx pgx.Tx, gone, leaving []string) 
 		return 0, nil
 	}
 	from := slices.Concat(gone, leaving)
-	from = slices.DeleteFunc(from, func(id string) bool { return id == nobody })
+	from = slices.DeleteFunc(from, func(id string) bool { return id == noNode })
 	s := p.config.States
 	tag, err := tx.Exec(ctx, p.table.sql(takeBack), fresh, s.Pending, s.Assigned, s.Running, s.Dead,
 		from, leaving, p.config.MaxAttempts, p.config.BatchSize)
 	return int(tag.RowsAffected()), err
 }
 
-// assignment is what a transaction gives out.
+// assignment is what a transaction assigns.
 type assignment struct {
 	ids    []string
-	nodes  []*string // of each row; nil if it is dead
+	nodes  []*string // the node of each row; nil if the row is dead
 	dead   int
-	chosen int // rows that were looked at
+	chosen int // rows that were considered
 }
 
-func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, places *placement) (assignment, error) {
+func (p *pass) assignPending(ctx context.Context, tx pgx.Tx, places *placement) (assignment, error) {
 	var given assignment
 	served, limits := p.served(places)
 	if len(served) == 0 {
@@ -243,7 +243,7 @@ func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, places *placement) (assig
 		if attempts >= int64(p.config.MaxAttempts) {
 			given.ids, given.nodes = append(given.ids, id), append(given.nodes, nil)
 			given.dead++
-		} else if node, ok := places.give(capability); ok {
+		} else if node, ok := places.chooseNode(capability); ok {
 			given.ids, given.nodes = append(given.ids, id), append(given.nodes, &node)
 		}
 		return nil
@@ -255,8 +255,8 @@ func (p *pass) giveOut(ctx context.Context, tx pgx.Tx, places *placement) (assig
 	return given, err
 }
 
-// served are the capabilities for which there are places, and how many rows can
-// be looked at for each.
+// served returns the capabilities for which nodes have capacity, and how many
+// rows of each to consider.
 func (p *pass) served(places *placement) (capabilities []string, limits []int64) {
 	all := map[string]bool{anyNode: true}
 	for _, c := range places.candidates {
@@ -273,9 +273,9 @@ func (p *pass) served(places *placement) (capabilities []string, limits []int64)
 	return capabilities, limits
 }
 
-// hint wakes the nodes that were given rows. It is a transaction of its own: a
-// full queue of notifications must not undo the assignment.
-func (p *pass) hint(ctx context.Context, given assignment) {
+// notifyNodes notifies the nodes that got rows. It uses its own transaction: a
+// full notification queue must not undo the assignment.
+func (p *pass) notifyNodes(ctx context.Context, given assignment) {
 	channels := map[string]bool{}
 	for _, node := range given.nodes {
 		if node != nil {
@@ -289,7 +289,7 @@ func (p *pass) hint(ctx context.Context, given assignment) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := p.database.Exec(ctx, tell, sortedKeys(channels)); err != nil && ctx.Err() == nil {
-		p.log.Warn("telling nodes of their rows failed; they will look by themselves", "error", err)
+		p.log.Warn("notifying nodes of their rows failed; they will poll", "error", err)
 	}
 }
 

@@ -8,17 +8,17 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// anyNode is the capability of rows that ask for none.
+// anyNode is the capability of rows that need none.
 const anyNode = ""
 
-// candidate is a node that may be given rows.
+// candidate is a node that may get rows.
 type candidate struct {
 	id         string
 	node       cluster.NodeInfo
 	unfinished int
 }
 
-// candidates are the nodes that accept rows, whether they have places or not.
+// candidates returns the nodes that accept rows, with or without capacity.
 func (c Config) candidates(nodes []cluster.NodeInfo, unfinished map[string]share) []*candidate {
 	var all []*candidate
 	for _, node := range nodes {
@@ -31,8 +31,8 @@ func (c Config) candidates(nodes []cluster.NodeInfo, unfinished map[string]share
 	return all
 }
 
-// weight is how much a node has to do: its load, from 0 to 1, and the part of
-// its places that are taken.
+// weight returns how busy a node is: its load, from 0 to 1, plus the used part
+// of its capacity.
 func (c *candidate) weight(places int) float64 {
 	return c.node.Load() + float64(c.unfinished)/float64(places)
 }
@@ -41,18 +41,18 @@ func (c *candidate) can(capability string) bool {
 	return capability == anyNode || c.node.HasCapability(capability)
 }
 
-// placement gives rows to candidates, each to the one with the least to do.
+// placement assigns each row to the least busy candidate.
 type placement struct {
-	places     int // of each node
+	places     int // per node
 	candidates []*candidate
-	byNeed     map[string][]*candidate // those that have a capability
+	byNeed     map[string][]*candidate // candidates by capability
 }
 
 func newPlacement(places int, candidates []*candidate) *placement {
 	return &placement{places: places, candidates: candidates, byNeed: map[string][]*candidate{}}
 }
 
-// able are the candidates that have a capability.
+// able returns the candidates that have a capability.
 func (p *placement) able(capability string) []*candidate {
 	able, known := p.byNeed[capability]
 	if !known {
@@ -66,7 +66,7 @@ func (p *placement) able(capability string) []*candidate {
 	return able
 }
 
-// free is how many more rows that need a capability can be given out.
+// free returns how many more rows that need a capability can be assigned.
 func (p *placement) free(capability string) int {
 	free := 0
 	for _, c := range p.able(capability) {
@@ -75,8 +75,9 @@ func (p *placement) free(capability string) int {
 	return free
 }
 
-// give chooses a node for one more row that needs a capability, or none.
-func (p *placement) give(capability string) (node string, ok bool) {
+// chooseNode chooses a node for one more row that needs a capability, if there is
+// one.
+func (p *placement) chooseNode(capability string) (node string, ok bool) {
 	var best *candidate
 	for _, c := range p.able(capability) {
 		if c.unfinished < p.places && (best == nil || c.before(best, p.places)) {
@@ -90,7 +91,7 @@ func (p *placement) give(capability string) (node string, ok bool) {
 	return best.id, true
 }
 
-// before reports whether a candidate has less to do than another.
+// before reports whether a candidate is less busy than another.
 func (c *candidate) before(other *candidate, places int) bool {
 	return cmp.Or(cmp.Compare(c.weight(places), other.weight(places)), cmp.Compare(c.unfinished, other.unfinished)) < 0
 }

@@ -18,7 +18,7 @@ func worker(load float64, capabilities ...string) cluster.NodeInfo {
 	}
 }
 
-func TestLoadAndRowsAreWeighedTogether(t *testing.T) {
+func TestWeightCombinesLoadAndRows(t *testing.T) {
 	t.Parallel()
 	config := Config{}.withDefaults()
 	idle, busy, laden := worker(0), worker(50), worker(0)
@@ -26,7 +26,7 @@ func TestLoadAndRowsAreWeighedTogether(t *testing.T) {
 	places := newPlacement(config.MaxPerNode, config.candidates([]cluster.NodeInfo{idle, busy, laden}, shares))
 	given := map[string]int{}
 	for range 90 {
-		node, ok := places.give("")
+		node, ok := places.chooseNode("")
 		if !ok {
 			t.Fatal("there is no place")
 		}
@@ -40,7 +40,7 @@ func TestLoadAndRowsAreWeighedTogether(t *testing.T) {
 	}
 }
 
-func TestWhoIsGivenRows(t *testing.T) {
+func TestCandidatesAcceptRows(t *testing.T) {
 	t.Parallel()
 	config := Config{}.withDefaults()
 	active := worker(0)
@@ -53,8 +53,8 @@ func TestWhoIsGivenRows(t *testing.T) {
 	}
 }
 
-// Each row goes to a node that can do it and has least to do of those with a
-// place, and is left only if there is none.
+// Each row goes to the least busy node that has its capability and capacity,
+// and waits only if there is none.
 func TestPlacementProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,7 +80,7 @@ func TestPlacementProperties(t *testing.T) {
 			able := slices.DeleteFunc(slices.Clone(nodes), func(n cluster.NodeInfo) bool {
 				return left[n.ID.String()] <= 0 || need != "" && !n.HasCapability(need)
 			})
-			id, ok := places.give(need)
+			id, ok := places.chooseNode(need)
 			if ok != (len(able) > 0) {
 				t.Fatalf("a row was given: %v; %d nodes could take it", ok, len(able))
 			}

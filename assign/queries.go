@@ -1,6 +1,6 @@
 package assign
 
-// What the catalog says of the user's table.
+// The columns of the user's table, from the catalog.
 const readColumns = `
 SELECT
     a.attname::text,
@@ -23,11 +23,11 @@ FROM pg_attribute a
 JOIN pg_type type ON type.oid = a.atttypid
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// The statements on the user's table. They are planned anew with their values
-// each time, so that partial indexes serve them.
+// The statements on the user's table. They are planned with their values each
+// time, so that partial indexes can be used.
 const (
-	// How many unfinished rows each node has, and for which capabilities rows
-	// wait. The recursion goes from one capability to the next by the index,
+	// The number of unfinished rows of each node, and the capabilities of
+	// waiting rows. The recursion finds the next capability in the index,
 	// whatever the number of rows.
 	overview = `
 WITH RECURSIVE waiting AS (
@@ -67,9 +67,10 @@ UNION ALL
     LIMIT $4
 )`
 
-	// Bounds how long the locks of a transaction outlive a leader that stops.
-	// Statistics of a table whose rows come and go are seldom true: the indexes
-	// are used whatever they say. The lock tells settle that it is in flight.
+	// Limits how long the locks of a transaction outlive a paused leader. The
+	// statistics of a table with short-lived rows are often outdated, so the
+	// indexes are used regardless of them. The lock shows awaitInFlight that
+	// the transaction is in flight.
 	prepareTransaction = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
@@ -80,8 +81,8 @@ SELECT
 
 	settle = `SELECT pg_advisory_xact_lock($1)`
 
-	// Takes rows from nodes that are gone, and from those that leave what they
-	// have not begun. A row that somebody has locked may be about to be finished.
+	// Takes back all rows of nodes that are gone, and those that leaving nodes
+	// have not begun. A locked row may be about to be finished.
 	takeBack = `
 WITH lost AS MATERIALIZED (
     SELECT t.{id}
@@ -99,9 +100,9 @@ SET {state} = CASE WHEN t.{state} = $3::{state:type} AND t.{attempts} >= $7 THEN
 FROM lost
 WHERE t.{id} = lost.{id}`
 
-	// The first pending rows that nodes have places for, locked, in the order in
-	// which they are to be given out. How many of each capability are among them
-	// is found without locks; rows that somebody has locked are passed over.
+	// The first pending rows for which nodes have capacity, locked, in the
+	// order of assignment. The number of each capability is counted without
+	// locks; locked rows are skipped.
 	choosePending = `
 WITH first AS MATERIALIZED (
     SELECT chosen.{capability} AS capability
@@ -132,7 +133,7 @@ CROSS JOIN LATERAL (
 ) AS chosen
 ORDER BY {chosen_order}`
 
-	// A row without a node is dead.
+	// A row without a node becomes dead.
 	assignRows = `
 UPDATE {table} t
 SET {state} = CASE WHEN a.node IS NULL THEN $4::{state:type} ELSE $3::{state:type} END,
@@ -148,8 +149,8 @@ SELECT
     (SELECT count(*) FROM (SELECT FROM {table} t WHERE t.{state} = $1::{state:type} AND t.{capability} = served.capability LIMIT $3) counted)
 FROM unnest($2::text[]) AS served(capability)`
 
-	// Numbers of assignments stay: what a worker had before cannot finish the
-	// row.
+	// The number of the assignment does not change: a worker that had the row
+	// before cannot finish it.
 	replayRows = `
 WITH dead AS MATERIALIZED (
     SELECT t.{id}

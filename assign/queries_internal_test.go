@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// What Setup makes serves every statement: no table is read as a whole.
-func TestIndexesServe(t *testing.T) {
+// The indexes of Setup serve every statement: none reads the whole table.
+func TestSetupIndexesServeAllStatements(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -72,9 +72,9 @@ func TestIndexesServe(t *testing.T) {
 		}
 	}
 	s, ids, nodes := config.States, []string{"1", "2"}, []string{uuid.NewString()}
-	explain("the overview", "jobs_assign_pending", overview, s.Pending, s.Assigned, s.Running, mostCapabilities)
-	explain("the overview", "jobs_assign_unfinished", overview, s.Pending, s.Assigned, s.Running, mostCapabilities)
-	explain("counting", "jobs_assign_pending", countWaiting, s.Pending, []string{"a"}, mostCounted)
+	explain("the overview", "jobs_assign_pending", overview, s.Pending, s.Assigned, s.Running, maxCapabilities)
+	explain("the overview", "jobs_assign_unfinished", overview, s.Pending, s.Assigned, s.Running, maxCapabilities)
+	explain("counting", "jobs_assign_pending", countWaiting, s.Pending, []string{"a"}, maxCounted)
 	explain("replaying", "jobs_assign_dead", replayRows, s.Dead, s.Pending, []string(nil), 10)
 	if _, err := tx.Exec(ctx, prepareTransaction, "1000", config.lockKey()); err != nil {
 		t.Fatal(err)

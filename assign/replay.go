@@ -7,23 +7,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Replay makes dead rows pending again, with no attempts counted, and returns how
-// many: at most limit, or all if that is 0, in the order in which rows are
-// assigned; if ids are given, only those, as texts. It can run anywhere, in a
-// transaction or not: in a job of package cron, do it with its Run.InTx. Rows
-// that another transaction has locked are left out. The database user needs
-// SELECT on the table and UPDATE on the columns of state, node, attempts and
-// assignment.
+// Replay makes dead rows pending again, resets their attempts, and returns
+// their number: at most limit, or all if limit is 0, in the order of
+// assignment. With ids, given as texts, it replays only those. It can run
+// anywhere, with or without a transaction; in a job of package cron, use
+// Run.InTx. It skips rows that another transaction has locked. The database
+// user needs SELECT on the table and UPDATE on the columns for state, node,
+// attempts and assignment.
 //
-// Errors match tenure.ErrInvalidConfig if the table or an id cannot be used, and
-// dberr.ErrPrivilege.
+// The error matches tenure.ErrInvalidConfig if the table or an id cannot be
+// used, and dberr.ErrPrivilege if a privilege is missing.
 func Replay(ctx context.Context, database Querier, config Config, limit int, ids ...string) (replayed int, err error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return 0, err
 	}
 	if limit < 0 {
-		return 0, invalid("the most rows to replay are %d; the least is 0, for all", limit)
+		return 0, invalid("the limit is %d; it must be at least 0", limit)
 	}
 	table, err := readTable(ctx, database, config)
 	if err != nil {
@@ -38,7 +38,7 @@ func Replay(ctx context.Context, database Querier, config Config, limit int, ids
 		replayed, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 	}
 	if inClass(err, classBadValue) {
-		return 0, invalid("one of the ids %q is none of %s: %v", ids, config.Table.Sanitize(), err)
+		return 0, invalid("one of the ids %q is not an id of %s: %v", ids, config.Table.Sanitize(), err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("replaying dead rows of %s: %w", config.Table.Sanitize(), err)

@@ -12,11 +12,10 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Setup returns the SQL that a table needs besides its columns: the indexes
-// without which every look at it reads all of it, and triggers that tell the
-// leader of rows to assign and of places that are free, without which it hears
-// of them after Config.PollInterval. The owner of the table runs it once; to run
-// it again does no harm.
+// Setup returns the SQL that a table needs in addition to its columns: indexes,
+// without which every pass reads the whole table, and triggers that notify the
+// leader of pending rows and free capacity, without which it polls every
+// Config.PollInterval. The table's owner runs it; it can be run repeatedly.
 func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -62,8 +61,8 @@ CREATE OR REPLACE TRIGGER {on_update} AFTER UPDATE OF {state} ON {table}
     EXECUTE FUNCTION {function}({channel});
 `
 
-// Grants returns the GRANT statements for the database user of the pool that an
-// assigner uses, and for one that calls [Replay].
+// Grants returns the GRANT statements for the database user of an assigner's
+// pool, or of a caller of [Replay].
 func Grants(backend *postgres.Backend, config Config, user string) (sql string, err error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -87,11 +86,11 @@ func Grants(backend *postgres.Backend, config Config, user string) (sql string, 
 	return all.String(), nil
 }
 
-// quoted is the name of something that belongs to the table.
+// quoted returns the quoted name of an object that belongs to the table.
 func (c Config) quoted(what string) string { return pgx.Identifier{c.name(what)}.Sanitize() }
 
-// name is unique among the tables of a schema, also where the table's name is
-// as long as an identifier may be.
+// name returns a name that is unique among the tables of a schema, even if the
+// table's name has the maximum length.
 func (c Config) name(what string) string {
 	const longest = 63
 	table := c.Table[len(c.Table)-1]

@@ -65,8 +65,9 @@ func (tx heldTx) Commit(ctx context.Context) error {
 	return err
 }
 
-// What a leader has assigned does not land when its successor has begun.
-func TestStaleLeader(t *testing.T) {
+// What a leader has assigned cannot commit after its successor's term has
+// begun.
+func TestStaleLeaderAssignsNothing(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.add(10, "")
@@ -109,9 +110,9 @@ func TestStaleLeader(t *testing.T) {
 	}
 }
 
-// A leader that stops in a transaction keeps its rows no longer than its term may
-// be trusted.
-func TestStoppedLeader(t *testing.T) {
+// A leader that is paused in a transaction keeps its row locks no longer than
+// the trust window.
+func TestPausedLeaderReleasesRowLocks(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.add(10, "")
@@ -142,8 +143,8 @@ func TestStoppedLeader(t *testing.T) {
 	}
 }
 
-// Of many rows that wait, no more are locked than a transaction gives out.
-func TestFewRowsAreLocked(t *testing.T) {
+// If many rows wait, a transaction locks no more than it assigns.
+func TestPassLocksOnlyABatch(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	for _, capability := range []string{"", "x", "y"} {
@@ -168,8 +169,9 @@ func TestFewRowsAreLocked(t *testing.T) {
 	w.await("all assigned", func() bool { return w.count(`state = 'assigned'`) == 30 })
 }
 
-// A node that is dead is given nothing, although the leader has not been told.
-func TestDeathThatIsNotTold(t *testing.T) {
+// A dead node gets no rows, even if the leader has not been notified of the
+// death.
+func TestUnannouncedDeath(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	slow := tenure.Config{Name: "a", Lease: time.Minute, CheckInterval: 20 * time.Second}
@@ -194,9 +196,9 @@ func TestDeathThatIsNotTold(t *testing.T) {
 	}
 }
 
-// A worker that was declared dead and goes on cannot finish what another has,
-// nor what it has got again itself.
-func TestStaleWorker(t *testing.T) {
+// A worker that was declared dead and continues cannot finish rows of other
+// workers, nor rows that were assigned to it again.
+func TestStaleWorkerCannotFinishRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	a := w.worker("a")
@@ -240,8 +242,8 @@ func TestStaleWorker(t *testing.T) {
 	}
 }
 
-// A row that somebody has locked delays no other.
-func TestLockedRows(t *testing.T) {
+// A locked row delays no other row.
+func TestLockedRowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.add(5, "")

@@ -13,31 +13,31 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// Querier takes single statements: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+// Querier runs single statements: a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// table is the user's table as the database has it: it names its objects, with
-// their types, in the SQL of this package.
+// table is the user's table as it is in the database. It inserts the names and
+// types of its objects into the SQL of this package.
 type table struct {
 	replacer *strings.Replacer
 }
 
 func (t table) sql(template string) string { return t.replacer.Replace(template) }
 
-// column is what the catalog says of one.
+// column is a column as described by the catalog.
 type column struct {
 	name, typed        string
-	kind               string // of the type: "e" is an enumeration
+	kind               string // kind of the type: "e" is an enumeration
 	notNull            bool
 	readable, writable bool
-	unique             bool // by itself
+	unique             bool // has a unique index of its own
 }
 
-// readTable reads what the database has. The error matches
-// tenure.ErrInvalidConfig if that cannot be used, and dberr.ErrPrivilege if the
-// user may not use it.
+// readTable reads the table's columns. The error matches
+// tenure.ErrInvalidConfig if the table cannot be used, and dberr.ErrPrivilege
+// if the user lacks a privilege.
 func readTable(ctx context.Context, database Querier, config Config) (table, error) {
 	name := config.Table.Sanitize()
 	var columns []column
@@ -50,7 +50,7 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 	}
 	switch {
 	case inClass(err, codeInsufficientPrivilege):
-		return table{}, fmt.Errorf("%w: the database user may not look for %s; see assign.Grants: %w", dberr.ErrPrivilege, name, err)
+		return table{}, fmt.Errorf("%w: the database user cannot read the catalog entry of %s; see assign.Grants: %w", dberr.ErrPrivilege, name, err)
 	case err != nil:
 		return table{}, fmt.Errorf("reading the columns of %s: %w", name, err)
 	case len(columns) == 0:
@@ -66,27 +66,27 @@ func readTable(ctx context.Context, database Querier, config Config) (table, err
 	return config.table(byName), nil
 }
 
-// The SQLSTATEs that are told apart: a code, or a class by its first characters.
+// The SQLSTATEs that are handled: codes, or classes by their first characters.
 const (
 	codeInsufficientPrivilege = "42501"
 	classBadValue             = "22"
 )
 
-// inClass reports whether an error is one of the database's with a code that
-// begins so.
+// inClass reports whether an error is a database error whose code begins with
+// code.
 func inClass(err error, code string) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && strings.HasPrefix(failure.Code, code)
 }
 
-// checkColumns compares the columns with what is needed.
+// checkColumns compares the columns with the requirements.
 func (c Config) checkColumns(found map[string]column) error {
 	name := c.Table.Sanitize()
 	texts := []string{"text", "character varying"}
 	for _, need := range []struct {
 		column  string
 		types   []string // nil for any
-		enum    bool     // enumerations also
+		enum    bool     // enumerations are also allowed
 		notNull bool
 		update  bool
 	}{
@@ -116,13 +116,13 @@ func (c Config) checkColumns(found map[string]column) error {
 		case need.column == c.Columns.ID && !is.unique:
 			return invalid("the column %s of %s has no unique index of its own", quoted, name)
 		case !is.readable || need.update && !is.writable:
-			return fmt.Errorf("%w: the database user may not use the column %s of %s as needed; see assign.Grants", dberr.ErrPrivilege, quoted, name)
+			return fmt.Errorf("%w: the database user lacks a privilege on the column %s of %s; see assign.Grants", dberr.ErrPrivilege, quoted, name)
 		}
 	}
 	return nil
 }
 
-// table names the objects in the SQL of this package.
+// table returns the replacer for the SQL of this package.
 func (c Config) table(columns map[string]column) table {
 	chosen := []string{c.Columns.ID, c.Columns.Capability, c.Columns.Attempts, c.Columns.Priority, c.Columns.CreatedAt}
 	chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "" })
@@ -147,7 +147,8 @@ func (c Config) table(columns map[string]column) table {
 	return table{strings.NewReplacer(pairs...)}
 }
 
-// order is that in which rows are assigned, by columns with a prefix.
+// order returns the ORDER BY list for assigning rows, with a prefix for the
+// columns.
 func (c Config) order(prefix string) string {
 	var terms []string
 	if c.Columns.Priority != "" {

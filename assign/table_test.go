@@ -15,8 +15,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// Names that quote, and all types that are allowed.
-func TestTablesOfAllKinds(t *testing.T) {
+// Names that need quotes, and all allowed types.
+func TestTablesWithQuotedNamesAndAllTypes(t *testing.T) {
 	t.Parallel()
 	columns := assign.Columns{
 		ID: `the "id"`, State: "State; --", Node: "node $1", Capability: `needs {table} \`, Attempts: "try's", Assignment: "select",
@@ -90,8 +90,8 @@ func (w *world) raw(sql string) {
 	}
 }
 
-// A table that cannot be used is refused before there is an election.
-func TestTablesRefused(t *testing.T) {
+// A table that cannot be used is rejected before the election.
+func TestRunRejectsUnusableTables(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[string]string{
 		"DROP TABLE {schema}.jobs":                                                    "no table",
@@ -124,8 +124,8 @@ func TestTablesRefused(t *testing.T) {
 	}
 }
 
-// The privileges that are documented are enough, and no more is used.
-func TestPrivileges(t *testing.T) {
+// The documented privileges suffice, and no others are used.
+func TestGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	user := w.schema

@@ -10,20 +10,20 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// mostCounted is up to how many waiting rows are counted.
-const mostCounted = 1000
+// maxCounted is the maximum number of waiting rows that are counted.
+const maxCounted = 1000
 
-// Reason says why rows cannot be assigned at present.
+// Reason says why rows cannot be assigned now.
 type Reason string
 
 // The reasons.
 const (
 	NoNode    Reason = "no_node"    // no node that accepts rows has the capability
-	NotActive Reason = "not_active" // those that have it are draining or joining
-	Full      Reason = "full"       // those that have it have Config.MaxPerNode unfinished rows each
+	NotActive Reason = "not_active" // the nodes that have it are draining or joining
+	Full      Reason = "full"       // the nodes that have it have Config.MaxPerNode unfinished rows each
 )
 
-// Unassignable is pending rows that cannot be assigned at present.
+// Unassignable is a group of pending rows that cannot be assigned now.
 type Unassignable struct {
 	Capability string
 	Rows       int // counted up to 1000
@@ -31,9 +31,9 @@ type Unassignable struct {
 }
 
 // Unassignable returns, by capability, the pending rows that cannot be assigned
-// at present, and why; at most the first 1000 capabilities of pending rows are
-// looked at. Any member can ask, whether it leads or not. The leader also logs
-// the capabilities that no node has, whenever they change.
+// now, and why. It reads at most 1000 capabilities of pending rows. Any member
+// can call it, whether it leads or not. The leader also logs the capabilities
+// that no node has, whenever they change.
 func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 	table, err := readTable(ctx, a.database, a.config)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 		return nil, err
 	}
 	reasons := a.config.reasons(now, nodes)
-	rows, err := a.database.Query(ctx, table.sql(countWaiting), fresh, a.config.States.Pending, sortedKeys(reasons), mostCounted)
+	rows, err := a.database.Query(ctx, table.sql(countWaiting), fresh, a.config.States.Pending, sortedKeys(reasons), maxCounted)
 	if err != nil {
 		return nil, fmt.Errorf("counting rows that cannot be assigned: %w", err)
 	}
@@ -63,8 +63,8 @@ func (a *Assigner) Unassignable(ctx context.Context) ([]Unassignable, error) {
 	return slices.DeleteFunc(all, func(u Unassignable) bool { return u.Rows == 0 }), nil
 }
 
-// reasons says for which capabilities that rows wait for nobody has a place, and
-// why.
+// reasons returns the capabilities of waiting rows for which no node has
+// capacity, and why.
 func (c Config) reasons(now situation, nodes []cluster.NodeInfo) map[string]Reason {
 	places := newPlacement(c.MaxPerNode, c.candidates(nodes, now.shares))
 	reasons := map[string]Reason{}
@@ -84,15 +84,15 @@ func (c Config) reasons(now situation, nodes []cluster.NodeInfo) map[string]Reas
 	return reasons
 }
 
-// reportUnable logs for which capabilities rows wait that nobody has, when that
-// has changed.
+// reportUnable logs the capabilities of waiting rows that no node has, if they
+// have changed.
 func (p *pass) reportUnable(now situation, nodes []cluster.NodeInfo) {
 	reasons := p.config.reasons(now, nodes)
 	unable := slices.DeleteFunc(sortedKeys(reasons), func(capability string) bool { return reasons[capability] == Full })
-	if slices.Equal(unable, p.unable) {
+	if slices.Equal(unable, p.reportedUnable) {
 		return
 	}
-	p.unable = unable
+	p.reportedUnable = unable
 	if len(unable) == 0 {
 		p.log.Info("all pending rows can be assigned again")
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The worker of the example does what it is given, and nothing that was taken
-// from it.
-func TestWorkerOfTheExample(t *testing.T) {
+// The example's worker processes the rows that it is assigned, and none that
+// were taken from it.
+func TestExampleWorkerFinishesOnlyItsRows(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
 	w.exec(`ALTER TABLE {schema}.jobs ADD payload bytea NOT NULL DEFAULT 'four'`)

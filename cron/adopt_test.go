@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// The leader runs what it is given in the place of what it had: schedules that
-// stay go on, others change, come and go, and no run is lost or doubled.
-func TestReplace(t *testing.T) {
+// The leader switches to the new schedules: unchanged ones continue, others
+// change, start and stop, and no run is lost or doubled.
+func TestReplaceWhileLeading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: time.Hour})
@@ -88,8 +88,8 @@ func TestReplace(t *testing.T) {
 	}
 
 	for reason, schedules := range map[string][]cron.Schedule{
-		"two schedules are called": {schedule("a", never), schedule("a", never)},
-		"never ticks":              {schedule("a", "0 0 30 2 *")},
+		"two schedules have the name": {schedule("a", never), schedule("a", never)},
+		"never ticks":                 {schedule("a", "0 0 30 2 *")},
 	} {
 		if err := scheduler.Replace(schedules...); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%v; want %q", err, reason)

@@ -9,24 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Change is something that was done to a schedule by hand.
+// Change is a change that an operator made to a schedule.
 type Change struct {
 	At       time.Time // by the database's clock
 	By       string    // who
 	Schedule string
 	Action   string // trigger, pause, resume or remove
-	Detail   string // such as the run that was asked for; often empty
+	Detail   string // for example the id of the requested run; often empty
 }
 
-// Changes returns what was done by hand, the latest first, up to a limit: to one
-// schedule, which may have been removed since, or to all if the name is empty.
+// Changes returns the latest changes by operators, newest first, to one
+// schedule, which may have been removed, or to all if name is empty.
 func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if limit < 1 {
-		return nil, invalid("the limit is %d; the least is 1", limit)
+		return nil, invalid("the limit is %d; it must be at least 1", limit)
 	}
-	rows, _ := m.tables.Query(ctx, readChanges, name, limit) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readChanges, name, limit) // rows reports the error
 	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Change, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Schedule, &c.Action, &c.Detail)
 	})
@@ -39,11 +39,10 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	return changes, nil
 }
 
-// Remove forgets a schedule that no program has any more, and its runs. by says
-// who asks, for the record. One that is known to the leader of its role is
-// refused with an error that matches tenure.ErrInvalidConfig: that would add it
-// again. A program that still has the schedule adds it as a new one when it leads
-// next.
+// Remove deletes a schedule that no program has any more, and its runs. by is
+// the requester to record. If the leader of its role runs the schedule, it
+// would add it again; the error then matches tenure.ErrInvalidConfig. A program
+// that still has the schedule adds it as a new one when it next leads.
 func (m *Admin) Remove(ctx context.Context, name, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -30,9 +30,9 @@ func (w *world) wantChanges(name string, want ...string) {
 	}
 }
 
-// A schedule goes with its runs when its role's leader does not know it, and not
-// before.
-func TestRemove(t *testing.T) {
+// A schedule and its runs can be removed once its role's leader no longer runs
+// it.
+func TestRemoveDeletesUnusedSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.known(time.Hour, cron.Schedule{Name: "old", Expression: "@every 1s"})
@@ -60,8 +60,8 @@ func TestRemove(t *testing.T) {
 	w.wantChanges("old", "ann old remove with runs: 5")
 }
 
-// All ticks that one row stands for are counted.
-func TestMissedAreCounted(t *testing.T) {
+// Missed counts all ticks that a row stands for.
+func TestMissedCountsAllTicksOfARow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.known(0, cron.Schedule{Name: "a", Expression: never}, cron.Schedule{Name: "b", Expression: never})
@@ -74,8 +74,9 @@ func TestMissedAreCounted(t *testing.T) {
 	}
 }
 
-// An error of any bytes can be recorded, or the scheduler would try for ever.
-func TestErrorsOfAnyBytes(t *testing.T) {
+// An error with any bytes can be recorded; otherwise the scheduler would retry
+// forever.
+func TestErrorsWithInvalidTextAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	texts := map[string]string{

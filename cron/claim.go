@@ -9,20 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is what one transaction settles.
+// batch is what one transaction writes.
 type batch struct {
 	ended  []outcome
 	plans  map[string]plan
-	names  []string // of the schedules with plans
+	names  []string // names of the schedules with plans
 	starts map[string]int
 }
 
 func (b batch) empty() bool { return len(b.ended) == 0 && len(b.plans) == 0 && len(b.starts) == 0 }
 
-// prepare decides what is to be settled now.
+// prepare decides what to write now.
 func (l *loop) prepare() batch {
 	b := batch{ended: l.reported(), plans: map[string]plan{}, starts: map[string]int{}}
-	if l.stopping() || !l.known { // asked last: to read the schedules takes time
+	if l.stopping() || !l.schedulesKnown { // checked last, since reading the schedules takes time
 		return b
 	}
 	ended := map[*schedule]int{}
@@ -41,7 +41,7 @@ func (l *loop) prepare() batch {
 		switch {
 		case !s.loaded || s.waiting == 0:
 		case s.Overlap == OverlapAllow:
-			b.starts[s.Name] = min(s.waiting, mostStarts)
+			b.starts[s.Name] = min(s.waiting, maxStarts)
 		case !busy:
 			b.starts[s.Name] = 1
 		}
@@ -49,7 +49,7 @@ func (l *loop) prepare() batch {
 	return b
 }
 
-// claimed is a row that claimTicks has inserted, or a schedule without one.
+// claimed is a row that claimTicks inserted, or a schedule without one.
 type claimed struct {
 	name         string
 	id           *int64
@@ -57,9 +57,9 @@ type claimed struct {
 	state        *State
 }
 
-// settle records what has ended, claims the ticks that are due, and starts what
-// waits, in one transaction; after its commit it begins the jobs.
-func (l *loop) settle(ctx context.Context, b batch) error {
+// writeBatch records ended runs, claims due ticks and starts waiting runs in
+// one transaction. After its commit it starts the jobs.
+func (l *loop) writeBatch(ctx context.Context, b batch) error {
 	var ticks []claimed
 	var starts []started
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
@@ -76,7 +76,7 @@ func (l *loop) settle(ctx context.Context, b batch) error {
 		return tx.SendBatch(ctx, pipeline).Close()
 	})
 	if err != nil {
-		return fmt.Errorf("settling runs: %w", err)
+		return fmt.Errorf("claiming and recording runs: %w", err)
 	}
 	for _, o := range b.ended {
 		l.active[o.run.ID].running--
@@ -84,7 +84,7 @@ func (l *loop) settle(ctx context.Context, b batch) error {
 	}
 	l.recorded(len(b.ended))
 	l.ticksClaimed(ctx, b, ticks)
-	l.tookStarts(ctx, b.starts, starts)
+	l.startsClaimed(ctx, b.starts, starts)
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (l *loop) queueTicks(pipeline *pgx.Batch, b batch, found *[]claimed) {
 		})
 }
 
-// ticksClaimed takes note of the ticks that were claimed and begins their jobs.
+// ticksClaimed records the claimed ticks and starts their jobs.
 func (l *loop) ticksClaimed(ctx context.Context, b batch, found []claimed) {
 	moved := map[string]bool{}
 	for _, c := range found {
@@ -129,7 +129,7 @@ func (l *loop) ticksClaimed(ctx context.Context, b batch, found []claimed) {
 			s.handledUntil = b.plans[c.name].until
 			s.next = s.timetable.next(s.handledUntil)
 		}
-		if c.id == nil { // its rows were there: claimed before somebody turned the schedule back
+		if c.id == nil { // its rows existed: they were claimed before an operator turned the schedule back
 			continue
 		}
 		switch *c.state {
@@ -140,15 +140,15 @@ func (l *loop) ticksClaimed(ctx context.Context, b batch, found []claimed) {
 		}
 	}
 	for _, name := range b.names {
-		l.known = l.known && moved[name]
+		l.schedulesKnown = l.schedulesKnown && moved[name]
 		if moved[name] {
-			l.tell(name, b.plans[name])
+			l.logSkipped(name, b.plans[name])
 		}
 	}
 }
 
-// tell logs what did not run.
-func (l *loop) tell(name string, p plan) {
+// logSkipped logs ticks that did not run.
+func (l *loop) logSkipped(name string, p plan) {
 	counts := map[State]int64{}
 	for _, e := range p.entries {
 		counts[e.state] += e.ticks
@@ -161,7 +161,7 @@ func (l *loop) tell(name string, p plan) {
 	}
 }
 
-// started is a run as it was claimed, with its schedule's name.
+// started is a claimed run with its schedule's name.
 type started struct{ Run }
 
 func collectStarted(rows pgx.Rows) ([]started, error) {
@@ -186,7 +186,7 @@ func (l *loop) queueStarts(pipeline *pgx.Batch, starts map[string]int, found *[]
 		})
 }
 
-func (l *loop) tookStarts(ctx context.Context, asked map[string]int, found []started) {
+func (l *loop) startsClaimed(ctx context.Context, asked map[string]int, found []started) {
 	missing := 0
 	for _, n := range asked {
 		missing += n
@@ -196,5 +196,5 @@ func (l *loop) tookStarts(ctx context.Context, asked map[string]int, found []sta
 		s.waiting--
 		l.begin(ctx, s, one.Run)
 	}
-	l.known = l.known && len(found) == missing
+	l.schedulesKnown = l.schedulesKnown && len(found) == missing
 }

@@ -2,12 +2,12 @@ package cron
 
 import "time"
 
-// databaseClock follows the clock of the database between two readings of it.
-// It may lag by the time that a reading took, but does not run ahead: a tick
-// that is due by it is due.
+// databaseClock extrapolates the database's clock from the last reading. It may
+// lag by the duration of the reading but is never ahead: a tick that is due by
+// it is due.
 type databaseClock struct {
 	shown  time.Time // by the database
-	readAt time.Time // when that was known here
+	readAt time.Time // when this process learned it
 }
 
 func (c *databaseClock) set(shown time.Time) { *c = databaseClock{shown, time.Now()} }

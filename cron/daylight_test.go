@@ -30,13 +30,13 @@ func (w *world) setClock(start time.Time) (set func(time.Time)) {
 	}
 	w.Cleanup(pool.Close)
 	w.pool, w.Pool = pool, pool
-	w.management = cron.NewManagement(w.backend, pool)
+	w.management = cron.NewAdmin(w.backend, pool)
 	return func(to time.Time) { w.exec(`UPDATE {schema}.clock SET shows = $1`, to) }
 }
 
-// On the days of New York 2026 on which clocks are set, fixed local times run
-// once each, and what follows the hours runs each hour.
-func TestNewYork2026(t *testing.T) {
+// On the days of 2026 on which New York changes its clocks, fixed local times
+// run once each, and hourly schedules run every hour.
+func TestScheduleAcrossClockChanges(t *testing.T) {
 	t.Parallel()
 	newYork, err := time.LoadLocation("America/New_York")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// A job at half past two in Berlin, on one of all the nodes that run this.
+// A job at half past two in Berlin, on one of the nodes that run this program.
 func Example() { //nolint:testableexamples // it needs a server and never ends
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
@@ -58,8 +58,8 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 	fmt.Println(scheduler.Run(ctx))
 }
 
-// Where clocks are set forward, 2:30 does not exist: the tick comes at once
-// after the gap.
+// When clocks go forward, 2:30 does not exist: the tick comes immediately after
+// the gap.
 func ExampleExpression_Next() {
 	newYork, err := cron.LoadZone("America/New_York")
 	if err != nil {
@@ -82,7 +82,7 @@ func ExampleExpression_Next() {
 	// 2026-03-09 02:30:00 -0400 EDT
 }
 
-// Schedules are managed from any process that reaches the database.
+// Schedules are managed from any process with access to the database.
 func ExampleAdmin() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
@@ -98,7 +98,7 @@ func ExampleAdmin() { //nolint:testableexamples // it needs a server
 		return
 	}
 	defer pool.Close()
-	schedules := cron.NewManagement(backend, pool)
+	schedules := cron.NewAdmin(backend, pool)
 	if _, err := schedules.Trigger(ctx, "invoices", "ann"); err != nil {
 		fmt.Println(err)
 		return

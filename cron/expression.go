@@ -10,40 +10,40 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// wildcard marks a field of a parsed expression that was given as "*".
+// wildcard marks a field of a parsed expression that was written as "*".
 const wildcard = 1 << 63
 
-// fieldsParser reads everything but intervals.
+// fieldsParser parses everything except intervals.
 var fieldsParser = parser.MustNewParser(parser.SecondOptional | parser.Minute | parser.Hour | parser.Dom | parser.Month |
 	parser.Dow | parser.Descriptor)
 
-// shortest is the least time between two ticks of an interval.
+// shortest is the minimum interval.
 const shortest = time.Second
 
-// Expression says when a schedule ticks. The zero value never does; obtain one
-// from [Parse]. It is immutable and safe for concurrent use.
+// Expression says when a schedule ticks. The zero value never ticks; [Parse]
+// returns one. It is immutable and safe for concurrent use.
 type Expression struct {
 	text     string
 	zone     *time.Location
-	interval time.Duration // of "@every"; 0 for fields
+	interval time.Duration // of "@every"; 0 if there are fields
 
 	second, minute, hour, day, month, weekday uint64 // bit n: the value n matches
 	eitherDay                                 bool
-	everyHour                                 bool // the hours follow the instants
+	everyHour                                 bool // the hours follow instants, not local times
 }
 
-// Parse reads an expression of five fields (minute, hour, day of the month,
-// month, day of the week), of six with seconds first, or a descriptor: @hourly,
-// @daily, @weekly, @monthly, @yearly, or @every with a duration of at least a
-// second. Names of months and days are understood, and 7 is Sunday. If both the
-// day of the month and that of the week are restricted, a day that matches one
-// of them matches, as in crontab(5). A nil zone is UTC.
+// Parse parses an expression of five fields (minute, hour, day of month, month,
+// day of week), of six with seconds first, or a descriptor: @hourly, @daily,
+// @weekly, @monthly, @yearly, or @every with a duration of at least one second.
+// Names of months and days are allowed, and 7 is Sunday. If both day fields are
+// restricted, a day that matches either of them matches, as in crontab(5). A
+// nil zone is UTC.
 //
-// Intervals count from the Unix epoch, so that every node finds the same ticks:
-// "@every 15m" ticks at the quarters of the hour in UTC.
+// Intervals count from the Unix epoch, so that all nodes compute the same
+// ticks: "@every 15m" ticks at every quarter of an hour in UTC.
 //
-// An error matches tenure.ErrInvalidConfig; so does an expression that never
-// ticks, such as February 30.
+// An invalid expression, or one that never ticks such as February 30, matches
+// tenure.ErrInvalidConfig.
 func Parse(text string, zone *time.Location) (Expression, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -53,22 +53,22 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 		return Expression{}, fmt.Errorf("%w: the schedule %q: %s", tenure.ErrInvalidConfig, text, fmt.Sprintf(format, args...))
 	}
 	if strings.HasPrefix(e.text, "TZ=") || strings.HasPrefix(e.text, "CRON_TZ=") {
-		return bad("give the time zone apart from the expression")
+		return bad("set the time zone separately from the expression")
 	}
 	if duration, ok := strings.CutPrefix(e.text, "@every "); ok {
 		interval, err := time.ParseDuration(duration)
 		switch {
 		case err != nil:
-			return bad("%q is no duration like 15m or 1h30m", duration)
+			return bad("%q is not a duration such as 15m or 1h30m", duration)
 		case interval < shortest:
-			return bad("the interval is %v; the least is %v", interval, shortest)
+			return bad("the interval is %v; it must be at least %v", interval, shortest)
 		}
 		e.interval = interval
 		return e, nil
 	}
 	fields := strings.Fields(e.text)
 	if n := len(fields); n != 5 && n != 6 && !strings.HasPrefix(e.text, "@") {
-		return bad("the number of its fields is %d; give minute, hour, day of the month, month and day of the week, with seconds before them if you like", n)
+		return bad("the number of fields is %d; use minute, hour, day of month, month and day of week, optionally with seconds first", n)
 	}
 	parsed, err := fieldsParser.Parse(e.text)
 	if err != nil {
@@ -76,10 +76,10 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	}
 	spec, ok := parsed.(*parser.SpecSchedule)
 	if !ok {
-		return bad("it is not understood")
+		return bad("it is not a valid cron expression")
 	}
 	e.second, e.minute, e.hour, e.day, e.month = spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month
-	e.weekday = spec.Dow | spec.Dow>>7&1 // 7 is Sunday, too
+	e.weekday = spec.Dow | spec.Dow>>7&1 // 7 is also Sunday
 	e.eitherDay = spec.Dom&wildcard == 0 && spec.Dow&wildcard == 0
 	e.everyHour = spec.Hour&wildcard != 0
 	if n := len(fields); n >= 5 {
@@ -91,10 +91,10 @@ func Parse(text string, zone *time.Location) (Expression, error) {
 	return e, nil
 }
 
-// String returns the text that the expression was parsed from.
+// String returns the text that was parsed.
 func (e Expression) String() string { return e.text }
 
-// Zone returns the time zone that the expression is read in.
+// Zone returns the time zone of the expression.
 func (e Expression) Zone() *time.Location {
 	if e.zone == nil {
 		return time.UTC

@@ -9,22 +9,22 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-func TestExpressionsRefused(t *testing.T) {
+func TestParseRejectsInvalidExpressions(t *testing.T) {
 	t.Parallel()
 	for text, reason := range map[string]string{
-		"":                          "its fields is 0",
-		"* * * *":                   "its fields is 4",
-		"* * * * * * *":             "its fields is 7",
+		"":                          "number of fields is 0",
+		"* * * *":                   "number of fields is 4",
+		"* * * * * * *":             "number of fields is 7",
 		"60 * * * *":                "60",
 		"* 24 * * *":                "24",
 		"x * * * *":                 "x",
 		"@every":                    "@every",
-		"@every soon":               `"soon" is no duration`,
-		"@every 999ms":              "the least is 1s",
-		"@every -1h":                "the least is 1s",
+		"@every soon":               `"soon" is not a duration`,
+		"@every 999ms":              "it must be at least 1s",
+		"@every -1h":                "it must be at least 1s",
 		"@fortnightly":              "@fortnightly",
-		"TZ=UTC * * * * *":          "apart from the expression",
-		"CRON_TZ=UTC * * * * *":     "apart from the expression",
+		"TZ=UTC * * * * *":          "separately from the expression",
+		"CRON_TZ=UTC * * * * *":     "separately from the expression",
 		"0 0 30 2 *":                "it never ticks",
 		"0 0 31 2,4,6,9,11 *":       "it never ticks",
 		"@reboot":                   "@reboot",
@@ -37,7 +37,7 @@ func TestExpressionsRefused(t *testing.T) {
 	}
 }
 
-func TestRareExpressionsTick(t *testing.T) {
+func TestRareExpressionsHaveTicks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"0 0 29 2 *": "2096-02-29T00:00:00Z", // 2100 is no leap year
@@ -60,7 +60,7 @@ func TestRareExpressionsTick(t *testing.T) {
 	}
 }
 
-func TestZones(t *testing.T) {
+func TestLoadZone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Mars/Olympus", "Local", "../etc/passwd", "europe berlin"} {
 		if _, err := LoadZone(name); !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "Europe/Berlin") {

@@ -135,9 +135,9 @@ func kill(command *exec.Cmd) {
 	_ = command.Wait()
 }
 
-// Ticks are claimed exactly once and run as their policies say, while leaders
-// are killed and stopped.
-func TestTicksUnderFaults(t *testing.T) {
+// Each tick is claimed once and runs as its policy says, while leaders are
+// killed and paused.
+func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)

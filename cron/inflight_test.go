@@ -16,9 +16,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The commit that starts a run is still in flight when its connection breaks.
-// Ticks that come due meanwhile do not run beside it.
-func TestStartInFlight(t *testing.T) {
+// The connection breaks during the commit that starts a run. Ticks that become
+// due in the meantime do not run in parallel.
+func TestStartInFlightBlocksLaterTicks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	proxy, err := faultwire.Start(net.JoinHostPort(w.Server.Host, strconv.Itoa(w.Server.Port)))

@@ -12,25 +12,25 @@ import (
 	"unicode/utf8"
 )
 
-// patience is how long a job may take to return after its context has ended
-// before that is reported, again and again.
-const patience = 5 * time.Second
+// reportInterval is how long a job may still run after its context has ended
+// before that is reported, and the time between reports.
+const reportInterval = 5 * time.Second
 
-// mostError is the longest text of an error that a row keeps.
-const mostError = 2000
+// maxError is the maximum length of an error text in a row.
+const maxError = 2000
 
-// outcome is how a run ended.
+// outcome is the result of a run.
 type outcome struct {
 	run   Run
 	state State
-	text  string // of the error
+	text  string // the error
 }
 
-// errRunTimeout is why a run's context ended when its Timeout was over. It
+// errRunTimeout is the cause of a run's context when its Timeout has passed. It
 // matches context.DeadlineExceeded.
-var errRunTimeout = fmt.Errorf("the schedule's timeout is over: %w", context.DeadlineExceeded)
+var errRunTimeout = fmt.Errorf("the schedule's timeout has passed: %w", context.DeadlineExceeded)
 
-// execute runs a job and says how that ended.
+// execute runs a job and returns the outcome.
 func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome {
 	if s.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -48,7 +48,7 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	took := time.Since(begun)
 	switch {
 	case !run.Term.Valid():
-		log.Warn("a run outlasted its term: the next leader decides what becomes of it", "took", took, "error", err)
+		log.Warn("a run outlasted its term: the next leader records its end", "took", took, "error", err)
 		return outcome{run, Failed, ""} // not recorded
 	case panicked:
 		return outcome{run, Panicked, clip(err.Error())}
@@ -56,7 +56,7 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 		log.Debug("a run succeeded", "took", took)
 		return outcome{run, Succeeded, ""}
 	case errors.Is(context.Cause(ctx), errRunTimeout):
-		log.Error("a run did not end in time", "timeout", s.Timeout, "took", took, "error", err)
+		log.Error("a run timed out", "timeout", s.Timeout, "took", took, "error", err)
 		return outcome{run, TimedOut, clip(err.Error())}
 	default:
 		log.Error("a run failed", "took", took, "error", err)
@@ -64,7 +64,7 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	}
 }
 
-// call calls a job and makes an error of a panic.
+// call calls a job and converts a panic to an error.
 func call(ctx context.Context, job Job, run Run, log *slog.Logger) (panicked bool, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -75,8 +75,8 @@ func call(ctx context.Context, job Job, run Run, log *slog.Logger) (panicked boo
 	return false, job(ctx, run)
 }
 
-// watch reports a job that goes on although its context has ended: its schedule,
-// and the end of the term, wait for it.
+// watch reports a job that still runs after its context has ended. Its schedule
+// and the end of the term wait for it.
 func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 	select {
 	case <-returned:
@@ -84,26 +84,26 @@ func watch(ctx context.Context, returned <-chan struct{}, log *slog.Logger) {
 	case <-ctx.Done():
 	}
 	ended := time.Now()
-	for pause := patience; ; pause *= 2 {
+	for pause := reportInterval; ; pause *= 2 {
 		timer := time.NewTimer(pause)
 		select {
 		case <-returned:
 			timer.Stop()
 			return
 		case <-timer.C:
-			log.Error("a job ignores the end of its context", "cause", context.Cause(ctx), "since", time.Since(ended))
+			log.Error("a job still runs after its context has ended", "cause", context.Cause(ctx), "since", time.Since(ended))
 		}
 	}
 }
 
-// clip makes a text fit for a column: short, and in what PostgreSQL takes for
-// text.
+// clip truncates text for a column and replaces what PostgreSQL does not accept
+// as text.
 func clip(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) <= mostError {
+	if len(text) <= maxError {
 		return text
 	}
-	end := mostError
+	end := maxError
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// A job that goes on after its context has ended is reported, less and less
-// often, until it returns; one that returns in time is not.
-func TestJobsThatIgnoreTheEndAreReported(t *testing.T) {
+// A job that still runs after its context has ended is reported, less and less
+// often, until it returns. A job that returns in time is not.
+func TestJobIgnoringItsContextIsReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after time.Duration // the end of the context until the return
 		want  int
 	}{
-		"returns in time": {patience - time.Second, 0},
-		"is late":         {patience + time.Second, 1},
-		"is very late":    {8 * patience, 3},
+		"returns in time": {reportInterval - time.Second, 0},
+		"is late":         {reportInterval + time.Second, 1},
+		"is very late":    {8 * reportInterval, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestJobsThatIgnoreTheEndAreReported(t *testing.T) {
 				<-time.After(test.after)
 				close(returned)
 				<-done
-				if n := strings.Count(text.String(), "ignores the end of its context"); n != test.want {
+				if n := strings.Count(text.String(), "still runs after its context has ended"); n != test.want {
 					t.Errorf("reported %d times; want %d", n, test.want)
 				}
 				if test.want > 0 && !strings.Contains(text.String(), cause.Error()) {

@@ -10,15 +10,15 @@ import (
 // retryPause is the time between attempts while the database fails.
 const retryPause = time.Second
 
-// newsPause is the least time between two readings of the schedules because of
-// news, of which there can be much about other things.
-const newsPause = 50 * time.Millisecond
+// notifyPause is the minimum time between two reads of the schedules after
+// notifications, most of which can be about other things.
+const notifyPause = 50 * time.Millisecond
 
-// mostStarts is how many runs that wait are started at once, of a schedule that
-// allows overlaps.
-const mostStarts = 100
+// maxStarts is how many waiting runs of a schedule with OverlapAllow are
+// started together.
+const maxStarts = 100
 
-// schedule is a schedule in one term.
+// schedule is the state of a schedule in one term.
 type schedule struct {
 	timetable
 
@@ -26,28 +26,28 @@ type schedule struct {
 	refused      bool // its row belongs to another role
 	paused       bool
 	handledUntil time.Time
-	next         time.Time // when the next tick is due; zero if none ever is
-	waiting      int       // runs that may be started
+	next         time.Time // when the next tick is due; zero if there is none
+	waiting      int       // runs that wait to start
 	running      int       // runs whose end is not recorded
 }
 
-// loop runs schedules under one term. One goroutine does all of it but the jobs,
-// so that it alone knows what runs: jobs hand it their outcomes.
+// loop runs schedules in one term. One goroutine does everything except the
+// jobs, so it owns all state; jobs report their outcomes to it.
 type loop struct {
 	work
 	config    Config
 	log       *slog.Logger
 	news      <-chan struct{} // something may have changed
-	replaced  <-chan struct{} // the schedules are others
+	replaced  <-chan struct{} // the schedules were replaced
 	source    func() []timetable
 	schedules []*schedule
 	byName    map[string]*schedule
-	dropped   []string // were left out, and their rows do not say so yet
+	removed   []string // removed schedules whose rows do not show it yet
 
-	begun  bool // earlier terms have left nothing open
-	known  bool // the schedules are as their rows
-	readAt time.Time
-	clock  databaseClock
+	begun          bool // runs of earlier terms have been taken over
+	schedulesKnown bool // the schedules match their rows
+	readAt         time.Time
+	clock          databaseClock
 
 	active map[int64]*schedule // by the id of the run
 	jobs   sync.WaitGroup
@@ -57,18 +57,17 @@ type loop struct {
 	outcomes []outcome // not recorded yet
 }
 
-// run works until the term ends, or was asked to end and no job runs any more.
-// Errors of the database are logged and tried again: what else could a leader
-// do.
+// run runs the schedules until the term ends, or until it is stopping and no
+// job runs. It logs database errors and retries.
 func (l *loop) run(ctx context.Context) {
 	defer l.jobs.Wait()
 	for ctx.Err() == nil {
 		stopping := l.stopping()
 		if err := l.step(ctx, stopping); err != nil {
 			if ctx.Err() == nil {
-				l.log.Warn("running schedules failed; trying again", "error", err)
+				l.log.Warn("running schedules failed; retrying", "error", err)
 			}
-			l.known = false
+			l.schedulesKnown = false
 			sleep(ctx, retryPause)
 			continue
 		}
@@ -88,9 +87,9 @@ func (l *loop) stopping() bool {
 	}
 }
 
-// step does everything that is to be done now.
+// step does everything that is due now.
 func (l *loop) step(ctx context.Context, stopping bool) error {
-	if !stopping && (!l.known || time.Since(l.readAt) >= l.config.PollInterval) {
+	if !stopping && (!l.schedulesKnown || time.Since(l.readAt) >= l.config.PollInterval) {
 		if err := l.release(ctx); err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (l *loop) step(ctx context.Context, stopping bool) error {
 	if b.empty() {
 		return nil
 	}
-	return l.settle(ctx, b)
+	return l.writeBatch(ctx, b)
 }
 
 // wait waits until there may be something to do.
@@ -127,14 +126,14 @@ func (l *loop) wait(ctx context.Context, stopping bool) {
 	case <-replaced:
 		l.adopt()
 	case <-news:
-		l.known = false
-		sleep(ctx, newsPause-time.Since(l.readAt))
+		l.schedulesKnown = false
+		sleep(ctx, notifyPause-time.Since(l.readAt))
 	}
 }
 
-// pause is how long nothing is to be done.
+// pause returns the time until something is due.
 func (l *loop) pause() time.Duration {
-	if !l.known {
+	if !l.schedulesKnown {
 		return 0
 	}
 	pause := l.config.PollInterval - time.Since(l.readAt)
@@ -150,7 +149,7 @@ func (l *loop) pause() time.Duration {
 // ticks reports whether the schedule has a next tick.
 func (s *schedule) ticks() bool { return s.loaded && !s.paused && !s.next.IsZero() }
 
-// begin starts the job of a run that was claimed.
+// begin starts the job of a claimed run.
 func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
 	run.Schedule, run.Term, run.begin = s.Name, l.term, l.marked
 	run.ScheduledFor = run.ScheduledFor.In(s.expression.Zone())
@@ -160,7 +159,7 @@ func (l *loop) begin(ctx context.Context, s *schedule, run Run) {
 	l.jobs.Go(func() { l.report(execute(ctx, s.Schedule, run, log)) })
 }
 
-// report hands the outcome of a run to the loop.
+// report passes the outcome of a run to the loop.
 func (l *loop) report(o outcome) {
 	l.mu.Lock()
 	l.outcomes = append(l.outcomes, o)
@@ -178,7 +177,7 @@ func (l *loop) reported() []outcome {
 	return l.outcomes[:len(l.outcomes):len(l.outcomes)]
 }
 
-// recorded forgets the first n outcomes.
+// recorded removes the first n outcomes.
 func (l *loop) recorded(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

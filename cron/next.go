@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// horizon is how many years are searched for a tick: February 29 is up to eight
-// years away, and falls on a given day of the week within forty.
+// horizon is how many years are searched for a tick: the next February 29 is up
+// to eight years away, and falls on a given day of the week within forty.
 const horizon = 41
 
-// Next returns the first tick after an instant, in the expression's zone, or the
-// zero time if there is none.
+// Next returns the first tick after an instant, in the expression's zone, or
+// the zero time if there is none.
 //
-// Where a clock is set forward or back, an expression with fixed hours ticks
-// once for each local time that it names: for one that does not exist, at the
-// first instant after the gap; for one that exists twice, at the first of the
-// two. Several that fall on one instant are one tick. An expression whose hours
-// begin with "*" follows the instants: what exists twice ticks twice, and what
-// does not exist does not tick.
+// When clocks change, an expression with fixed hours ticks once for each local
+// time that it matches: for a local time that does not exist, at the first
+// instant after the gap; for one that occurs twice, at the first occurrence.
+// Ticks at the same instant are one tick. An expression whose hours begin with
+// "*" follows instants: a local time that occurs twice ticks twice, and one
+// that does not exist does not tick.
 func (e Expression) Next(after time.Time) time.Time {
 	switch {
 	case e.interval > 0:
@@ -42,7 +42,7 @@ func (e Expression) Next(after time.Time) time.Time {
 // nextInterval returns the next multiple of the interval since the epoch.
 func (e Expression) nextInterval(after time.Time) time.Time {
 	epoch := time.Unix(0, 0)
-	passed := after.Sub(epoch) // within 292 years of the epoch
+	passed := after.Sub(epoch) // correct within 292 years of the epoch
 	count := passed / e.interval
 	if passed < 0 && passed%e.interval != 0 {
 		count--
@@ -50,8 +50,8 @@ func (e Expression) nextInterval(after time.Time) time.Time {
 	return epoch.Add((count + 1) * e.interval).In(e.Zone())
 }
 
-// nextInstant walks through the stretches of time with one offset from UTC, in
-// each of which local times are in the order of the instants.
+// nextInstant searches the periods with one offset from UTC, in each of which
+// local times and instants have the same order.
 func (e Expression) nextInstant(after time.Time) time.Time {
 	at := after.In(e.Zone())
 	limit := at.Year() + horizon
@@ -71,14 +71,14 @@ func (e Expression) nextInstant(after time.Time) time.Time {
 	}
 }
 
-// wallClock returns what the clock on the wall shows, to the second, as if it
-// were in UTC: arithmetic on it knows no changes of offset.
+// wallClock returns the local time, to the second, as if it were in UTC:
+// arithmetic on it ignores offset changes.
 func wallClock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }
 
-// instant returns when the clock on the wall of a zone first shows a local time,
-// or if it never does, the first instant after the gap.
+// instant returns when a zone's local time first has this value, or if it never
+// does, the first instant after the gap.
 func instant(local time.Time, zone *time.Location) time.Time {
 	const day = 24 * 60 * 60
 	seconds := local.Unix()
@@ -89,7 +89,7 @@ func instant(local time.Time, zone *time.Location) time.Time {
 		found := time.Unix(seconds-int64(offset), 0).In(zone)
 		switch {
 		case !start.IsZero() && found.Before(start):
-			return start.In(zone) // it fell into the gap before
+			return start.In(zone) // the local time is in the gap before it
 		case end.IsZero() || found.Before(end):
 			return found
 		}
@@ -98,7 +98,7 @@ func instant(local time.Time, zone *time.Location) time.Time {
 }
 
 // nextMatch returns the first local time after another that matches all fields,
-// or the zero time if there is none in the years up to limit.
+// or the zero time if there is none up to the year limit.
 func (e Expression) nextMatch(after time.Time, limit int) time.Time {
 	t := after.Add(time.Second)
 	for t.Year() <= limit {
@@ -145,8 +145,7 @@ func (e Expression) matchesDay(t time.Time) bool {
 	return day && weekday
 }
 
-// following returns the least value that matches a field and is not less than
-// another.
+// following returns the least value that matches a field and is at least least.
 func following(field uint64, least int) (int, bool) {
 	rest := field &^ wildcard >> least << least
 	return bits.TrailingZeros64(rest), rest != 0

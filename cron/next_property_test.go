@@ -86,7 +86,7 @@ func bruteNext(after time.Time, hourText string, matches func(time.Time) bool) (
 	return next, end
 }
 
-func TestNextIsThatOfBruteForce(t *testing.T) {
+func TestNextMatchesBruteForce(t *testing.T) {
 	t.Parallel()
 	names := []string{
 		"UTC", "America/New_York", "Europe/London", "Australia/Lord_Howe", "Africa/Cairo", "Africa/Casablanca", "Asia/Kathmandu",
@@ -129,7 +129,7 @@ func TestNextIsThatOfBruteForce(t *testing.T) {
 	})
 }
 
-func TestIntervalsTickAtMultiples(t *testing.T) {
+func TestIntervalTicksAreMultiplesOfTheInterval(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Int64Range(1, 10_000_000).Draw(t, "seconds")

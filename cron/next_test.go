@@ -23,8 +23,8 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-// The well-known parsers differ on these days, and some tick twice.
-func TestNextWhereClocksAreSet(t *testing.T) {
+// Well-known parsers differ on these days, and some tick twice.
+func TestNextAcrossClockChanges(t *testing.T) {
 	t.Parallel()
 	const spring, autumn = "2026-03-08T00:00:00-05:00", "2026-11-01T00:00:00-04:00"
 	for _, test := range []struct {

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// mostMissed is how many ticks missed at once have a row each; the older ones
-// are counted in one.
-const mostMissed = 100
+// maxMissed is how many missed ticks get a row each; older ones are counted in
+// one row.
+const maxMissed = 100
 
-// timetable is a schedule that was understood.
+// timetable is a validated schedule.
 type timetable struct {
 	Schedule
 
 	expression Expression
 }
 
-// entry is what becomes of a tick, or of several that were missed: then it
-// bears the time of the last of them.
+// entry is the row for a tick. If it stands for several missed ticks, its time
+// is that of the last one.
 type entry struct {
 	at    time.Time
 	state State
 	ticks int64
 }
 
-// plan is what becomes of all the ticks that are due, up to the last of them.
+// plan says what happens to all due ticks.
 type plan struct {
 	entries []entry
 	until   time.Time
-	due     time.Time // when the last of them was due, its jitter included
+	due     time.Time // when the last of them was due, including jitter
 }
 
-// due returns when a tick is to run: its time and its jitter.
+// due returns when a tick should run: its time plus its jitter.
 func (t timetable) due(tick time.Time) time.Time {
 	most := t.Jitter.Microseconds()
 	if most == 0 {
@@ -51,13 +51,13 @@ func (t timetable) next(after time.Time) time.Time {
 	return t.due(tick)
 }
 
-// plan settles the ticks after handledUntil that are due now. busy says that a
-// run of the schedule has not ended, and waiting how many runs wait. It is pure:
-// every node would decide the same.
+// plan decides about the due ticks after handledUntil. busy says that a run of
+// the schedule has not ended; waiting is the number of runs that wait. It is
+// pure: every node would decide the same.
 func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy bool, waiting int) plan {
 	var p plan
 	var fresh []time.Time
-	missed := ticks{keep: t.CatchUpLimit + mostMissed + 1}
+	missed := ticks{keep: t.CatchUpLimit + maxMissed + 1}
 	for tick := t.expression.Next(handledUntil); !tick.IsZero(); tick = t.expression.Next(tick) {
 		due := t.due(tick)
 		if due.After(now) {
@@ -99,7 +99,7 @@ func (t timetable) plan(handledUntil, now time.Time, grace time.Duration, busy b
 	return p
 }
 
-// ticks are ticks in order, of which the last ones are kept and all are counted.
+// ticks keeps the last ticks of a sequence and counts all of them.
 type ticks struct {
 	keep  int
 	count int
@@ -124,9 +124,9 @@ func (t *ticks) takeLast(n int) []time.Time {
 	return taken
 }
 
-// entries records the ticks as missed.
+// entries returns the ticks as missed.
 func (t *ticks) entries() []entry {
-	last := t.kept[max(0, len(t.kept)-mostMissed):]
+	last := t.kept[max(0, len(t.kept)-maxMissed):]
 	var entries []entry
 	if older := t.count - len(last); older > 0 {
 		at := t.kept[len(t.kept)-len(last)-1]

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever was missed, each tick that is due is settled once, in order, and what
-// runs is what the policies allow.
-func TestPlans(t *testing.T) {
+// Whatever was missed, each due tick is decided once, in order, and runs only
+// as the policies allow.
+func TestPlanDecidesEachTickOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		schedule := Schedule{
@@ -96,7 +96,7 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-func TestJitterFollowsFromTheTick(t *testing.T) {
+func TestJitterIsDeterministic(t *testing.T) {
 	t.Parallel()
 	tick := time.Unix(1_770_000_000, 0)
 	spread := map[time.Duration]bool{}

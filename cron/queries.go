@@ -1,19 +1,18 @@
 package cron
 
-// The statements of a leader. All that change something are fenced by their
-// transactions.
+// The statements of a leader. Fenced transactions make all changes.
 const (
 	// Lets the next leader find the transaction.
 	markTransaction = `SELECT pg_advisory_xact_lock_shared($1)::text`
 
-	// Bounds how long the transaction's locks outlive a process that stops.
+	// Limits how long the transaction's locks outlive a paused process.
 	boundLocks = `
 SELECT
     set_config('idle_in_transaction_session_timeout', $1, true),
     set_config('lock_timeout', $1, true)`
 
-	// The rows of schedules before it is looked whose they are: what is read after
-	// the lock knows of terms that began before.
+	// Locks the rows of schedules before their owners are read, so that terms
+	// that began before the lock are visible.
 	addSchedules = `
 INSERT INTO {schedules} (name, role, expression, timezone, settings)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb
@@ -23,7 +22,7 @@ ON CONFLICT (name) DO NOTHING`
 
 	lockSchedules = `SELECT FROM {schedules} WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE`
 
-	// A schedule may move to another role when nobody leads the one it had.
+	// A schedule can move to another role when its own role has no leader.
 	loadSchedules = `
 INSERT INTO {schedules} AS s (name, role, expression, timezone, settings, term)
 SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb, $2
@@ -49,7 +48,8 @@ UPDATE {schedules}
 SET term = 0, updated_at = clock_timestamp()
 WHERE name = ANY ($1) AND role = $2 AND term = $3`
 
-	// What earlier terms left running: whether its job began is not known.
+	// Runs that earlier terms left running: whether their jobs started is
+	// unknown.
 	takeOver = `
 UPDATE {runs} r
 SET state = CASE WHEN n.again THEN 'waiting' ELSE 'abandoned' END,
@@ -94,8 +94,8 @@ SET failures = s.failures + c.failures, panics = s.panics + c.panics
 FROM counted c
 WHERE s.name = c.schedule`
 
-	// Settles the ticks of schedules, unless somebody has changed them since they
-	// were read, or it is too early by the database's clock.
+	// Claims the ticks of schedules, unless an operator has changed them since
+	// they were read, or the database's clock says that it is too early.
 	claimTicks = `
 WITH moved AS (
     UPDATE {schedules} s
@@ -132,7 +132,7 @@ FROM moved m
 LEFT JOIN claimed c ON c.schedule = m.name
 ORDER BY c.id`
 
-	// Starts the oldest runs that wait.
+	// Starts the oldest waiting runs.
 	startWaiting = `
 UPDATE {runs} r
 SET state = 'running',

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// Two roles take over one schedule at the same moment. The one that comes second
-// sees the other's term, even if that began while it waited for the row.
-func TestTwoRolesTakeOverAtOnce(t *testing.T) {
+// Two roles take over one schedule at the same moment. The second one sees the
+// other's term, even if it began while the second waited for the row.
+func TestConcurrentTakeoverByTwoRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	shared, mine := cron.Schedule{Name: "shared", Expression: never, Job: nothing}, cron.Schedule{Name: "mine", Expression: never, Job: nothing}

@@ -14,16 +14,16 @@ import (
 
 // Config configures a scheduler. The zero value is ready to use.
 type Config struct {
-	// Role is what the scheduler stands for. Default the role "scheduler".
+	// Role is the role that the scheduler campaigns for. Default: the role
+	// "scheduler".
 	Role tenure.Role
-	// Grace is how late a tick may be run as if nothing had happened: a failover
-	// takes less. Older ones are missed, and CatchUp says what becomes of them.
-	// Default 1 min.
+	// Grace is how late a tick may run normally; a failover takes less. Older
+	// ticks are missed, and CatchUp applies to them. Default 1 min.
 	Grace time.Duration
-	// PollInterval is the time between two looks at the schedules' rows, in case
-	// the news of a change is lost. Default 5 s.
+	// PollInterval is the time between two reads of the schedules' rows, in
+	// case the notification of a change is lost. Default 5 s.
 	PollInterval time.Duration
-	// Election configures the election further.
+	// Election contains other settings of the election.
 	Election tenure.ElectionConfig
 }
 
@@ -36,19 +36,18 @@ type Scheduler struct {
 	database postgres.Database
 	config   Config
 
-	replaced chan struct{} // the schedules are others
+	replaced chan struct{} // the schedules were replaced
 
 	mu        sync.Mutex
 	schedules []timetable
 	running   bool
 }
 
-// New makes a scheduler for a node, working in a database, which must be the one
-// that the node's backend is on, and safe for concurrent use, as a pool is: with
-// at least one connection beside those that jobs keep busy. Its user needs the
-// privileges of [postgres.Backend.WorkGrants]. It returns an error that matches
-// tenure.ErrUnsupported if the backend is not PostgreSQL, and those of
-// [tenure.Node.Election].
+// New returns a scheduler for a node. database must be the database of the
+// node's backend and safe for concurrent use, like a pool, with at least one
+// connection more than jobs use. Its user needs the privileges of
+// [postgres.Backend.WorkGrants]. The error matches tenure.ErrUnsupported if the
+// backend is not PostgreSQL; other errors are those of [tenure.Node.Election].
 func New(node *tenure.Node, database postgres.Database, config Config) (*Scheduler, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -67,7 +66,7 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 	case config.Grace < 0:
 		return nil, invalid("the grace is %v; it must be positive", config.Grace)
 	case config.PollInterval < time.Millisecond:
-		return nil, invalid("the poll interval is %v; the least is 1ms", config.PollInterval)
+		return nil, invalid("the poll interval is %v; it must be at least 1ms", config.PollInterval)
 	}
 	election, err := node.ElectionWith(config.Role, config.Election)
 	if err != nil {
@@ -81,10 +80,10 @@ func New(node *tenure.Node, database postgres.Database, config Config) (*Schedul
 // Election returns the election of the scheduler's role.
 func (s *Scheduler) Election() *tenure.Election { return s.election }
 
-// Add adds a schedule. A new one ticks from the beginning of the first term that
-// knows it, and so does one whose expression or zone has changed. It returns an
-// error that matches tenure.ErrInvalidConfig if the schedule cannot be used, also
-// for a name that is taken, or when the scheduler runs.
+// Add adds a schedule. A new schedule, or one with a new expression or zone,
+// ticks from the start of the first term that runs it. The error matches
+// tenure.ErrInvalidConfig if the schedule is invalid, its name is taken, or the
+// scheduler is running.
 func (s *Scheduler) Add(schedule Schedule) error {
 	parsed, err := schedule.withDefaults().parse()
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *Scheduler) Add(schedule Schedule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running {
-		return invalid("the scheduler already runs: add %s before", schedule.Name)
+		return invalid("the scheduler is running: add %s before Run", schedule.Name)
 	}
 	for _, other := range s.schedules {
 		if other.Name == schedule.Name {
@@ -104,11 +103,11 @@ func (s *Scheduler) Add(schedule Schedule) error {
 	return nil
 }
 
-// Replace has the scheduler run these schedules instead of those it has, also
-// while it leads: one that is there and has the same settings goes on as before,
-// a changed one as after a new term, and of one that is left out no run begins any
-// more. It returns an error that matches tenure.ErrInvalidConfig if a schedule
-// cannot be used, or two have one name; then nothing changes.
+// Replace replaces the scheduler's schedules, also while it leads. A schedule
+// with unchanged settings continues as before, and a changed one as after a new
+// term. Of a schedule that is left out, no further run starts. If a schedule is
+// invalid or a name occurs twice, the error matches tenure.ErrInvalidConfig and
+// nothing changes.
 func (s *Scheduler) Replace(schedules ...Schedule) error {
 	var all []timetable
 	taken := map[string]bool{}
@@ -118,7 +117,7 @@ func (s *Scheduler) Replace(schedules ...Schedule) error {
 			return err
 		}
 		if taken[schedule.Name] {
-			return invalid("two schedules are called %s", schedule.Name)
+			return invalid("two schedules have the name %s", schedule.Name)
 		}
 		taken[schedule.Name] = true
 		all = append(all, parsed)
@@ -128,22 +127,22 @@ func (s *Scheduler) Replace(schedules ...Schedule) error {
 	s.mu.Unlock()
 	select {
 	case s.replaced <- struct{}{}:
-	default: // nobody has looked since the last time
+	default: // the last replacement was not read yet
 	}
 	return nil
 }
 
-// timetables are the schedules to be run.
+// timetables returns the current schedules.
 func (s *Scheduler) timetables() []timetable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.schedules)
 }
 
-// Run stands for the role and, in each term, runs the schedules, until the
-// context ends. Then, and whenever the term is asked to end, no job starts any
-// more, and those that run may finish within the node's StopTimeout. Errors are
-// those of [tenure.Election.Run].
+// Run campaigns for the role and, in each term, runs the schedules, until ctx
+// ends. Then, and whenever a term is stopping, no more jobs start, and running
+// jobs may finish within the node's StopTimeout. Errors are those of
+// [tenure.Election.Run].
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.running = true
@@ -156,7 +155,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return s.election.Run(ctx, s.lead)
 }
 
-// lead runs the schedules under one term.
+// lead runs the schedules in one term.
 func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
 	news, stop := s.node.Subscribe()
 	defer stop()

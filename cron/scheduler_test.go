@@ -12,7 +12,7 @@ import (
 
 func nothing(context.Context, cron.Run) error { return nil }
 
-func TestTicksRun(t *testing.T) {
+func TestDueTicksRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
@@ -43,7 +43,7 @@ func TestTicksRun(t *testing.T) {
 	}
 }
 
-func TestCatchUp(t *testing.T) {
+func TestCatchUpOfMissedTicks(t *testing.T) {
 	t.Parallel()
 	const missed = 10
 	for catchUp, want := range map[cron.CatchUp]map[cron.State]int{
@@ -84,7 +84,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-func TestManyMissedTicksAreCounted(t *testing.T) {
+func TestManyMissedTicksShareARow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	schedule := cron.Schedule{Name: "often", Expression: "@every 1s", Job: nothing}
@@ -98,7 +98,7 @@ func TestManyMissedTicksAreCounted(t *testing.T) {
 	}
 }
 
-func TestOverlap(t *testing.T) {
+func TestOverlapSettings(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[cron.Overlap]map[cron.State]int{
 		cron.OverlapSkip:  {cron.Running: 1, cron.Skipped: 2},
@@ -140,7 +140,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestEndsOfRuns(t *testing.T) {
+func TestEndsOfRunsAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const never = "0 0 29 2 *"
@@ -164,7 +164,7 @@ func TestEndsOfRuns(t *testing.T) {
 		"succeeds":   {cron.Succeeded, ""},
 		"fails":      {cron.Failed, "no paper"},
 		"panics":     {cron.Panicked, "the job panicked: no ink"},
-		"takes long": {cron.TimedOut, "the schedule's timeout is over: context deadline exceeded"},
+		"takes long": {cron.TimedOut, "the schedule's timeout has passed: context deadline exceeded"},
 	} {
 		id, err := w.management.Trigger(t.Context(), name, "test")
 		if err != nil {

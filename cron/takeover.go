@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// load takes the schedules over whose rows are not this term's yet.
+// load claims the schedules whose rows are not this term's yet.
 func (l *loop) load(ctx context.Context) error {
 	var names, expressions, zones, texts []string
 	for _, s := range l.schedules {
@@ -36,7 +36,7 @@ func (l *loop) load(ctx context.Context) error {
 	var open []Record
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if !l.begun {
-			if err := postgres.EndStaleTransactions(ctx, tx, l.key()); err != nil {
+			if err := postgres.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (l *loop) load(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, l.tables.SQL(lockSchedules), names); err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // its error is that of the rows
+		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts) // rows reports the error
 		var err error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return err
@@ -65,22 +65,22 @@ func (l *loop) load(ctx context.Context) error {
 		return fmt.Errorf("loading the schedules: %w", err)
 	}
 	l.begun = true
-	l.tookOver(names, loaded, open)
+	l.logTakeOver(names, loaded, open)
 	return nil
 }
 
-// activeRuns are the ids of the runs whose jobs were begun. It is never nil,
-// which SQL would take for unknown.
+// activeRuns returns the ids of the runs whose jobs have started. It is never
+// nil, which would be NULL in SQL.
 func (l *loop) activeRuns() []int64 {
 	return slices.AppendSeq(make([]int64, 0, len(l.active)), maps.Keys(l.active))
 }
 
-func (l *loop) tookOver(names, loaded []string, open []Record) {
+func (l *loop) logTakeOver(names, loaded []string, open []Record) {
 	for _, name := range names {
 		s := l.byName[name]
 		s.loaded = slices.Contains(loaded, name)
 		if !s.loaded && !s.refused {
-			l.log.Error("a schedule belongs to another role that is led; it runs here when nobody leads that one any more", "schedule", name)
+			l.log.Error("a schedule belongs to another role, which has a leader; it runs here when that role has none", "schedule", name)
 		}
 		s.refused = !s.loaded
 	}
@@ -107,7 +107,7 @@ func (l *loop) read(ctx context.Context) error {
 	var paused bool
 	var until, now time.Time
 	var waiting, running int
-	unknown := false // some run was claimed without our knowledge
+	unknown := false // a run was claimed that this process does not know of
 	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &until, &waiting, &running, &now}, func() error {
 		if len(found) == 0 {
 			l.clock.set(now)
@@ -128,15 +128,15 @@ func (l *loop) read(ctx context.Context) error {
 	for _, s := range l.schedules {
 		s.loaded = s.loaded && found[s.Name]
 	}
-	l.known, l.readAt = true, time.Now()
+	l.schedulesKnown, l.readAt = true, time.Now()
 	if unknown {
 		return l.recover(ctx)
 	}
 	return nil
 }
 
-// recover begins the jobs of runs that were claimed by a transaction whose
-// commit was not acknowledged, however late it came.
+// recover starts the jobs of runs that were claimed by a transaction whose
+// commit was not acknowledged, however late it committed.
 func (l *loop) recover(ctx context.Context) error {
 	var names []string
 	for _, s := range l.schedules {
@@ -144,7 +144,7 @@ func (l *loop) recover(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, _ := l.tables.Query(bounded, readRunning, names, l.term.Number()) // its error is that of the rows
+	rows, _ := l.tables.Query(bounded, readRunning, names, l.term.Number()) // rows reports the error
 	found, err := collectStarted(rows)
 	if err != nil {
 		return fmt.Errorf("reading the runs: %w", err)

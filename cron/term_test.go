@@ -41,9 +41,9 @@ func (w *world) state(run int64) cron.State {
 	return one[cron.State](w, `SELECT state FROM {runs} WHERE id = $1`, run)
 }
 
-// A leader that goes on after its term, within a transaction, changes nothing,
-// and its locks do not stop the next one.
-func TestStaleLeader(t *testing.T) {
+// A leader that continues a transaction after its term changes nothing, and its
+// locks do not stop the next leader.
+func TestStaleLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[cron.Policy]cron.State{
 		cron.AtMostOnce:  cron.Abandoned,
@@ -97,8 +97,8 @@ func TestStaleLeader(t *testing.T) {
 	}
 }
 
-// A term that is asked to end lets its jobs finish and starts no other.
-func TestPoliteEnd(t *testing.T) {
+// A stopping term lets its jobs finish and starts no others.
+func TestStoppingTermLetsJobsFinish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})
@@ -147,9 +147,9 @@ func (g *gated) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	return g.Database.Query(ctx, sql, args...)
 }
 
-// A scheduler that reads its schedules while the term is asked to end starts
-// nothing afterwards, though a job has made room.
-func TestPoliteEndWhileReading(t *testing.T) {
+// If the term begins to stop while the scheduler reads its schedules, no job
+// starts, even if another job has ended.
+func TestStoppingTermStartsNoJobAfterReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	database := &gated{Database: w.pool, waiting: make(chan struct{}), gate: make(chan struct{})}
@@ -189,7 +189,7 @@ func TestPoliteEndWhileReading(t *testing.T) {
 	}
 }
 
-func TestChangedExpressionsStartAnew(t *testing.T) {
+func TestChangedExpressionTicksFromNow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old := cron.Schedule{Name: "changed", Expression: "@hourly", CatchUp: cron.CatchUpAll, Job: nothing}
@@ -204,8 +204,8 @@ func TestChangedExpressionsStartAnew(t *testing.T) {
 	}
 }
 
-// A schedule that another role runs is left to it, until nobody leads that.
-func TestSchedulesMoveBetweenRoles(t *testing.T) {
+// A schedule that another role runs stays with that role while it has a leader.
+func TestScheduleMovesToRoleWhenVacant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	schedule := func(ran chan string, by string) cron.Schedule {
@@ -266,8 +266,8 @@ func (tx unsureTx) Commit(ctx context.Context) error {
 	return errors.Join(errUnsure, tx.Tx.Commit(ctx))
 }
 
-// Whether a commit has happened or not: each tick runs exactly once.
-func TestUnknownCommits(t *testing.T) {
+// Whether a commit happened or not, each tick runs exactly once.
+func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
@@ -348,9 +348,9 @@ func (c *counting) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, 
 	return c.Database.BeginTx(ctx, options)
 }
 
-// A scheduler at rest asks once in each poll interval, however many schedules it
+// An idle scheduler runs one query per poll interval, however many schedules it
 // has.
-func TestStatementsAtRest(t *testing.T) {
+func TestIdleSchedulerQueriesOncePerPoll(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	database := &counting{Database: w.pool}

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// statementTimeout bounds a transaction of the scheduler's own, and a question.
+// statementTimeout limits each transaction and query of the scheduler itself.
 const statementTimeout = 30 * time.Second
 
 // tablesOf returns the tables of schedules.
@@ -31,8 +31,8 @@ type work struct {
 	term     *tenure.Term
 }
 
-// fenced runs a transaction of the scheduler's own that commits only while the
-// term stands, and whose locks do not long outlive a process that stops.
+// fenced runs a transaction of the scheduler itself. It commits only while the
+// term is valid, and its locks are released soon if the process is paused.
 func (w *work) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -46,20 +46,21 @@ func (w *work) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	})
 }
 
-// marked runs a fenced transaction that the next leader ends if it is still open
-// then: it cannot commit any more, and may hold locks.
+// marked runs a fenced transaction that the next leader terminates if it is
+// still open: it can no longer commit but may hold locks.
 func (w *work) marked(ctx context.Context, fn func(pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	return postgres.InTxOptions(ctx, w.database, options, w.term, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, markTransaction, w.key()); err != nil {
+		if _, err := tx.Exec(ctx, markTransaction, w.markKey()); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 		return fn(tx)
 	})
 }
 
-// key marks the transactions of this role's schedulers in the lock table.
-func (w *work) key() int64 {
+// markKey returns the key that marks the transactions of this role's schedulers in
+// the lock table.
+func (w *work) markKey() int64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(w.tables.Channel("schedules") + "\x00" + w.term.Role().Name())) // never fails
 	return int64(hash.Sum64())

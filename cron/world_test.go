@@ -26,7 +26,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	i := postgrestest.New(t, "schedules")
-	return &world{i, i.Pool, i.Backend, cron.NewManagement(i.Backend, i.Pool)}
+	return &world{i, i.Pool, i.Backend, cron.NewAdmin(i.Backend, i.Pool)}
 }
 
 func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }

@@ -107,8 +107,8 @@ func New(config Config) (*Dashboard, error) {
 	d.timelines = newTimelines(config.Backend)
 	d.guard = newGuard(config)
 	if config.Database != nil {
-		d.processors = processor.NewManagement(config.Backend, config.Database)
-		d.schedules = cron.NewManagement(config.Backend, config.Database)
+		d.processors = processor.NewAdmin(config.Backend, config.Database)
+		d.schedules = cron.NewAdmin(config.Backend, config.Database)
 	}
 	d.handler = d.routes()
 	d.stop = sync.OnceFunc(func() {

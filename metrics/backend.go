@@ -6,7 +6,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Backend collects the figures of a backend on PostgreSQL: those of
+// Backend collects the statistics of a backend on PostgreSQL, those of
 // [postgres.Backend.Stats], under PREFIX_postgres_.
 type Backend struct {
 	backend  *postgres.Backend
@@ -22,9 +22,9 @@ func NewBackend(backend *postgres.Backend, config Config) *Backend {
 	f := newFamilies(config.withDefaults(), "postgres")
 	c := &Backend{
 		backend:       backend,
-		watchCalls:    f.counter("watch_calls_total", "Calls on the connections that wait for the death of other nodes."),
-		watchFailures: f.counter("watch_failures_total", "Connections that waited for the death of other nodes and failed."),
-		fenced:        f.counter("fenced_rejections_total", "Transactions that were refused because their term had ended."),
+		watchCalls:    f.counter("watch_calls_total", "Calls on the watch connections, which wait for the death of other nodes."),
+		watchFailures: f.counter("watch_failures_total", "Watch connections that failed."),
+		fenced:        f.counter("fenced_rejections_total", "Fenced transactions that were rejected because their term had ended."),
 	}
 	c.families = f
 	return c

@@ -8,21 +8,21 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Member is what the collector of a cluster reads. *cluster.Member is one. The
-// methods must be safe for concurrent use, and not block.
+// Member is what the collector of a cluster reads, usually a *cluster.Member.
+// Its methods must be safe for concurrent use and must not block.
 type Member interface {
 	ID() cluster.NodeID        // of this process's node
-	Nodes() []cluster.NodeInfo // as this process knows them, the dead among them
+	Nodes() []cluster.NodeInfo // all known nodes, including dead ones
 }
 
 var _ Member = (*cluster.Member)(nil)
 
-// Cluster collects how many nodes there are, in which status, and how busy they
-// are, under PREFIX_cluster_, and the same of this process's node under
+// Cluster collects the number of nodes by status and their load, under
+// PREFIX_cluster_, and the status and load of this process's node, under
 // PREFIX_node_.
 //
-// Every node of a cluster tells the same of the cluster, up to how fresh its
-// view is: take the maximum over the nodes, not the sum.
+// All nodes report the same cluster-wide values, apart from delays: aggregate
+// them with max, not sum.
 type Cluster struct {
 	member                  Member
 	clusterNames, nodeNames families
@@ -33,7 +33,7 @@ type Cluster struct {
 
 var _ prometheus.Collector = (*Cluster)(nil)
 
-// NewCluster returns a collector for a cluster and this process's node in it.
+// NewCluster returns a collector for a cluster and this process's node.
 func NewCluster(member Member, config Config) *Cluster {
 	config = config.withDefaults()
 	all, own := newFamilies(config, "cluster"), newFamilies(config, "node")
@@ -41,21 +41,21 @@ func NewCluster(member Member, config Config) *Cluster {
 		member: member,
 
 		nodes:       all.gauge("nodes", "Nodes by status.", "status"),
-		load:        all.gauge("load", "The sum of the loads of the active nodes: what so many wholly busy nodes do."),
+		load:        all.gauge("load", "The sum of the loads of the active nodes, in fully loaded nodes."),
 		meanLoad:    all.gauge("mean_load", "The mean load of the active nodes, from 0 to 1."),
 		highestLoad: all.gauge("highest_load", "The load of the busiest active node, from 0 to 1."),
-		connections: all.gauge("connections", "Open connections of clients on all living nodes."),
-		jobs:        all.gauge("jobs", "Jobs in progress on all living nodes."),
-		inFlight:    all.gauge("in_flight", "Pieces of work in flight on all living nodes."),
+		connections: all.gauge("connections", "Open connections of clients on all live nodes."),
+		jobs:        all.gauge("jobs", "Jobs in progress on all live nodes."),
+		inFlight:    all.gauge("in_flight", "Units of work in flight on all live nodes."),
 
-		info:           own.gauge("info", "1, with what the node is.", "id", "name", "hostname", "version"),
+		info:           own.gauge("info", "1, with the identity of the node as labels.", "id", "name", "hostname", "version"),
 		status:         own.gauge("status", "1 for the status that the node is in.", "status"),
 		ownLoad:        own.gauge("load", "How busy the node is, from 0 to 1: the mean of processors and memory."),
 		cpu:            own.gauge("cpu_usage_ratio", "How much of its processors the node uses, from 0 to 1."),
 		memory:         own.gauge("memory_usage_ratio", "How much of its memory the node uses, from 0 to 1."),
 		ownConnections: own.gauge("connections", "Open connections of clients on the node."),
 		ownJobs:        own.gauge("jobs", "Jobs in progress on the node."),
-		ownInFlight:    own.gauge("in_flight", "Pieces of work on the node that a drain would wait for."),
+		ownInFlight:    own.gauge("in_flight", "Units of work on the node that a drain would wait for."),
 	}
 	c.clusterNames, c.nodeNames = all, own
 	return c

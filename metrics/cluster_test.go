@@ -37,7 +37,7 @@ func newFixed() *fixed {
 	}}
 }
 
-func TestCluster(t *testing.T) {
+func TestClusterCollectsNodes(t *testing.T) {
 	member := newFixed()
 	got := scrape(t, metrics.NewCluster(member, metrics.Config{}))
 	got.want(t, 0, "tenure_cluster_nodes", "status", "joining")
@@ -61,7 +61,7 @@ func TestCluster(t *testing.T) {
 	got.want(t, 4, "tenure_node_in_flight")
 }
 
-func TestClusterThatIsNotKnown(t *testing.T) {
+func TestClusterBeforeFirstRead(t *testing.T) {
 	got := scrape(t, metrics.NewCluster(&fixed{id: cluster.NewNodeID()}, metrics.Config{}))
 	got.want(t, 0, "tenure_cluster_nodes", "status", "active")
 	got.want(t, 0, "tenure_cluster_mean_load")
@@ -70,7 +70,7 @@ func TestClusterThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// However many nodes there are, one scrape brings the same number of series.
+// The number of series of a scrape does not depend on the number of nodes.
 func TestSeriesDoNotGrowWithNodes(t *testing.T) {
 	member := newFixed()
 	few := testutil.CollectAndCount(metrics.NewCluster(member, metrics.Config{}))
@@ -82,14 +82,14 @@ func TestSeriesDoNotGrowWithNodes(t *testing.T) {
 	}
 }
 
-func TestClusterKeepsToTheConventions(t *testing.T) {
+func TestClusterFollowsNamingConventions(t *testing.T) {
 	for _, prefix := range []string{"tenure", "forge"} {
 		lint(t, metrics.NewCluster(newFixed(), metrics.Config{Prefix: prefix}))
 	}
 }
 
-// On a real server: what the heartbeats tell is what a scrape says, of both
-// nodes at either of them.
+// On a real server, a scrape of either node shows what the heartbeats of both
+// nodes report.
 func TestClusterOnPostgres(t *testing.T) {
 	pgtest.Long(t)
 	i := postgrestest.Unmigrated(t)

@@ -8,23 +8,22 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Config configures a collector. The zero value is ready to use. If something
-// in it is wrong, registering the collector fails with the error of
+// Config configures a collector. The zero value is ready to use. If a setting
+// is invalid, registering the collector fails with the error of
 // [Config.Validate].
 type Config struct {
 	// Prefix begins the name of every metric, as in PREFIX_leader_is_leader:
-	// letters, digits and _, no digit first. Default "tenure".
+	// letters, digits and _, not starting with a digit. Default "tenure".
 	Prefix string
 
-	// MaxRoles is up to how many roles of a node have series of their own.
-	// Beyond that none has: their figures are summed up in one series with
-	// role="", and those that cannot be summed up are left out. So sums over all
-	// roles are right in either case. Default 1000; a negative number is for
-	// never.
+	// MaxRoles is the maximum number of a node's roles with their own series.
+	// If there are more, none has: their values are summed in one series with
+	// role="", and values that cannot be summed are left out. Sums over all
+	// roles are right in either case. Default 1000; negative for no own series.
 	MaxRoles int
-	// Roles, if set, says which roles may have series of their own; the others
-	// are summed up. MaxRoles bounds the number of those chosen. It is called in
-	// every scrape, from several goroutines, and must not block.
+	// Roles, if set, selects the roles that may have their own series; the
+	// others are summed. MaxRoles applies to the selected roles. It is called
+	// in every scrape, from several goroutines, and must not block.
 	Roles func(role string) bool
 }
 
@@ -38,12 +37,11 @@ func (c Config) withDefaults() Config {
 
 var prefixForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// Validate returns what is wrong with the configuration, as an error that matches
-// tenure.ErrInvalidConfig.
+// Validate checks the configuration. Its error matches tenure.ErrInvalidConfig.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	if !prefixForm.MatchString(c.Prefix) {
-		return fmt.Errorf("%w: the names of metrics cannot begin with %q: use letters, digits and _, and no digit first",
+		return fmt.Errorf("%w: the metric prefix %q is invalid: use letters, digits and _, not starting with a digit",
 			tenure.ErrInvalidConfig, c.Prefix)
 	}
 	return nil

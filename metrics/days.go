@@ -16,14 +16,14 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// dayKey says what a sum is of.
+// dayKey identifies a daily total.
 type dayKey struct {
 	day    time.Time // in UTC
 	metric string
 	labels string // as JSON
 }
 
-// series names what is summed, whatever the day.
+// series returns the metric and labels of the total, without the day.
 func (k dayKey) series() string { return k.metric + k.labels }
 
 func (k dayKey) compare(other dayKey) int {
@@ -33,7 +33,7 @@ func (k dayKey) compare(other dayKey) int {
 	return strings.Compare(k.series(), other.series())
 }
 
-// keyOf is the sum that a series of a time adds to.
+// keyOf returns the total that a series at a time belongs to.
 func keyOf(at time.Time, series Series) dayKey {
 	labels := make(map[string]string, len(series.Labels))
 	for name, value := range series.Labels {
@@ -41,21 +41,21 @@ func keyOf(at time.Time, series Series) dayKey {
 	}
 	text, err := json.Marshal(labels)
 	if err != nil {
-		panic(err) // there is nothing but texts
+		panic(err) // a map of strings can always be encoded
 	}
 	return dayKey{at.UTC().Truncate(24 * time.Hour), storable(series.Name), string(text)}
 }
 
-// storable is a text as PostgreSQL takes it.
+// storable removes what PostgreSQL does not accept in a text.
 func storable(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
-// summed tells whether a series has a sum.
+// summed reports whether a series has daily totals.
 func summed(series Series) bool {
 	return !strings.HasSuffix(series.Name, "_info") && !(series.Type == HistogramSeries && strings.HasSuffix(series.Name, "_bucket")) &&
 		!math.IsNaN(series.Value) && !math.IsInf(series.Value, 0)
 }
 
-// daySum is what a day amounts to.
+// daySum is the total of a day.
 type daySum struct {
 	kind            SeriesType // gauge or counter
 	samples         int64
@@ -80,7 +80,7 @@ func (s *daySum) measure(value float64) {
 
 type daySums map[dayKey]*daySum
 
-// of returns the sum of a key.
+// of returns the total of a key.
 func (s daySums) of(key dayKey, kind SeriesType) *daySum {
 	if s[key] == nil {
 		s[key] = &daySum{kind: kind}
@@ -88,7 +88,7 @@ func (s daySums) of(key dayKey, kind SeriesType) *daySum {
 	return s[key]
 }
 
-// write adds the sums to those in the database.
+// write adds the totals to those in the database.
 func (s daySums) write(ctx context.Context, tx pgx.Tx, backend *postgres.Backend) error {
 	var (
 		days                    []time.Time

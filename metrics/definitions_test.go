@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// What is scraped is what is defined, and keeps to the conventions.
-func TestDefinitions(t *testing.T) {
+// What is scraped is what is defined, and follows the conventions.
+func TestDefinitionsMatchScrape(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	node := open(t, tenuretest.NewDatabase(), "a")

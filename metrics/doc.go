@@ -7,14 +7,14 @@
 //	)
 //	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //
-// There is a collector for each part of the library; use those of the parts that
-// you use. Nothing is registered by itself, and there is no global state. For
-// several nodes in one process, tell them apart by a label:
+// There is a collector for each part of the library; use those that you need.
+// Nothing is registered automatically, and there is no global state. If a
+// process has several nodes, distinguish them by a label:
 //
 //	prometheus.WrapRegistererWith(prometheus.Labels{"node": name}, registry)
 //
-// A scrape reads what the process knows already. It asks no database, waits for
-// no network, and starts nothing, so it may come as often as you like, and
-// answers while the database does not. Collectors are safe for concurrent use,
-// and need no closing.
+// A scrape reads only what the process already knows. It queries no database,
+// waits for no network and starts no work, so it can be as frequent as you
+// like, and works while the database does not respond. Collectors are safe for
+// concurrent use and need not be closed.
 package metrics

@@ -25,8 +25,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// The page lists every metric, with its type and its labels, and no others.
-func TestMetricsInTheDocs(t *testing.T) {
+// The page lists every metric with its type and labels, and no others.
+func TestDocsListEveryMetric(t *testing.T) {
 	documented := map[string]string{}
 	rows := regexp.MustCompile("(?m)^\\| `tenure_([a-z_]+)` \\| (gauge|counter|histogram) \\| ([a-z, ]*) ?\\|")
 	for _, row := range rows.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
@@ -58,8 +58,8 @@ var autoscaling = []string{
 	"deploy/kubernetes/autoscale-hpa.yaml",
 }
 
-// Queries ask for metrics that exist.
-func TestMetricsInQueries(t *testing.T) {
+// Queries use metrics that exist.
+func TestQueriesUseExistingMetrics(t *testing.T) {
 	exist := map[string]bool{}
 	for _, definition := range metrics.Definitions() {
 		exist["tenure_"+definition.Name] = true
@@ -78,9 +78,10 @@ func TestMetricsInQueries(t *testing.T) {
 	}
 }
 
-// Autoscalers' SQL works as it is written, for a user of the documented rights,
-// and its answer can be read as KEDA reads it: as one floating-point number.
-func TestQueriesOfAutoscalers(t *testing.T) {
+// The documented SQL for autoscalers works for a user with the documented
+// privileges, and its result can be read as KEDA reads it: as one
+// floating-point number.
+func TestAutoscalerQueriesWork(t *testing.T) {
 	server := pgtest.Shared(t)
 	dsn := server.Database(t)
 	backend, err := postgres.New(dsn, postgres.Config{})

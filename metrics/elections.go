@@ -6,7 +6,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Elections collects the figures of a node and its elections: those of
+// Elections collects the statistics of a node and its elections, those of
 // [tenure.Node.Stats], under PREFIX_leader_.
 type Elections struct {
 	node     *tenure.Node
@@ -23,8 +23,8 @@ type Elections struct {
 
 var _ prometheus.Collector = (*Elections)(nil)
 
-// NewElections returns a collector for a node and all its elections, also those
-// that it will have.
+// NewElections returns a collector for a node and all its current and future
+// elections.
 func NewElections(node *tenure.Node, config Config) *Elections {
 	config = config.withDefaults()
 	f := newFamilies(config, "leader")
@@ -32,31 +32,31 @@ func NewElections(node *tenure.Node, config Config) *Elections {
 		node: node, config: config,
 
 		isLeader:  f.gauge("is_leader", "1 if this node leads the role, 0 otherwise.", "role"),
-		attempts:  f.counter("elections_total", "Attempts of this node to take the role, successful or not.", "role"),
-		held:      f.gauge("tenure_seconds", "For how long this node has led the role, 0 if it does not.", "role"),
+		attempts:  f.counter("elections_total", "Attempts of this node to acquire the role, successful or not.", "role"),
+		held:      f.gauge("tenure_seconds", "How long this node has led the role, 0 if it does not lead.", "role"),
 		failovers: f.counter("failovers_total", "Terms of this node that followed a term of another node.", "role"),
 		terms:     f.counter("terms_total", "Terms of this node.", "role"),
-		losses:    f.counter("losses_total", "Terms that this node lost and did not give up.", "role"),
-		term:      f.gauge("term", "The number of this node's present term, 0 if it does not lead.", "role"),
+		losses:    f.counter("losses_total", "Terms that this node lost instead of ending them itself.", "role"),
+		term:      f.gauge("term", "The number of this node's current term, 0 if it does not lead.", "role"),
 		state:     f.gauge("state", "1 for the state that the election of the role is in.", "role", "state"),
 
 		roles:       f.gauge("roles", "Roles of this node by the state of their elections.", "state"),
 		led:         f.gauge("roles_led", "Roles that this node leads."),
-		connected:   f.gauge("connected", "1 if the node has a session with its database that it may trust, 0 otherwise."),
-		trust:       f.gauge("trust_remaining_seconds", "For how long the node may lead if no further heartbeat is acknowledged."),
-		trustWindow: f.gauge("trust_window_seconds", "For how long the node may lead after a heartbeat: the lease without its margin."),
+		connected:   f.gauge("connected", "1 if the node has a session with its database within the trust window, 0 otherwise."),
+		trust:       f.gauge("trust_remaining_seconds", "How long the node may still lead if no further heartbeat is acknowledged."),
+		trustWindow: f.gauge("trust_window_seconds", "How long the node may lead after a heartbeat: the lease minus its margin."),
 		transitions: f.counter("transitions_total", "Changes of state of this node's elections, by the input of the state machine.", "from", "to", "reason"),
 		events:      f.counter("events_total", "Events of this node's elections.", "event"),
-		vacancies:   f.histogram("vacancy_seconds", "For how long nobody had led when terms of this node began, where that is known."),
+		vacancies:   f.histogram("vacancy_seconds", "How long the role had no leader before terms of this node, if known."),
 
 		reconnects:        f.counter("session_reconnects_total", "Sessions with the database after the first one."),
 		sessionFailures:   f.counter("session_failures_total", "Attempts to open a session with the database that failed."),
 		heartbeats:        f.histogram("heartbeat_duration_seconds", "How long acknowledged heartbeats took."),
-		heartbeatFailures: f.counter("heartbeat_failures_total", "Heartbeats that were not acknowledged, in sessions that went on."),
+		heartbeatFailures: f.counter("heartbeat_failures_total", "Heartbeats that were not acknowledged, in sessions that continued."),
 
-		waiting: f.gauge("callbacks_waiting", "Events that the program's callbacks have not been told yet."),
-		oldest:  f.gauge("callback_oldest_seconds", "How long ago the oldest event was whose callbacks have not returned yet, 0 if there is none."),
-		delays:  f.histogram("callback_delay_seconds", "How long after an event its callbacks had returned."),
+		waiting: f.gauge("callbacks_waiting", "Events that were not yet delivered to the program's callbacks."),
+		oldest:  f.gauge("callback_oldest_seconds", "Age of the oldest event whose callbacks have not all returned, 0 if there is none."),
+		delays:  f.histogram("callback_delay_seconds", "Time from an event until its callbacks returned."),
 		panics:  f.counter("callback_panics_total", "Panics of the program's callbacks."),
 	}
 	c.families = f
@@ -82,7 +82,7 @@ func (c *Elections) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectRole sends what can be summed up.
+// collectRole sends the values that can be summed.
 func (c *Elections) collectRole(to chan<- prometheus.Metric, role string, s sum) {
 	c.isLeader.send(to, float64(s.led), role)
 	c.attempts.send(to, float64(s.attempts), role)
@@ -103,7 +103,7 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 		c.roles.send(to, float64(byState[state]), state.String())
 	}
 	c.led.send(to, float64(led))
-	c.connected.send(to, number(stats.Connected))
+	c.connected.send(to, boolValue(stats.Connected))
 	c.trust.send(to, stats.TrustRemaining.Seconds())
 	timing := c.node.Timing()
 	c.trustWindow.send(to, (timing.Lease - timing.Margin).Seconds())
@@ -124,8 +124,8 @@ func (c *Elections) collectNode(to chan<- prometheus.Metric, stats tenure.Stats)
 	c.panics.send(to, float64(stats.CallbackPanics))
 }
 
-// Every state and every kind of event has a series from the start: what has
-// never happened is 0, so that the first time is an increase.
+// Every state and every kind of event has a series from the start, so that its
+// first occurrence is an increase from 0.
 var (
 	states = []tenure.State{
 		tenure.Stopped, tenure.Follower, tenure.Acquiring, tenure.Leading, tenure.Reconnecting, tenure.Releasing,

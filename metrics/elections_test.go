@@ -19,7 +19,7 @@ import (
 )
 
 // The four metrics of the source document, with the labels that its alerts use.
-func TestNamesOfTheSource(t *testing.T) {
+func TestMetricsOfTheSourceDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -48,7 +48,7 @@ func TestNamesOfTheSource(t *testing.T) {
 	})
 }
 
-func TestFailover(t *testing.T) {
+func TestFailoverIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
 		a, b := open(t, db, "a"), open(t, db, "b")
@@ -122,7 +122,7 @@ func TestFailover(t *testing.T) {
 	})
 }
 
-// Scrapes are answered while nothing that is asked of the database is.
+// Scrapes are answered while the database does not respond.
 func TestScrapeWithoutDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
@@ -141,7 +141,7 @@ func TestScrapeWithoutDatabase(t *testing.T) {
 	})
 }
 
-func TestManyRolesAreSummedUp(t *testing.T) {
+func TestManyRolesShareASeries(t *testing.T) {
 	node := open(t, tenuretest.NewDatabase(), "a")
 	defer closeNode(t, node)
 	const led, others = 3, 2
@@ -206,9 +206,9 @@ func TestManyRolesAreSummedUp(t *testing.T) {
 	}
 }
 
-// Whatever a role may be called comes back from a scrape, as it is or, where it
-// cannot be printed, by its numbers.
-func TestNamesOfRoles(t *testing.T) {
+// A scrape returns every role name as it is or, for unprintable characters, as
+// code points.
+func TestRoleNamesSurviveScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -224,7 +224,7 @@ func TestNamesOfRoles(t *testing.T) {
 	})
 }
 
-func TestDefaultBoundOnRoles(t *testing.T) {
+func TestDefaultMaxRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -248,7 +248,7 @@ func TestDefaultBoundOnRoles(t *testing.T) {
 	})
 }
 
-func TestElectionsKeepToTheConventions(t *testing.T) {
+func TestElectionsFollowNamingConventions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -270,7 +270,7 @@ func lint(t *testing.T, c prometheus.Collector) {
 	}
 }
 
-func TestBadPrefix(t *testing.T) {
+func TestValidateRejectsPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, tenuretest.NewDatabase(), "a")
 		defer closeNode(t, node)
@@ -288,7 +288,7 @@ func TestBadPrefix(t *testing.T) {
 	})
 }
 
-// Run with -race: elections come and go while several scrape.
+// Run with -race: elections start and stop during concurrent scrapes.
 func TestScrapesDuringElections(t *testing.T) {
 	db := tenuretest.NewDatabase()
 	node := open(t, db, "a")

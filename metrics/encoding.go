@@ -14,23 +14,23 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// sampleFormat is what encodeSample writes: families in the protocol buffers of
-// Prometheus, each behind its length, without their help, compressed.
+// sampleFormat is the format of encodeSample: length-delimited metric families
+// in the protocol buffers of Prometheus, without help texts, compressed.
 const sampleFormat int16 = 1
 
 const (
-	// maxSample bounds what a node writes every few seconds.
+	// maxSample limits what a node writes every few seconds.
 	maxSample = 1 << 20
-	// maxDecoded bounds what a reader unpacks of it.
+	// maxDecoded limits the size of a decompressed sample.
 	maxDecoded = 64 << 20
 )
 
 func encodeSample(families []*dto.MetricFamily) ([]byte, error) {
 	var body bytes.Buffer
-	packed, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // fails for unknown levels only
+	packed, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // fails only for unknown levels
 	encoder := expfmt.NewEncoder(packed, expfmt.NewFormat(expfmt.TypeProtoDelim))
 	for _, family := range families {
-		// Others may hold the family: help is left out of another one.
+		// The family may be shared: leave out the help in a copy.
 		bare := &dto.MetricFamily{Name: family.Name, Type: family.Type, Metric: family.Metric}
 		if err := encoder.Encode(bare); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", family.GetName(), err)
@@ -40,7 +40,7 @@ func encodeSample(families []*dto.MetricFamily) ([]byte, error) {
 		return nil, err
 	}
 	if body.Len() > maxSample {
-		return nil, fmt.Errorf("%w: the sample takes %d bytes and may take %d: give fewer roles series of their own, by Config.MaxRoles",
+		return nil, fmt.Errorf("%w: the sample has %d bytes; it must have at most %d: reduce the number of roles with their own series, with Config.MaxRoles",
 			tenure.ErrInvalidConfig, body.Len(), maxSample)
 	}
 	return body.Bytes(), nil
@@ -48,7 +48,7 @@ func encodeSample(families []*dto.MetricFamily) ([]byte, error) {
 
 func decodeSample(format int16, body []byte) ([]*dto.MetricFamily, error) {
 	if format != sampleFormat {
-		return nil, fmt.Errorf("the sample has format %d and this program knows format %d: use a newer release of the program", format, sampleFormat)
+		return nil, fmt.Errorf("the sample has format %d and this program reads format %d: use a newer release of the program", format, sampleFormat)
 	}
 	unpacked, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
@@ -74,10 +74,11 @@ func decodeSample(format int16, body []byte) ([]*dto.MetricFamily, error) {
 	}
 }
 
-// checkLengths refuses lengths of families that lie: the decoder believes them.
+// checkLengths rejects wrong lengths of families, which the decoder would
+// trust.
 func checkLengths(raw []byte) error {
 	if len(raw) > maxDecoded {
-		return fmt.Errorf("it takes more than %d bytes", maxDecoded)
+		return fmt.Errorf("it has more than %d bytes", maxDecoded)
 	}
 	for len(raw) > 0 {
 		size, n := binary.Uvarint(raw)

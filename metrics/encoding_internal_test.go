@@ -56,7 +56,7 @@ func TestSamplesAreSmall(t *testing.T) {
 	}
 }
 
-func TestTooLargeSamples(t *testing.T) {
+func TestTooLargeSamplesAreRejected(t *testing.T) {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g", Help: "g"}, []string{"random"})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(gauge)
@@ -72,8 +72,8 @@ func TestTooLargeSamples(t *testing.T) {
 	}
 }
 
-// A few bytes can unpack to many, or ask for them.
-func TestBombs(t *testing.T) {
+// A few bytes can expand to many, or ask for them.
+func TestDecodeRejectsBombs(t *testing.T) {
 	for name, bomb := range map[string]struct {
 		length []byte // of the only family
 		bytes  int64  // that follow

@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// A registry of the program's own serves what its node knows.
+// The program's own registry serves the metrics of its node.
 func ExampleNewElections() {
 	ctx := context.Background()
 	node, err := tenure.Open(ctx, tenuretest.NewDatabase(), tenure.Config{Logger: slog.New(slog.DiscardHandler)})

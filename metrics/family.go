@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// family is all metrics of one name.
+// family is all metrics with one name.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -21,7 +21,7 @@ func (f family) send(to chan<- prometheus.Metric, value float64, labels ...strin
 	f.emit(to, metric, err)
 }
 
-// sendDurations sends one histogram, in seconds.
+// sendDurations sends one histogram in seconds.
 func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Histogram, labels ...string) {
 	buckets := make(map[float64]uint64, len(value.Buckets))
 	for bound, count := range value.Buckets {
@@ -31,8 +31,8 @@ func (f family) sendDurations(to chan<- prometheus.Metric, value tenure.Histogra
 	f.emit(to, metric, err)
 }
 
-// printableLabels are names of others, as of roles and processors, as labels that
-// can be printed.
+// printableLabels makes external names, such as roles and processors, printable
+// as label values.
 func printableLabels(values []string) []string {
 	shown := make([]string, len(values))
 	for i, value := range values {
@@ -48,16 +48,16 @@ func (f family) emit(to chan<- prometheus.Metric, metric prometheus.Metric, err 
 	to <- metric
 }
 
-// Definition is what a metric is.
+// Definition describes a metric.
 type Definition struct {
-	Name   string // without its prefix, as in leader_is_leader
+	Name   string // without its prefix, for example leader_is_leader
 	Type   SeriesType
 	Help   string
-	Labels []string // in no particular order
+	Labels []string // not ordered
 }
 
-// Definitions returns every metric of this package, ordered as in its
-// documentation. Dashboards and rules are made from them.
+// Definitions returns every metric of this package, in the order of the
+// documentation. Dashboards and rules are generated from them.
 func Definitions() []Definition {
 	return slices.Concat(
 		NewElections(nil, Config{}).families.made,
@@ -68,11 +68,11 @@ func Definitions() []Definition {
 	)
 }
 
-// families makes the families of one collector. Their names begin with a prefix
-// and a word for what they are about.
+// families creates the families of one collector. Their names begin with a
+// prefix and a word for their subject.
 type families struct {
 	prefix, about string
-	invalid       error // why there can be none
+	invalid       error // why the configuration is invalid
 	descriptions  []*prometheus.Desc
 	made          []Definition
 }
@@ -85,12 +85,12 @@ func (f *families) gauge(name, help string, labels ...string) family {
 	return family{f.define(GaugeSeries, name, help, labels), prometheus.GaugeValue}
 }
 
-// counter makes a family whose name should end in "_total".
+// counter creates a family whose name should end in "_total".
 func (f *families) counter(name, help string, labels ...string) family {
 	return family{f.define(CounterSeries, name, help, labels), prometheus.CounterValue}
 }
 
-// histogram makes a family of durations, whose name should end in "_seconds".
+// histogram creates a family of durations, whose name should end in "_seconds".
 func (f *families) histogram(name, help string, labels ...string) family {
 	return family{f.define(HistogramSeries, name, help, labels), prometheus.UntypedValue}
 }
@@ -105,15 +105,15 @@ func (f *families) define(kind SeriesType, name, help string, labels []string) *
 	return desc
 }
 
-// describe tells a registry of all families.
+// describe sends the descriptions of all families.
 func (f *families) describe(to chan<- *prometheus.Desc) {
 	for _, desc := range f.descriptions {
 		to <- desc
 	}
 }
 
-// number is 1 for true and 0 for false.
-func number(condition bool) float64 {
+// boolValue returns 1 for true and 0 for false.
+func boolValue(condition bool) float64 {
 	if condition {
 		return 1
 	}

@@ -2,9 +2,10 @@ package metrics
 
 import "time"
 
-// Samples are kept at falling resolution: each for a while, one in each step for
-// longer. The first one of a step is kept. Those of the last step are summed up by
-// days when they are older than any reader asks for, see [RollUpSamples].
+// Samples are kept at decreasing resolution: first all, then one per step, with
+// longer steps over time. The first sample of a step is kept. Samples of the
+// last step are rolled up into daily totals when they are older than any reader
+// needs; see [RollUpSamples].
 const (
 	keepEach = 10 * time.Minute
 
@@ -13,29 +14,30 @@ const (
 
 	lastingStep = 5 * time.Minute
 	keepLasting = 24 * time.Hour
-	// keepUnfolded is for how long they wait to be summed up, where nobody does.
-	keepUnfolded = 2 * keepLasting
+	// keepUnrolled is how long they are kept if no node rolls them up.
+	keepUnrolled = 2 * keepLasting
 )
 
-// stepSize is how large samples may be for these steps. Larger ones are kept in
-// longer steps, so that a day of a node takes as much room whatever it measures.
+// stepSize is the size of samples up to which the normal steps apply. Larger
+// samples are kept in longer steps, so that a day of a node takes about the
+// same space.
 const stepSize = 4 << 10
 
-// keeping is what is kept of one process's samples.
+// keeping is which samples of one process were kept.
 type keeping struct {
 	begun           bool
-	sparse, lasting time.Time // when the steps began that samples were kept of
+	sparse, lasting time.Time // start of the steps in which a sample was kept
 }
 
-// decision is what becomes of one sample.
+// decision says how long to keep one sample.
 type decision struct {
 	keep    time.Duration
 	lasting bool
 	first   bool // of the process
 }
 
-// next decides on a sample of a size at a time, and returns what is to be
-// remembered if it is written. A clock that was put back begins another step too.
+// next decides on a sample of a size at a time, and returns the state to use if
+// it is written. A clock that was set back also starts new steps.
 func (k keeping) next(at time.Time, size int) (decision, keeping) {
 	stretch := time.Duration(1 + max(0, size-1)/stepSize)
 	d := decision{keep: keepEach, first: !k.begun}
@@ -44,7 +46,7 @@ func (k keeping) next(at time.Time, size int) (decision, keeping) {
 		k.sparse, d.keep = step, keepSparse
 	}
 	if step := at.Truncate(stretch * lastingStep); step.After(k.lasting) || k.lasting.After(at) {
-		k.lasting, d.keep, d.lasting = step, keepUnfolded, true
+		k.lasting, d.keep, d.lasting = step, keepUnrolled, true
 	}
 	return d, k
 }

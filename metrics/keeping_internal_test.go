@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whatever its samples are like, a day of a node takes about as much room.
-func TestKeeping(t *testing.T) {
+// Whatever its samples are like, a day of a node takes about the same space.
+func TestKeepingBoundsSpace(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 7, 0, time.UTC)
 	for size, want := range map[int][2]int{ // samples that are kept for long, and the longest
 		1: {24 * 60, 288}, stepSize: {24 * 60, 288}, stepSize + 1: {12 * 60, 144}, 8 * stepSize: {24 * 60 / 8, 36}, maxSample: {6, 2},
@@ -25,7 +25,7 @@ func TestKeeping(t *testing.T) {
 			if d.first {
 				first++
 			}
-			if d.lasting != (d.keep == keepUnfolded) || d.keep < keepEach || d.first && !d.lasting {
+			if d.lasting != (d.keep == keepUnrolled) || d.keep < keepEach || d.first && !d.lasting {
 				t.Fatalf("%d bytes at %v: %+v", size, at, d)
 			}
 		}
@@ -35,8 +35,8 @@ func TestKeeping(t *testing.T) {
 	}
 }
 
-// Samples whose size goes up and down are not kept more often.
-func TestKeepingOfChangingSizes(t *testing.T) {
+// Samples of varying size are not kept more often.
+func TestKeepingOfVaryingSizes(t *testing.T) {
 	var k keeping
 	sparse, lasting := 0, 0
 	for i := range 360 { // an hour
@@ -54,8 +54,8 @@ func TestKeepingOfChangingSizes(t *testing.T) {
 	}
 }
 
-// A clock that is put back stops nothing from being kept.
-func TestKeepingWhenTheClockIsPutBack(t *testing.T) {
+// Samples are kept even if the clock is set back.
+func TestKeepingAfterClockSetBack(t *testing.T) {
 	at := time.Date(2026, 1, 2, 0, 0, 7, 0, time.UTC)
 	_, k := keeping{}.next(at, 1)
 	d, k := k.next(at.Add(-24*time.Hour), 1)

@@ -10,28 +10,28 @@ import (
 
 // processorFamilies are the metrics of processors.
 type processorFamilies struct {
-	families families
-	most     int // that have series of their own; negative for no bound
+	families  families
+	maxSeries int // maximum number with their own series; negative for no limit
 
 	status, led, processed, behind, held, lag, errors, panics, deadLetters family
-	horizon                                                                family // of the database
+	horizon                                                                family // of the database cluster
 }
 
 func newProcessorFamilies(config Config) processorFamilies {
 	f := newFamilies(config, "processor")
 	c := processorFamilies{
-		most: config.MaxRoles,
+		maxSeries: config.MaxRoles,
 
-		status:      f.gauge("status", "1 for the status that the processor is in; the number of processors in each for those without a name.", "processor", "status"),
-		led:         f.gauge("led", "1 if a living leader runs the processor, 0 otherwise.", "processor"),
-		processed:   f.counter("events_total", "Events that the processor is done with.", "processor"),
-		behind:      f.gauge("behind_events", "Events that wait for the processor, counted up to a bound, when its leader looked last.", "processor"),
-		held:        f.gauge("held_events", "Those of them that wait for the end of older transactions.", "processor"),
-		lag:         f.gauge("lag_seconds", "For how long the first of the waiting events has waited, 0 if none does.", "processor"),
-		errors:      f.gauge("consecutive_errors", "Failed attempts of the processor since the last that succeeded.", "processor"),
+		status:      f.gauge("status", "1 for the processor's status; for the series without a name, the number of processors with the status.", "processor", "status"),
+		led:         f.gauge("led", "1 if a live leader runs the processor, 0 otherwise.", "processor"),
+		processed:   f.counter("events_total", "Events that the processor has handled.", "processor"),
+		behind:      f.gauge("behind_events", "Events that waited for the processor at its leader's last measurement, counted up to a limit.", "processor"),
+		held:        f.gauge("held_events", "Those of them that waited for older transactions to end.", "processor"),
+		lag:         f.gauge("lag_seconds", "How long the oldest waiting event has waited, 0 if none waits.", "processor"),
+		errors:      f.gauge("consecutive_errors", "Failed attempts of the processor since the last successful one.", "processor"),
 		panics:      f.counter("panics_total", "Calls of the processor's handler that panicked.", "processor"),
-		deadLetters: f.gauge("dead_letters", "Events that the processor gave up and that nobody replayed.", "processor"),
-		horizon:     f.gauge("horizon_age_seconds", "For how long the oldest transaction has been open that may still write, in the whole database cluster."),
+		deadLetters: f.gauge("dead_letters", "Dead letters of the processor that were not replayed.", "processor"),
+		horizon:     f.gauge("horizon_age_seconds", "How long the oldest transaction that may still write has been open, in the whole database cluster."),
 	}
 	c.families = f
 	return c
@@ -39,8 +39,8 @@ func newProcessorFamilies(config Config) processorFamilies {
 
 var processorStatuses = []string{"active", "paused", "failed"}
 
-// processorFigures are what is told of one processor, or of many: sums, and of
-// what cannot be summed up the worst.
+// processorFigures are the values of one processor or of many: sums, and for
+// values that cannot be summed, the worst.
 type processorFigures struct {
 	statuses                                     map[string]int
 	led                                          int
@@ -71,7 +71,7 @@ func (c *processorFamilies) collect(to chan<- prometheus.Metric, last *reading) 
 		return
 	}
 	c.horizon.send(to, last.horizon.Age().Seconds())
-	if c.most >= 0 && len(last.processors) > c.most {
+	if c.maxSeries >= 0 && len(last.processors) > c.maxSeries {
 		var all processorFigures
 		for _, s := range last.processors {
 			all.add(s, last.lags[s.Name])

@@ -19,9 +19,9 @@ import (
 
 // ReporterConfig configures a [Reporter]. The zero value is ready to use.
 type ReporterConfig struct {
-	// Interval is the time between two samples, of which each is up to a tenth
-	// of it early or late, so that nodes that start together part. Default 10 s;
-	// at least 100 ms.
+	// Interval is the time between two samples; each is up to a tenth of it
+	// early or late, so that nodes that start together spread out. Default 10
+	// s; at least 100 ms.
 	Interval time.Duration
 }
 
@@ -30,10 +30,11 @@ const (
 	leastReportInterval   = 100 * time.Millisecond
 )
 
-// Reporter writes samples of what a process measures to the database, where
-// [ReadSamples] finds those of all nodes: one statement each, which also deletes
-// old ones. Each is kept for ten minutes, one a minute for six hours, and one each
-// five minutes until it is a day old; larger ones than 4 kB are kept more rarely.
+// Reporter writes samples of a process's metrics to the database, where
+// [ReadSamples] finds the samples of all nodes. Each sample is one statement,
+// which also deletes old ones. All samples are kept for ten minutes, one per
+// minute for six hours, and one per five minutes until it is a day old. Samples
+// larger than 4 kB are kept less often.
 type Reporter struct {
 	tables   schema.Tables
 	database postgres.Database
@@ -41,14 +42,13 @@ type Reporter struct {
 	interval time.Duration
 	node     *tenure.Node
 	log      *slog.Logger
-	kept     keeping // of Run
+	kept     keeping // used by Run
 }
 
-// NewReporter returns a reporter for what a registry gathers in a node's
-// process. The node must be on a [postgres.Backend], and the database the one
-// that this is on; its user needs the privileges of
-// [postgres.Backend.WorkGrants]. An error matches tenure.ErrUnsupported or
-// tenure.ErrInvalidConfig.
+// NewReporter returns a reporter for a registry in a node's process. The node
+// must use a [postgres.Backend], and database must be its database, whose user
+// needs the privileges of [postgres.Backend.WorkGrants]. The error matches
+// tenure.ErrUnsupported or tenure.ErrInvalidConfig.
 func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometheus.Gatherer, config ReporterConfig) (*Reporter, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -56,7 +56,7 @@ func NewReporter(node *tenure.Node, database postgres.Database, gatherer prometh
 	}
 	config.Interval = cmp.Or(config.Interval, defaultReportInterval)
 	if config.Interval < leastReportInterval {
-		return nil, fmt.Errorf("%w: the interval is %v; the least is %v", tenure.ErrInvalidConfig, config.Interval, leastReportInterval)
+		return nil, fmt.Errorf("%w: the interval is %v; it must be at least %v", tenure.ErrInvalidConfig, config.Interval, leastReportInterval)
 	}
 	return &Reporter{
 		tables: tablesOf(backend, database), database: database, gatherer: gatherer, interval: config.Interval, node: node, log: node.Logger(),
@@ -68,10 +68,10 @@ func tablesOf(backend *postgres.Backend, database schema.Querier) schema.Tables 
 	return schema.Tables{Schema: schema.Of(backend), Feature: features.Samples, Database: database}
 }
 
-// Run writes a sample at once and then every interval, until the context ends,
-// and returns nil then. A sample that cannot be written is lost; the reason is
-// logged, once for as long as it lasts. No attempt takes longer than the
-// interval. Run must not run twice at once.
+// Run writes a sample immediately and then every interval, until ctx ends, and
+// returns nil then. A sample that cannot be written is lost; the reason is
+// logged once per outage. No attempt takes longer than the interval. Run must
+// not be called concurrently.
 func (r *Reporter) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -79,9 +79,9 @@ func (r *Reporter) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && !failing:
-			r.log.Warn("writing a sample of the metrics failed", "error", err, "again_every", r.interval)
+			r.log.Warn("writing a metrics sample failed", "error", err, "again_every", r.interval)
 		case err == nil && failing:
-			r.log.Info("samples of the metrics are written again")
+			r.log.Info("metrics samples are written again")
 		}
 		failing = err != nil
 		select {
@@ -101,7 +101,7 @@ func (r *Reporter) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.interval)
 	defer cancel()
 	families, err := r.gatherer.Gather()
-	if len(families) == 0 { // otherwise what could be gathered is worth writing
+	if len(families) == 0 { // on a partial failure, write what could be gathered
 		return err
 	}
 	body, encodeErr := encodeSample(families)

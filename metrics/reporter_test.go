@@ -124,7 +124,7 @@ func everything() *prometheus.Registry {
 
 func text(s metrics.Series) string { return fmt.Sprint(s.Name, s.Labels, s.Value, s.Type) }
 
-func TestSamples(t *testing.T) {
+func TestReadSamplesReturnsAllNodes(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
 	if err := report(t, 2, node, w.pool, everything()); err != nil {
@@ -162,9 +162,9 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A transaction with a lower number may be committed later, and one of somebody
-// else may take for ever: every sample comes once, and at once.
-func TestEverySampleComesOnce(t *testing.T) {
+// A transaction with a lower number can commit later, and an unrelated one can
+// take forever: every sample is returned once, without delay.
+func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 	w := newWorld(t)
 	slow, quick := w.node("slow"), w.node("quick")
 	connections := [2]*pgx.Conn{}
@@ -212,7 +212,7 @@ func TestEverySampleComesOnce(t *testing.T) {
 	expect()
 }
 
-func TestOldSamplesGo(t *testing.T) {
+func TestOldSamplesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
 	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
@@ -235,8 +235,9 @@ func TestOldSamplesGo(t *testing.T) {
 	}
 }
 
-// Who begins anew gets a day, and of what is not recent no more than it can take.
-func TestReadingBeginsWithADay(t *testing.T) {
+// A new reader gets one day of samples, and of older ones no more than the size
+// limit.
+func TestReadSamplesStartsWithADay(t *testing.T) {
 	w := newWorld(t)
 	w.node("a") // which makes the tables
 	w.exec(`INSERT INTO {samples} (transaction_id, node_id, node_name, at, keep_until, format, body)
@@ -257,8 +258,8 @@ func TestReadingBeginsWithADay(t *testing.T) {
 	}
 }
 
-// What cannot be read says so, and holds up nothing.
-func TestUnreadableSamples(t *testing.T) {
+// A sample that cannot be read is reported as such and delays nothing.
+func TestUnreadableSampleIsReported(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
 	for format, body := range map[int]string{1: "no gzip", 2: ""} {
@@ -278,7 +279,7 @@ func TestUnreadableSamples(t *testing.T) {
 	}
 }
 
-func TestReadingEndsWithTheFunction(t *testing.T) {
+func TestReadSamplesEndsWithErrorOfFn(t *testing.T) {
 	w := newWorld(t)
 	if err := report(t, 2, w.node("a"), w.pool, everything()); err != nil {
 		t.Fatal(err)
@@ -306,7 +307,7 @@ func (d *refusing) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	return d.Database.Exec(ctx, sql, args...)
 }
 
-func TestReporterGoesOnAfterErrors(t *testing.T) {
+func TestReporterContinuesAfterErrors(t *testing.T) {
 	w := newWorld(t)
 	var logged bytes.Buffer
 	node, err := tenure.Open(t.Context(), w.backend, tenure.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&logged, nil))})
@@ -325,8 +326,8 @@ func TestReporterGoesOnAfterErrors(t *testing.T) {
 	}
 }
 
-// What could be gathered is written although something could not.
-func TestReporterWritesWhatItCan(t *testing.T) {
+// What could be gathered is written even if something else could not.
+func TestReporterWritesPartialSamples(t *testing.T) {
 	w := newWorld(t)
 	half := everything()
 	broken := prometheus.NewRegistry()
@@ -339,7 +340,7 @@ func TestReporterWritesWhatItCan(t *testing.T) {
 	}
 }
 
-func TestNewReporter(t *testing.T) {
+func TestNewReporterRejectsInvalidConfig(t *testing.T) {
 	node := open(t, tenuretest.NewDatabase(), "a")
 	defer closeNode(t, node)
 	if _, err := metrics.NewReporter(node, nil, everything(), metrics.ReporterConfig{}); !errors.Is(err, tenure.ErrUnsupported) {

@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/exactly-one/tenure"
 
-// divide returns the elections whose roles have series of their own, and those
-// that are summed up.
+// divide returns the elections whose roles have their own series, and those
+// that are summed.
 func (c Config) divide(elections []tenure.ElectionStats) (own, others []tenure.ElectionStats) {
 	own = elections
 	if c.Roles != nil {
@@ -22,7 +22,7 @@ func (c Config) divide(elections []tenure.ElectionStats) (own, others []tenure.E
 	return own, others
 }
 
-// sum is what can be summed up of elections.
+// sum holds the values of elections that can be summed.
 type sum struct {
 	led                                int
 	attempts, failovers, terms, losses uint64

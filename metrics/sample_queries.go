@@ -1,7 +1,7 @@
 package metrics
 
 const (
-	// The oldest rows go, a few at a time: many nodes do this.
+	// Deletes the oldest rows, a few at a time, since many nodes do this.
 	writeSample = `
 WITH old AS (
     DELETE FROM {samples}
@@ -17,9 +17,9 @@ WITH old AS (
 INSERT INTO {samples} (node_id, node_name, format, body, keep_until, lasting, first)
 VALUES ($1, $2, $3, $4, clock_timestamp() + $5::bigint * interval '1 millisecond', $6, $7)`
 
-	// What is visible now and was not when the last position was taken. Numbers
-	// alone would not do: a lower one may be committed after a higher one. There
-	// is always a row, for the position.
+	// What is visible now and was not at the last position. Numbers alone are
+	// not sufficient: a lower one may commit after a higher one. There is
+	// always a row, for the position.
 	readSamples = `
 SELECT present.snapshot::text, s.node_id, s.node_name, s.at, s.format, s.body
 FROM (SELECT pg_current_snapshot() AS snapshot) present
@@ -29,8 +29,8 @@ LEFT JOIN {samples} s
     AND s.at >= clock_timestamp() - $2::bigint * interval '1 millisecond'
 ORDER BY s.at`
 
-	// Everything there is from $1 milliseconds ago, and before that as much as
-	// takes $3 bytes together, up to $2 milliseconds ago.
+	// All samples since $1 milliseconds ago, and older ones, up to $2
+	// milliseconds ago, as far as they take $3 bytes together.
 	readAllSamples = `
 SELECT present.snapshot::text, s.node_id, s.node_name, s.at, s.format, s.body
 FROM (SELECT pg_current_snapshot() AS snapshot) present
@@ -45,11 +45,12 @@ LEFT JOIN (
 ORDER BY s.at`
 )
 
-// The statements that sum up.
+// The statements for rolling up.
 const (
-	// The oldest samples of the node that has the oldest one, and the one after
-	// them, which tells by how much counters grew; of large ones fewer.
-	readFoldable = `
+	// The oldest samples of the node with the oldest one, and the sample after
+	// them, which shows by how much counters increased; fewer if they are
+	// large.
+	readOldestSamples = `
 SELECT transaction_id::text, node_id, at, at < clock_timestamp() - $1::bigint * interval '1 millisecond', first, followed, format, body
 FROM (
     SELECT

@@ -11,37 +11,37 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Snapshot is one sample of one node: everything that its process measured.
+// Snapshot is one sample of one node with all metrics of its process.
 type Snapshot struct {
 	Node     uuid.UUID
 	NodeName string
 	At       time.Time // by the database's clock
 	Series   []Series
-	// Problem says why a sample could not be read, as where a newer release
-	// wrote it. Then there are no series.
+	// Problem says why a sample could not be read, for example because a newer
+	// release wrote it. Then there are no series.
 	Problem error
 }
 
-// Position is how far samples were read. The zero value is the start: all that
-// are kept. A position is of one server, and lost with it.
+// Position says which samples were read. The zero value is the start of the
+// stored samples. A position belongs to one server and is lost with it.
 type Position string
 
-// maxOldBytes bounds what a reader gets that begins anew, besides the samples of
-// the last ten minutes: a few seconds of decoding.
+// maxOldBytes limits what a new reader gets in addition to the samples of the
+// last ten minutes: a few seconds of decoding.
 const maxOldBytes = 16 << 20
 
-// readTimeout bounds reading, all calls of the function included.
+// readTimeout limits reading, including all calls of the function.
 const readTimeout = 30 * time.Second
 
-// ReadSamples calls fn with the samples of all nodes since a position, the
-// oldest first, and returns the next position. Who begins anew gets those that are
-// kept, see [Reporter]: of a day, or less where they take more than 16 MB.
+// ReadSamples calls fn with the samples of all nodes since a position, oldest
+// first, and returns the next position. A new reader gets all stored samples,
+// see [Reporter]: of one day, or fewer if they take more than 16 MB.
 //
-// Read from one position to the next, every sample comes exactly once, however
-// the transactions that wrote them overlap, and transactions of others that take
-// long hold nothing up. If fn returns an error, reading ends with it; after any
-// error the samples may come again from the old position. All of it is bounded
-// by 30 s, or sooner by the context. The database's user needs the privileges of
+// If each call continues from the last position, every sample is returned
+// exactly once, even if the transactions that wrote them overlap, and unrelated
+// long transactions delay nothing. An error of fn ends the read; after any
+// error, samples may be returned again from the old position. A call is limited
+// to 30 s, or less by ctx. The database user needs the privileges of
 // [postgres.Backend.WorkGrants].
 func ReadSamples(
 	ctx context.Context, backend *postgres.Backend, database postgres.Database, after Position, fn func(Snapshot) error,
@@ -52,7 +52,7 @@ func ReadSamples(
 	if after == "" {
 		sql, args = readAllSamples, []any{keepEach.Milliseconds(), keepLasting.Milliseconds(), maxOldBytes}
 	}
-	rows, _ := tablesOf(backend, database).Query(ctx, sql, args...) // its error is that of the rows
+	rows, _ := tablesOf(backend, database).Query(ctx, sql, args...) // rows reports the error
 	var (
 		node   *uuid.UUID
 		name   *string

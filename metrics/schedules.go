@@ -8,8 +8,8 @@ import (
 
 // scheduleFamilies are the metrics of schedules.
 type scheduleFamilies struct {
-	families families
-	most     int // that have series of their own; negative for no bound
+	families  families
+	maxSeries int // maximum number with their own series; negative for no limit
 
 	loaded, paused, runs, failures, panics family
 	missed, next, lastBegan, lastSucceeded family
@@ -18,30 +18,30 @@ type scheduleFamilies struct {
 func newScheduleFamilies(config Config) scheduleFamilies {
 	f := newFamilies(config, "cron")
 	c := scheduleFamilies{
-		most: config.MaxRoles,
+		maxSeries: config.MaxRoles,
 
-		loaded:        f.gauge("loaded", "1 if the present leader knows the schedule, 0 otherwise.", "schedule"),
+		loaded:        f.gauge("loaded", "1 if the current leader runs the schedule, 0 otherwise.", "schedule"),
 		paused:        f.gauge("paused", "1 if the schedule is paused, 0 otherwise.", "schedule"),
 		runs:          f.gauge("runs", "Runs of the schedule that wait or are in progress.", "schedule", "state"),
 		failures:      f.counter("failures_total", "Runs of the schedule that failed, timed out or panicked.", "schedule"),
 		panics:        f.counter("panics_total", "Runs of the schedule that panicked.", "schedule"),
-		missed:        f.gauge("missed_ticks", "Ticks of the schedule that nobody led for, in the runs that are kept.", "schedule"),
+		missed:        f.gauge("missed_ticks", "Ticks of the schedule that were missed for lack of a leader, among the stored runs.", "schedule"),
 		next:          f.gauge("next_run_timestamp_seconds", "When the schedule ticks next, 0 if it does not.", "schedule"),
-		lastBegan:     f.gauge("last_run_timestamp_seconds", "For when the last run that began was meant, 0 if there is none.", "schedule"),
-		lastSucceeded: f.gauge("last_run_succeeded", "1 if the last run that began succeeded, 0 otherwise.", "schedule"),
+		lastBegan:     f.gauge("last_run_timestamp_seconds", "The tick of the last run that started, 0 if there is none.", "schedule"),
+		lastSucceeded: f.gauge("last_run_succeeded", "1 if the last run that started succeeded, 0 otherwise.", "schedule"),
 	}
 	c.families = f
 	return c
 }
 
 func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron.Status) {
-	if c.most >= 0 && len(schedules) > c.most {
+	if c.maxSeries >= 0 && len(schedules) > c.maxSeries {
 		c.collectSum(to, schedules)
 		return
 	}
 	for _, s := range schedules {
-		c.loaded.send(to, number(s.Loaded), s.Name)
-		c.paused.send(to, number(s.Paused), s.Name)
+		c.loaded.send(to, boolValue(s.Loaded), s.Name)
+		c.paused.send(to, boolValue(s.Paused), s.Name)
 		c.sendRuns(to, s.Name, s.Waiting, s.Running)
 		c.failures.send(to, float64(s.Failures), s.Name)
 		c.panics.send(to, float64(s.Panics), s.Name)
@@ -52,17 +52,17 @@ func (c *scheduleFamilies) collect(to chan<- prometheus.Metric, schedules []cron
 			began, succeeded = seconds(s.Last.ScheduledFor), s.Last.State == cron.Succeeded
 		}
 		c.lastBegan.send(to, began, s.Name)
-		c.lastSucceeded.send(to, number(succeeded), s.Name)
+		c.lastSucceeded.send(to, boolValue(succeeded), s.Name)
 	}
 }
 
-// collectSum sends what can be summed up.
+// collectSum sends the values that can be summed.
 func (c *scheduleFamilies) collectSum(to chan<- prometheus.Metric, schedules []cron.Status) {
 	var loaded, paused float64
 	var waiting, running, failures, panics, missed int64
 	for _, s := range schedules {
-		loaded += number(s.Loaded)
-		paused += number(s.Paused)
+		loaded += boolValue(s.Loaded)
+		paused += boolValue(s.Paused)
 		waiting, running = waiting+s.Waiting, running+s.Running
 		failures, panics, missed = failures+s.Failures, panics+s.Panics, missed+s.Missed
 	}

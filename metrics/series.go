@@ -8,19 +8,19 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// SeriesType is what the value of a [Series] is.
+// SeriesType is the type of a [Series].
 type SeriesType string
 
 // The types of series. A histogram consists of several series, whose names end
-// in _bucket, _sum and _count; all of them only grow.
+// in _bucket, _sum and _count; all of them only increase.
 const (
 	GaugeSeries     SeriesType = "gauge"
 	CounterSeries   SeriesType = "counter"
 	HistogramSeries SeriesType = "histogram"
 )
 
-// Series is one value with its name and labels, as Prometheus has it after a
-// scrape. Its labels are shared by nobody.
+// Series is one value with its name and labels, as Prometheus stores it after a
+// scrape. Its labels are not shared.
 type Series struct {
 	Name   string
 	Labels map[string]string // nil if there are none
@@ -28,8 +28,8 @@ type Series struct {
 	Type   SeriesType
 }
 
-// flatten makes series of families: what a scrape of their text would bring.
-// Summaries and histograms without buckets bring their sum and count.
+// flatten converts families to the series that a scrape would return.
+// Summaries, and histograms without buckets, have only their sum and count.
 func flatten(families []*dto.MetricFamily) []Series {
 	var all []Series
 	for _, family := range families {

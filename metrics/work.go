@@ -17,9 +17,9 @@ import (
 
 // WorkConfig configures [Work]. The zero value is ready to use.
 type WorkConfig struct {
-	// Interval is the time between two readings. Default 15 s; at least 1 s.
+	// Interval is the time between two reads. Default 15 s; at least 1 s.
 	Interval time.Duration
-	// Logger receives what goes wrong. Default slog.Default().
+	// Logger receives errors. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -28,13 +28,12 @@ const (
 	leastReadInterval   = time.Second
 )
 
-// Work collects how the processors and the schedules of an installation fare,
-// under PREFIX_processor_ and PREFIX_cron_. It knows what the last reading of
-// the database by Run told, so that scrapes cost the database nothing, however
-// many there are.
+// Work collects the state of the processors and schedules of an installation,
+// under PREFIX_processor_ and PREFIX_cron_. It serves the values of the last
+// read by Run, so scrapes never query the database.
 //
-// Every process that collects it tells the same, up to how old its reading is:
-// take the maximum over processes, not the sum, and collect it in few of them.
+// Every process that collects Work reports the same values, apart from delays:
+// aggregate them with max, not sum, and collect Work in few processes.
 type Work struct {
 	processors *processor.Admin
 	schedules  *cron.Admin
@@ -48,32 +47,32 @@ type Work struct {
 	scheduleFamilies
 }
 
-// reading is what the database said.
+// reading is the result of a read.
 type reading struct {
 	at         time.Time
 	processors []processor.Status
-	lags       map[string]processor.Lag // by the name of the processor
+	lags       map[string]processor.Lag // by the processor's name
 	horizon    processor.Horizon
 	schedules  []cron.Status
 }
 
 var _ prometheus.Collector = (*Work)(nil)
 
-// NewWork returns a collector for the processors and schedules in the schema of a
-// backend, in the database that the backend is on. The database's user needs the
-// privileges of [postgres.Backend.WorkGrants]. Up to [Config.MaxRoles] processors
-// and as many schedules have series of their own; beyond that they are summed up
-// under an empty name, as roles are.
+// NewWork returns a collector for the processors and schedules in a backend's
+// schema. database must be the backend's database; its user needs the
+// privileges of [postgres.Backend.WorkGrants]. Up to [Config.MaxRoles]
+// processors and as many schedules have their own series; beyond that they are
+// summed under an empty name, like roles.
 func NewWork(backend *postgres.Backend, database postgres.Database, config Config, work WorkConfig) *Work {
 	config = config.withDefaults()
 	f := newFamilies(config, "work")
 	c := &Work{
-		processors: processor.NewManagement(backend, database),
-		schedules:  cron.NewManagement(backend, database),
+		processors: processor.NewAdmin(backend, database),
+		schedules:  cron.NewAdmin(backend, database),
 		interval:   max(cmp.Or(work.Interval, defaultReadInterval), leastReadInterval),
 		log:        cmp.Or(work.Logger, slog.Default()),
 
-		readAt:            f.gauge("read_timestamp_seconds", "When the figures of processors and schedules were read from the database."),
+		readAt:            f.gauge("read_timestamp_seconds", "When the state of processors and schedules was read from the database."),
 		processorFamilies: newProcessorFamilies(config),
 		scheduleFamilies:  newScheduleFamilies(config),
 	}
@@ -81,10 +80,10 @@ func NewWork(backend *postgres.Backend, database postgres.Database, config Confi
 	return c
 }
 
-// Run reads the database at once and then every interval, until the context
-// ends, and returns nil then. After a reading that failed, the one before stands;
-// the reason is logged, once for as long as it lasts. No reading takes longer
-// than the interval. Run must not run twice at once.
+// Run reads the database immediately and then every interval, until ctx ends,
+// and returns nil then. After a failed read, the previous values are served;
+// the reason is logged once per outage. No read takes longer than the interval.
+// Run must not be called concurrently.
 func (c *Work) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -92,9 +91,9 @@ func (c *Work) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && !failing:
-			c.log.Warn("reading the figures of processors and schedules failed", "error", err, "again_every", c.interval)
+			c.log.Warn("reading the state of processors and schedules failed", "error", err, "again_every", c.interval)
 		case err == nil && failing:
-			c.log.Info("the figures of processors and schedules are read again")
+			c.log.Info("the state of processors and schedules is read again")
 		}
 		failing = err != nil
 		select {
@@ -157,7 +156,7 @@ func (c *Work) definitions() []Definition {
 	return all
 }
 
-// Collect implements [prometheus.Collector]. Before the first reading there is
+// Collect implements [prometheus.Collector]. Before the first read there is
 // nothing to collect.
 func (c *Work) Collect(to chan<- prometheus.Metric) {
 	last := c.last.Load()
@@ -169,7 +168,7 @@ func (c *Work) Collect(to chan<- prometheus.Metric) {
 	c.scheduleFamilies.collect(to, last.schedules)
 }
 
-// seconds is a time as Prometheus has it, 0 for none.
+// seconds returns a time as Unix seconds, 0 for the zero time.
 func seconds(at time.Time) float64 {
 	if at.IsZero() {
 		return 0

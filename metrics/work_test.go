@@ -97,7 +97,7 @@ func reading(t *testing.T, work *metrics.Work, prefix string) {
 	}
 }
 
-func TestWork(t *testing.T) {
+func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	database := &asked{Database: w.pool}
@@ -149,7 +149,7 @@ func TestWork(t *testing.T) {
 	got.want(t, 0, "tenure_cron_last_run_succeeded", "schedule", "report")
 }
 
-func TestWorkIsSummedUp(t *testing.T) {
+func TestManyProcessorsShareASeries(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	work := metrics.NewWork(w.backend, w.pool, metrics.Config{MaxRoles: 1}, metrics.WorkConfig{})
@@ -172,7 +172,7 @@ func TestWorkIsSummedUp(t *testing.T) {
 }
 
 // An open transaction holds the horizon of all processors.
-func TestHorizon(t *testing.T) {
+func TestHorizonAgeIsCollected(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	work := metrics.NewWork(w.backend, w.pool, metrics.Config{}, metrics.WorkConfig{})
@@ -190,8 +190,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// After a reading that failed, the one before stands, and says how old it is.
-func TestWorkWithoutDatabase(t *testing.T) {
+// After a failed read, the previous values are served with their age.
+func TestWorkKeepsLastReading(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	var logged syncBuffer

@@ -42,7 +42,7 @@ func TestPublishersGetTheirModes(t *testing.T) {
 			t.Errorf("message %d is %+v", i, m)
 		}
 	}
-	status, err := processor.NewManagement(w.backend, w.pool).List(t.Context(), "orders/batch", "orders/single")
+	status, err := processor.NewAdmin(w.backend, w.pool).List(t.Context(), "orders/batch", "orders/single")
 	if err != nil || len(status) != 2 || status[0].Kind != "outbox" {
 		t.Errorf("the processors are %+v, %v", status, err)
 	}
@@ -67,7 +67,7 @@ func TestRewindSendsSameIDs(t *testing.T) {
 	r := &recorder{name: "queue", mode: outbox.Batch}
 	w.run(outbox.Topic{Name: "orders", Publishers: []outbox.Publisher{r}})
 	w.await("both events", func() bool { _, text, _ := r.received(); return text == "1 2 " })
-	if err := processor.NewManagement(w.backend, w.pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
+	if err := processor.NewAdmin(w.backend, w.pool).Rewind(t.Context(), "orders/queue", processor.Cursor{}, "the test"); err != nil {
 		t.Fatal(err)
 	}
 	w.await("both again", func() bool { _, text, _ := r.received(); return text == "1 2 1 2 " })
@@ -102,7 +102,7 @@ func TestUnhealthyPublisherGetsNoMessages(t *testing.T) {
 		Name: "orders", Publishers: []outbox.Publisher{r},
 		Processing: processor.Config{Retry: retry.FixedInterval{Interval: time.Millisecond}, MaxAttempts: 1},
 	})
-	management := processor.NewManagement(w.backend, w.pool)
+	management := processor.NewAdmin(w.backend, w.pool)
 	w.await("some attempts", func() bool {
 		status, err := management.List(t.Context(), "orders/queue")
 		return err == nil && len(status) == 1 && status[0].Errors > 3 && status[0].Status == processor.Active &&

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// ahead reads the next batch on another connection while one is in flight. What
-// it reads is final, so that only its place must still fit when it is wanted.
+// ahead reads the next batch on another connection while one is in flight.
+// Events that were read never change, so the result can be used if it begins at
+// the right cursor.
 type ahead struct {
 	after  Cursor
 	limit  int
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the rest is set
+	done   chan struct{} // closed when the result is set
 
 	events  []Event
 	scanned Cursor
 	err     error
 }
 
-// readAhead begins to read behind a cursor.
+// readAhead starts to read the events after a cursor.
 func readAhead(ctx context.Context, r *reader, after Cursor, limit int, bound time.Duration) *ahead {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	a := &ahead{after: after, limit: limit, cancel: cancel, done: make(chan struct{})}
@@ -29,8 +30,8 @@ func readAhead(ctx context.Context, r *reader, after Cursor, limit int, bound ti
 	return a
 }
 
-// take waits for what was read, if it is what is wanted, and ends the reading.
-// It may be called on nil.
+// take waits for the result and returns it if it fits. Otherwise it cancels the
+// read. It may be called on nil.
 func (a *ahead) take(after Cursor, limit int) (events []Event, scanned Cursor, fits bool) {
 	if a == nil {
 		return nil, after, false
@@ -41,6 +42,6 @@ func (a *ahead) take(after Cursor, limit int) (events []Event, scanned Cursor, f
 	}
 	<-a.done
 	a.cancel()
-	// What was not there then can be there now.
+	// Events may have been appended since.
 	return a.events, a.scanned, fits && a.err == nil && len(a.events) > 0
 }

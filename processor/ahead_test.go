@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// A pool of one connection is enough, although the next batch is read while one
+// A pool of one connection suffices, although the next batch is read while one
 // is handled.
-func TestOneConnection(t *testing.T) {
+func TestProcessorWorksOnOneConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config := w.pool.Config()
@@ -36,9 +36,9 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// What was read ahead is forgotten when somebody moves the cursor meanwhile, and
-// the batch that was in flight does not count.
-func TestRewindWhileReadingAhead(t *testing.T) {
+// If an operator moves the cursor, the events that were read ahead are
+// discarded, and the batch in flight does not count.
+func TestRewindDiscardsReadAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3, 4, 5, 6)

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// handle handles a batch in one transaction with the cursor, fenced.
+// handle handles a batch in one fenced transaction that also moves the cursor.
 func (l *loop) handle(ctx context.Context, events []Event) error {
 	last := events[len(events)-1].Cursor
 	var failure error
@@ -26,25 +26,26 @@ func (l *loop) handle(ctx context.Context, events []Event) error {
 	})
 	switch {
 	case err == nil:
-		l.unsaved = unsaved{} // the batch lies behind it
+		l.unsaved = unsaved{} // the cursor has passed it
 		return nil
 	case ctx.Err() != nil || errors.Is(err, tenure.ErrFenced):
 		return err
 	case failure != nil:
-		return l.failed(ctx, events, failure)
-	case answered(err):
-		// The server has refused the transaction for what is in it, as a deferred
-		// constraint does at the commit, or for its own reasons.
-		return l.failed(ctx, events, err)
+		return l.handleFailure(ctx, events, failure)
+	case serverResponded(err):
+		// The server rejected the commit because of the batch, for example by a
+		// deferred constraint, or for its own reasons.
+		return l.handleFailure(ctx, events, err)
 	default:
 		return err
 	}
 }
 
-// handleIn calls the handler within a transaction, which must be open after it.
+// handleIn calls the handler in a transaction, which must still be open
+// afterwards.
 func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 	late := false
-	l.stamp(events)
+	l.setEpoch(events)
 	err := l.call(ctx, func(ctx context.Context) error {
 		defer func() { late = ctx.Err() != nil }()
 		return l.config.Handle(ctx, tx, events)
@@ -52,7 +53,7 @@ func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if status := tx.Conn().PgConn().TxStatus(); err == nil && status != 'T' {
 		err = errTransaction
 	}
-	// A handler that takes too long breaks its own connection.
+	// A handler whose context has ended closes its own connection.
 	if err != nil && !late && tx.Conn().IsClosed() && !errors.Is(err, ErrPoison) {
 		err = &databaseError{err}
 	}
@@ -61,17 +62,17 @@ func (l *loop) handleIn(ctx context.Context, tx pgx.Tx, events []Event) error {
 
 var errTransaction = errors.New("the handler left its transaction ended or failed, but returned no error")
 
-// stamp gives events the epoch in which they are handled.
-func (l *loop) stamp(events []Event) {
+// setEpoch sets the epoch of the events.
+func (l *loop) setEpoch(events []Event) {
 	for i := range events {
 		events[i].Epoch = l.state.epoch
 	}
 }
 
-// publish hands a batch over and notes how much of it was taken.
+// publish calls Publish with a batch and records how many events were taken.
 func (l *loop) publish(ctx context.Context, events []Event) error {
 	taken := 0
-	l.stamp(events)
+	l.setEpoch(events)
 	failure := l.call(ctx, func(ctx context.Context) (err error) {
 		taken, err = l.config.Publish(ctx, l.term, events)
 		return err
@@ -81,10 +82,10 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 		failure = fmt.Errorf("only %d of %d events were taken", taken, len(events))
 	}
 	if taken > 0 {
-		l.note(events[taken-1].Cursor, taken)
+		l.recordProgress(events[taken-1].Cursor, taken)
 	}
 	if failure != nil && taken == len(events) {
-		l.log.Warn("a publisher has taken all events and failed all the same", "error", failure)
+		l.log.Warn("a publisher took all events but returned an error", "error", failure)
 		failure = nil
 	}
 	if failure == nil {
@@ -96,11 +97,11 @@ func (l *loop) publish(ctx context.Context, events []Event) error {
 	if err := l.save(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	return l.failed(ctx, events[taken:], failure)
+	return l.handleFailure(ctx, events[taken:], failure)
 }
 
-// note keeps progress that the database need not know of at once.
-func (l *loop) note(to Cursor, events int) {
+// recordProgress records progress that is saved later.
+func (l *loop) recordProgress(to Cursor, events int) {
 	if l.since.IsZero() {
 		l.since = time.Now()
 	}
@@ -108,8 +109,8 @@ func (l *loop) note(to Cursor, events int) {
 	l.events += events
 }
 
-// save tells the database of the progress so far. What could not be told is
-// kept: it was made under this term, whatever the database knows of it.
+// save writes the unsaved progress to the database. If that fails, the progress
+// is kept: it was made under this term.
 func (l *loop) save(ctx context.Context) error {
 	if l.since.IsZero() {
 		return nil
@@ -121,22 +122,22 @@ func (l *loop) save(ctx context.Context) error {
 	return err
 }
 
-// skipInterval is how long a processor may keep to itself that it has passed
-// events which were not selected: in a busy log they come all the time.
+// skipInterval is how long progress over events that were not selected may stay
+// unsaved. In a busy log there is always such progress.
 const skipInterval = time.Second
 
-// skipTo moves the cursor behind events that were not selected.
+// skipTo moves the cursor past events that were not selected.
 func (l *loop) skipTo(ctx context.Context, scanned Cursor) error {
-	l.note(scanned, 0)
+	l.recordProgress(scanned, 0)
 	if time.Since(l.since) < skipInterval {
 		return nil
 	}
 	return l.save(ctx)
 }
 
-// errMoved says that the row is not what the batch began with: an operator has
-// moved the cursor, or the processor is another term's.
-var errMoved = errors.New("the processor was changed while a batch was in flight; the batch does not count")
+// errMoved is returned if the row has changed since the batch began: an
+// operator moved the cursor, or another term claimed the processor.
+var errMoved = errors.New("an operator or another term changed the processor while the batch was in flight; the batch does not count")
 
 // move moves the cursor from where the batch began.
 func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error {
@@ -150,45 +151,45 @@ func (l *loop) move(ctx context.Context, tx pgx.Tx, to Cursor, events int) error
 	if err == nil {
 		l.state.cursor = to
 		if events > 0 {
-			l.state.errors, l.state.blamed = 0, 0
+			l.state.errors, l.state.countedAttempts = 0, 0
 		}
 	}
 	return err
 }
 
-// failed records a failure, or gives an event up.
-func (l *loop) failed(ctx context.Context, events []Event, failure error) error {
-	l.known = false
+// handleFailure records a failure or moves the event to the dead letters.
+func (l *loop) handleFailure(ctx context.Context, events []Event, failure error) error {
+	l.stateKnown = false
 	failure = faultOf(failure)
 	if !errors.Is(failure, ErrUnavailable) {
-		l.single, l.until = true, events[len(events)-1].Cursor
+		l.oneByOne, l.oneByOneUntil = true, events[len(events)-1].Cursor
 	}
 	attempts := l.state.errors + 1
-	exhausted := l.blame(len(events), failure)
+	exhausted := l.countAttempt(len(events), failure)
 	l.log.Warn("a batch failed", "events", len(events), "first", events[0].Cursor, "attempt", attempts, "error", failure)
 	if exhausted && l.config.Poison == PoisonDeadLetter && len(events) == 1 {
-		return l.bury(ctx, events[0], attempts, failure)
+		return l.moveToDeadLetters(ctx, events[0], attempts, failure)
 	}
-	return l.record(ctx, events, failure, exhausted && l.config.Poison == PoisonStop)
+	return l.scheduleRetry(ctx, events, failure, exhausted && l.config.Poison == PoisonStop)
 }
 
-// record has the next attempt wait, or the processor stop. The events are those
-// of the attempt; a single one is known to fail, if an event is to blame.
-func (l *loop) record(ctx context.Context, events []Event, failure error, stop bool) error {
+// scheduleRetry schedules the next attempt or stops the processor. If a single event
+// was attempted and events can be blamed, it is recorded as the failing event.
+func (l *loop) scheduleRetry(ctx context.Context, events []Event, failure error, stop bool) error {
 	var transaction *string
 	var position *int64
 	if len(events) == 1 && !errors.Is(failure, ErrUnavailable) {
 		text := fmt.Sprint(events[0].Transaction)
 		transaction, position = &text, &events[0].Position
 	}
-	delay, again := l.delay(failure)
+	delay, again := l.retryDelay(failure)
 	from := l.state.cursor
 	return l.fenced(ctx, func(tx pgx.Tx) error {
 		if err := l.countPanic(ctx, tx, failure); err != nil {
 			return err
 		}
 		recorded, err := tx.Exec(ctx, l.tables.SQL(recordFailure), l.config.Name, clip(failure.Error()),
-			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.blamed,
+			float64(delay)/float64(time.Millisecond), stop || !again, l.state.generation, transaction, position, l.state.countedAttempts,
 			l.term.Role().Name(), l.term.Number(), fmt.Sprint(from.Transaction), from.Position)
 		if err == nil && recorded.RowsAffected() == 0 {
 			err = errMoved
@@ -197,8 +198,8 @@ func (l *loop) record(ctx context.Context, events []Event, failure error, stop b
 	})
 }
 
-// delay is how long to wait after a failure, and whether to try again at all.
-func (l *loop) delay(failure error) (delay time.Duration, again bool) {
+// retryDelay returns how long to wait after a failure, and whether to retry.
+func (l *loop) retryDelay(failure error) (delay time.Duration, again bool) {
 	attempts := retry.Failure{Attempt: l.state.errors + 1, LastError: failure}
 	var fault *databaseError
 	if errors.As(failure, &fault) {
@@ -206,12 +207,12 @@ func (l *loop) delay(failure error) (delay time.Duration, again bool) {
 		return delay, true
 	}
 	delay, again = l.config.Retry.NextDelay(attempts)
-	return max(delay, pauseAfter(failure)), again
+	return max(delay, minPause(failure)), again
 }
 
-// bury puts an event among the dead letters and goes on behind it.
-func (l *loop) bury(ctx context.Context, event Event, attempts int, failure error) error {
-	l.log.Error("an event was given up", "event", event.Cursor, "type", event.Type, "attempts", attempts, "error", failure)
+// moveToDeadLetters moves an event to the dead letters and the cursor past it.
+func (l *loop) moveToDeadLetters(ctx context.Context, event Event, attempts int, failure error) error {
+	l.log.Error("an event was moved to the dead letters", "event", event.Cursor, "type", event.Type, "attempts", attempts, "error", failure)
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.tables.SQL(addDeadLetter), l.config.Name, fmt.Sprint(event.Transaction), event.Position,
 			clip(failure.Error()), attempts, l.term.Number())
@@ -224,12 +225,12 @@ func (l *loop) bury(ctx context.Context, event Event, attempts int, failure erro
 		return l.move(ctx, tx, event.Cursor, 1)
 	})
 	if err == nil {
-		l.unsaved = unsaved{} // the event lies behind it
+		l.unsaved = unsaved{} // the cursor has passed the event
 	}
 	return err
 }
 
-// clip makes of any text one that fits a column that people read.
+// clip truncates text for an error column and replaces invalid UTF-8 and NUL.
 func clip(text string) string {
 	const most = 2000
 	if len(text) > most {

@@ -11,18 +11,18 @@ import (
 )
 
 // A handler that does not return after its context has ended is reported after
-// the first time, then after double that, and so on up to the second.
+// firstReport, then at intervals that double up to maxReport.
 const (
-	patience     = time.Second
-	mostPatience = time.Minute
+	firstReport = time.Second
+	maxReport   = time.Minute
 )
 
-// panicError is what a panic of a handler becomes.
+// panicError is the error of a handler that panicked.
 type panicError struct{ reason any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.reason) }
 
-// call calls a handler within its time and makes an error of a panic.
+// call calls a handler with its time limit and converts a panic to an error.
 func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err error) {
 	limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout)
 	defer cancel()
@@ -45,29 +45,29 @@ func (l *loop) call(ctx context.Context, fn func(context.Context) error) (err er
 	return fn(limited)
 }
 
-// watch reports a handler that goes on although its context has ended, as long
-// as it is running: the processor, and the end of the term, wait for it. The
-// goroutine of the loop is in the handler meanwhile.
+// watch reports a handler that still runs after its context has ended. The
+// processor and the end of the term wait for the handler, which occupies the
+// goroutine of the loop.
 func (l *loop) watch(running context.Context, cause error) {
 	ended := time.Now()
-	for pause := patience; ; pause = min(2*pause, mostPatience) {
+	for pause := firstReport; ; pause = min(2*pause, maxReport) {
 		sleep(running, pause)
 		if running.Err() != nil {
 			return
 		}
 		since := time.Since(ended).Round(time.Second)
-		l.log.Error("the handler ignores the end of its context", "cause", cause, "since", since)
-		limited, cancel := context.WithTimeout(running, l.window())
+		l.log.Error("the handler still runs after its context has ended", "cause", cause, "since", since)
+		limited, cancel := context.WithTimeout(running, l.trustWindow())
 		text := fmt.Sprintf("the handler has ignored the end of its context (%v) for %v", cause, since)
 		_, err := l.database.Exec(limited, l.tables.SQL(reportError), l.config.Name, l.term.Number(), text, l.term.Role().Name())
 		if err := errors.Join(err, l.measure(limited)); err != nil && running.Err() == nil {
-			l.log.Warn("showing that failed", "error", err)
+			l.log.Warn("recording that failed", "error", err)
 		}
 		cancel()
 	}
 }
 
-// countPanic counts a failure in the processor's row if it was a panic.
+// countPanic increments the processor's panic count if the failure was a panic.
 func (l *loop) countPanic(ctx context.Context, tx pgx.Tx, failure error) error {
 	var panicked *panicError
 	if !errors.As(failure, &panicked) {

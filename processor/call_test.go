@@ -52,9 +52,9 @@ func (w *world) nodeLogging(to *journal) *tenure.Node {
 	return node
 }
 
-// A handler that ignores the end of its context is reported while it does, and
-// what it did then is not committed.
-func TestHandlerThatIgnoresItsContext(t *testing.T) {
+// A handler that still runs after its context has ended is reported, and what
+// it did is not committed.
+func TestHandlerIgnoringItsContextIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -71,7 +71,7 @@ func TestHandlerThatIgnoresItsContext(t *testing.T) {
 			return w.fill(ctx, tx, batch)
 		},
 	})
-	w.await("the report", func() bool { return log.has("ignores the end of its context") })
+	w.await("the report", func() bool { return log.has("still runs after its context has ended") })
 	w.append(2)
 	w.await("the lag", func() bool { return w.lag("counts").Behind == 2 })
 	if s := w.show("counts"); !strings.Contains(s.LastError, "ignored the end of its context") || !s.Busy {
@@ -87,8 +87,9 @@ func TestHandlerThatIgnoresItsContext(t *testing.T) {
 	}
 }
 
-// A panic is caught, logged with its stack, counted, and the event tried again.
-func TestHandlerThatPanics(t *testing.T) {
+// A panic is caught, logged with its stack and counted, and the event is
+// retried.
+func TestPanicIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
@@ -124,8 +125,8 @@ func TestHandlerThatPanics(t *testing.T) {
 	w.await("the replay", func() bool { return w.show("counts").Panics == 4 && w.letters("counts")[0].Attempts == 4 })
 }
 
-// Reset of a rebuild may panic too.
-func TestResetThatPanics(t *testing.T) {
+// Reset can panic too during a rebuild.
+func TestPanicOfResetIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)

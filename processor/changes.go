@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Change is something that was done to a processor by hand.
+// Change is a change that an operator made to a processor.
 type Change struct {
 	At        time.Time // by the database's clock
-	By        string    // who
+	By        string    // who made it
 	Processor string
 	Action    string // pause, resume, retry, rewind, rebuild, skip, replay or repair
-	Detail    string // such as the place of a rewind; often empty
+	Detail    string // for example the target of a rewind; often empty
 }
 
-// Changes returns what was done by hand, the latest first, up to a limit: to one
-// processor, or to all if the name is empty.
+// Changes returns the latest changes by operators, newest first, to one
+// processor, or to all if name is empty.
 func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err

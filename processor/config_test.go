@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// What cannot be used is refused before anything runs.
-func TestConfigurationsRefused(t *testing.T) {
+// Invalid configurations are rejected before anything runs.
+func TestAddRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.node("a", tenure.Config{})
@@ -68,7 +68,7 @@ func TestConfigurationsRefused(t *testing.T) {
 	}
 }
 
-func TestOtherBackendsRefused(t *testing.T) {
+func TestNewGroupRejectsOtherBackends(t *testing.T) {
 	t.Parallel()
 	node, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DeadLetter is an event among the dead letters: given up by its processor, or
-// skipped by somebody.
+// DeadLetter is an event that was set aside: its processor could not handle it,
+// or an operator skipped it.
 type DeadLetter struct {
 	ID        int64
-	Event     Cursor // its place in the log, where it stays
+	Event     Cursor // its cursor in the log, where it stays
 	Error     string // of the last attempt
-	Attempts  int    // that failed
-	Term      int64  // of the last one
+	Attempts  int    // failed attempts
+	Term      int64  // term of the last attempt
 	FailedAt  time.Time
-	SkippedBy string // who skipped it; empty if the processor gave it up
-	Replay    bool   // it is to be replayed, and was not yet
+	SkippedBy string // who skipped it; empty if the processor moved it
+	Replay    bool   // a replay was requested and has not succeeded yet
 }
 
-// DeadLetters returns the dead letters of a processor that were not replayed, in
-// the order of the log, up to a limit.
+// DeadLetters returns the dead letters of a processor in log order, except
+// replayed ones, up to a limit.
 func (m *Admin) DeadLetters(ctx context.Context, name string, limit int) ([]DeadLetter, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
@@ -40,16 +40,16 @@ func scanLetter(row pgx.CollectableRow) (l DeadLetter, err error) {
 	return l, row.Scan(&l.ID, &l.Event.Transaction, &l.Event.Position, &l.Error, &l.Attempts, &l.Term, &l.FailedAt, &l.SkippedBy, &l.Replay)
 }
 
-// Replay has the leader hand dead letters to the handler again, those with the
-// ids, or all if ids is nil, and returns how many there are; if nobody leads, as
-// soon as somebody does. They come one at a time, in the order of the log, after
-// events that came later, and between batches of new ones; not while the
-// processor is paused or has failed. What Handle does happens exactly once, with
-// the end of the dead letter; Publish may publish an event again. One that fails
-// stays a dead letter, with the new error.
+// Replay requests that the leader handles dead letters again: those with the
+// ids, or all if ids is nil. It returns how many there are. If the role has no
+// leader, the next leader replays them. They are handled one at a time, in log
+// order, after later events and between new batches, but not while the
+// processor is paused or has failed. What Handle does and the end of the dead
+// letter happen exactly once, in one transaction; Publish may publish an event
+// again. An event that fails stays a dead letter with the new error.
 //
-// Ids that are not those of dead letters of the processor are refused with an
-// error that matches tenure.ErrInvalidConfig, and nothing is replayed.
+// If an id is not that of a dead letter of the processor, the error matches
+// tenure.ErrInvalidConfig and nothing is replayed.
 func (m *Admin) Replay(ctx context.Context, name string, ids []int64, by string) (int, error) {
 	var found []int64
 	err := m.change(ctx, name, by, "replay", func(ctx context.Context, tx pgx.Tx) (string, error) {

@@ -38,7 +38,7 @@ func (w *world) letters(name string) []processor.DeadLetter {
 	return letters
 }
 
-func TestSkipTheEventThatFails(t *testing.T) {
+func TestSkipMovesFailingEventToDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
@@ -74,8 +74,8 @@ func TestSkipTheEventThatFails(t *testing.T) {
 	w.wantChanges("bob counts replay dead letters: 1", "ann counts skip "+place.String())
 }
 
-// A skip that is repeated, since its answer was lost, passes over no second event.
-func TestSkipTwice(t *testing.T) {
+// A skip that is repeated because its response was lost skips no second event.
+func TestRepeatedSkipSkipsNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
@@ -116,7 +116,7 @@ func TestSkipTwice(t *testing.T) {
 }
 
 // An attempt that succeeds after its event was skipped does not count.
-func TestSkipDuringAnAttempt(t *testing.T) {
+func TestSkipInvalidatesConcurrentAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
@@ -145,8 +145,8 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// An outage is no event's fault.
-func TestSkipDuringAnOutage(t *testing.T) {
+// An outage blames no event.
+func TestSkipIsRefusedDuringOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -162,8 +162,8 @@ func TestSkipDuringAnOutage(t *testing.T) {
 	}
 }
 
-// Which event of a batch fails is not known at first.
-func TestSkipBeforeTheEventIsKnown(t *testing.T) {
+// At first it is not known which event of a batch fails.
+func TestSkipIsRefusedBeforeTheEventIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
@@ -177,8 +177,8 @@ func TestSkipBeforeTheEventIsKnown(t *testing.T) {
 	}
 }
 
-// Dead letters are replayed while nothing else happens; what fails again stays
-// one, with the new error, and no other is lost.
+// Dead letters are replayed while the log is idle. An event that fails again
+// stays a dead letter with the new error, and no other is lost.
 func TestReplayDeadLetters(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"handle", "publish"} {
@@ -247,8 +247,9 @@ func TestReplayDeadLetters(t *testing.T) {
 	}
 }
 
-// A rewind has events handled again, so that nobody may replay them as well.
-func TestRewindForgetsDeadLetters(t *testing.T) {
+// After a rewind the events are handled again, so their dead letters must not
+// be replayed too.
+func TestRewindRemovesDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
@@ -266,8 +267,8 @@ func TestRewindForgetsDeadLetters(t *testing.T) {
 	}
 }
 
-// An event that the log has lost cannot be replayed, which is said.
-func TestReplayOfAnEventThatIsGone(t *testing.T) {
+// An event that is no longer in the log cannot be replayed; the error says so.
+func TestReplayReportsMissingEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)

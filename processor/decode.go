@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// decode reads the events of a result in PostgreSQL's binary format. It does so
-// itself: half of the time of a busy processor went into the general way.
+// decode reads the events of a result in PostgreSQL's binary format. The
+// general decoder took half of the time of a busy processor.
 func decode(rows pgx.Rows, limit int) ([]Event, error) {
 	defer rows.Close()
 	events := make([]Event, 0, min(limit, 1024))
@@ -24,14 +24,14 @@ func decode(rows pgx.Rows, limit int) ([]Event, error) {
 	return events, rows.Err()
 }
 
-// errFormat says that a row is not as the protocol has it.
+// errFormat is returned if a row does not match the protocol.
 var errFormat = errors.New("a row of the log has an unknown format")
 
-// epoch is the start of PostgreSQL's count of microseconds.
+// epoch is time zero of PostgreSQL's timestamps, which count microseconds.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// decodeEvent reads an event from its columns. The few types that there are
-// share their texts.
+// decodeEvent reads an event from its columns. Events of one type share the
+// type's string.
 func decodeEvent(columns [][]byte, types map[string]string, e *Event) error {
 	const number = 8
 	if len(columns) != 8 || len(columns[0]) != number || len(columns[1]) != number {
@@ -49,7 +49,7 @@ func decodeEvent(columns [][]byte, types map[string]string, e *Event) error {
 	if e.Tags, err = decodeTexts(columns[3]); err != nil {
 		return err
 	}
-	if document := columns[4]; len(document) > 0 { // the version of the format, then the text
+	if document := columns[4]; len(document) > 0 { // a version byte, then the text
 		e.Data = append(json.RawMessage(nil), document[1:]...)
 	}
 	if occurred := columns[5]; len(occurred) == number {
@@ -60,14 +60,14 @@ func decodeEvent(columns [][]byte, types map[string]string, e *Event) error {
 	return nil
 }
 
-// instant is a number of microseconds since the epoch as a time.
+// instant converts microseconds since the epoch to a time.
 func instant(microseconds int64) time.Time {
 	const second = 1_000_000
 	return time.Unix(epoch.Unix()+microseconds/second, microseconds%second*1000)
 }
 
-// decodeTexts reads an array of texts: its dimensions, whether it has NULLs, the
-// type of its elements, size and start of each dimension, then the elements.
+// decodeTexts reads an array of texts: the number of dimensions, a NULL flag,
+// the element type, size and lower bound of each dimension, then the elements.
 func decodeTexts(array []byte) ([]string, error) {
 	const header, dimension, length = 12, 8, 4
 	if len(array) < header {
@@ -83,7 +83,7 @@ func decodeTexts(array []byte) ([]string, error) {
 	} else if dimensions != 0 {
 		return nil, errFormat
 	}
-	// One text holds all of them.
+	// One string holds all elements.
 	all := string(array)
 	if count > len(all)/length {
 		return nil, errFormat

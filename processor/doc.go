@@ -1,8 +1,8 @@
-// Package processor works off logs of events under the leadership of a role:
-// in order, without gaps, and never twice at once.
+// Package processor reads logs of events under the leadership of a role: in
+// order, without gaps, and with one reader at a time.
 //
-// A [Group] of processors belongs to one role. While this node leads it, every
-// processor of the group reads its log in batches and hands them to its handler;
-// when the term ends, all of them stop before anybody else can lead. Packages
-// view and outbox build on it.
+// A [Group] of processors belongs to one role. While this node leads the role,
+// every processor of the group reads its log in batches and passes them to its
+// handler. When the term ends, all processors stop before another node can
+// lead. Packages view and outbox build on this package.
 package processor

@@ -34,10 +34,10 @@ func (w *world) epochs(name string, config processor.Config, events int) int64 {
 	return last.Load()
 }
 
-// The epoch stays while transaction ids only grow, whoever leads, and grows when
-// they may be lower: on a server that has crashed or was promoted, after a
-// repair, and where the row is made anew.
-func TestEpochGrowsWithTheServer(t *testing.T) {
+// The epoch does not change while transaction ids only increase, whichever node
+// leads. It grows when they may be lower: on a server that has crashed or was
+// promoted, after a repair, and when the row is created again.
+func TestEpochGrowsAfterServerChange(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Fresh: true})
@@ -79,9 +79,9 @@ func TestEpochGrowsWithTheServer(t *testing.T) {
 	}
 }
 
-// An old primary comes back, which does not know that there was another one: the
-// process that has seen both does.
-func TestEpochGrowsWhenAnOldServerComesBack(t *testing.T) {
+// An old primary returns and does not know of the other one, but the process
+// that has seen both does.
+func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.node("a", tenure.Config{})

@@ -9,13 +9,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Cursor is a place in a log: behind the event with these two numbers.
+// Cursor is a position in a log: just after the event with these two numbers.
 //
-// A position alone is not enough. It is drawn before the commit that makes the
-// event visible, so that an event with a lower position can appear after one
-// with a higher position was read. Transaction ids settle: once every
-// transaction below the horizon of a snapshot has ended, nothing can appear
-// before it.
+// The position alone is not sufficient. An event gets its position before its
+// transaction commits, so an event with a lower position can appear after one
+// with a higher position was read. The transaction id resolves this: once every
+// transaction below a snapshot's horizon has ended, no event can appear before
+// the horizon.
 type Cursor struct {
 	Transaction uint64
 	Position    int64
@@ -31,12 +31,12 @@ func (c Cursor) compare(other Cursor) int {
 // String returns the cursor as "transaction:position".
 func (c Cursor) String() string { return fmt.Sprintf("%d:%d", c.Transaction, c.Position) }
 
-// ParseCursor reads what String writes.
+// ParseCursor parses the format of String.
 func ParseCursor(text string) (Cursor, error) {
 	var c Cursor
 	var rest string
 	if n, _ := fmt.Sscanf(text, "%d:%d%s", &c.Transaction, &c.Position, &rest); n != 2 || c.String() != text {
-		return Cursor{}, invalid("%q is no place in a log: write TRANSACTION:POSITION, as in 742:1031", text)
+		return Cursor{}, invalid("%q is not a cursor: write TRANSACTION:POSITION, as in 742:1031", text)
 	}
 	return c, nil
 }
@@ -44,8 +44,9 @@ func ParseCursor(text string) (Cursor, error) {
 // Event is one entry of a log.
 type Event struct {
 	Cursor
-	// Epoch grows whenever the log's transaction ids may be lower than before, for
-	// example after a failover. Cursors of different epochs cannot be compared.
+	// Epoch increases whenever the log's transaction ids may be lower than
+	// before, for example after a failover. Cursors of different epochs cannot
+	// be compared.
 	Epoch       int64
 	Type        string
 	Tags        []string // each "key=value"

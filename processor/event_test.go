@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// Positions alone say nothing about order: a transaction that began first may
-// draw its position last.
+// Positions alone do not define an order: a transaction that began first can
+// get its position last.
 func TestCursorsAreOrderedByTransactionFirst(t *testing.T) {
 	t.Parallel()
 	ordered := []processor.Cursor{{}, {Transaction: 1, Position: 20}, {Transaction: 2, Position: 10}, {Transaction: 2, Position: 11}, {Transaction: math.MaxUint64}}

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// A processor that keeps a table of balances, on one of all the nodes that run
-// this.
+// A processor maintains a table of balances on one of the nodes that run this
+// program.
 func Example() { //nolint:testableexamples // it needs a server and never ends
 	ctx := context.Background()
 	const dsn = "postgres://localhost/app"
@@ -67,7 +67,7 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 	fmt.Println(group.Run(ctx))
 }
 
-// A table of one's own as a log, and the statements that prepare it.
+// Your own table as a log, and the statements that prepare it.
 func ExampleLogFromQuery() {
 	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
 	if err != nil {
@@ -110,7 +110,7 @@ func ExampleLogFromQuery() {
 	// FOR EACH STATEMENT EXECUTE FUNCTION "public"."tenure_tell_inserts"('public_tenure_events');
 }
 
-// What somebody does about an event that its handler cannot cope with.
+// An operator skips an event that its handler cannot handle.
 func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a server
 	ctx := context.Background()
 	backend, err := postgres.New("postgres://localhost/app", postgres.Config{})
@@ -123,7 +123,7 @@ func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a server
 		fmt.Println(err)
 		return
 	}
-	processors := processor.NewManagement(backend, pool)
+	processors := processor.NewAdmin(backend, pool)
 	status, err := processors.Show(ctx, "balances")
 	if err != nil {
 		fmt.Println(err)

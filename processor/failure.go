@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// What a handler's error can say about who is to blame. Faults of the database,
-// such as a serialization failure or a lost connection, count for nothing by
-// themselves. Any other error counts as an attempt that failed, and Poison decides
-// after MaxAttempts of them.
+// Errors with which a handler says what caused a failure. Errors of the
+// database, such as a serialization failure or a lost connection, do not count
+// as attempts. Any other error counts as a failed attempt, and after
+// MaxAttempts of them, Poison decides.
 var (
-	// ErrPoison in the error of a handler: the event can never be handled, so
-	// that Poison decides at once. If it came with a batch, the events of the
-	// batch are handled one at a time first, to find the one.
+	// ErrPoison in a handler's error means that the event can never be handled,
+	// so Poison decides immediately. If it was returned for a batch, the events
+	// are first handled one at a time to find the poison event.
 	ErrPoison = errors.New("the event cannot be handled")
-	// ErrUnavailable in the error of a handler: something that it works with is
-	// out of order, and no event is to blame. Attempts go on until that has
-	// passed, with the pauses of Retry, and do not count as MaxAttempts.
+	// ErrUnavailable in a handler's error means that something the handler
+	// depends on is not available and no event is to blame. Retries continue
+	// with the pauses of Retry and do not count toward MaxAttempts.
 	ErrUnavailable = errors.New("not available at present")
 )
 
-// RetryAfterError is an error of a handler that says how long to leave alone what
-// it works with. It matches [ErrUnavailable].
+// RetryAfterError is a handler's error with the minimum time until the next
+// attempt. It matches [ErrUnavailable].
 type RetryAfterError struct {
-	Delay time.Duration // at least; that of Retry if it is longer
-	Err   error         // what happened
+	Delay time.Duration // minimum pause; Retry applies if it is longer
+	Err   error         // the cause
 }
 
 func (e *RetryAfterError) Error() string {
@@ -33,8 +33,8 @@ func (e *RetryAfterError) Error() string {
 
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
-// pauseAfter is how long to wait after a failure, at least.
-func pauseAfter(failure error) time.Duration {
+// minPause returns the minimum pause after a failure.
+func minPause(failure error) time.Duration {
 	var asked *RetryAfterError
 	if errors.As(failure, &asked) {
 		return asked.Delay
@@ -42,12 +42,12 @@ func pauseAfter(failure error) time.Duration {
 	return 0
 }
 
-// blame counts an attempt that failed, and reports whether that of a single
-// event, or one in which it could not be found, was the last.
-func (l *loop) blame(events int, failure error) (last bool) {
+// countAttempt counts a failed attempt. It reports whether it was the last one
+// allowed for a single event, or for a batch whose failing event was not found.
+func (l *loop) countAttempt(events int, failure error) (last bool) {
 	if errors.Is(failure, ErrUnavailable) {
 		return false
 	}
-	l.state.blamed++
-	return l.state.blamed >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
+	l.state.countedAttempts++
+	return l.state.countedAttempts >= l.config.MaxAttempts || events == 1 && errors.Is(failure, ErrPoison)
 }

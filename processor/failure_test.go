@@ -14,9 +14,9 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// While something that a handler needs is out of order, attempts go on, and none
-// of them counts against an event.
-func TestUnavailableIsNoEventsFault(t *testing.T) {
+// While something that a handler depends on is unavailable, attempts continue,
+// and none of them counts against an event.
+func TestUnavailableBlamesNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
@@ -34,9 +34,9 @@ func TestUnavailableIsNoEventsFault(t *testing.T) {
 	w.await("both events", func() bool { return taken.Load() == 2 })
 }
 
-// An event that can never be handled is given up at the first attempt with it
-// alone, and no other with it.
-func TestPoisonIsGivenUpAtOnce(t *testing.T) {
+// A poison event is moved to the dead letters after the first attempt with it
+// alone, and no other event is moved.
+func TestPoisonEventIsMovedAfterOneAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)
@@ -62,8 +62,8 @@ func TestPoisonIsGivenUpAtOnce(t *testing.T) {
 	}
 }
 
-// A handler can ask for a longer pause than that of Retry.
-func TestRetryAfter(t *testing.T) {
+// A handler can request a longer pause than that of Retry.
+func TestRetryAfterExtendsThePause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -85,8 +85,9 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A publisher that takes some events and fails has failed with the others.
-func TestFailureIsOfTheEventsThatWereNotTaken(t *testing.T) {
+// If a publisher takes some events and fails, the failure counts for the
+// others.
+func TestPublishFailureCountsForEventsNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3)

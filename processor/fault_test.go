@@ -17,9 +17,9 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// What the database does to an attempt is not the fault of an event: however
-// often it happens, no event is given up, and the processor shows it.
-func TestFaultsOfTheDatabase(t *testing.T) {
+// Database errors during attempts blame no event: however often they happen, no
+// event is moved to the dead letters, and the processor shows the error.
+func TestDatabaseErrorsBlameNoEvent(t *testing.T) {
 	t.Parallel()
 	raise := func(code string) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
@@ -97,9 +97,9 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 	}
 }
 
-// A handler that causes such an error for ever stops nothing for good, and is
-// shown: nobody can tell it from a database that is ill.
-func TestFaultThatDoesNotEnd(t *testing.T) {
+// A handler that always causes such an error does not stop the processor, and
+// the error is shown: it cannot be distinguished from a failing database.
+func TestPermanentDatabaseErrorIsRetriedAndShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -123,8 +123,8 @@ func TestFaultThatDoesNotEnd(t *testing.T) {
 	w.await("the event", func() bool { return slices.Equal(w.numbers(), []int{1}) })
 }
 
-// Conflicts of transactions that show at the commit count for nothing either.
-func TestConflictsAtTheCommit(t *testing.T) {
+// Transaction conflicts that are detected at the commit do not count either.
+func TestCommitConflictsBlameNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sequence := pgx.Identifier{w.schema, "attempts"}.Sanitize()
@@ -143,9 +143,9 @@ func TestConflictsAtTheCommit(t *testing.T) {
 	}
 }
 
-// A replay that the database spoils is tried again by itself; after many times it
-// is left a dead letter, so that the log goes on.
-func TestReplayThatTheDatabaseSpoils(t *testing.T) {
+// A replay that fails with a database error is retried. After many attempts the
+// event stays a dead letter, so that new events are handled.
+func TestReplayIsRetriedAfterDatabaseErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		faults int64

@@ -10,14 +10,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// ErrForeignLog says that the log, or the processor's cursor, comes from
-// another database cluster, whose transactions cannot be compared with this
-// one's: the processor does nothing until [Admin.Repair] has made them ones
-// of this cluster. Its status is failed then, with this as the last error.
+// ErrForeignLog is returned if the log or the processor's cursor comes from
+// another database cluster. Its transaction ids cannot be compared with this
+// cluster's, so the processor does not run until [Admin.Repair] has converted
+// them. Until then its status is failed, with this as the last error.
 var ErrForeignLog = fmt.Errorf("%w: the log was restored from another database cluster", tenure.ErrRefused)
 
-// A log that was restored into another cluster, or a cursor from another one,
-// cannot be compared with this cluster's transactions.
+// The cursor or a log that was restored from another cluster cannot be compared
+// with this cluster's transactions.
 const checkCursor = `
 SELECT
     p.system_identifier NOT IN (0, control.system_identifier)
@@ -25,9 +25,9 @@ SELECT
 FROM {processors} p, pg_control_system() control
 WHERE p.name = $1`
 
-// checkAhead looks whether the last event is of a transaction that this cluster
-// has yet to see. It reads that event alone: looking for any such event could
-// mean all of the log.
+// checkAhead checks whether the last event has a transaction id that this
+// cluster has not yet assigned. It reads only that event: a search for any such
+// event could read the whole log.
 const checkAhead = `
 SELECT last.transaction_id >= pg_snapshot_xmax(pg_current_snapshot())
 FROM (
@@ -38,8 +38,8 @@ FROM (
     LIMIT 1
 ) last`
 
-// checkLog refuses a cursor, or a log, that means nothing in this database
-// cluster. That is shown in the processor's row.
+// checkLog returns an error if the cursor or the log comes from another
+// database cluster, and records it in the processor's row.
 func (l *loop) checkLog(ctx context.Context) error {
 	var foreign bool
 	if err := l.one(ctx, checkCursor, []any{l.config.Name}, &foreign); err != nil {

@@ -15,20 +15,20 @@ import (
 
 // GroupConfig configures a group. The zero value is ready to use.
 type GroupConfig struct {
-	// RetryCooldown and RetryInterval say when to try again to lead while another
-	// does, in case all news of the vacancy is lost: RetryCooldown after the
-	// first attempt, the time doubling up to RetryInterval. A vacancy that the
-	// node hears of, as it usually does within milliseconds, is taken at once. If
-	// one is not set it is the other; if neither is, the node's CheckInterval
-	// holds.
+	// RetryCooldown and RetryInterval are the pauses between attempts to lead
+	// while another node leads: RetryCooldown after the first attempt, then
+	// doubling up to RetryInterval. They matter only if all notifications of a
+	// vacancy are lost; a node that receives one campaigns immediately. If one
+	// is not set, it is equal to the other. If neither is set, the node's
+	// CheckInterval applies.
 	RetryCooldown time.Duration
 	RetryInterval time.Duration
-	// Election configures the election further.
+	// Election contains other settings of the election.
 	Election tenure.ElectionConfig
 }
 
-// Group is processors that run together where their role is led. It is safe for
-// concurrent use.
+// Group is a set of processors that run together on the leader of one role. It
+// is safe for concurrent use.
 type Group struct {
 	node     *tenure.Node
 	election *tenure.Election
@@ -36,24 +36,23 @@ type Group struct {
 	tables   schema.Tables
 	database Database
 
-	lineages sync.Map // by the processor's name
+	lastServers sync.Map // by the processor's name: the server on which it last ran
 
 	mu         sync.Mutex
 	processors map[string]Config
 	running    bool
 }
 
-// NewGroup makes a group for a role that the node stands for, working in a
-// database, which must be the one that the node's backend is on. It returns an
-// error that matches tenure.ErrUnsupported if that is not PostgreSQL, and those
-// of [tenure.Node.Election].
+// NewGroup returns a group for a role. database must be the database of the
+// node's backend. The error matches tenure.ErrUnsupported if that is not
+// PostgreSQL; other errors are those of [tenure.Node.Election].
 func NewGroup(node *tenure.Node, role tenure.Role, database Database, config GroupConfig) (*Group, error) {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
 		return nil, fmt.Errorf("%w: processors need sessions on PostgreSQL", tenure.ErrUnsupported)
 	}
 	if config.RetryCooldown < 0 || config.RetryInterval < 0 || config.RetryInterval > 0 && config.RetryInterval < config.RetryCooldown {
-		return nil, invalid("the retry cooldown is %v and the interval %v; neither may be negative, nor the interval the shorter one",
+		return nil, invalid("the retry cooldown is %v and the interval %v; neither may be negative, and the interval must not be shorter",
 			config.RetryCooldown, config.RetryInterval)
 	}
 	if cooldown := cmp.Or(config.RetryCooldown, config.RetryInterval); cooldown > 0 && config.Election.Retry == nil {
@@ -69,8 +68,8 @@ func NewGroup(node *tenure.Node, role tenure.Role, database Database, config Gro
 // Election returns the election of the group's role.
 func (g *Group) Election() *tenure.Election { return g.election }
 
-// Add adds a processor. It returns an error that matches tenure.ErrInvalidConfig
-// if it cannot be used, also for a name that is taken, or when the group runs.
+// Add adds a processor. The error matches tenure.ErrInvalidConfig if the
+// configuration is invalid, the name is taken, or the group is running.
 func (g *Group) Add(config Config) error {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -79,7 +78,7 @@ func (g *Group) Add(config Config) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running {
-		return invalid("the group already runs: add %s before", config.Name)
+		return invalid("the group is running: add %s before Run", config.Name)
 	}
 	if _, taken := g.processors[config.Name]; taken {
 		return invalid("the group already has a processor %s", config.Name)
@@ -88,8 +87,8 @@ func (g *Group) Add(config Config) error {
 	return nil
 }
 
-// Run stands for the group's role and, in each term, runs all processors, until
-// the context ends. Errors are those of [tenure.Election.Run].
+// Run campaigns for the group's role and, in each term, runs all processors,
+// until ctx ends. Errors are those of [tenure.Election.Run].
 func (g *Group) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.running = true
@@ -102,7 +101,7 @@ func (g *Group) Run(ctx context.Context) error {
 	return g.election.Run(ctx, g.lead)
 }
 
-// lead runs the processors under one term.
+// lead runs the processors in one term.
 func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	logger := g.node.Logger().With("role", term.Role().Name(), "term", term.Number())
 	wake := newWake(len(g.processors))
@@ -115,7 +114,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 			config: config, node: g.node, database: g.database, tables: g.tables, term: term,
 			reader: newReader(g.database, config.Log, config.Selection, config.columns()),
 			log:    logger.With("processor", config.Name), wake: wake.loops[index],
-			lineages: &g.lineages,
+			lastServers: &g.lastServers,
 		}
 		index++
 		loops.Go(func() { l.run(ctx) })

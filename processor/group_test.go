@@ -141,8 +141,8 @@ func TestEventsAreHandledInOrder(t *testing.T) {
 	}
 }
 
-// A handler that is given places alone has the server read the rest.
-func TestPlacesOnly(t *testing.T) {
+// A handler that receives only cursors lets the server read the rest.
+func TestCursorsOnlyPassesCursors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	copied := w.backend.SQL("INSERT INTO " + w.filled + ` (number)
@@ -170,9 +170,9 @@ func TestPlacesOnly(t *testing.T) {
 	}
 }
 
-// A transaction that began first draws its position later: a cursor on the
+// A transaction that began first gets its position later: a cursor on the
 // position alone would lose its event.
-func TestPositionsInverted(t *testing.T) {
+func TestEventsWithInvertedPositionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond})
@@ -223,8 +223,8 @@ func (s *silent) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	return s.Pool.Query(ctx, sql, args...)
 }
 
-// A reading that is never answered does not stop a processor for its term.
-func TestReadingThatIsNotAnswered(t *testing.T) {
+// A read without a response does not stop the processor for its term.
+func TestUnansweredReadDoesNotStopProcessor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)

@@ -9,20 +9,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Horizon is the oldest transaction of the whole database cluster that may still
-// write. Events of it, and of all that began after it, wait until it has ended:
-// they may get predecessors. It says nothing about a processor; a processor
-// whose events wait only for it is not behind by its own fault.
+// Horizon is the oldest transaction of the whole database cluster that may
+// still write. Its events, and those of all later transactions, are not read
+// until it has ended, because earlier events may still appear. A processor
+// whose events wait only for the horizon works correctly.
 type Horizon struct {
-	// Transaction is the id of the oldest one, or the next one to be given out.
+	// Transaction is the id of the oldest transaction, or the next id to be
+	// assigned.
 	Transaction uint64
-	// Holders are the transactions that were open when it was looked at, in any
-	// database of the cluster, the oldest first, at most 10. Only the first one
-	// holds the horizon; the next one will when it has ended.
+	// Holders are the transactions that were open in any database of the
+	// cluster, oldest first, at most 10. Only the first one holds the horizon;
+	// when it ends, the next one does.
 	Holders []OpenTransaction
 }
 
-// Age is for how long the oldest transaction has been open; 0 if there is none.
+// Age returns how long the oldest transaction has been open, or 0 if there is
+// none.
 func (h Horizon) Age() time.Duration {
 	if len(h.Holders) == 0 {
 		return 0
@@ -30,34 +32,35 @@ func (h Horizon) Age() time.Duration {
 	return h.Holders[0].Age
 }
 
-// OpenTransaction is an open transaction that has an id. State, Age and Query of other
-// users' sessions are shown only to members of the role pg_read_all_stats.
+// OpenTransaction is an open transaction that has an id. State, Age and Query
+// of other users' sessions are visible only to members of the role
+// pg_read_all_stats.
 type OpenTransaction struct {
 	Transaction uint64
-	PID         int    // of its session, to give to pg_terminate_backend; 0 if it is a prepared one
-	Database    string // in which it is open
-	Prepared    string // the id of a prepared transaction, to give to ROLLBACK PREPARED; empty if it is none
+	PID         int    // of its server session, for pg_terminate_backend; 0 if it is a prepared transaction
+	Database    string // where it is open
+	Prepared    string // the id of a prepared transaction, for ROLLBACK PREPARED; otherwise empty
 	User        string
 	Application string
-	State       string        // of its session, such as "idle in transaction"
-	Age         time.Duration // since it began, or was prepared; 0 if that is not to be seen
-	Query       string        // the last one of its session, clipped
+	State       string        // of its server session, such as "idle in transaction"
+	Age         time.Duration // since it began or was prepared; 0 if not visible
+	Query       string        // the last query of its server session, truncated
 }
 
-// String says in one line who holds the horizon, and for how long.
+// String describes in one line what holds the horizon, and for how long.
 func (h OpenTransaction) String() string {
 	if h.Prepared != "" {
 		return fmt.Sprintf("the prepared transaction %q of %s in the database %s, for %v", h.Prepared, h.User, h.Database, h.Age.Round(time.Second))
 	}
 	if h.State == "" {
-		return fmt.Sprintf("PID %d (%q, user %s, database %s; only members of pg_read_all_stats may see more)", h.PID, h.Application, h.User, h.Database)
+		return fmt.Sprintf("PID %d (%q, user %s, database %s; only members of pg_read_all_stats see more)", h.PID, h.Application, h.User, h.Database)
 	}
 	return fmt.Sprintf("PID %d (%q, user %s, database %s, %s), for %v", h.PID, h.Application, h.User, h.Database, h.State, h.Age.Round(time.Second))
 }
 
-// Transaction ids of sessions are shown without their epoch: they are as far
-// below the next one as their ages say. An autovacuum of this or that table has
-// none, nor has a session that only reads.
+// Server sessions show transaction ids without the epoch; their ages tell how
+// far they are below the next id. An autovacuum of a single table has no id,
+// and neither does a session that only reads.
 const readHorizon = `
 WITH open AS (
     SELECT
@@ -99,7 +102,7 @@ LEFT JOIN LATERAL (
     LIMIT 10
 ) oldest ON true`
 
-// Horizon returns what holds the horizon of the database cluster.
+// Horizon returns the horizon of the database cluster and what holds it.
 func (m *Admin) Horizon(ctx context.Context) (Horizon, error) {
 	type row struct {
 		horizon uint64

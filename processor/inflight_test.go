@@ -150,10 +150,10 @@ func (f *flight) blocks(pid uint32) (blocks bool) {
 	return blocks
 }
 
-// A batch's commit still runs on the server when its connection breaks and the
-// request to cancel is lost. Its outcome counts, whatever it is, before anything
+// The server still runs a batch's commit when its connection breaks and the
+// cancel request is lost. Its outcome counts, whatever it is, before anything
 // is read or handled again.
-func TestCommitsInFlight(t *testing.T) {
+func TestOutcomeOfCommitInFlightIsAwaited(t *testing.T) {
 	t.Parallel()
 	shared := func(t *testing.T) *pgtest.Server { return pgtest.Shared(t) }
 	own := func(t *testing.T) *pgtest.Server { return pgtest.Start(t, pgtest.Options{Fresh: true}) }
@@ -223,9 +223,9 @@ func TestCommitsInFlight(t *testing.T) {
 	}
 }
 
-// The record of what was published is in flight when the connection breaks.
+// The connection breaks while the progress of a publisher is being saved.
 // Within the term nothing is published twice, and everything is counted once.
-func TestProgressInFlight(t *testing.T) {
+func TestProgressInFlightIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFlight(t, pgtest.Shared(t), "")
 	f.holdByTrigger(f.backend.SQL("{processors}"))
@@ -262,8 +262,8 @@ func TestProgressInFlight(t *testing.T) {
 	}
 }
 
-// A replay's commit is in flight when the connection breaks.
-func TestReplayInFlight(t *testing.T) {
+// The connection breaks during a replay's commit.
+func TestReplayInFlightIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFlight(t, pgtest.Shared(t), "")
 	f.holdByTrigger(f.filled)

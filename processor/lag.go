@@ -9,26 +9,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lag is how far a processor is behind its log, as its leader saw it when it
-// looked last: every 5 s, between batches, and while a handler ignores the end of
-// its context. Nobody counts while nobody leads: the events are then those that the
-// last leader saw.
+// Lag is how far a processor is behind its log. Its leader measures this every
+// 5 s, between batches, and while a handler still runs after its context has
+// ended. While the role has no leader, the values are those of the last leader.
 type Lag struct {
 	Name string
-	Led  bool // its node leads now
-	// Behind is how many selected events wait. The leader counts them among the
-	// next 10,000 rows of the log; More says that there are further ones.
+	Led  bool // its role has a leader now
+	// Behind is the number of selected events that wait. The leader counts them
+	// among the next 10,000 rows of the log; Truncated says that there are more
+	// rows.
 	Behind    int64
 	Truncated bool
-	// BlockedByHorizon is how many of them wait for the end of older transactions, anywhere
-	// in the database cluster; see [Admin.Horizon].
+	// BlockedByHorizon is how many of them wait for older transactions anywhere
+	// in the database cluster to end; see [Admin.Horizon].
 	BlockedByHorizon int64
-	// OldestWait is for how long the oldest of them waits, by the time at which it
-	// occurred; 0 if none does.
+	// OldestWait is how long the oldest of them has waited since it occurred,
+	// or 0.
 	OldestWait time.Duration
 }
 
-// Lag returns how far the named processors, or all if none is named, are behind,
+// Lag returns the lag of the named processors, or of all if there are no names,
 // ordered by name.
 func (m *Admin) Lag(ctx context.Context, names ...string) ([]Lag, error) {
 	all, err := collect(ctx, m.tables, "read the lag", scanLag, readLag, append([]string{}, names...))
@@ -50,10 +50,11 @@ func scanLag(row pgx.CollectableRow) (l Lag, err error) {
 	return l, err
 }
 
-// measureInterval is how often a leader looks how much waits.
+// measureInterval is how often a leader measures the lag.
 const measureInterval = 5 * time.Second
 
-// countLag counts what waits after a cursor, among the next rows of the log.
+// countLag counts waiting events after a cursor, among the next rows of the
+// log.
 const countLag = `
 SELECT
     count(*) FILTER (WHERE true%[5]s),
@@ -68,44 +69,43 @@ FROM (
     LIMIT $%[4]d
 ) log`
 
-// gauge keeps the lag in the processor's row.
+// gauge records the lag in the processor's row.
 type gauge struct {
 	measured time.Time
-	clear    bool // the row says that nothing waits
+	clear    bool // the row says that no event waits
 }
 
-// backlog is what waits.
+// backlog is a measurement of the waiting events.
 type backlog struct {
 	behind, held int64
 	since        *time.Time
 	more         bool
 }
 
-// measure notes how much waits, if it has not done so for a while. It is called
-// where something waits.
+// measure records how many events wait, unless it did so recently.
 func (l *loop) measure(ctx context.Context) error {
 	if time.Since(l.gauge.measured) < measureInterval {
 		return nil
 	}
 	l.gauge = gauge{measured: time.Now()}
-	waiting, err := l.reader.count(ctx, l.at())
+	waiting, err := l.reader.count(ctx, l.currentCursor())
 	if err != nil {
 		return err
 	}
-	return l.tell(ctx, waiting)
+	return l.writeLag(ctx, waiting)
 }
 
-// caughtUp notes that nothing waits.
-func (l *loop) caughtUp(ctx context.Context) error {
+// recordCaughtUp records that no event waits.
+func (l *loop) recordCaughtUp(ctx context.Context) error {
 	if l.gauge.clear {
 		return nil
 	}
-	err := l.tell(ctx, backlog{})
+	err := l.writeLag(ctx, backlog{})
 	l.gauge.clear = err == nil
 	return err
 }
 
-func (l *loop) tell(ctx context.Context, waiting backlog) error {
+func (l *loop) writeLag(ctx context.Context, waiting backlog) error {
 	_, err := l.database.Exec(ctx, l.tables.SQL(recordLag), l.config.Name, l.term.Number(),
 		waiting.behind, waiting.more, waiting.held, waiting.since, l.term.Role().Name())
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *loop) tell(ctx context.Context, waiting backlog) error {
 	return nil
 }
 
-// count counts what waits after a cursor.
+// count counts the events that wait after a cursor.
 func (r *reader) count(ctx context.Context, after Cursor) (waiting backlog, err error) {
 	n := len(r.log.args)
 	conditions, args := r.selection.conditions(n + 4)

@@ -36,9 +36,9 @@ func (w *world) horizon() processor.Horizon {
 	return horizon
 }
 
-// What waits behind an event that fails is counted, and no more so when it has
-// been handled.
-func TestLag(t *testing.T) {
+// Events that wait behind a failing one are counted until they have been
+// handled.
+func TestLagCountsWaitingEvents(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
@@ -62,8 +62,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// Counting is bounded, and goes on while a processor is paused.
-func TestLagOfALongLog(t *testing.T) {
+// Counting is bounded and continues while a processor is paused.
+func TestLagIsBoundedAndMeasuredWhilePaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config := processor.Config{Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond}
@@ -82,8 +82,8 @@ func TestLagOfALongLog(t *testing.T) {
 	}
 }
 
-// At rest, a leader writes nothing.
-func TestLagAtRest(t *testing.T) {
+// An idle leader writes nothing.
+func TestIdleLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -125,9 +125,9 @@ func (c *counting) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	return c.Database.Query(ctx, sql, args...)
 }
 
-// A transaction that writes anywhere in the cluster holds the horizon back: that
-// is shown with who it is, the events wait, and none is lost.
-func TestHorizonIsHeldInAnotherDatabase(t *testing.T) {
+// A writing transaction anywhere in the cluster holds back the horizon: it is
+// shown with its owner, the events wait, and none is lost.
+func TestHorizonShowsTransactionOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_prepared_transactions": "2"}})
 	w := newWorldOn(t, server)
@@ -169,7 +169,7 @@ func TestHorizonIsHeldInAnotherDatabase(t *testing.T) {
 	}
 
 	// Without privileges on statistics, one sees at least whom to ask about.
-	little := processor.NewManagement(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
+	little := processor.NewAdmin(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
 	hidden, err := little.Horizon(t.Context())
 	w.must(err)
 	if len(hidden.Holders) == 0 || hidden.Holders[0].PID != holder.PID || hidden.Holders[0].Application != "report" ||

@@ -11,54 +11,55 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Database is where processors work: a *pgxpool.Pool, whose user needs the
-// privileges of [postgres.Backend.WorkGrants]. A processor takes up to two of
-// its connections at once.
+// Database is where processors work, usually a *pgxpool.Pool. Its user needs
+// the privileges of [postgres.Backend.WorkGrants]. A processor uses at most two
+// of its connections at the same time.
 type Database = postgres.Database
 
-// Log is an append-only table of events, as a query. Package eventstore has
-// one; [LogFromQuery] makes one of a table of yours.
+// Log is an append-only table of events, given as a query. Package eventstore
+// provides one; [LogFromQuery] uses your own table.
 type Log struct {
-	// Name is what people call the log.
+	// Name is the log's display name.
 	Name string
-	// Table is the table behind the query, as it stands in SQL, and the columns
-	// are those for transaction_id and position, by default of these names. Only
-	// [Admin.Repair] needs to know, after a restore from another database
-	// cluster, and can be told then.
+	// Table is the table behind the query, as written in SQL. TransactionColumn
+	// and PositionColumn are its columns for transaction_id and position, by
+	// default with these names. Only [Admin.Repair] uses them, after a restore
+	// from another database cluster, and they can be set then.
 	Table, TransactionColumn, PositionColumn string
 
 	query string
 	args  []any
 }
 
-// columns are those of the table.
+// columns returns the names of the table's columns.
 func (l Log) columns() []string {
 	return []string{cmp.Or(l.TransactionColumn, "transaction_id"), cmp.Or(l.PositionColumn, "position")}
 }
 
-// LogFromQuery makes a log of a query over a table of yours. It must return the columns
+// LogFromQuery returns a log for a query over your own table. The query must
+// return the columns
 //
 //	transaction_id xid8, position bigint, type text, tags text[], data jsonb,
 //	occurred_at timestamptz, correlation_id uuid, causation_id uuid
 //
 // of rows that are inserted and never updated. transaction_id must be a column
-// with the default pg_current_xact_id(), and together with position, a growing
+// with the default pg_current_xact_id(). Together with position, an increasing
 // number, it must be unique and indexed, in this order:
 //
 //	ALTER TABLE orders_log ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
 //	CREATE UNIQUE INDEX ON orders_log (xid, id);
 //
-// Parameters of the query are $1 and so on, with args as their values.
+// The query may have parameters $1 and so on, with args as their values.
 func LogFromQuery(name, query string, args ...any) Log {
 	return Log{Name: name, query: strings.TrimRight(strings.TrimSpace(query), "; \n\t"), args: args}
 }
 
-// The statements on a log, with the log's query as the first part. All look at
-// rows after a cursor. What is not below the horizon, the oldest transaction
-// that still runs, may get predecessors, and is left alone.
+// The statements on a log; each begins with the log's query and reads rows
+// after a cursor. Rows at or above the horizon, the oldest transaction that is
+// still running, are not read: earlier rows may still appear.
 const (
-	// What an event has besides its place and type, and the same for a processor
-	// that does not want it.
+	// The contents of an event besides cursor and type, and the placeholder for
+	// a processor that does not need them.
 	contents = `log.tags::text[],
     log.data::jsonb,
     log.occurred_at::timestamptz,
@@ -70,8 +71,7 @@ const (
     NULL::uuid,
     NULL::uuid`
 
-	// No row below the horizon can ever get a predecessor: the next ones are
-	// final.
+	// No earlier row can appear below the horizon, so these rows are final.
 	readAll = `
 SELECT
     log.transaction_id,
@@ -84,9 +84,9 @@ WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
 ORDER BY log.transaction_id, log.position
 LIMIT $%[4]d`
 
-	// The last of the next rows, selected or not. It bounds what one statement
-	// looks at: where few rows are selected, one that looked for a whole batch
-	// could take for ever, and hold VACUUM back meanwhile.
+	// The last of the next rows, selected or not. It limits the rows that one
+	// statement reads: if few rows are selected, a search for a full batch
+	// could take very long and hold back VACUUM.
 	readReach = `
 SELECT next.transaction_id, next.position
 FROM (
@@ -112,8 +112,8 @@ WHERE (log.transaction_id, log.position) > ($%[2]d::text::xid8, $%[3]d::bigint)
 ORDER BY log.transaction_id, log.position
 LIMIT $%[4]d`
 
-	// Whether anything was committed after a cursor, also above the horizon: the
-	// last row was. Looking for any such row could mean all of the log.
+	// Whether any row after a cursor was committed, also above the horizon: it
+	// checks only the last row, since a search could read the whole log.
 	readMore = `
 SELECT true
 FROM (%[1]s) log
@@ -122,19 +122,18 @@ ORDER BY log.transaction_id DESC, log.position DESC
 LIMIT 1`
 )
 
-// stride is how many rows one statement looks at, to find those that are
-// selected.
+// stride is how many rows one statement reads to find selected ones.
 const stride = 10_000
 
-// reader reads one log for one selection. It is not safe for concurrent use.
+// reader reads one log with one selection. It is not safe for concurrent use.
 type reader struct {
 	database         Database
 	log              Log
 	selection        Selection
 	selected         []any // the selection's arguments; nil if it selects all
 	read, reach, any string
-	stride           int    // how many rows one statement looks at
-	settled          Cursor // the end of what the selection is looked for in
+	stride           int    // how many rows one statement reads
+	searchEnd        Cursor // where the current search for selected rows ends
 }
 
 func newReader(database Database, log Log, selection Selection, columns string) *reader {
@@ -154,16 +153,16 @@ func newReader(database Database, log Log, selection Selection, columns string) 
 	return r
 }
 
-// next reads at most limit events after a cursor, and returns up to where
-// everything was looked at.
+// next reads at most limit events after a cursor. It also returns the cursor up
+// to which the log was read.
 func (r *reader) next(ctx context.Context, after Cursor, limit int) ([]Event, Cursor, error) {
 	scanned := after
 	args := []any{limit}
 	if r.selected != nil {
-		if err := r.settle(ctx, after); err != nil || r.settled == after {
+		if err := r.extendReach(ctx, after); err != nil || r.searchEnd == after {
 			return nil, after, err
 		}
-		scanned = r.settled
+		scanned = r.searchEnd
 		args = append(append(args, fmt.Sprint(scanned.Transaction), scanned.Position), r.selected...)
 	}
 	rows, err := r.query(ctx, r.read, after, args...)
@@ -180,25 +179,24 @@ func (r *reader) next(ctx context.Context, after Cursor, limit int) ([]Event, Cu
 	return events, scanned, nil
 }
 
-// settle sees to it that what is settled ends behind a cursor, if anything
-// there is.
-func (r *reader) settle(ctx context.Context, after Cursor) error {
-	if after.Before(r.settled) {
+// extendReach moves the end of the search past a cursor, if there are rows.
+func (r *reader) extendReach(ctx context.Context, after Cursor) error {
+	if after.Before(r.searchEnd) {
 		return nil
 	}
-	r.settled = after
-	return r.one(ctx, r.reach, after, []any{r.stride}, &r.settled.Transaction, &r.settled.Position)
+	r.searchEnd = after
+	return r.one(ctx, r.reach, after, []any{r.stride}, &r.searchEnd.Transaction, &r.searchEnd.Position)
 }
 
-// more reports whether anything was committed after a cursor.
+// more reports whether any row after a cursor was committed.
 func (r *reader) more(ctx context.Context, after Cursor) (more bool, err error) {
 	err = r.one(ctx, r.any, after, nil, &more)
 	return more, err
 }
 
-// query runs one of the statements, with results in the binary format. It is
-// planned anew each time: a plan that was made when the log was short would be
-// used for long afterwards.
+// query runs one of the statements with results in the binary format. It is
+// planned each time, because a plan made for a short log would still be used
+// when the log is long.
 func (r *reader) query(ctx context.Context, sql string, after Cursor, args ...any) (pgx.Rows, error) {
 	all := append([]any{pgx.QueryExecModeCacheDescribe, pgx.QueryResultFormats{pgx.BinaryFormatCode}}, r.log.args...)
 	all = append(all, fmt.Sprint(after.Transaction), after.Position)

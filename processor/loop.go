@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// loop is a processor at work under one term. One goroutine runs it.
+// loop runs a processor in one term. It is used by one goroutine.
 type loop struct {
 	config   Config
 	node     *tenure.Node
@@ -22,59 +22,59 @@ type loop struct {
 	log      *slog.Logger
 	wake     signals
 
-	state  state
-	begun  bool      // the processor is this term's
-	doubt  bool      // it is not known whether a transaction has committed
-	known  bool      // state is that of the database, but for the own progress
-	readAt time.Time // when it was read
-	ahead  *ahead    // nil, or the reading of the next batch
-	busy   bool      // the database knows that a batch may be in flight
-	single bool      // one event at a time, to find the one that fails
-	until  Cursor    // the end of the batch that failed
-	gauge  gauge
+	state          state
+	begun          bool      // this term has claimed the processor
+	outcomeUnknown bool      // the outcome of a commit is unknown
+	stateKnown     bool      // state matches the database except for unsaved progress
+	readAt         time.Time // when state was read
+	ahead          *ahead    // the read of the next batch, or nil
+	busy           bool      // the row says that a batch may be in flight
+	oneByOne       bool      // handle one event at a time to find the failing one
+	oneByOneUntil  Cursor    // end of the batch that failed
+	gauge          gauge
 	unsaved
 
-	lineages     *sync.Map // of the group: the server on which each processor ran last in this process
-	refusal      string    // what was logged last of another role that has the processor
-	replayFaults int       // attempts in a row at a dead letter that the database spoiled
+	lastServers  *sync.Map // of the group: the server on which each processor last ran in this process
+	refusal      string    // last logged refusal by another role's term
+	replayFaults int       // consecutive database errors while replaying a dead letter
 }
 
-// unsaved is progress that the database does not know of yet.
+// unsaved is progress that is not in the database yet.
 type unsaved struct {
 	cursor Cursor
 	events int
 	since  time.Time // zero if there is none
 }
 
-// state is the row of the processor as it was read last.
+// state is the processor's row as it was last read.
 type state struct {
-	ours       bool // it is this term's
-	status     string
-	epoch      int64
-	cursor     Cursor
-	generation int64
-	rebuild    bool
-	replay     bool // dead letters wait to be replayed
-	errors     int
-	blamed     int           // how many of them count as attempts at an event
-	pause      time.Duration // until the next attempt
+	ownedByTerm     bool // it is this term's
+	status          string
+	epoch           int64
+	cursor          Cursor
+	generation      int64
+	rebuild         bool
+	replay          bool // a replay of dead letters was requested
+	errors          int
+	countedAttempts int           // how many of them count as attempts at an event
+	pause           time.Duration // until the next attempt
 }
 
 // The statuses of processors.
 const (
 	Active = "active"
-	Paused = "paused" // by somebody
-	Failed = "failed" // by too many attempts
+	Paused = "paused" // by an operator
+	Failed = "failed" // after too many failed attempts
 )
 
-// run works until the term ends or is asked to. Errors of the database are
-// logged and tried again: what else could a leader do.
+// run runs the processor until the term ends or is stopping. It logs database
+// errors and retries.
 func (l *loop) run(ctx context.Context) {
 	defer func() { l.ahead.take(Cursor{}, 0) }()
-	var idle, stalled, trouble pause
-	for !l.over(ctx) {
-		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.window())
-		var next rest
+	var idle, stalled, errorDelay pause
+	for !l.finished(ctx) {
+		limited, cancel := context.WithTimeout(ctx, l.config.HandleTimeout+l.trustWindow())
+		var next stepResult
 		var err error
 		if !l.begun {
 			err = l.begin(limited)
@@ -85,45 +85,45 @@ func (l *loop) run(ctx context.Context) {
 		}
 		cancel()
 		if errors.Is(err, errMoved) {
-			l.log.Info("going on elsewhere", "reason", err)
-			l.known = false
+			l.log.Info("rereading the cursor", "reason", err)
+			l.stateKnown = false
 			continue
 		}
 		if err != nil {
 			switch {
 			case ctx.Err() != nil:
 			case errors.Is(err, ErrOwned):
-				l.refused(ctx, err)
+				l.recordRefusal(ctx, err)
 			default:
 				l.log.Warn("processing failed", "error", err)
 			}
-			l.known = false // the database says where to go on
-			l.wait(ctx, trouble.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
+			l.stateKnown = false // reread where to continue
+			l.wait(ctx, errorDelay.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
 			continue
 		}
-		trouble = 0
+		errorDelay = 0
 		switch next.why {
 		case none:
 			idle, stalled = 0, 0
 		case nothingNew:
-			// What was inserted is handled without asking whether somebody has
-			// changed the processor: handling it shows that.
-			l.known = l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
+			// Inserted events are handled without rereading the row: handling
+			// them detects a change by an operator.
+			l.stateKnown = l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, l.wake.inserted)
 		case horizon:
 			l.wait(ctx, stalled.next(horizonPause, l.config.PollInterval), l.wake.changed, l.wake.inserted)
 		case suspended:
-			l.known = false
+			l.stateKnown = false
 			l.wait(ctx, idle.next(l.config.PollInterval, l.config.MaxPollInterval), l.wake.changed, nil)
 		case delayed:
-			l.known = false
-			// Somebody may end the pause, and news of that can be lost.
+			l.stateKnown = false
+			// An operator may end the pause, and that notification can be lost.
 			l.wait(ctx, min(next.pause, l.config.MaxPollInterval), l.wake.changed, nil)
 		}
 	}
 	if ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, l.window())
+		limited, cancel := context.WithTimeout(ctx, l.trustWindow())
 		defer cancel()
-		err := l.settle(limited)
+		err := l.resolveOutcome(limited)
 		if err == nil {
 			err = l.save(limited)
 		}
@@ -136,8 +136,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// over reports whether the loop should return.
-func (l *loop) over(ctx context.Context) bool {
+// finished reports whether the loop should return.
+func (l *loop) finished(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return true
@@ -148,8 +148,8 @@ func (l *loop) over(ctx context.Context) bool {
 	}
 }
 
-// wait waits for d, or until one of the channels tells that something may have
-// changed or was inserted, and reports whether it was the latter.
+// wait waits for d or for a signal on one of the channels. It returns true for
+// inserted.
 func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,99 +164,100 @@ func (l *loop) wait(ctx context.Context, d time.Duration, changed, inserted <-ch
 	return false
 }
 
-// step does one batch, or what somebody has asked for, and returns how long to
-// wait after it. The context of the term goes on after the step's.
-func (l *loop) step(term, ctx context.Context) (rest, error) {
-	if err := l.settle(ctx); err != nil {
-		return rest{}, err
+// step handles one batch or one request of an operator, and returns how long to
+// wait. term is the context of the term, which outlives ctx, the context of the
+// step.
+func (l *loop) step(term, ctx context.Context) (stepResult, error) {
+	if err := l.resolveOutcome(ctx); err != nil {
+		return stepResult{}, err
 	}
-	if !l.known || time.Since(l.readAt) > l.config.MaxPollInterval {
+	if !l.stateKnown || time.Since(l.readAt) > l.config.MaxPollInterval {
 		if err := l.save(ctx); err != nil {
-			return rest{}, err
+			return stepResult{}, err
 		}
 		if err := l.readState(ctx); err != nil {
-			return rest{}, err
+			return stepResult{}, err
 		}
 	}
 	switch {
 	case l.state.rebuild && l.state.pause <= 0:
-		return rest{}, l.rebuild(ctx)
+		return stepResult{}, l.rebuild(ctx)
 	case l.state.status != Active:
-		return rest{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
+		return stepResult{why: suspended}, errors.Join(l.setBusy(ctx, false), l.measure(ctx))
 	case l.state.pause > 0 && !l.state.replay:
-		return rest{delayed, l.state.pause}, l.measure(ctx)
+		return stepResult{delayed, l.state.pause}, l.measure(ctx)
 	}
 	if err := l.setBusy(ctx, true); err != nil {
-		return rest{}, err
+		return stepResult{}, err
 	}
 	if l.state.replay {
-		return rest{}, l.replay(ctx)
+		return stepResult{}, l.replay(ctx)
 	}
 	limit := l.config.BatchSize
 	if l.state.errors > 0 {
 		limit = 1
 	}
-	if l.single = l.single && l.at().Before(l.until); l.single {
+	if l.oneByOne = l.oneByOne && l.currentCursor().Before(l.oneByOneUntil); l.oneByOne {
 		limit = 1
 	}
 	events, scanned, err := l.read(ctx, limit)
 	if err != nil {
-		return rest{}, err
+		return stepResult{}, err
 	}
 	if len(events) == 0 {
-		return l.nothing(ctx, scanned)
+		return l.handleEmptyRead(ctx, scanned)
 	}
 	if len(events) == limit {
 		if err := l.measure(ctx); err != nil {
-			return rest{}, err
+			return stepResult{}, err
 		}
 	}
 	if len(events) == limit && limit > 1 {
-		l.ahead = readAhead(term, l.reader, scanned, limit, l.window())
+		l.ahead = readAhead(term, l.reader, scanned, limit, l.trustWindow())
 	}
 	if l.config.Handle != nil {
-		return rest{}, l.handle(ctx, events)
+		return stepResult{}, l.handle(ctx, events)
 	}
 	err = l.publish(ctx, events)
 	if err == nil && len(events) < limit {
 		err = l.save(ctx)
 	}
-	return rest{}, err
+	return stepResult{}, err
 }
 
-// read returns the next events and up to where everything was looked at.
+// read returns the next events and the cursor up to which the log was read.
 func (l *loop) read(ctx context.Context, limit int) ([]Event, Cursor, error) {
-	events, scanned, fits := l.ahead.take(l.at(), limit)
+	events, scanned, fits := l.ahead.take(l.currentCursor(), limit)
 	l.ahead = nil
 	if fits {
 		return events, scanned, nil
 	}
-	return l.reader.next(ctx, l.at(), limit)
+	return l.reader.next(ctx, l.currentCursor(), limit)
 }
 
-// nothing goes on behind rows of which none was selected.
-func (l *loop) nothing(ctx context.Context, scanned Cursor) (rest, error) {
+// handleEmptyRead continues after a read in which no event was selected.
+func (l *loop) handleEmptyRead(ctx context.Context, scanned Cursor) (stepResult, error) {
 	if l.events > 0 {
 		if err := l.save(ctx); err != nil {
-			return rest{}, err
+			return stepResult{}, err
 		}
 	}
-	if l.at().Before(scanned) {
-		return rest{}, l.skipTo(ctx, scanned)
+	if l.currentCursor().Before(scanned) {
+		return stepResult{}, l.skipTo(ctx, scanned)
 	}
 	more, err := l.reader.more(ctx, scanned)
 	switch {
 	case err != nil:
-		return rest{}, err
+		return stepResult{}, err
 	case more:
-		return rest{why: horizon}, l.measure(ctx)
+		return stepResult{why: horizon}, l.measure(ctx)
 	default:
-		return rest{why: nothingNew}, l.caughtUp(ctx)
+		return stepResult{why: nothingNew}, l.recordCaughtUp(ctx)
 	}
 }
 
-// at is the place up to which events were handled.
-func (l *loop) at() Cursor {
+// currentCursor returns the cursor up to which events were handled.
+func (l *loop) currentCursor() Cursor {
 	if !l.since.IsZero() {
 		return l.unsaved.cursor
 	}

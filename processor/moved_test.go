@@ -27,9 +27,10 @@ func (w *world) held(number string, do func()) (
 	}, attempts
 }
 
-// The cursor has come to lie behind an event while the event is handled, as by an
-// earlier attempt that was committed after all: this attempt does not count.
-func TestBatchBehindWhichTheCursorMoved(t *testing.T) {
+// The cursor moves past an event while the event is handled, for example
+// because an earlier attempt was committed after all: this attempt does not
+// count.
+func TestBatchBehindTheCursorDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2) // in one transaction, so that only the position tells them apart
@@ -48,9 +49,9 @@ func TestBatchBehindWhichTheCursorMoved(t *testing.T) {
 	}
 }
 
-// A rewind to the place where the batch in flight began is a rewind, too: the
-// batch does not count.
-func TestRewindToWhereABatchBegan(t *testing.T) {
+// A rewind to the cursor where the batch in flight began counts as a rewind:
+// the batch does not count.
+func TestRewindToTheStartOfTheBatchInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)

@@ -43,9 +43,9 @@ func (w *world) user(server *pgtest.Server) (name string) {
 	return name
 }
 
-// The privileges that WorkGrants prints are all that a leader and people need,
-// besides those on what the handler fills.
-func TestPrivileges(t *testing.T) {
+// A leader and an operator need only the privileges that WorkGrants prints,
+// besides those on the handler's output.
+func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	w := newWorld(t)

@@ -38,8 +38,8 @@ func (c deafConn) Write(data []byte) (int, error) {
 	return c.Conn.Write(data)
 }
 
-// A standby that is promoted begins to work, and goes on, although nobody hears
-// of anything: neither of inserts nor of the vacancy.
+// A promoted standby starts and continues to work without any notification,
+// neither of inserts nor of the vacancy.
 func TestPromotionWithoutNotifications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,9 +66,9 @@ func TestPromotionWithoutNotifications(t *testing.T) {
 	}
 }
 
-// What a leader that is lost has left open, wherever it was, does not hold up the
-// next one.
-func TestTransactionsOfForerunnersAreEnded(t *testing.T) {
+// An open transaction of a lost leader, wherever it was, does not delay the
+// next leader.
+func TestTransactionsOfEarlierTermsAreTerminated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var mark int64

@@ -1,25 +1,25 @@
 package processor
 
-// An epoch is never the same again, also where the row was made anew.
+// An epoch is never reused, not even if the row was deleted and created again.
 const nextEpoch = `greatest(p.epoch + 1, floor(1000 * extract(epoch FROM clock_timestamp()))::bigint)`
 
-// The statements on the rows of processors. Those that a leader makes are fenced
-// by their transactions.
+// The statements on the rows of processors. A leader runs them in fenced
+// transactions.
 const (
 	addProcessor = `
 INSERT INTO {processors} (name, kind, role) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
 
-	// Waits for transactions that have changed the row and are not over.
+	// Waits for open transactions that have changed the row.
 	lockProcessor = `SELECT FROM {processors} WHERE name = $1 FOR NO KEY UPDATE`
 
-	// The other role under which a processor is run now, if there is one.
+	// The other role that runs the processor now, if there is one.
 	readOwner = `
 SELECT p.role, p.term, p.node_name
 FROM {processors} p
 JOIN {leaders} l ON l.role = p.role AND l.term = p.term
 WHERE p.name = $1 AND p.role <> $2 AND l.lease_until > clock_timestamp()`
 
-	// Says that another role tried to run it: not at each attempt.
+	// Records that another role tried to run it; not on each attempt.
 	recordRefusal = `
 UPDATE {processors}
 SET refused_role = $2, refused_node = $3, refused_at = clock_timestamp()
@@ -85,9 +85,9 @@ SELECT
 FROM {processors}
 WHERE name = $1`
 
-	// Begins a transaction, in one round trip, that holds a mark by which the
-	// next leader can find and end it, and whose locks do not outlive a process
-	// that stops for longer than a term can be trusted.
+	// Begins a transaction in one round trip. It holds a mark by which the next
+	// leader can find and end it. Its locks do not outlive a paused process by
+	// more than the trust window.
 	beginFenced = `
 BEGIN%[4]s;
 SET LOCAL statement_timeout = %[1]d;
@@ -96,7 +96,7 @@ SET LOCAL idle_in_transaction_session_timeout = %[1]d;
 SELECT pg_advisory_xact_lock_shared(%[2]d)`
 
 	// The cursor moves only from where the batch began, under the term that has
-	// claimed the processor, and if no operator has moved it since.
+	// claimed the processor, and only if no operator has moved it.
 	moveCursor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
@@ -132,10 +132,10 @@ WHERE name = $1
     AND cursor_transaction = $11::text::xid8
     AND cursor_position = $12`
 
-	// Keeps the row from others, if the processor is this term's.
+	// Locks the row if the processor is this term's.
 	holdClaim = `SELECT FROM {processors} WHERE name = $1 AND role = $2 AND term = $3 FOR NO KEY UPDATE`
 
-	// The transactions of this processor that are open, by their mark.
+	// The open transactions of this processor, found by their mark.
 	readOpen = `
 SELECT a.pid, coalesce(a.state, ''), coalesce(a.wait_event_type || ' ' || a.wait_event, ''), left(coalesce(a.query, ''), 200)
 FROM pg_locks l
@@ -186,8 +186,8 @@ SET replay = false,
     failed_at = clock_timestamp()
 WHERE id = $1 AND replay`
 
-	// Written only if it says something new. Where the row has changed since, that
-	// it was looked at is new too.
+	// Writes only changes. If the row has changed otherwise, the time of the
+	// measurement is written too.
 	recordLag = `
 UPDATE {processors}
 SET behind = $3,
@@ -201,7 +201,7 @@ WHERE name = $1
     AND ((behind, behind_more, held, waiting_since) IS DISTINCT FROM ($3::bigint, $4::boolean, $5::bigint, $6::timestamptz)
         OR $3 > 0 AND (measured_at IS NULL OR measured_at < updated_at))`
 
-	// Says that no batch is in flight, or that one may be.
+	// Records whether a batch may be in flight.
 	setBusy = `UPDATE {processors} SET busy = $2 AND status = 'active' WHERE name = $1 AND term = $3 AND role = $4`
 
 	finishRebuild = `

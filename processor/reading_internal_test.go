@@ -14,9 +14,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// What is read of a table that has nothing to do with package eventstore, on a
-// server where nobody else has transactions, which would hold the horizon.
-func TestReading(t *testing.T) {
+// Reads from a table unrelated to package eventstore, on a server without other
+// transactions, which would hold the horizon.
+func TestReaderReadsSelectedEvents(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"autovacuum": "off"}})

@@ -14,50 +14,50 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// repairTimeout bounds a repair whose context has no deadline, or a later one.
+// repairTimeout limits a repair whose context has no earlier deadline.
 const repairTimeout = time.Hour
 
-// RepairResult is what a repair has done.
+// RepairResult is the result of a repair.
 type RepairResult struct {
-	Table      string   // the table behind the log
-	Events     int64    // that have other transaction ids now
-	Processors []string // that have cursors of this database cluster now; none if nothing was wrong
+	Table      string   // the log's table
+	Events     int64    // number of events with new transaction ids
+	Processors []string // processors whose cursors were converted; none if nothing was wrong
 }
 
-// Repair makes the log of a processor, and the cursors of all processors on it,
-// ones of this database cluster, after a restore from another one; see
+// Repair converts the log of a processor, and the cursors of all processors on
+// it, to this database cluster after a restore from another one; see
 // [ErrForeignLog]. In one transaction, it gives the events transaction ids of
-// this cluster that keep their order, and moves the cursors and dead letters
-// along: exactly the events that were not handled remain. Positions stay.
-// Events that were appended since the restore come after the restored ones.
+// this cluster in the same order, and converts the cursors and dead letters:
+// exactly the events that were not handled remain. Positions do not change.
+// Events that were appended after the restore follow the restored ones.
 //
-// Stop all that appends to the log before. The database's user must own the
-// table of the log, or have UPDATE on it besides the privileges of
-// [postgres.Backend.WorkGrants]. It is bounded by an hour, or sooner by its
-// context, and rewrites the table: give VACUUM a chance afterwards.
+// Stop all writers of the log first. The database user must own the log's
+// table, or have UPDATE on it in addition to the privileges of
+// [postgres.Backend.WorkGrants]. A repair takes at most an hour, or less by its
+// context, and rewrites the table; run VACUUM afterwards.
 //
-// An error matches tenure.ErrInvalidConfig if the table of the log is not known,
+// If the log's table is not known, the error matches tenure.ErrInvalidConfig
 // and says what to run; see [Log].
 func (m *Admin) Repair(ctx context.Context, name, by string) (RepairResult, error) {
 	if strings.TrimSpace(by) == "" {
-		return RepairResult{}, invalid("a change must say who makes it")
+		return RepairResult{}, invalid("a change must name its requester")
 	}
 	if _, err := m.Show(ctx, name); err != nil {
 		return RepairResult{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
-	r := repair{management: m, name: name, by: by}
+	r := repair{admin: m, name: name, by: by}
 	for range 2 {
 		err := pgx.BeginTxFunc(ctx, m.database, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return r.run(ctx, tx) })
-		var scarce *scarceError
+		var scarce *missingIDsError
 		switch {
 		case err == nil:
 			return r.done, nil
 		case !errors.As(err, &scarce):
 			return RepairResult{}, r.explain(err)
 		}
-		// Ids that nobody has had cannot be given to events.
+		// Events can only get transaction ids that were already assigned.
 		if _, err := m.database.Exec(ctx, fmt.Sprintf(consumeIDs, scarce.missing)); err != nil {
 			return RepairResult{}, fmt.Errorf("repair %s: using up transaction ids: %w", name, err)
 		}
@@ -72,25 +72,25 @@ func (m *Admin) Repair(ctx context.Context, name, by string) (RepairResult, erro
 	return RepairResult{}, fmt.Errorf("%w: repair %s: old transactions were in the way: repair again", tenure.ErrRefused, name)
 }
 
-// scarceError says that the log needs more transaction ids than this cluster has
-// given out.
-type scarceError struct{ missing int64 }
+// missingIDsError is returned if the log needs more transaction ids than this
+// cluster has assigned.
+type missingIDsError struct{ missing int64 }
 
-func (e *scarceError) Error() string {
+func (e *missingIDsError) Error() string {
 	return fmt.Sprintf("%d transaction ids are missing", e.missing)
 }
 
-// repair is a repair of the log of one processor.
+// repair is the repair of one log.
 type repair struct {
-	management *Admin
-	name, by   string
+	admin    *Admin
+	name, by string
 
 	table, transaction, position string // quoted
 	on                           []string
 	done                         RepairResult
 }
 
-// run does the repair in a transaction.
+// run performs the repair in a transaction.
 func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 	r.done = RepairResult{}
 	if err := r.lock(ctx, tx); err != nil {
@@ -112,7 +112,7 @@ func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if p.missing > 0 {
-		return &scarceError{p.missing}
+		return &missingIDsError{p.missing}
 	}
 	return r.renumber(ctx, tx, p)
 }
@@ -120,22 +120,22 @@ func (r *repair) run(ctx context.Context, tx pgx.Tx) error {
 // plan says how events get their transaction ids.
 type plan struct {
 	next    int64 // the id of the next transaction
-	keep    bool  // the ids are fit for use as they are
-	base    int64 // otherwise, the number of an event's run is added to this
-	missing int64 // so many more ids must have been given out first
-	shift   int64 // ids are set off by this while events pass each other
+	keep    bool  // keep the ids: they are valid in this cluster
+	base    int64 // otherwise, the new id is this plus the number of the event's run
+	missing int64 // this many more ids must be assigned first
+	shift   int64 // offset of ids while events change places
 }
 
-// lock finds the table of the log and keeps writers out.
+// lock finds the log's table and locks out writers.
 func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 	var log string
 	var table, columns []string
-	err := tx.QueryRow(ctx, r.management.tables.SQL(findLog), r.name).Scan(&log, &table, &columns)
+	err := tx.QueryRow(ctx, r.admin.tables.SQL(findLog), r.name).Scan(&log, &table, &columns)
 	if err != nil {
 		return err
 	}
 	if len(table) == 0 || len(columns) != 2 {
-		return r.management.unknownTable(r.name, log)
+		return r.admin.unknownTable(r.name, log)
 	}
 	r.table = pgx.Identifier(table).Sanitize()
 	r.transaction, r.position = pgx.Identifier{columns[0]}.Sanitize(), pgx.Identifier{columns[1]}.Sanitize()
@@ -147,17 +147,17 @@ func (r *repair) lock(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// unknownTable says how to name the table behind a log.
+// unknownTable returns the error for a log whose table is not known.
 func (m *Admin) unknownTable(name, log string) error {
 	return invalid("the processor %s reads the log %q, whose table is not known: set Log.Table in its program, or run, with the names of the table, "+
 		"of its column with the transaction id, and of that with the position: %s; and repair again",
 		name, log, m.tables.SQL("UPDATE {processors} SET log_table = '{SCHEMA,TABLE}', log_columns = '{XID,ID}' WHERE name = ")+quoteLiteral(name))
 }
 
-// examine finds the processors on the log, and whether anything is wrong with
-// them or it.
+// examine finds the processors on the log, and whether they or the log need a
+// repair.
 func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error) {
-	rows, err := tx.Query(ctx, r.management.tables.SQL(findProcessors), r.table)
+	rows, err := tx.Query(ctx, r.admin.tables.SQL(findProcessors), r.table)
 	if err != nil {
 		return false, err
 	}
@@ -169,7 +169,7 @@ func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error)
 		var unknown bool
 		err = row.Scan(&f.name, &f.log, &f.on, &unknown, &f.foreign)
 		if err == nil && unknown && f.foreign {
-			err = r.management.unknownTable(f.name, f.log) // its cursor could be on this table
+			err = r.admin.unknownTable(f.name, f.log) // its cursor could be on this table
 		}
 		return f, err
 	})
@@ -191,7 +191,7 @@ func (r *repair) examine(ctx context.Context, tx pgx.Tx) (wrong bool, err error)
 
 // renumber gives the events, dead letters and cursors their new ids.
 func (r *repair) renumber(ctx context.Context, tx pgx.Tx, p plan) error {
-	tables := r.management.tables
+	tables := r.admin.tables
 	if !p.keep {
 		events, err := tx.Exec(ctx, r.sql(renumberEvents), p.base, p.shift)
 		if err != nil {
@@ -223,12 +223,12 @@ func (r *repair) renumber(ctx context.Context, tx pgx.Tx, p plan) error {
 	return nil
 }
 
-// sql names the table and columns of the log in a statement.
+// sql inserts the log's table and columns into a statement.
 func (r *repair) sql(template string) string {
 	return fmt.Sprintf(template, r.table, r.transaction, r.position)
 }
 
-// explain says what to do about an error.
+// explain adds to an error what to do about it.
 func (r *repair) explain(err error) error {
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
@@ -243,5 +243,5 @@ func (r *repair) explain(err error) error {
 	return fmt.Errorf("repair %s: %w", r.name, err)
 }
 
-// quoteLiteral quotes a text as it stands in a statement for people.
+// quoteLiteral quotes a text for a statement that is shown to operators.
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

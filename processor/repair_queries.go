@@ -1,7 +1,7 @@
 package processor
 
-// The statements of a repair. Those on a log are given its table and its columns
-// with the transaction id and the position.
+// The statements of a repair. Those on a log are templates for its table and
+// its columns for transaction id and position.
 const (
 	findLog = `SELECT log, log_table, log_columns FROM {processors} WHERE name = $1`
 
@@ -26,11 +26,11 @@ FOR UPDATE OF p`
 
 	findAhead = `SELECT EXISTS (SELECT FROM %[1]s WHERE %[2]s >= pg_snapshot_xmax(pg_current_snapshot()))`
 
-	// The events in the order that they shall have. Which ones were restored, and
-	// which appended since, is told by the transactions that wrote the rows: one
-	// that wrote a row with a later id than its own, or rows with several ids, was
-	// a restore; later ones were not. Events whose positions grow can share one
-	// id: they are a run.
+	// The events in their target order. The transactions that wrote the rows
+	// tell which events were restored: a transaction that wrote a row with a
+	// higher id than its own, or rows with several ids, was a restore; later
+	// ones were not. Consecutive events with increasing positions can share one
+	// id; they form a run.
 	orderEvents = `
 CREATE TEMPORARY TABLE tenure_repair ON COMMIT DROP AS
 WITH counter AS (
@@ -62,9 +62,9 @@ FROM compared`
 
 	analyzeEvents = `ANALYZE tenure_repair`
 
-	// Ids that are fit for use as they are have all been given out, and events
-	// that came later have the higher ones. New ids must be of transactions that
-	// have ended, and 3 is the first one of a cluster.
+	// Ids can be kept if all of them have been assigned and later events have
+	// higher ones. New ids must belong to transactions that have ended, and 3
+	// is the first id of a cluster.
 	planRepair = `
 SELECT
     next,
@@ -94,8 +94,8 @@ BEGIN
 END
 $consume$`
 
-	// An event must not pass through the place of another one. That can happen only
-	// where positions repeat: a shift out of the way, then, and back.
+	// An update must not collide with another event. That is possible only if
+	// positions repeat: then ids are shifted away first and back afterwards.
 	repairShift = int64(1) << 62
 
 	renumberEvents = `
@@ -118,9 +118,10 @@ UPDATE {dead_letters}
 SET transaction_id = (transaction_id::text::bigint - $2::bigint)::text::xid8
 WHERE processor = ANY ($1::text[]) AND transaction_id >= $2::bigint::text::xid8`
 
-	// A cursor goes to the end of what was handled without a gap. A cursor from
-	// another cluster says nothing of events that were appended in this one, unless
-	// it stands at one of them: pg_upgrade has made this cluster of that one.
+	// A cursor moves to the end of the events that were handled without a gap.
+	// A cursor from another cluster says nothing about events that were
+	// appended in this one, except if it is at one of them: then pg_upgrade
+	// created this cluster from the other one.
 	moveCursors = `
 UPDATE {processors} p
 SET cursor_transaction = coalesce(moved.transaction, 0)::text::xid8,

@@ -83,9 +83,9 @@ func (w *world) repair(name string) processor.RepairResult {
 	return repaired
 }
 
-// A log with more runs of growing positions than the new cluster has given out
-// transaction ids, and positions that repeat.
-func TestRepairWithFewTransactionIDs(t *testing.T) {
+// A log with repeated positions, and with more runs of increasing positions
+// than the new cluster has assigned transaction ids.
+func TestRepairAssignsMissingTransactionIDs(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorldOn(t, pgtest.Start(t, pgtest.Options{}))
@@ -138,8 +138,8 @@ func TestRepairWithFewTransactionIDs(t *testing.T) {
 }
 
 // After an upgrade with pg_upgrade, which keeps transaction ids, and after a
-// restore into a cluster that is ahead, all stays as it is.
-func TestRepairThatKeepsTransactionIDs(t *testing.T) {
+// restore into a cluster with higher ids, nothing changes.
+func TestRepairKeepsValidTransactionIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, pgtest.Start(t, pgtest.Options{}))
 	table := w.newTable("own")
@@ -157,8 +157,8 @@ func TestRepairThatKeepsTransactionIDs(t *testing.T) {
 }
 
 // The log was emptied behind the cursor before the dump: a cursor from another
-// cluster says nothing of what was appended here.
-func TestRepairOfACursorWithoutItsLog(t *testing.T) {
+// cluster says nothing about events that were appended here.
+func TestRepairOfCursorBehindEmptiedLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	table := w.newTable("own")
@@ -177,8 +177,8 @@ func TestRepairOfACursorWithoutItsLog(t *testing.T) {
 	}
 }
 
-// Where the table behind a log is not known, the error says what to run.
-func TestRepairOfAnUnknownTable(t *testing.T) {
+// If the log's table is not known, the error says what to run.
+func TestRepairOfUnknownTableSaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	table := w.newTable("own")
@@ -205,22 +205,22 @@ func TestRepairOfAnUnknownTable(t *testing.T) {
 	}
 }
 
-func TestRepairWithoutPrivileges(t *testing.T) {
+func TestRepairReportsMissingPrivileges(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	w := newWorld(t)
 	table := w.newTable("own")
 	w.restore(table, row{1 << 40, 1})
 	w.addProcessor("own", "own", 42, row{})
-	little := processor.NewManagement(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
+	little := processor.NewAdmin(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
 	if _, err := little.Repair(t.Context(), "own", "ann"); !errors.Is(err, dberr.ErrPrivilege) {
 		t.Errorf("without privileges: %v", err)
 	}
 }
 
 // Whatever was restored, handled and appended: exactly the events that were not
-// handled are left, in their order.
-func TestRepairOfAnyLog(t *testing.T) {
+// handled remain, in their order.
+func TestRepairKeepsUnhandledEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	seed := rand.Uint64()

@@ -22,11 +22,11 @@ SELECT
 FROM (%[1]s) log
 WHERE log.transaction_id = $%[2]d::text::xid8 AND log.position = $%[3]d::bigint`
 
-var errGone = errors.New("the log no longer has the event")
+var errEventGone = errors.New("the log no longer has the event")
 
-// replay hands the next dead letter that somebody wants replayed to the handler.
+// replay passes the next dead letter with a requested replay to the handler.
 func (l *loop) replay(ctx context.Context) error {
-	l.known = false
+	l.stateKnown = false
 	var id int64
 	var at Cursor
 	err := l.one(ctx, nextReplay, []any{l.config.Name}, &id, &at.Transaction, &at.Position)
@@ -38,7 +38,7 @@ func (l *loop) replay(ctx context.Context) error {
 	}
 	event, err := l.reader.find(ctx, at)
 	switch {
-	case errors.Is(err, errGone):
+	case errors.Is(err, errEventGone):
 		return l.replayFailed(ctx, id, at, err)
 	case err != nil:
 		return err
@@ -51,14 +51,14 @@ func (l *loop) replay(ctx context.Context) error {
 		if failure != nil {
 			return failure
 		}
-		return l.replayed(ctx, tx, id)
+		return l.markReplayed(ctx, tx, id)
 	})
 	switch {
 	case err == nil:
 		l.replayFaults = 0
 		l.log.Info("a dead letter was replayed", "event", at)
 		return nil
-	case failure == nil && !answered(err) || ctx.Err() != nil:
+	case failure == nil && !serverResponded(err) || ctx.Err() != nil:
 		return err
 	case failure == nil:
 		failure = faultOf(err)
@@ -82,12 +82,12 @@ func (l *loop) publishAgain(ctx context.Context, id int64, event Event) error {
 	case failure != nil:
 		return l.replayFailed(ctx, id, event.Cursor, faultOf(failure))
 	}
-	return l.fenced(ctx, func(tx pgx.Tx) error { return l.replayed(ctx, tx, id) })
+	return l.fenced(ctx, func(tx pgx.Tx) error { return l.markReplayed(ctx, tx, id) })
 }
 
-// replayed marks a dead letter as done. One that has gone meanwhile was
-// forgotten by a rewind, which has the event handled again anyhow.
-func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
+// markReplayed marks a dead letter as replayed. If a rewind has removed it, the
+// event is handled again anyway.
+func (l *loop) markReplayed(ctx context.Context, tx pgx.Tx, id int64) error {
 	if err := l.holdClaim(ctx, tx); err != nil {
 		return err
 	}
@@ -98,24 +98,24 @@ func (l *loop) replayed(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
-// holdClaim keeps the processor this term's until the transaction has ended, and
-// others waiting until its outcome is known.
+// holdClaim locks the processor's row for this term until the transaction ends,
+// so that others wait for its outcome.
 func (l *loop) holdClaim(ctx context.Context, tx pgx.Tx) error {
-	held, err := tx.Exec(ctx, l.tables.SQL(holdClaim), l.claimed()...)
+	held, err := tx.Exec(ctx, l.tables.SQL(holdClaim), l.claimArgs()...)
 	if err == nil && held.RowsAffected() == 0 {
 		err = errMoved
 	}
 	return err
 }
 
-// mostReplayFaults is how many times the database may spoil the replay of a dead
-// letter in a row: the events of the log wait meanwhile.
-const mostReplayFaults = 10
+// maxReplayFaults is how many consecutive database errors are tolerated in the
+// replay of a dead letter: new events wait in the meantime.
+const maxReplayFaults = 10
 
-// replayFailed leaves a dead letter what it is.
+// replayFailed keeps a dead letter and records the error.
 func (l *loop) replayFailed(ctx context.Context, id int64, at Cursor, failure error) error {
 	var fault *databaseError
-	if l.replayFaults++; errors.As(failure, &fault) && l.replayFaults < mostReplayFaults {
+	if l.replayFaults++; errors.As(failure, &fault) && l.replayFaults < maxReplayFaults {
 		return fmt.Errorf("replaying the dead letter %v: %w", at, failure)
 	}
 	l.replayFaults = 0
@@ -144,7 +144,7 @@ func (r *reader) find(ctx context.Context, at Cursor) (Event, error) {
 	case err != nil:
 		return Event{}, fmt.Errorf("reading the log: %w", err)
 	case len(events) == 0:
-		return Event{}, errGone
+		return Event{}, errEventGone
 	}
 	return events[0], nil
 }

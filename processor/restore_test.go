@@ -107,10 +107,10 @@ func (s *sent) all() []int {
 	return nil
 }
 
-// A dump of one cluster, restored into another that is behind with its
-// transactions: processors refuse to work, whatever was appended meanwhile, and
-// after the repair exactly what was not handled is left.
-func TestRestoreIntoAnotherCluster(t *testing.T) {
+// A dump of one cluster is restored into another with lower transaction ids.
+// Processors refuse to run, whatever was appended in the meantime, and after
+// the repair exactly the unhandled events remain.
+func TestRestoredLogIsRefusedUntilRepaired(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	from, to := pgtest.Start(t, pgtest.Options{}), pgtest.Start(t, pgtest.Options{Fresh: true})
@@ -188,8 +188,8 @@ func TestRestoreIntoAnotherCluster(t *testing.T) {
 	}
 }
 
-// A log of another cluster is refused by processors that have no cursor yet, too.
-func TestRestoreOfTheLogAlone(t *testing.T) {
+// Processors without a cursor also refuse the log of another cluster.
+func TestRestoredLogIsRefusedWithoutCursor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(w.backend.SQL("INSERT INTO {events} (transaction_id, type, data) VALUES ('1000000000000', 'counted', '1'), ('1000000000001', 'counted', '2')"))
@@ -203,10 +203,10 @@ func TestRestoreOfTheLogAlone(t *testing.T) {
 	w.await("all", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
 }
 
-// Failover to a replica that lags: what the old primary had done after it is
-// lost from the log and from the cursor alike. A cursor that knows more than the
-// log fails loudly.
-func TestFailoverToALaggingReplica(t *testing.T) {
+// What the old primary did after the replica's last position is lost from the
+// log and from the cursor alike. A cursor that is ahead of the log fails with
+// an error.
+func TestFailoverToLaggingReplica(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})

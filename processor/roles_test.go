@@ -39,8 +39,8 @@ func (w *world) under(role string, node *tenure.Node, config processor.Config) (
 }
 
 // A deployment renames the role of a processor, so that two nodes run it under
-// two roles: one of them does, the other waits for the end of that term.
-func TestOneNameUnderTwoRoles(t *testing.T) {
+// two roles: one of them runs it, the other waits for the end of that term.
+func TestProcessorRunsUnderOneRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const events = 500
@@ -83,9 +83,9 @@ func TestOneNameUnderTwoRoles(t *testing.T) {
 	}
 }
 
-// A batch of a role that has lost the processor to another one does not count,
-// even where its own term stands.
-func TestBatchOfAnotherRole(t *testing.T) {
+// A batch of a role that has lost the processor to another role does not count,
+// even while its own term is valid.
+func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -111,9 +111,9 @@ func TestBatchOfAnotherRole(t *testing.T) {
 	}
 }
 
-// Events that are not selected were passed, which is not recorded yet, when an
-// event is given up: it stays given up.
-func TestGivenUpBehindEventsThatWereNotSelected(t *testing.T) {
+// The cursor has passed unselected events, which is not saved yet, when an
+// event is moved to the dead letters: it stays there.
+func TestDeadLetterAfterUnsavedSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls atomic.Int64

@@ -8,28 +8,28 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Selection says which events of a log a processor is given. The zero value
-// selects all. Conditions of different kinds must all be met.
+// Selection selects the events of a log that a processor receives. The zero
+// value selects all. An event must meet all kinds of conditions that are set.
 type Selection struct {
-	// Types are the types of events, any of them; none means all types.
+	// Types are event types, any of which matches; empty for all.
 	Types []string
-	// RequiredTags are keys of tags that must all be there, with any value.
+	// RequiredTags are tag keys that must all be present, with any value.
 	RequiredTags []string
-	// AnyTags are keys of tags of which at least one must be there.
+	// AnyTags are tag keys of which at least one must be present.
 	AnyTags []string
-	// ExactTags are tags, as "key=value", that must all be there.
+	// ExactTags are tags of the form "key=value" that must all be present.
 	ExactTags []string
 }
 
 func (s Selection) validate() error {
 	for _, key := range append(append([]string{}, s.RequiredTags...), s.AnyTags...) {
 		if key == "" || strings.Contains(key, "=") || !isText(key) {
-			return invalid("%q is no key of a tag: give what stands before the =", key)
+			return invalid("%q is not a tag key: use only the part before the =", key)
 		}
 	}
 	for _, kind := range s.Types {
 		if !isText(kind) {
-			return invalid("the type %q is not UTF-8, or has a zero", kind)
+			return invalid("the type %q must be valid UTF-8 without NUL", kind)
 		}
 	}
 	for _, tag := range s.ExactTags {
@@ -40,23 +40,23 @@ func (s Selection) validate() error {
 	return nil
 }
 
-// CheckTag returns an error that matches tenure.ErrInvalidConfig unless a tag
-// has the form "key=value" with a key, and is a text that PostgreSQL can hold.
+// CheckTag returns an error that matches tenure.ErrInvalidConfig unless the tag
+// has the form "key=value" with a key, and is text that PostgreSQL can store.
 func CheckTag(tag string) error {
 	if !isText(tag) {
-		return invalid("the tag %q is not UTF-8, or has a zero", tag)
+		return invalid("the tag %q must be valid UTF-8 without NUL", tag)
 	}
 	if at := strings.Index(tag, "="); at < 1 {
-		return invalid("the tag %q has not the form key=value", tag)
+		return invalid("the tag %q must have the form key=value", tag)
 	}
 	return nil
 }
 
-// isText reports whether PostgreSQL can hold a text.
+// isText reports whether PostgreSQL can store a text.
 func isText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
-// conditions are the selection as SQL on a row called log, with its arguments
-// bound as parameters from number next on.
+// conditions returns the selection as SQL on a row named log. Its arguments are
+// bound as parameters starting at number next.
 func (s Selection) conditions(next int) (sql string, args []any) {
 	var all strings.Builder
 	add := func(condition string, argument any) {
@@ -80,7 +80,7 @@ func (s Selection) conditions(next int) (sql string, args []any) {
 	return all.String(), args
 }
 
-// invalid reports something that cannot be used.
+// invalid returns an error that matches tenure.ErrInvalidConfig.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrInvalidConfig, fmt.Sprintf(format, args...))
 }

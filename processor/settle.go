@@ -13,48 +13,47 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// settlePatience is how long one attempt to settle waits for a commit that the
-// server still runs, before that is reported.
-const settlePatience = time.Second
+// outcomeTimeout is how long one attempt to learn an outcome waits for a commit
+// that the server still runs, before that is reported.
+const outcomeTimeout = time.Second
 
-// settle finds out what became of a transaction whose commit was not answered.
-// Each transaction of a processor has locked its row before it commits, and the
-// server keeps that lock until the transaction has committed or was rolled back:
-// also while deferred triggers run, and while the commit waits for a synchronous
-// standby. So the lock is taken first. At other isolation levels than READ
-// COMMITTED the row would be that of before the wait.
-func (l *loop) settle(ctx context.Context) error {
-	if !l.doubt {
+// resolveOutcome finds out whether a transaction whose commit was not
+// acknowledged has committed. Each transaction of a processor locks its row,
+// and the server keeps that lock until the transaction has committed or rolled
+// back, also during deferred triggers and while the commit waits for a
+// synchronous standby. Therefore the lock is acquired first. Isolation levels
+// other than READ COMMITTED would show the row as it was before the wait.
+func (l *loop) resolveOutcome(ctx context.Context) error {
+	if !l.outcomeUnknown {
 		return nil
 	}
 	var s state
-	options := l.begins(readCommitted, min(settlePatience, l.window()))
+	options := l.txOptions(readCommitted, min(outcomeTimeout, l.trustWindow()))
 	err := postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) (err error) {
 		if _, err = tx.Exec(ctx, l.tables.SQL(lockProcessor), l.config.Name); err != nil {
 			return err
 		}
-		s, err = l.scanState(tx.QueryRow(ctx, l.tables.SQL(readState), l.claimed()...).Scan)
+		s, err = l.scanState(tx.QueryRow(ctx, l.tables.SQL(readState), l.claimArgs()...).Scan)
 		return err
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("settling what became of a commit: %w", err), l.inFlight(ctx, err))
 	}
-	l.doubt = false
+	l.outcomeUnknown = false
 	if !l.since.IsZero() && (s.generation != l.state.generation || s.cursor != l.state.cursor) {
-		// It was recorded, or an operator has moved the cursor.
+		// The progress was saved, or an operator has moved the cursor.
 		l.unsaved = unsaved{}
 	}
 	return l.adopt(s)
 }
 
-// inFlight names the transactions that a processor waits for, if that is why it
-// cannot settle.
+// inFlight lists the transactions whose locks prevent resolveOutcome.
 func (l *loop) inFlight(ctx context.Context, cause error) error {
 	var answer *pgconn.PgError
 	if !errors.As(cause, &answer) || answer.Code != lockNotAvailable {
 		return nil
 	}
-	rows, err := l.tables.Query(ctx, readOpen, l.key())
+	rows, err := l.tables.Query(ctx, readOpen, l.markKey())
 	if err != nil {
 		return err
 	}

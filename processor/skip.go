@@ -8,20 +8,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Skip passes over the one event that fails now, and puts it among the dead
-// letters, from where it can be replayed. A processor that has failed works
-// again; a pause stays. It returns the place of the event. An attempt that is
-// being made meanwhile does not count, though a publisher may have taken the
-// event.
+// Skip moves the cursor past the failing event and moves the event to the dead
+// letters, from where it can be replayed. A failed processor becomes active; a
+// pause stays. Skip returns the event's cursor. A concurrent attempt does not
+// count, although a publisher may have taken the event.
 //
-// Name the event, as [Status.Failing] has it: then a call that is repeated because
-// its answer was lost skips no other. An event that was skipped already is no
-// error. The zero Cursor is whichever event fails now.
+// Pass the event that [Status.Failing] shows. Then a call that is repeated
+// because its response was lost skips no other event; skipping an event twice
+// is not an error. The zero Cursor means whichever event fails now.
 //
-// It is refused with an error that matches tenure.ErrInvalidConfig if nothing
-// fails, or another event than the named one, if it is not known yet which event
-// of a batch does, since the leader then tries them one at a time, or if no event
-// is to blame; see [ErrUnavailable].
+// The error matches tenure.ErrInvalidConfig if no event fails; if a different
+// event fails; if it is not yet known which event of a batch fails, because the
+// leader still tries them one at a time; or if no event is to blame, see
+// [ErrUnavailable].
 func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) (Cursor, error) {
 	transaction := strconv.FormatUint(event.Transaction, 10)
 	place, err := m.changeRow(ctx, name, by, "skip", skipEvent, name, by, transaction, event.Position)
@@ -46,7 +45,7 @@ func (m *Admin) Skip(ctx context.Context, name string, event Cursor, by string) 
 	case event != Cursor{} && s.Failing != Cursor{}:
 		return Cursor{}, invalid("the event of %s at %s does not fail: the one at %s does", name, event, s.Failing)
 	default:
-		return Cursor{}, invalid("no event of %s is known to be at fault: either what its handler needs is not available, "+
+		return Cursor{}, invalid("no event of %s is known to fail: either what its handler needs is not available, "+
 			"or its leader still tries the events of a batch one at a time, which retrying hastens; its last error: %s", name, s.LastError)
 	}
 }

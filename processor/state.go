@@ -12,19 +12,19 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// fenced runs a transaction that commits only while the term stands. After an
-// error the state is what it was before; if it is not known whether the
-// transaction has committed, that must be settled before anything depends on it.
+// fenced runs a transaction that commits only while the term is valid. After an
+// error, state is what it was before. If the outcome of the commit is unknown,
+// it must be resolved before anything depends on it.
 func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	before, decided := l.state, false
-	err := postgres.InTxOptions(ctx, l.database, l.begins("", l.window()), l.term, func(tx pgx.Tx) error {
+	err := postgres.InTxOptions(ctx, l.database, l.txOptions("", l.trustWindow()), l.term, func(tx pgx.Tx) error {
 		err := fn(tx)
-		decided = err != nil // it will be rolled back
+		decided = err != nil // it will roll back
 		return err
 	})
 	if err != nil {
 		l.state = before
-		l.doubt = l.doubt || !decided
+		l.outcomeUnknown = l.outcomeUnknown || !decided
 	}
 	return err
 }
@@ -33,22 +33,23 @@ func (l *loop) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 // waited.
 const readCommitted = " ISOLATION LEVEL READ COMMITTED"
 
-// begins are the options of a transaction that waits for locks only so long.
-func (l *loop) begins(level string, patience time.Duration) pgx.TxOptions {
-	window := max(1, l.window().Milliseconds())
-	return pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.key(), max(1, patience.Milliseconds()), level)}
+// txOptions returns the options of a transaction with a lock timeout.
+func (l *loop) txOptions(level string, patience time.Duration) pgx.TxOptions {
+	window := max(1, l.trustWindow().Milliseconds())
+	return pgx.TxOptions{BeginQuery: fmt.Sprintf(beginFenced, window, l.markKey(), max(1, patience.Milliseconds()), level)}
 }
 
-// key marks the transactions of this processor's batches in the lock table.
-func (l *loop) key() int64 {
+// markKey returns the key that marks the transactions of this processor's batches
+// in the lock table.
+func (l *loop) markKey() int64 {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%s\x00%s", l.tables.Channel("processors"), l.config.Name) // never fails
 	return int64(hash.Sum64())
 }
 
-// window bounds how long the locks of a batch outlive this process if it stops:
-// as long as its term may be trusted.
-func (l *loop) window() time.Duration {
+// trustWindow limits how long the locks of a batch outlive this process if it is
+// paused: the trust window.
+func (l *loop) trustWindow() time.Duration {
 	timing := l.node.Timing()
 	return timing.Lease - timing.Margin
 }
@@ -64,39 +65,39 @@ func (l *loop) one(ctx context.Context, sql string, args []any, into ...any) err
 }
 
 func (l *loop) readState(ctx context.Context) error {
-	s, err := l.scanState(func(into ...any) error { return l.one(ctx, readState, l.claimed(), into...) })
+	s, err := l.scanState(func(into ...any) error { return l.one(ctx, readState, l.claimArgs(), into...) })
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", l.config.Name, err)
 	}
 	return l.adopt(s)
 }
 
-// claimed is what identifies the processor and the term that works on it.
-func (l *loop) claimed() []any {
+// claimArgs returns the arguments that identify the processor and the term.
+func (l *loop) claimArgs() []any {
 	return []any{l.config.Name, l.term.Role().Name(), l.term.Number()}
 }
 
 func (l *loop) scanState(scan func(into ...any) error) (s state, err error) {
 	var transaction int64
 	var pause float64
-	err = scan(&s.ours, &s.status, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.blamed, &pause)
+	err = scan(&s.ownedByTerm, &s.status, &s.epoch, &transaction, &s.cursor.Position, &s.generation, &s.rebuild, &s.replay, &s.errors, &s.countedAttempts, &pause)
 	s.cursor.Transaction = uint64(transaction)
 	s.pause = max(0, time.Duration(pause*float64(time.Millisecond)))
 	return s, err
 }
 
-// adopt goes on from a state that was read, unless another role has claimed the
-// processor since.
+// adopt continues from a state that was read, unless another role has claimed
+// the processor since.
 func (l *loop) adopt(s state) error {
-	if !s.ours {
+	if !s.ownedByTerm {
 		l.begun = false
 		return errMoved
 	}
-	l.state, l.known, l.readAt = s, true, time.Now()
+	l.state, l.stateKnown, l.readAt = s, true, time.Now()
 	return nil
 }
 
-// setBusy tells those who pause the processor whether a batch may be in flight.
+// setBusy records whether a batch may be in flight, for callers of Pause.
 func (l *loop) setBusy(ctx context.Context, busy bool) error {
 	if l.busy == busy {
 		return nil
@@ -111,9 +112,9 @@ func (l *loop) setBusy(ctx context.Context, busy bool) error {
 	return err
 }
 
-// rebuild empties what the processor fills and begins again at the start.
+// rebuild empties the processor's output and starts at the beginning.
 func (l *loop) rebuild(ctx context.Context) error {
-	l.known, l.single = false, false
+	l.stateKnown, l.oneByOne = false, false
 	l.log.Info("rebuilding")
 	var failure error
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
@@ -137,10 +138,10 @@ func (l *loop) rebuild(ctx context.Context) error {
 	}
 	failure = faultOf(fmt.Errorf("emptying before the rebuild: %w", failure))
 	l.log.Warn("a rebuild failed", "attempt", l.state.errors+1, "error", failure)
-	return l.record(ctx, nil, failure, !errors.Is(failure, ErrUnavailable) && l.state.errors+1 >= l.config.MaxAttempts)
+	return l.scheduleRetry(ctx, nil, failure, !errors.Is(failure, ErrUnavailable) && l.state.errors+1 >= l.config.MaxAttempts)
 }
 
-// value is that of a column, or the zero value for NULL.
+// value returns the value of a column, or the zero value for NULL.
 func value[T any](column *T) (v T) {
 	if column != nil {
 		v = *column

@@ -13,59 +13,60 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// Status is how a processor is doing.
+// Status is the status of a processor.
 type Status struct {
 	Name, Kind, Role string
-	Log              string // what its log is called
+	Log              string // display name of its log
 	Status           string // active, paused or failed
-	Cursor           Cursor // everything up to here is done
-	Term             int64  // the last one under which it ran
+	Cursor           Cursor // all events up to here are handled
+	Term             int64  // the last term that ran it
 	NodeID           uuid.UUID
 	NodeName         string
-	Led              bool // its node leads under that term now
+	Led              bool // its role has a leader now, in that term
 	Busy             bool // a batch may be in flight
-	Rebuilding       bool // a rebuild was asked for and has not begun
+	Rebuilding       bool // a rebuild was requested and has not begun
 	Processed        int64
-	Behind           int64     // events that waited when the leader looked last; see Lag
+	Behind           int64     // waiting events at the last measurement; see Lag
 	WaitingSince     time.Time // when the first of them occurred; zero if none
 	Errors           int       // failed attempts in a row
-	Panics           int64     // calls of its handler that panicked, ever
-	Failing          Cursor    // the one event that fails; zero if none does, or it is not known yet
+	Panics           int64     // total number of handler calls that panicked
+	Failing          Cursor    // the failing event; zero if none fails or it is not known yet
 	LastError        string
 	LastErrorAt      time.Time // zero if there was none
 	NextAttemptAt    time.Time // zero if nothing failed
-	DeadLetters      int       // that were not replayed
+	DeadLetters      int       // not counting replayed ones
 	// RefusedRole is another role under which a node tried to run the processor
-	// within the last minute, and RefusedNode the node; see [ErrOwned].
+	// within the last minute, and RefusedNode is that node; see [ErrOwned].
 	RefusedRole, RefusedNode string
 	UpdatedAt                time.Time
 }
 
-// UnknownError says that there is no processor of a name. It matches
+// UnknownError is returned if there is no processor with this name. It matches
 // tenure.ErrInvalidConfig.
 type UnknownError struct {
 	Name  string
-	Known []string // those that there are, sorted
+	Known []string // the existing processors, sorted
 }
 
-// Error says which processors there are.
+// Error lists the existing processors.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("no processor is called %q: there is none yet; a leader that runs it adds it", e.Name)
+		return fmt.Sprintf("there is no processor %q, nor any other: a processor is registered when a leader first runs it", e.Name)
 	}
-	return fmt.Sprintf("no processor is called %q; there are: %s", e.Name, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("there is no processor %q; known processors: %s", e.Name, strings.Join(e.Known, ", "))
 }
 
 // Unwrap returns tenure.ErrInvalidConfig.
 func (e *UnknownError) Unwrap() error { return tenure.ErrInvalidConfig }
 
-// List returns the named processors, or all if none is named, ordered by name.
+// List returns the named processors, or all if there are no names, ordered by
+// name.
 func (m *Admin) List(ctx context.Context, names ...string) ([]Status, error) {
 	return collect(ctx, m.tables, "list processors", scanStatus, listProcessors, append([]string{}, names...))
 }
 
-// Show returns one processor. The error for an unknown one is an *UnknownError,
-// as that of the other methods.
+// Show returns one processor. If it does not exist, the error is an
+// *UnknownError, like that of the other methods.
 func (m *Admin) Show(ctx context.Context, name string) (Status, error) {
 	found, err := m.List(ctx, name)
 	if err != nil {
@@ -90,11 +91,11 @@ func (m *Admin) unknown(ctx context.Context, name string) error {
 	return unknown
 }
 
-// collect asks the database, or tables in it, and collects the answer.
+// collect queries the database and collects the rows.
 func collect[T any](ctx context.Context, from schema.Querier, doing string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, _ := from.Query(ctx, sql, args...) // its error is that of the rows
+	rows, _ := from.Query(ctx, sql, args...) // rows reports the error
 	all, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)

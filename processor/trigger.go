@@ -9,15 +9,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// TriggerSQL returns the statements that create a trigger on a table of yours, so
-// that each insert into it wakes the processors of an installation; without it,
-// they find events when they poll. They are for a migration of yours, and can be
-// run again. Commits that tell wait for each other in the server, which shows
-// above some thousand commits a second.
+// TriggerSQL returns the statements that create a trigger on your own table, so
+// that each insert into it notifies the processors of an installation. Without
+// it, they find events by polling. Use the statements in your migrations; they
+// can be run repeatedly. Commits that notify wait for one another in the
+// server, which matters above some thousand commits per second.
 func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
 	const name = "tenure_tell_inserts"
 	function := pgx.Identifier{name}
-	if len(table) > 1 { // beside the table
+	if len(table) > 1 { // with a schema
 		function = append(append(pgx.Identifier{}, table[:len(table)-1]...), name)
 	}
 	channel := quoteLiteral(backend.Channel(Topic))

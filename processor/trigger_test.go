@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// An insert into a table of one's own wakes the processors on it.
-func TestTriggerWakes(t *testing.T) {
+// An insert into a user's table wakes its processors.
+func TestTriggerWakesProcessors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	table := pgx.Identifier{w.schema, `its "log"`}

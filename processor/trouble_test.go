@@ -19,9 +19,9 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// An event that cannot be handled is found in its batch; those before it are
-// handled, those behind it wait.
-func TestPoisonIsFoundInItsBatch(t *testing.T) {
+// A poison event is found in its batch; earlier events are handled, and later
+// ones wait.
+func TestPoisonEventIsFoundInItsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2, 3, 4, 5)
@@ -58,7 +58,7 @@ func TestPoisonIsFoundInItsBatch(t *testing.T) {
 }
 
 // A leader that takes over after a failed batch tries its events one at a time,
-// so that the last attempt is with one event, which is shown.
+// so the last attempt is with a single event, which is shown.
 func TestNextLeaderTriesEventsOneAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,9 +94,9 @@ func (w *world) exists(name string) bool {
 	return err == nil
 }
 
-// What a handler does to its transaction counts as a failure of its own, with
-// the pauses and the end of one.
-func TestHandlersThatSpoilTheirTransaction(t *testing.T) {
+// A handler that ends or aborts its transaction has failed, with the usual
+// pauses and limits.
+func TestHandlerThatEndsItsTransactionFails(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(context.Context, *world, pgx.Tx) error{
 		"by a statement whose error it hides": func(ctx context.Context, _ *world, tx pgx.Tx) error {
@@ -132,9 +132,9 @@ func TestHandlersThatSpoilTheirTransaction(t *testing.T) {
 // deferring is a table that refuses what it holds only at the commit.
 func (w *world) deferring() string { return pgx.Identifier{w.schema, "deferring"}.Sanitize() }
 
-// While a processor waits after a failure, news of inserts do not make it try
-// again, and neither does a new leader.
-func TestPauseAfterAFailure(t *testing.T) {
+// While a processor pauses after a failure, neither notifications of inserts
+// nor a new leader start an attempt.
+func TestRetryPauseIgnoresInserts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var attempts atomic.Int64
@@ -165,8 +165,8 @@ func TestPauseAfterAFailure(t *testing.T) {
 	}
 }
 
-// Attempts count in whatever term they are made.
-func TestAttemptsOfSeveralTerms(t *testing.T) {
+// Attempts of all terms count.
+func TestAttemptsCountAcrossTerms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -219,9 +219,9 @@ func (f *faultyTx) Commit(ctx context.Context) error {
 	return f.Tx.Commit(ctx)
 }
 
-// After a commit of which nobody knows whether it happened, no event is handled
-// twice and none is lost.
-func TestUnknownCommits(t *testing.T) {
+// After a commit with an unknown outcome, no event is handled twice and none is
+// lost.
+func TestCommitsOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.groupIn(&faulty{Pool: w.pool}, w.node("a", tenure.Config{}), processor.Config{
@@ -240,8 +240,8 @@ func TestUnknownCommits(t *testing.T) {
 }
 
 // Within a term nothing is published twice, even if the progress cannot be
-// recorded, or only nobody knows whether it was.
-func TestPublishedOnceInATerm(t *testing.T) {
+// saved or the outcome of saving is unknown.
+func TestPublishOncePerTerm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var mu sync.Mutex

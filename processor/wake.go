@@ -10,28 +10,27 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// An insert wakes at once, and the next one only after a while: what was
-// committed meanwhile is read together. So much at least, and so much more for
-// each processor that would read, but not more than makes a difference to
-// people.
+// After an insert, processors are woken immediately, and again only after a
+// pause, so that later commits are read together. The pause grows with the
+// number of processors, within these limits.
 const (
-	leastDebounce = 2 * time.Millisecond
-	debounceEach  = time.Millisecond
-	mostDebounce  = 20 * time.Millisecond
+	minDebounce     = 2 * time.Millisecond
+	debouncePerLoop = time.Millisecond
+	maxDebounce     = 20 * time.Millisecond
 )
 
 // listenPause is the time between attempts to listen for inserts. Until one
-// succeeds, polling has to do.
+// succeeds, processors only poll.
 const listenPause = 5 * time.Second
 
-// Topic is the topic of [postgres.Backend.Channel] on which inserts into logs are
-// told.
+// Topic is the topic of [postgres.Backend.Channel] on which inserts into logs
+// are notified.
 const Topic = "events"
 
 // signals wake one loop.
 type signals struct {
-	changed  chan struct{} // somebody may have changed something
-	inserted chan struct{} // something may have been inserted
+	changed  chan struct{} // an operator may have changed something
+	inserted chan struct{} // events may have been inserted
 }
 
 // wake wakes the loops of a group.
@@ -66,20 +65,20 @@ func signal(channel chan struct{}) {
 	}
 }
 
-// listen wakes the loops at news of the node, among them of changes by hand, and
-// at inserts, until the context ends.
+// listen wakes the loops after notifications of the node, such as changes by
+// operators, and after inserts, until ctx ends.
 func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenure.Node, log *slog.Logger) {
 	news, stop := node.Subscribe()
 	defer stop()
 	inserts := make(chan struct{}, 1)
-	debounce := min(max(leastDebounce, time.Duration(len(w.loops))*debounceEach), mostDebounce)
+	debounce := min(max(minDebounce, time.Duration(len(w.loops))*debouncePerLoop), maxDebounce)
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() {
 		for ctx.Err() == nil {
 			err := backend.ListenTo(ctx, Topic, func() { signal(inserts) })
 			if err != nil {
-				log.Warn("listening for events failed; polling goes on", "error", err)
+				log.Warn("listening for events failed; polling continues", "error", err)
 			}
 			sleep(ctx, listenPause)
 		}

@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	i := postgrestest.New(t, "processors", "events")
 	w := &world{
 		Installation: i, schema: i.Schema, pool: i.Pool, backend: i.Backend, store: eventstore.New(i.Backend, eventstore.Config{}),
-		management: processor.NewManagement(i.Backend, i.Pool), totals: pgx.Identifier{i.Schema, "to'tals"},
+		management: processor.NewAdmin(i.Backend, i.Pool), totals: pgx.Identifier{i.Schema, "to'tals"},
 	}
 	w.exec("CREATE TABLE " + w.totals.Sanitize() + " (parity text PRIMARY KEY, total bigint, numbers text DEFAULT '')")
 	return w

@@ -5,16 +5,17 @@
 //
 // Each term makes three spans:
 //
-//	tenure.acquire  from the attempt that took the role until the term began;
-//	                exported at once
-//	tenure.term     from the begin of the term until its role was free, or lost;
+//	tenure.acquire  from the attempt that acquired the role until the term began;
+//	                exported immediately
+//	tenure.term     from the start of the term until its role was released or lost;
 //	                exported then, with a link to tenure.acquire
-//	tenure.release  from when the term was asked to end until its role was free;
+//	tenure.release  from when the term began to stop until its role was released;
 //	                a child of tenure.term
 //
-// A span of a term that was lost has the status Error, with the reason. Attempts
-// of a standby while another leads make no spans. All times are those of the
+// A span of a lost term has the status Error, with the reason. Attempts of a
+// standby while another node leads have no spans. All times are those of the
 // node's wall clock.
 //
-// It is a module of its own, so that nobody else needs OpenTelemetry's.
+// It is a separate module, so that other programs do not depend on
+// OpenTelemetry.
 package tracing

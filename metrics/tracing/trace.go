@@ -11,12 +11,12 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// scope names this package in the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/exactly-one/tenure/metrics/tracing"
 
-// Trace makes spans of what happens to an election from now on. Call it once,
-// before the election starts. The provider's exporters delay the election's other
-// callbacks, never a heartbeat.
+// Trace creates spans for an election. Call it once, before the election
+// starts. The provider's exporters can delay the election's other callbacks,
+// but never a heartbeat.
 func Trace(election *tenure.Election, provider trace.TracerProvider) {
 	t := tracer{tracer: provider.Tracer(scope)}
 	election.OnEvent(func(event tenure.Event) {
@@ -26,13 +26,14 @@ func Trace(election *tenure.Election, provider trace.TracerProvider) {
 	})
 }
 
-// tracer makes the spans of one election. Its events come one at a time.
+// tracer creates the spans of one election. Its events are delivered one at a
+// time.
 type tracer struct {
 	tracer    trace.Tracer
 	attempted time.Time
-	term      trace.Span // the present one, or nil
+	term      trace.Span // of the current term, or nil
 	inTerm    context.Context
-	release   trace.Span // of the present term, or nil
+	release   trace.Span // of the current term, or nil
 }
 
 func (t *tracer) changed(event tenure.Event) {
@@ -75,7 +76,7 @@ func attributesOf(term *tenure.Term) trace.SpanStartEventOption {
 	)
 }
 
-// end ends the spans of the present term.
+// end ends the spans of the current term.
 func (t *tracer) end(event tenure.Event) {
 	for _, span := range []trace.Span{t.release, t.term} {
 		if span == nil {

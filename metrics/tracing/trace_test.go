@@ -87,7 +87,7 @@ func attributes(span trace.ReadOnlySpan) map[attribute.Key]any {
 	return all
 }
 
-func TestTermThatIsGivenUp(t *testing.T) {
+func TestTraceOfReleasedTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{})
 		defer w.close()
@@ -131,7 +131,7 @@ func TestTermThatIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestTermThatIsLost(t *testing.T) {
+func TestTraceOfLostTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{})
 		defer w.close()
@@ -146,9 +146,9 @@ func TestTermThatIsLost(t *testing.T) {
 	})
 }
 
-// A role that is recovered within the grace is another term, and no span is left
-// open.
-func TestTermThatIsRecovered(t *testing.T) {
+// A role that is recovered within the grace gets another term, and no span is
+// left open.
+func TestTraceOfRecoveredRole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTraced(t, tenure.ElectionConfig{ReconnectGrace: time.Minute})
 		w.lead()

@@ -52,7 +52,7 @@ func TestCronRefused(t *testing.T) {
 		"fields is 1":               {"next", "--expr", "often"},
 		`the schedule ""`:           {"next", "--expr", ""},
 		`"Mars/Olympus" is unknown`: {"next", "--expr", "@daily", "--tz", "Mars/Olympus"},
-		"differs from node to node": {"next", "--expr", "@daily", "--tz", "Local"},
+		"differs between nodes": {"next", "--expr", "@daily", "--tz", "Local"},
 		"time in RFC 3339":          {"next", "--expr", "@daily", "--from", "yesterday"},
 		"least is 1":                {"next", "--expr", "@daily", "-n", "0"},
 		"between 0 and 10000":       {"next", "--expr", "@daily", "-n", "10001"},
@@ -75,7 +75,7 @@ func TestCronRefused(t *testing.T) {
 	invoke(t, "cron", "list", "--dsn", "postgres://127.0.0.1:1/nowhere").want(t, console.ExitDatabase)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	got := invoke(t, place.with("cron", "pause", "backup")...).want(t, console.ExitUsage)
-	if !strings.Contains(got.stderr, "there is none yet") {
+	if !strings.Contains(got.stderr, "nor any other") {
 		t.Errorf("%q", got.stderr)
 	}
 }

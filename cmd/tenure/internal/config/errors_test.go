@@ -136,8 +136,8 @@ func TestErrors(t *testing.T) {
 		{"what cron does not understand", "[[cron]]\nname = \"a\\n\"\nschedule = '0 0 30 2 *'\ncommand = 'x'\n[[cron]]\nname = 'b'\nschedule = 'often'\ncommand = 'x'\ntimezone = 'Europe/Atlantis'\n", []string{
 			`2:1: cron[0].name: the name contains the control character U+000A`,
 			`3:1: cron[0].schedule: the schedule "0 0 30 2 *": it never ticks: no such day exists`,
-			`7:1: cron[1].schedule: the schedule "often": the number of its fields is 1; give minute, hour, day of the month, month and day of the week, with seconds before them if you like`,
-			`9:1: cron[1].timezone: the time zone "Europe/Atlantis" is unknown here: give a name of the IANA database, such as Europe/Berlin; a machine without that database needs the package tzdata`}},
+			`7:1: cron[1].schedule: the schedule "often": the number of fields is 1; use minute, hour, day of month, month and day of week, optionally with seconds first`,
+			`9:1: cron[1].timezone: the time zone "Europe/Atlantis" is unknown here: use a name of the IANA database, such as Europe/Berlin; a machine without that database needs the package tzdata`}},
 		{"notifiers", "[alerts.notifications.ops]\n[alerts.notifications.pagerduty]\n[alerts.notifications.email]\nfrom = 'a@b'\n[alerts.notifications.slack]\nurl = 'https://a/b'\nurl_file = 'c'", []string{
 			`1:23: alerts.notifications.ops needs type: one of slack, pagerduty, webhook, email, alertmanager`,
 			`2:23: alerts.notifications.pagerduty needs routing_key or routing_key_file`,

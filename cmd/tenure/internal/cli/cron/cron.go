@@ -29,7 +29,7 @@ func New(out *console.Output) *cobra.Command {
 var subject = &connect.Subject[*cron.Admin]{
 	Name: "schedule", List: "tenure cron list",
 	Open: func(database *connect.WorkDatabase) *cron.Admin {
-		return cron.NewManagement(database.Backend, database.Pool)
+		return cron.NewAdmin(database.Backend, database.Pool)
 	},
 	Offer: func(ctx context.Context, schedules *cron.Admin) ([]cobra.Completion, error) {
 		statuses, err := schedules.List(ctx)

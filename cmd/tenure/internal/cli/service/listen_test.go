@@ -53,8 +53,8 @@ func TestListenBadInput(t *testing.T) {
 		"the TLS certificate: ":                        {"--listen", ":0", "--tls-cert", missing, "--tls-key", missing},
 		"--tls-cert and --tls-key belong together":     {"--listen", ":0", "--tls-cert", missing},
 		"--tls-key belong":                             {"--tls-key", missing},
-		"names of metrics cannot begin with \"1a\"":    {"--listen", ":0", "--metrics-prefix", "1a"},
-		"names of metrics cannot begin with \"b-\"":    {"--metrics-prefix", "b-"},
+		"the metric prefix \"1a\" is invalid":    {"--listen", ":0", "--metrics-prefix", "1a"},
+		"the metric prefix \"b-\" is invalid":    {"--metrics-prefix", "b-"},
 		"--token-file is for --listen, which is not":   {"--token-file", missing},
 		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
 	} {

@@ -28,7 +28,7 @@ func New(out *console.Output) *cobra.Command {
 var subject = &connect.Subject[*processor.Admin]{
 	Name: "processor", List: "tenure processor list",
 	Open: func(database *connect.WorkDatabase) *processor.Admin {
-		return processor.NewManagement(database.Backend, database.Pool)
+		return processor.NewAdmin(database.Backend, database.Pool)
 	},
 	Offer: func(ctx context.Context, processors *processor.Admin) ([]cobra.Completion, error) {
 		statuses, err := processors.List(ctx)

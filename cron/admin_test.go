@@ -18,8 +18,9 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// Changes from another connection are heard of at once, not at the next poll.
-func TestChangesByHand(t *testing.T) {
+// Changes over another connection take effect after their notification, not at
+// the next poll.
+func TestAdminChangesTakeEffectImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
@@ -77,7 +78,7 @@ func TestChangesByHand(t *testing.T) {
 	w.wantChanges("rare", fmt.Sprintf("test rare trigger run %d", id))
 }
 
-func TestNextOfASchedule(t *testing.T) {
+func TestAdminNextReturnsTicks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.known(0, cron.Schedule{Name: "daily", Expression: "30 2 * * *", Zone: "America/New_York"})
@@ -98,7 +99,7 @@ func TestNextOfASchedule(t *testing.T) {
 	}
 }
 
-func TestUnknownSchedules(t *testing.T) {
+func TestAdminReportsUnknownSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m, ctx := w.management, t.Context()
@@ -138,7 +139,7 @@ func TestUnknownSchedules(t *testing.T) {
 	}
 }
 
-func TestSchedulesRefused(t *testing.T) {
+func TestAddRejectsInvalidSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
@@ -150,18 +151,18 @@ func TestSchedulesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for reason, change := range map[string]func(*cron.Schedule){
-		"already has":      func(*cron.Schedule) {},
-		"name":             func(s *cron.Schedule) { s.Name = "" },
-		"no job":           func(s *cron.Schedule) { s.Job = nil },
-		"never ticks":      func(s *cron.Schedule) { s.Expression = "0 0 30 2 *" },
-		"time zone":        func(s *cron.Schedule) { s.Zone = "Mars/Olympus" },
-		"catch-up of":      func(s *cron.Schedule) { s.CatchUp = "some" },
-		"overlap":          func(s *cron.Schedule) { s.Overlap = "maybe" },
-		"policy":           func(s *cron.Schedule) { s.Policy = "exactly_once" },
-		"catch-up limit":   func(s *cron.Schedule) { s.CatchUpLimit = -1 },
-		"jitter":           func(s *cron.Schedule) { s.Jitter = 25 * time.Hour },
-		"timeout":          func(s *cron.Schedule) { s.Timeout = -1 },
-		"no duration like": func(s *cron.Schedule) { s.Expression = "@every day" },
+		"already has":            func(*cron.Schedule) {},
+		"name":                   func(s *cron.Schedule) { s.Name = "" },
+		"no job":                 func(s *cron.Schedule) { s.Job = nil },
+		"never ticks":            func(s *cron.Schedule) { s.Expression = "0 0 30 2 *" },
+		"time zone":              func(s *cron.Schedule) { s.Zone = "Mars/Olympus" },
+		"catch-up of":            func(s *cron.Schedule) { s.CatchUp = "some" },
+		"overlap":                func(s *cron.Schedule) { s.Overlap = "maybe" },
+		"policy":                 func(s *cron.Schedule) { s.Policy = "exactly_once" },
+		"catch-up limit":         func(s *cron.Schedule) { s.CatchUpLimit = -1 },
+		"jitter":                 func(s *cron.Schedule) { s.Jitter = 25 * time.Hour },
+		"timeout":                func(s *cron.Schedule) { s.Timeout = -1 },
+		"not a duration such as": func(s *cron.Schedule) { s.Expression = "@every day" },
 	} {
 		bad := good
 		if reason != "already has" {
@@ -179,7 +180,7 @@ func TestSchedulesRefused(t *testing.T) {
 	}
 }
 
-func TestOtherBackendsRefused(t *testing.T) {
+func TestNewRejectsOtherBackends(t *testing.T) {
 	t.Parallel()
 	node, err := tenure.Open(t.Context(), tenuretest.NewDatabase(), tenure.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -195,8 +196,8 @@ func TestOtherBackendsRefused(t *testing.T) {
 	}
 }
 
-// The privileges of WorkGrants are all that a scheduler's pool needs.
-func TestPrivileges(t *testing.T) {
+// A scheduler's pool needs only the privileges of WorkGrants.
+func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	owner, user := w.pool, w.Schema+"_worker"
@@ -214,7 +215,7 @@ func TestPrivileges(t *testing.T) {
 	}
 	w.exec(grants)
 	w.pool = pgtest.Pool(t, w.Server.DSNFor(user, "postgres"))
-	w.management = cron.NewManagement(w.backend, w.pool)
+	w.management = cron.NewAdmin(w.backend, w.pool)
 	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: "@every 1s", Policy: cron.AtLeastOnce, Job: func(ctx context.Context, run cron.Run) error {
 			return run.InTx(ctx, func(pgx.Tx) error { return nil })

@@ -102,9 +102,9 @@ func (w *world) sums() (all map[string]sum) {
 	return all
 }
 
-// Each sample counts once and each growth once: over midnight, from one process
-// to the next, of several nodes, and from a transaction to the next.
-func TestOldSamplesAreSummedUp(t *testing.T) {
+// Each sample and each increase counts once: over midnight, from one process to
+// the next, of several nodes, and from one transaction to the next.
+func TestRollUpCountsEachSampleOnce(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a")
 	process := w.process(node)
@@ -158,9 +158,9 @@ func TestOldSamplesAreSummedUp(t *testing.T) {
 	}
 }
 
-// Many samples take several transactions, large ones more of them; what cannot be
-// read counts for nothing and stays not either.
-func TestManySamplesAreSummedUp(t *testing.T) {
+// Many samples take several transactions, and large ones more of them.
+// Unreadable samples count for nothing and are deleted too.
+func TestRollUpOfManySamples(t *testing.T) {
 	w := newWorld(t)
 	process := w.process(w.node("a"))
 	process.sample("2026-01-01T00:00:00Z", true, 1, 3)
@@ -185,9 +185,9 @@ JOIN (SELECT body, row_number() OVER (ORDER BY at) - 1 AS number FROM {samples} 
 	}
 }
 
-// A transaction whose outcome is not known yet has added samples to the sums:
-// another one that adds them again must not commit.
-func TestSamplesInFlightAreSummedUpOnce(t *testing.T) {
+// A transaction with an unknown outcome has rolled up samples: another
+// transaction that rolls them up again must not commit.
+func TestRollUpInFlightCountsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	process := w.process(w.node("a"))

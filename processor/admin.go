@@ -15,13 +15,13 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// statementTimeout bounds a question, and a change.
+// statementTimeout limits each query and each change.
 const statementTimeout = 30 * time.Second
 
-// Admin is what people, and programs for them, may do to the processors of
-// an installation, from any process, whether it leads or not. Every change is
-// recorded with who made it. It is safe for concurrent use if its database is.
-// Each question and each change is bounded by 30 s, or sooner by its context.
+// Admin manages the processors of an installation, from any process, whether it
+// leads or not. Every change is recorded with its requester. Each query and
+// each change is limited to 30 s, or less by its context. It is safe for
+// concurrent use if its database is.
 type Admin struct {
 	tables   schema.Tables
 	database Database
@@ -32,16 +32,16 @@ func tablesOf(backend *postgres.Backend, database Database) schema.Tables {
 	return schema.Tables{Schema: schema.Of(backend), Feature: features.Processors, Database: database}
 }
 
-// NewManagement manages the processors in the schema of a backend, in the
-// database that the backend is on. The database's user needs the privileges of
+// NewAdmin returns an Admin for the processors in a backend's schema.
+// database must be the backend's database; its user needs the privileges of
 // [postgres.Backend.WorkGrants].
-func NewManagement(backend *postgres.Backend, database Database) *Admin {
+func NewAdmin(backend *postgres.Backend, database Database) *Admin {
 	return &Admin{tables: tablesOf(backend, database), database: database}
 }
 
-// Pause keeps a processor from taking another batch, and returns when the batch
-// in flight has ended, or nobody leads. If the context ends before, the pause
-// stands all the same.
+// Pause keeps a processor from starting another batch. It returns when the
+// batch in flight has ended or the role has no leader. If ctx ends first, the
+// processor stays paused.
 func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	if _, err := m.changeRow(ctx, name, by, "pause", pauseProcessor, name); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (m *Admin) Pause(ctx context.Context, name, by string) error {
 		switch {
 		case err == nil && (!s.Busy || !s.Led || s.Status != Paused):
 			return nil
-		case ctx.Err() != nil: // also while it was looked at: the last look saw a batch
+		case ctx.Err() != nil: // also during a read: the previous read saw a batch
 			return fmt.Errorf("pausing %s: a batch is still in flight: %w", name, context.Cause(ctx))
 		case err != nil:
 			return err
@@ -60,7 +60,7 @@ func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	}
 }
 
-// pausePoll is the time between two looks at a processor that is being paused.
+// pausePoll is the time between two reads while a processor is pausing.
 const pausePoll = 20 * time.Millisecond
 
 // Resume ends a pause.
@@ -72,51 +72,52 @@ func (m *Admin) Resume(ctx context.Context, name, by string) error {
 	return err
 }
 
-// Retry forgets the failed attempts of a processor, so that the next one is made
-// at once; one that has failed works again. A pause stays.
+// Retry resets the failed attempts of a processor, so that the next attempt
+// starts immediately. A failed processor becomes active. A pause stays.
 func (m *Admin) Retry(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "retry", retryProcessor, name)
 	return err
 }
 
-// Rewind moves a processor's cursor, back or forth; the zero cursor is the start
-// of the log. A batch in flight does not count. What was done already is done
-// again, and dead letters behind the place are forgotten, since they are handled
-// again. A place that no event can have yet is refused with an error that
-// matches tenure.ErrInvalidConfig: the processor would pass over events.
+// Rewind moves a processor's cursor back or forward; the zero cursor is the
+// start of the log. A batch in flight does not count. Events after the cursor
+// are handled again, and their dead letters are removed. If no event can have
+// the cursor yet, the error matches tenure.ErrInvalidConfig, because the
+// processor would skip events.
 func (m *Admin) Rewind(ctx context.Context, name string, to Cursor, by string) error {
 	err := m.change(ctx, name, by, "rewind", func(ctx context.Context, tx pgx.Tx) (string, error) {
 		transaction := fmt.Sprint(to.Transaction)
 		detail, err := m.one(ctx, tx, rewindProcessor, name, transaction, to.Position)
 		if err == nil {
-			// A statement of its own, which sees what the leader did until now.
+			// A separate statement also sees what the leader did before the
+			// lock.
 			_, err = tx.Exec(ctx, m.tables.SQL(forgetDeadLetters), name, transaction, to.Position)
 		}
 		return detail, err
 	})
 	if errors.Is(err, errUnchanged) {
-		return invalid("no event can be at %s yet: the processor %s would pass over those to come", to, name)
+		return invalid("no event can be at %s yet: the processor %s would skip future events", to, name)
 	}
 	return err
 }
 
-// Rebuild has the leader empty what the processor fills and begin at the start,
-// in one transaction; if nobody leads, as soon as somebody does. A processor
-// that cannot be emptied is refused with an error that matches
+// Rebuild requests that the leader empties the processor's output and starts
+// from the beginning of the log, in one transaction. If the role has no leader,
+// the next leader does so. If the processor has no Reset, the error matches
 // tenure.ErrInvalidConfig.
 func (m *Admin) Rebuild(ctx context.Context, name, by string) error {
 	_, err := m.changeRow(ctx, name, by, "rebuild", rebuildProcessor, name)
 	if !errors.Is(err, errUnchanged) {
 		return err
 	}
-	return invalid("the processor %s cannot be rebuilt: it does not say how to empty what it fills", name)
+	return invalid("the processor %s cannot be rebuilt: it has no Reset", name)
 }
 
-// errUnchanged says that a change found nothing to change.
+// errUnchanged is returned if there was nothing to change.
 var errUnchanged = errors.New("nothing to change")
 
-// changeRow runs a statement that returns one row, with what is worth recording
-// of the change, if it changed something, and records it.
+// changeRow runs a statement that returns one row with the details of the
+// change, or none if it changed nothing, and records the change.
 func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, args ...any) (detail string, err error) {
 	err = m.change(ctx, name, by, action, func(ctx context.Context, tx pgx.Tx) (string, error) {
 		var err error
@@ -126,7 +127,8 @@ func (m *Admin) changeRow(ctx context.Context, name, by, action, sql string, arg
 	return detail, err
 }
 
-// one runs a statement that returns one text, or errUnchanged if it returns none.
+// one runs a statement that returns one text, or errUnchanged if it returns no
+// row.
 func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (text string, err error) {
 	err = tx.QueryRow(ctx, m.tables.SQL(sql), args...).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -135,11 +137,11 @@ func (m *Admin) one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (te
 	return text, err
 }
 
-// change changes something of a processor, and in the same transaction records
-// it and tells the leader. The function returns what is worth recording.
+// change changes a processor and, in the same transaction, records the change
+// and notifies the leader. fn returns the details to record.
 func (m *Admin) change(ctx context.Context, name, by, action string, fn func(context.Context, pgx.Tx) (detail string, err error)) error {
 	if strings.TrimSpace(by) == "" {
-		return invalid("a change must say who makes it")
+		return invalid("a change must name its requester")
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

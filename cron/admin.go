@@ -16,58 +16,57 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Admin looks at the schedules of an installation and changes them, from
-// any process that reaches the database. Errors are those of the database, and
-// an [UnknownError] for a name that no schedule has. It is safe for concurrent
-// use if its database is. Every call is bounded by 30 s, or sooner by its
-// context.
+// Admin reads and changes the schedules of an installation, from any process
+// with access to the database. Errors are those of the database, or an
+// [UnknownError] for a schedule that does not exist. It is safe for concurrent
+// use if its database is. Each call is limited to 30 s, or less by its context.
 type Admin struct {
 	tables schema.Tables
 }
 
-// NewManagement manages the schedules of a backend's installation, in the
-// database that the backend is on.
-func NewManagement(backend *postgres.Backend, database postgres.Database) *Admin {
+// NewAdmin returns an Admin for the schedules of a backend's installation.
+// database must be the backend's database.
+func NewAdmin(backend *postgres.Backend, database postgres.Database) *Admin {
 	return &Admin{tablesOf(backend, database)}
 }
 
-// Status is a schedule as its row has it.
+// Status is a schedule as stored in the database.
 type Status struct {
-	Schedule // without its Job
+	Schedule // Job is nil
 
 	Role   string
-	Term   int64 // the last term of the role whose leader knew the schedule
-	Loaded bool  // whether that is the role's present term
+	Term   int64 // the last term of the role whose leader ran the schedule
+	Loaded bool  // whether that is the role's current term
 	Paused bool
-	// HandledUntil is the time up to which all ticks are settled.
+	// HandledUntil is the time up to which all ticks have been handled.
 	HandledUntil time.Time
-	// Next is the next tick, without jitter, in the schedule's zone; zero if the
-	// schedule is paused.
+	// Next is the next tick, without jitter, in the schedule's zone; zero if
+	// the schedule is paused.
 	Next     time.Time
-	Last     *Record // the last run that began or was abandoned; nil if there is none
+	Last     *Record // the last run that started or was abandoned; nil if there is none
 	Waiting  int64   // runs that wait
 	Running  int64   // runs in progress, or left by a leader that ended
-	Failures int64   // runs that failed, timed out or panicked, since the schedule is known
-	Panics   int64   // those of them that panicked
-	Missed   int64   // ticks that nobody led for, in the rows of runs that are kept
-	// Problem says why the next tick cannot be told, as where this machine does
-	// not know the time zone.
+	Failures int64   // runs that failed, timed out or panicked since the schedule was added
+	Panics   int64   // those that panicked
+	Missed   int64   // ticks without a leader, among the stored runs
+	// Problem says why the next tick is not known, for example because this
+	// machine does not know the time zone.
 	Problem error
 }
 
-// UnknownError says that no schedule has a name. It matches
+// UnknownError is returned if there is no schedule with this name. It matches
 // tenure.ErrInvalidConfig.
 type UnknownError struct {
 	Name  string
-	Known []string // the names that there are, sorted
+	Known []string // the existing schedules, sorted
 }
 
-// Error says which names there are.
+// Error lists the existing schedules.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("no schedule is called %q: there is none yet; a leader that knows it adds it", e.Name)
+		return fmt.Sprintf("there is no schedule %q, nor any other: a schedule is registered when a leader first runs it", e.Name)
 	}
-	return fmt.Sprintf("no schedule is called %q; there are: %s", e.Name, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("there is no schedule %q; known schedules: %s", e.Name, strings.Join(e.Known, ", "))
 }
 
 // Unwrap returns tenure.ErrInvalidConfig.
@@ -92,8 +91,8 @@ func first(ticks []time.Time, err error) (time.Time, error) {
 	return ticks[0], nil
 }
 
-// Next returns the next n ticks of a schedule, by the database's clock and
-// without jitter, in the schedule's zone. A paused schedule has none.
+// Next returns the next n ticks of a schedule by the database's clock, without
+// jitter, in the schedule's zone. A paused schedule has none.
 func (m *Admin) Next(ctx context.Context, name string, n int) ([]time.Time, error) {
 	statuses, now, err := m.statuses(ctx, &name)
 	if err != nil {
@@ -118,14 +117,14 @@ func (s Status) ticks(now time.Time, n int) ([]time.Time, error) {
 	return all, nil
 }
 
-// History returns the runs of a schedule, the latest tick first, up to a limit.
+// History returns the runs of a schedule, latest tick first, up to a limit.
 func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if limit < 1 {
-		return nil, invalid("the limit is %d; the least is 1", limit)
+		return nil, invalid("the limit is %d; it must be at least 1", limit)
 	}
-	rows, _ := m.tables.Query(ctx, readHistory, name, limit) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readHistory, name, limit) // rows reports the error
 	records, err := pgx.CollectRows(rows, scanRecord)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of %s: %w", name, err)
@@ -136,10 +135,10 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 	return records, nil
 }
 
-// Trigger asks for a run of a schedule now, and returns its id. The leader that
-// knows the schedule starts it at once, also while the schedule is paused; if
-// an earlier run has not ended, it waits for that unless overlaps are allowed.
-// by says who asks, for the record.
+// Trigger requests a run of a schedule now, and returns the run's id. The
+// leader that runs the schedule starts it immediately, even if the schedule is
+// paused. If an earlier run has not ended, the new run waits for it unless
+// overlaps are allowed. by is the requester to record.
 func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -157,19 +156,19 @@ func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 		case id != nil:
 			return *id, nil
 		}
-		// Another run has this microsecond: the next one is free.
+		// Another run has this microsecond: try the next one.
 	}
 }
 
-// Pause keeps a schedule from ticking: when it has returned, no tick is claimed
-// and no waiting one started any more. What runs goes on. The ticks that pass
-// are not recorded. by says who asks, for the record.
+// Pause pauses a schedule: after it returns, no tick is claimed and no waiting
+// run starts. Jobs that run continue. Ticks during the pause are not recorded.
+// by is the requester to record.
 func (m *Admin) Pause(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, true)
 }
 
-// Resume undoes Pause: the schedule ticks from now on, and runs that waited are
-// started. It changes nothing if the schedule is not paused.
+// Resume ends a pause: the schedule ticks from now on, and waiting runs start.
+// If the schedule is not paused, nothing changes.
 func (m *Admin) Resume(ctx context.Context, name, by string) error {
 	return m.setPaused(ctx, name, by, false)
 }
@@ -197,7 +196,7 @@ func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) err
 
 func checkBy(by string) error {
 	if by == "" {
-		return invalid("say who asks for the change")
+		return invalid("a change must name its requester")
 	}
 	return nil
 }
@@ -207,7 +206,7 @@ func (m *Admin) statuses(ctx context.Context, name *string) ([]Status, time.Time
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var now time.Time
-	rows, _ := m.tables.Query(ctx, readStatuses, name) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readStatuses, name) // rows reports the error
 	statuses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Status, err error) {
 		var settings string
 		var last nullableRecord
@@ -270,7 +269,7 @@ func scanRecord(row pgx.CollectableRow) (Record, error) {
 	return *n.record(), nil
 }
 
-// mustExist returns an error if no schedule has a name.
+// mustExist returns an error if the schedule does not exist.
 func (m *Admin) mustExist(ctx context.Context, name string) error {
 	var unknown *UnknownError
 	err := m.unknown(ctx, name)
@@ -280,9 +279,9 @@ func (m *Admin) mustExist(ctx context.Context, name string) error {
 	return err
 }
 
-// unknown returns the error for a name that no schedule has.
+// unknown returns the error for a schedule that does not exist.
 func (m *Admin) unknown(ctx context.Context, name string) error {
-	rows, _ := m.tables.Query(ctx, readNames) // its error is that of the rows
+	rows, _ := m.tables.Query(ctx, readNames) // rows reports the error
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("reading the names of the schedules: %w", err)

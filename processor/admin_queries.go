@@ -1,7 +1,7 @@
 package processor
 
-// The statements of people. Each change is recorded in the transaction that
-// makes it, and returns what is worth recording.
+// The statements of operators. Each change is recorded in its transaction, and
+// the statement returns the details to record.
 const (
 	listProcessors = `
 SELECT
@@ -62,7 +62,7 @@ SET status = 'active', updated_at = clock_timestamp()
 WHERE name = $1 AND status = 'paused'
 RETURNING ''`
 
-	// A pause stays one.
+	// A paused processor stays paused.
 	retryProcessor = `
 UPDATE {processors}
 SET status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
@@ -72,7 +72,7 @@ SET status = CASE WHEN status = 'failed' THEN 'active' ELSE status END,
 WHERE name = $1
 RETURNING ''`
 
-	// A transaction that is still to come has no place in the log.
+	// A transaction id that is not yet assigned has no position in the log.
 	rewindProcessor = `
 UPDATE {processors}
 SET cursor_transaction = $2::text::xid8,
@@ -94,7 +94,7 @@ SET rebuild = true, updated_at = clock_timestamp()
 WHERE name = $1 AND can_rebuild
 RETURNING ''`
 
-	// One row with an empty text if no event, or none that is known, fails.
+	// One row with an empty text if no event fails, or none is known to fail.
 	skipEvent = `
 WITH failing AS (
     SELECT name, failing_transaction, failing_position, last_error, errors, term
@@ -129,7 +129,7 @@ FROM failing
 WHERE p.name = failing.name
 RETURNING p.cursor_transaction || ':' || p.cursor_position`
 
-	// The dead letter of an event that was skipped, unless the cursor is before it.
+	// The dead letter of a skipped event, unless the cursor is before it.
 	wasSkipped = `
 SELECT d.id
 FROM {dead_letters} d
@@ -152,8 +152,9 @@ SET replay = true
 WHERE processor = $1 AND replayed_at IS NULL AND ($2::bigint[] IS NULL OR id = ANY ($2))
 RETURNING id`
 
-	// The seconds are those of now where nothing has happened since the leader
-	// looked, and those of then where it goes on: what waited then may be done.
+	// Waiting times count up to now if no event was handled since the
+	// measurement. Otherwise they are those of the measurement, since the
+	// events may have been handled.
 	readLag = `
 SELECT
     p.name,

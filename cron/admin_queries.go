@@ -1,11 +1,11 @@
 package cron
 
-// recordColumns are those of a run r that make a Record.
+// recordColumns are the columns of a run r that make a Record.
 const recordColumns = `
     r.id, r.schedule, r.scheduled_for, r.state, r.ticks, r.manual, r.requested_by, r.attempt, r.term,
     r.node_id, r.node_name, r.claimed_at, r.started_at, r.ended_at, r.error`
 
-// The statements of people, who look at schedules and change them.
+// The statements of operators, who read and change schedules.
 const (
 	readStatuses = `
 SELECT
@@ -44,8 +44,8 @@ WHERE r.schedule = $1
 ORDER BY r.scheduled_for DESC
 LIMIT $2`
 
-	// One row with a null if another run has this instant, none if there is no
-	// such schedule.
+	// Returns a NULL if another run has this instant, and no row if the
+	// schedule does not exist.
 	addManualRun = `
 WITH schedule AS (
     SELECT name FROM {schedules} WHERE name = $1
@@ -64,7 +64,7 @@ SELECT r.id, pg_notify($3, '')::text
 FROM schedule
 LEFT JOIN run r ON true`
 
-	// A schedule that is resumed ticks from now on.
+	// A resumed schedule ticks from now on.
 	setPaused = `
 WITH changed AS (
     UPDATE {schedules}

@@ -16,7 +16,7 @@ import (
 )
 
 func (w *world) management() *processor.Admin {
-	return processor.NewManagement(w.backend, w.pool)
+	return processor.NewAdmin(w.backend, w.pool)
 }
 
 // show returns the status of a processor, zero if no leader has added it yet.
@@ -55,7 +55,7 @@ func (w *world) wantChanges(want ...string) {
 	}
 }
 
-// A pause returns when the batch in flight has ended, and no event is handled
+// Pause returns when the batch in flight has ended, and no event is handled
 // until the processor is resumed. The same holds for a second pause.
 func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan
 	defer cancel()
 	looks := &counting{Database: w.pool, asked: new(atomic.Int64)}
 	paused := make(chan error, 1)
-	go func() { paused <- processor.NewManagement(w.backend, looks).Pause(ctx, name, "ann") }()
+	go func() { paused <- processor.NewAdmin(w.backend, looks).Pause(ctx, name, "ann") }()
 	w.await("a second look", func() bool { return looks.polls.Load() > 1 || len(paused) > 0 })
 	if len(paused) > 0 {
 		w.Fatalf("the pause returned while the batch was in flight: %v", <-paused)
@@ -115,8 +115,8 @@ func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan
 	}
 }
 
-// A pause that is not waited for stands.
-func TestPauseThatIsNotWaitedFor(t *testing.T) {
+// If the context of Pause ends first, the processor stays paused.
+func TestPauseHoldsAfterItsContextEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1)
@@ -143,7 +143,7 @@ func TestPauseThatIsNotWaitedFor(t *testing.T) {
 	w.await("the pause", func() bool { s := w.show("counts"); return s.Status == processor.Paused && !s.Busy })
 }
 
-func TestRewindAndRebuild(t *testing.T) {
+func TestRewindAndRebuildHandleEventsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(1, 2)
@@ -175,7 +175,7 @@ func TestRewindAndRebuild(t *testing.T) {
 	}
 }
 
-func TestChangesThatAreRefused(t *testing.T) {
+func TestAdminRejectsInvalidChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.group(w.node("a", tenure.Config{}), processor.Config{Name: "counts", Handle: w.fill})

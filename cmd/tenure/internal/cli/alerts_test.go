@@ -97,7 +97,7 @@ func TestAlertsTest(t *testing.T) {
 	if !strings.Contains(refused.stdout, "answered 403") || strings.Contains(refused.stdout+refused.stderr, "refuse/key") {
 		t.Errorf("%s%s", refused.stdout, refused.stderr)
 	}
-	for name, want := range map[string]string{"slcak": `did you mean "slack"?`, "frequent_failovers": "no alert that notifies", "": "no notifier"} {
+	for name, want := range map[string]string{"slcak": `did you mean "slack"?`, "frequent_failovers": "no notifying alert", "": "no notifier"} {
 		if got := invoke(t, "alerts", "test", name, "--config", path).want(t, console.ExitUsage).stderr; !strings.Contains(got, want) {
 			t.Errorf("%s", got)
 		}
@@ -149,7 +149,7 @@ func TestAlertsList(t *testing.T) {
 		}
 	}
 	text := invoke(t, place.with("alerts", "list")...).want(t, console.ExitDone).stdout
-	for _, want := range []string{"down   firing", "bad    inactive", "critical", "30s", "bad: it cannot be evaluated: it is bad\n", "with NaN {role=", ": it is down\n", "down: it was not told: it answered 500\n"} {
+	for _, want := range []string{"down   firing", "bad    inactive", "critical", "30s", "bad: it cannot be evaluated: it is bad\n", "with NaN {role=", ": it is down\n", "down: notification failed: it answered 500\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

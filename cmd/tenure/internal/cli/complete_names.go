@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// completeRoles offers the roles that were ever led.
+// completeRoles offers all roles that ever had a leader.
 func completeRoles(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
 		holders, err := backend.Holders(ctx)
@@ -26,7 +26,7 @@ func completeRoles(cmd *cobra.Command, _ []string, begun string) ([]cobra.Comple
 	})
 }
 
-// completeNodes offers the living nodes.
+// completeNodes offers the live nodes.
 func completeNodes(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return connect.Ask(cmd, begun, func(ctx context.Context, backend connect.Backend) ([]cobra.Completion, error) {
 		nodes, err := backend.Nodes(ctx)

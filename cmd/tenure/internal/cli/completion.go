@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-// completions says how the values of flags are completed, by the flag's name.
+// completions maps flags to the completion of their values.
 var completions = map[string]cobra.CompletionFunc{
 	"role":       completeRoles,
 	"to":         completeNodes,
@@ -23,13 +23,13 @@ var completions = map[string]cobra.CompletionFunc{
 	settings.ConfigFlag: cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt),
 }
 
-// complete gives the flags of a command, and of those below it, their completions.
-// What migrate down and processor rewind go to is no node.
+// complete registers the completions of a command and its subcommands. The --to
+// of migrate down and of processor rewind is not a node.
 func complete(cmd *cobra.Command) {
 	register := func(flag *pflag.Flag) {
 		if completion := completions[flag.Name]; completion != nil && (flag.Name != "to" || flag.Value.Type() == "string") {
 			if err := cmd.RegisterFlagCompletionFunc(flag.Name, completion); err != nil {
-				panic(err) // the flag is there, and each has one completion
+				panic(err) // the flag exists, and each has one completion
 			}
 		}
 	}

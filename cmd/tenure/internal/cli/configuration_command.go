@@ -14,20 +14,20 @@ import (
 
 const configLong = `Check and show the configuration.
 
-A configuration file is read if --config or TENURE_CONFIG names it; there is no
-other place where one is looked for. A value comes from the first of these that
-has one: the flag, the environment, the file, the default.`
+A configuration file is read only if --config or TENURE_CONFIG names it. A value
+comes from the first of these that sets it: the flag, the environment, the file, the
+default.`
 
-const configCheckLong = `Read a configuration file, tell every error, each on its line, and name what this
-version does not use.
+const configCheckLong = `Read a configuration file, report every error on its own line, and list the settings
+that this version does not use.
 
 Exits 0 if there is no error and 2 if there is one. The file is the argument, else
 that of --config, else that of TENURE_CONFIG.`
 
-const configShowLong = `Print the configuration as it takes effect, as TOML: each value with its origin in
-a comment, defaults too. Secrets are masked.
+const configShowLong = `Print the effective configuration as TOML: each value, including defaults, with its
+origin in a comment. Secrets are masked.
 
-It takes the flags of tenure run, and shows what they change.`
+The command takes the flags of tenure run and shows what they change.`
 
 func newConfig(out *console.Output, root *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ func newConfig(out *console.Output, root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	check := &cobra.Command{
-		Use: "check [FILE]", Short: "Tell what is wrong with a configuration file", Long: configCheckLong,
+		Use: "check [FILE]", Short: "Check a configuration file", Long: configCheckLong,
 		Example: "  tenure config check tenure.toml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -46,7 +46,7 @@ func newConfig(out *console.Output, root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return checkConfiguration(cmd, out, root, args) },
 	}
 	show := &cobra.Command{
-		Use: "show", Short: "Print the configuration as it takes effect", Long: configShowLong, Args: console.NoArgs,
+		Use: "show", Short: "Print the effective configuration", Long: configShowLong, Args: console.NoArgs,
 		Annotations: map[string]string{settings.WithoutConfiguration: "it shows the flags before they are completed"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return showConfiguration(cmd, out) },
 	}
@@ -55,7 +55,7 @@ func newConfig(out *console.Output, root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// checkRecord is the result of a check as it is printed.
+// checkRecord is the printed result of a check.
 type checkRecord struct {
 	File    string   `json:"file"`
 	Notices []string `json:"notices"`
@@ -70,7 +70,7 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, root *cobra.Com
 		return err
 	}
 	if c.Path == "" {
-		return console.Usage("no file is named: give one as the argument, or by --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
+		return console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
 	}
 	notices := c.File.Notices(func(flag string) bool { return anyHasFlag(root, flag) })
 	record := checkRecord{c.Path, append([]string{}, notices...)}
@@ -78,7 +78,7 @@ func checkConfiguration(cmd *cobra.Command, out *console.Output, root *cobra.Com
 	return out.Print(record, notices...)
 }
 
-// anyHasFlag tells whether a command or one below it has a flag.
+// anyHasFlag reports whether a command or one of its subcommands has a flag.
 func anyHasFlag(cmd *cobra.Command, name string) bool {
 	if cmd.Flags().Lookup(name) != nil || cmd.PersistentFlags().Lookup(name) != nil {
 		return true

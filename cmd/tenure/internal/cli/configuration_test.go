@@ -275,7 +275,7 @@ func TestReload(t *testing.T) {
 	for _, want := range []string{
 		`msg="a change was applied" change="node.log_level changes from the default to \"debug\""`,
 		`msg="a change was applied" change="shutdown.drain_timeout changes from the default to \"5s\""`,
-		`msg="a change takes effect when the program is started again" change="cluster.leader_election.lease_duration changes`,
+		`msg="a change takes effect after a restart of the program" change="cluster.leader_election.lease_duration changes`,
 		`msg="a change has no effect" change=cluster.leader_election.check_interval outranked_by=--check-interval`,
 		`msg="a change has no effect" change=node.name outranked_by=TENURE_NODE_NAME`,
 	} {

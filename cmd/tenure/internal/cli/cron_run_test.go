@@ -125,7 +125,7 @@ func TestCommandsOnSchedules(t *testing.T) {
 		t.Error("the command's errors are not this program's")
 	}
 	slow := place.awaitRun(t, "slow", place.trigger(t, "slow"))
-	if slow.State != "timed_out" || !strings.HasPrefix(slow.Error, "the command was ended when its timeout was over: ") || !strings.HasSuffix(slow.Error, "asked") {
+	if slow.State != "timed_out" || !strings.HasPrefix(slow.Error, "the command was ended because its timeout had passed: ") || !strings.HasSuffix(slow.Error, "asked") {
 		t.Errorf("%+v", slow)
 	}
 	stubborn := place.awaitRun(t, "stubborn", place.trigger(t, "stubborn"))
@@ -309,7 +309,7 @@ func TestPrivilegesOfSchedules(t *testing.T) {
 	if code := node.exit(); code != console.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if got := invoke(t, "migrate", "grants", "--user", user, "--work", "--application").want(t, console.ExitUsage); !strings.Contains(got.stderr, "give one of them") {
+	if got := invoke(t, "migrate", "grants", "--user", user, "--work", "--application").want(t, console.ExitUsage); !strings.Contains(got.stderr, "use only --") {
 		t.Errorf("%q", got.stderr)
 	}
 }
@@ -330,7 +330,7 @@ func TestCronRunRefused(t *testing.T) {
 		{"one role", console.ExitUsage, []string{"--config", good, "--role", "a", "--role", "b"}},
 		{"--grace is 1h", console.ExitUsage, []string{"--config", good, "--grace", "1h"}},
 		{"more than zero", console.ExitUsage, []string{"--config", good, "--missed-after", "0"}},
-		{"here are leases", console.ExitUsage, []string{"--config", good, "--dsn", "sqlite:" + filepath.Join(t.TempDir(), "x.db")}},
+		{"this database uses leases", console.ExitUsage, []string{"--config", good, "--dsn", "sqlite:" + filepath.Join(t.TempDir(), "x.db")}},
 		{"the schedule a", console.ExitNotFound, []string{"--config", missing}},
 		{"takes no arguments", console.ExitUsage, []string{"--config", good, "backup"}},
 	} {

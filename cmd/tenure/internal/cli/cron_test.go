@@ -52,20 +52,20 @@ func TestCronRefused(t *testing.T) {
 		"fields is 1":               {"next", "--expr", "often"},
 		`the schedule ""`:           {"next", "--expr", ""},
 		`"Mars/Olympus" is unknown`: {"next", "--expr", "@daily", "--tz", "Mars/Olympus"},
-		"differs between nodes": {"next", "--expr", "@daily", "--tz", "Local"},
+		"differs between nodes":     {"next", "--expr", "@daily", "--tz", "Local"},
 		"time in RFC 3339":          {"next", "--expr", "@daily", "--from", "yesterday"},
-		"least is 1":                {"next", "--expr", "@daily", "-n", "0"},
+		"at least 1":                {"next", "--expr", "@daily", "-n", "0"},
 		"between 0 and 10000":       {"next", "--expr", "@daily", "-n", "10001"},
 		"not both":                  {"next", "--expr", "@daily", "backup"},
-		"--tz is for --expr":        on("next", "backup", "--tz", "UTC"),
+		"--tz requires --expr":      on("next", "backup", "--tz", "UTC"),
 		"name the schedule":         on("next"),
 		"one schedule, but got 2":   on("trigger", "a", "b"),
 		"--by is empty":             on("pause", "a", "--by", ""),
-		"nobody to ask":             on("remove", "a"),
+		"ask for confirmation here": on("remove", "a"),
 		`no command "lst" in`:       {"lst"},
 		"no database is named":      {"list"},
 		"no tables":                 on("list"),
-		"here are leases":           {"list", "--dsn", "mysql://u@h/d"},
+		"this database uses leases": {"list", "--dsn", "mysql://u@h/d"},
 	} {
 		got := invoke(t, append([]string{"cron"}, args...)...).want(t, console.ExitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, want) || got.stdout != "" {
@@ -140,7 +140,7 @@ func TestCronManagement(t *testing.T) {
 	}
 
 	for command, code := range map[string]int{"pause": console.ExitUsage, "history": console.ExitUsage, "trigger": console.ExitUsage} {
-		if got := invoke(t, place.with("cron", command, "bakcup")...).want(t, code); got.stderr != "tenure: no schedule is called \"bakcup\"; did you mean \"backup\"?\n" {
+		if got := invoke(t, place.with("cron", command, "bakcup")...).want(t, code); got.stderr != "tenure: there is no schedule \"bakcup\"; did you mean \"backup\"?\n" {
 			t.Errorf("%s: %q", command, got.stderr)
 		}
 	}

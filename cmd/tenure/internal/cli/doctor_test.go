@@ -67,7 +67,7 @@ func TestDoctorOnABadDatabase(t *testing.T) {
 	if !strings.Contains(got.stdout, "failure") || !strings.Contains(got.stdout, "recovery") {
 		t.Errorf("replica: %s", got.stdout)
 	}
-	if !strings.HasPrefix(got.stderr, "tenure: no election can take place here") {
+	if !strings.HasPrefix(got.stderr, "tenure: elections cannot work here") {
 		t.Errorf("%s", got.stderr)
 	}
 	for _, command := range []string{"run", "acquire"} { // a refusal ends them at once
@@ -106,7 +106,7 @@ func TestDoctorPlans(t *testing.T) {
 	for want, args := range map[string][]string{
 		"must be an integer": place.with("doctor", "--roles", "x"),
 		"between 0":          place.with("doctor", "--roles", "-1"),
-		"leases do not need": {"doctor", "--roles", "5", "--dsn", "sqlite:" + t.TempDir() + "/leases.db"},
+		"leases do not use":  {"doctor", "--roles", "5", "--dsn", "sqlite:" + t.TempDir() + "/leases.db"},
 	} {
 		if got := invoke(t, args...).want(t, console.ExitUsage); !strings.Contains(got.stderr, want) {
 			t.Errorf("%q, want %s", got.stderr, want)

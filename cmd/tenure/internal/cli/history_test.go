@@ -105,15 +105,15 @@ func TestHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for arguments, want := range map[string]string{
-		"--limit 0":                           "the least is 1",
+		"--limit 0":                           "at least 1",
 		"--since yesterday":                   "a time is written like",
 		"--since 1h --until 2h":               "--until is before --since",
-		"--nodes --role billing":              "give one of them",
+		"--nodes --role billing":              "exclude each other",
 		"--role=":                             "the name is empty",
 		"--role key:1:x=99999999999999999999": "out of range",
 		"--days weeks":                        "there are roles, nodes",
-		"--days roles --nodes":                "leave out --nodes",
-		"--days nodes --name a":               "leave out --name",
+		"--days roles --nodes":                "omit --nodes",
+		"--days nodes --name a":               "omit --name",
 		"--name billing":                      "use --role",
 	} {
 		got := invoke(t, place.with(append([]string{"history"}, strings.Fields(arguments)...)...)...).want(t, console.ExitUsage)

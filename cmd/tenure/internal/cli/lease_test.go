@@ -76,7 +76,7 @@ func TestLocal(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	got := invokeWith(t, []string{"XDG_STATE_HOME=" + state}, "acquire", "--role", "r", "--local").want(t, console.ExitDone)
-	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, state) || !strings.Contains(got.stderr, "this machine only") {
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, state) || !strings.Contains(got.stderr, "only for programs on this machine") {
 		t.Errorf("standard error: %q", got.stderr)
 	}
 	if files, err := filepath.Glob(filepath.Join(state, "tenure", "local.db")); err != nil || len(files) != 1 {

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-const manualLong = `Write the manual pages of all commands to a directory, which is made if it is
-missing: tenure.1, tenure-run.1, ... The pages of two programs of one version are
-the same to the byte; SOURCE_DATE_EPOCH says which date they bear.`
+const manualLong = `Write the manual pages of all commands to a directory, which is created if it does
+not exist: tenure.1, tenure-run.1, ... The pages of the same version are identical;
+SOURCE_DATE_EPOCH sets their date.`
 
 func newManual(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
@@ -39,7 +39,7 @@ func writeManual(root *cobra.Command, directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return console.Usage("%w", err)
 	}
-	// The note on how the page was made bears the date of today.
+	// The note on the page's generation would contain today's date.
 	root.DisableAutoGenTag = true
 	header := &doc.GenManHeader{Section: "1", Source: "Tenure " + root.Version, Manual: "Tenure", Date: &date}
 	if err := doc.GenManTree(root, header, directory); err != nil {
@@ -48,8 +48,8 @@ func writeManual(root *cobra.Command, directory string) error {
 	return nil
 }
 
-// manualDate is the date of the pages. Without one it is the first of all, which
-// changes with nothing.
+// manualDate returns the date of the pages. Without SOURCE_DATE_EPOCH, it is
+// fixed, so that the pages do not change.
 func manualDate(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Unix(0, 0).UTC(), nil

@@ -80,7 +80,7 @@ func TestMinNodes(t *testing.T) {
 	}
 	one := start("one")
 	one.awaitLog("1 of 3 node")
-	one.awaitLog("waited too long")
+	one.awaitLog("the startup timeout has passed")
 	two := start("two")
 	two.awaitLog("2 of 3 nodes")
 	if seen := place.cluster(t); seen.Counts != (record.Counts{Joining: 2, Total: 2}) || len(seen.Leaders) != 0 {
@@ -89,7 +89,7 @@ func TestMinNodes(t *testing.T) {
 	three := start("three")
 	leader, _ := awaitAny(t, "acquired", one, two, three)
 	place.awaitCluster(t, "three active nodes", func(c record.Cluster) bool { return c.Counts == record.Counts{Active: 3, Total: 3} })
-	one.awaitLog("stands for roles now")
+	one.awaitLog("the node campaigns now")
 
 	leader.signal(syscall.SIGTERM)
 	if code := leader.exit(); code != console.ExitDone {

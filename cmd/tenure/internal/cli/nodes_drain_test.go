@@ -63,7 +63,7 @@ func TestDrain(t *testing.T) {
 	if text := invoke(t, place.with("node", "list")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "drained") {
 		t.Errorf("list:\n%s", text)
 	}
-	if text := invoke(t, place.with("node", "show", "one")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "drained, asked by "+connect.WhoAsks()+"\n") {
+	if text := invoke(t, place.with("node", "show", "one")...).want(t, console.ExitDone).stdout; !strings.Contains(text, "drained, requested by "+connect.WhoAsks()+"\n") {
 		t.Errorf("show:\n%s", text)
 	}
 	// Again, by the beginning of its id: nothing is left to do.
@@ -71,13 +71,13 @@ func TestDrain(t *testing.T) {
 	if text := invoke(t, place.with("node", "drain", id[:8])...).want(t, console.ExitDone).stdout; !strings.HasSuffix(text, "  one ("+id+")  drained\n") {
 		t.Errorf("again: %q", text)
 	}
-	// Who drains takes no roles.
+	// Who drains accepts no roles.
 	got := invoke(t, place.with("node", "drain", "two", "--to", "one", "--force")...).want(t, console.ExitUsage)
-	if !strings.Contains(got.stderr, "takes no roles") {
+	if !strings.Contains(got.stderr, "accepts no roles") {
 		t.Errorf("%q", got.stderr)
 	}
 
-	if text := invoke(t, place.with("node", "undrain", "one")...).want(t, console.ExitDone).stdout; !strings.HasSuffix(text, "  in service\n") {
+	if text := invoke(t, place.with("node", "undrain", "one")...).want(t, console.ExitDone).stdout; !strings.HasSuffix(text, "  undrained\n") {
 		t.Errorf("undrain: %q", text)
 	}
 	var history roles.NodeHistoryRecord
@@ -140,7 +140,7 @@ func TestDrainOnlyNode(t *testing.T) {
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")
 	for _, more := range [][]string{nil, {"--no-wait"}} {
 		got := invoke(t, place.with(append([]string{"node", "drain", "one"}, more...)...)...).want(t, console.ExitUsage)
-		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "only node in service") || got.stdout != "" {
+		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "only active node") || got.stdout != "" {
 			t.Errorf("%q, %q", got.stdout, got.stderr)
 		}
 	}
@@ -148,13 +148,13 @@ func TestDrainOnlyNode(t *testing.T) {
 		t.Errorf("%+v", node)
 	}
 	text := invoke(t, place.with("node", "drain", "one", "--force", "--no-wait")...).want(t, console.ExitDone).stdout
-	if !strings.HasSuffix(text, "is asked to drain\n") {
+	if !strings.HasSuffix(text, "drain requested\n") {
 		t.Errorf("%q", text)
 	}
 	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
 }
 
-// TestDrainTakesTooLong: what is left is told, and the node goes on draining.
+// TestDrainTakesTooLong: what is left is told, and the node keeps draining.
 func TestDrainTakesTooLong(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -167,7 +167,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	drain := place.drain(t, "one")
 	drain.await(cluster.DrainProgress)
 	drain.signal(syscall.SIGTERM)
-	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "goes on draining") {
+	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "keeps draining") {
 		t.Errorf("interrupted: exit code %d: %s", code, drain.log())
 	}
 	one.signal(sandbox.ResumeSignal)

@@ -188,7 +188,7 @@ func TestProcessorManagement(t *testing.T) {
 	}
 	for _, args := range [][]string{{"show", "count"}, {"lag", "counts", "count"}, {"pause", "count"}} {
 		got := invoke(t, place.with(append([]string{"processor"}, args...)...)...).want(t, console.ExitUsage)
-		if got.stderr != "tenure: no processor is called \"count\"; did you mean \"counts\"?\n" {
+		if got.stderr != "tenure: there is no processor \"count\"; did you mean \"counts\"?\n" {
 			t.Errorf("%q: %q", args, got.stderr)
 		}
 	}
@@ -286,23 +286,23 @@ func TestProcessorRefused(t *testing.T) {
 	place := newPlace(t)
 	on := place.with
 	for want, args := range map[string][]string{
-		"name the processor":            on("pause"),
-		"one processor, but got 2":      on("show", "a", "b"),
-		"--by is empty":                 on("retry", "a", "--by", ""),
-		"--to is missing":               on("rewind", "a", "--yes"),
-		"like 742:1031":                 on("rewind", "a", "--yes", "--to", "yesterday"),
-		"nobody to ask":                 on("rewind", "a", "--to", "start"),
-		"to ask: give --yes":            on("rebuild", "a"),
-		"there is nobody to ask":        on("skip", "a"),
-		"it must be a place in the log": on("skip", "a", "--at", "start", "--yes"),
-		"give --yes to go on":           on("repair", "a", "-o", "json"),
-		"or give --all":                 on("replay", "a"),
-		"not both":                      on("replay", "a", "1", "--all"),
-		"not the id":                    on("replay", "a", "one"),
-		"least is 1":                    on("dead-letters", "a", "-n", "0"),
-		"no tables":                     on("list"),
-		"here are leases":               {"list", "--dsn", "sqlite:x.db"},
-		`no command "stop" in`:          {"stop"},
+		"name the processor":               on("pause"),
+		"one processor, but got 2":         on("show", "a", "b"),
+		"--by is empty":                    on("retry", "a", "--by", ""),
+		"--to is missing":                  on("rewind", "a", "--yes"),
+		"such as 742:1031":                 on("rewind", "a", "--yes", "--to", "yesterday"),
+		"ask for confirmation here":        on("rewind", "a", "--to", "start"),
+		"use --yes to proceed":             on("rebuild", "a"),
+		"cannot ask for confirmation":      on("skip", "a"),
+		"it must be a position in the log": on("skip", "a", "--at", "start", "--yes"),
+		"confirmation here: use --yes":     on("repair", "a", "-o", "json"),
+		"or use --all":                     on("replay", "a"),
+		"not both":                         on("replay", "a", "1", "--all"),
+		"not the id":                       on("replay", "a", "one"),
+		"at least 1":                       on("dead-letters", "a", "-n", "0"),
+		"no tables":                        on("list"),
+		"this database uses leases":        {"list", "--dsn", "sqlite:x.db"},
+		`no command "stop" in`:             {"stop"},
 	} {
 		got := invoke(t, append([]string{"processor"}, args...)...).want(t, console.ExitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, want) || got.stdout != "" {

@@ -1,10 +1,10 @@
-// Package cli is the program tenure: it composes the commands of the packages
-// below it.
+// Package cli implements the program tenure: it composes the commands of the
+// packages below it.
 //
-// A command belongs to a family: run, cron, cluster, roles, work, serve, alerts,
-// database or demo. Families do not import each other. What several of them need
-// is in the packages console (exit codes, printing, questions), flagvalue (values
-// of flags), settings (the configuration file and the environment), connect (the
+// A command belongs to a family: run, cron, cluster, roles, work, serve,
+// alerts, database or demo. Families do not import one another. They share the
+// packages console (exit codes, printing, confirmations), flagvalue (values of
+// flags), settings (the configuration file and the environment), connect (the
 // database), service (a node that runs until a signal) and lead (a node that
 // leads roles and runs commands).
 package cli

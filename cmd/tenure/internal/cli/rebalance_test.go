@@ -164,10 +164,10 @@ func TestRebalanceBadInput(t *testing.T) {
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	for want, args := range map[string][]string{
-		"there is nobody to ask": {},
-		"contradict":             {"--yes", "--dry-run"},
-		"no such spread":         {"--dry-run", "--spread", "nothing"},
-		"takes no arguments":     {"parts"},
+		"cannot ask for confirmation": {},
+		"contradict":                  {"--yes", "--dry-run"},
+		"no such spread":              {"--dry-run", "--spread", "nothing"},
+		"takes no arguments":          {"parts"},
 	} {
 		got := invoke(t, place.with(append([]string{"rebalance"}, args...)...)...).want(t, console.ExitUsage)
 		if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, want) || got.stdout != "" {

@@ -18,7 +18,7 @@ func TestRetire(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"--role billing":             "one leads billing; stop what stands for it first",
 		"--role biling":              `did you mean "billing"?`,
-		"--role a --role b":          "give one role",
+		"--role a --role b":          "name one role",
 		"--role other":               "no node has ever been a candidate for the role",
 		"":                           "--role",
 		"--role billing --dsn mysql": "",

@@ -17,18 +17,18 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
 )
 
-const rootLong = `Tenure elects leaders on the PostgreSQL you already run: exactly one at a time,
+const rootLong = `Tenure elects leaders on the PostgreSQL you already run: at most one at a time,
 replaced within milliseconds of its death. By leases it does so on SQLite, MySQL
 and MariaDB, and on PostgreSQL behind a pooler (tenure_mode=lease).
 
-Commands that talk to a database find it by --dsn, else by TENURE_DSN, PG_DSN or
-DATABASE_URL, else by the file that --config or TENURE_CONFIG names, else by the
-variables of libpq (PGHOST, PGSERVICE, ...). What is true of the database is true
-of most flags: see tenure config.
+Commands that use a database find it by --dsn, else by TENURE_DSN, PG_DSN or
+DATABASE_URL, else by the file that --config or TENURE_CONFIG names, else by libpq's
+variables (PGHOST, PGSERVICE, ...). The same order applies to most flags: see tenure
+config.
 
   postgres://USER@HOST/DATABASE          also as key=value pairs; ?tenure_mode=lease behind a pooler
   mysql://USER@HOST:3306/DATABASE        also mariadb://
-  sqlite:PATH                            for the programs of one machine, as is --local
+  sqlite:PATH                            for the programs of one machine, like --local
 
 Durations are written 5s, 1m30s or as seconds: 5.0.
 

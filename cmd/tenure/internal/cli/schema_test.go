@@ -91,7 +91,7 @@ func TestMigrateGrants(t *testing.T) {
 		t.Errorf("work and compaction: %q; want each statement once", both)
 	}
 	for _, other := range []string{"--work", "--compaction"} {
-		if got := invoke(t, "migrate", "grants", "--user", user, "--application", other).want(t, console.ExitUsage); !strings.Contains(got.stderr, "give one of them") {
+		if got := invoke(t, "migrate", "grants", "--user", user, "--application", other).want(t, console.ExitUsage); !strings.Contains(got.stderr, "use only --") {
 			t.Errorf("--application %s: %s", other, got.stderr)
 		}
 	}

@@ -187,16 +187,16 @@ func TestServeRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"no address and no network": {"--trusted-proxy", "proxy", "--user-header", "X-User"},
-		"needs --trusted-proxy":     {"--user-header", "X-User"},
-		"is not of the form":        {"--password-file", broken},
-		"alert-interval":            {"--alert-interval", "0s"},
-		"the least is an hour":      {"--retention", "1m"},
-		"--listen is empty":         {"--listen", ""},
-		"nobody who can log in":     {"--login-required"},
-		"needs the dashboard":       {"--login-required", "--user-header", "X-User", "--trusted-proxy", "10.0.0.1", "--dashboard=false"},
-		"the token file":            {"--token-file", broken + ".token"},
-		"3:":                        {"--config", broken},
+		"must be an address or a network": {"--trusted-proxy", "proxy", "--user-header", "X-User"},
+		"needs --trusted-proxy":           {"--user-header", "X-User"},
+		"must have the form":              {"--password-file", broken},
+		"alert-interval":                  {"--alert-interval", "0s"},
+		"it must be at least 1h":          {"--retention", "1m"},
+		"--listen is empty":               {"--listen", ""},
+		"needs a way to log in":           {"--login-required"},
+		"needs the dashboard":             {"--login-required", "--user-header", "X-User", "--trusted-proxy", "10.0.0.1", "--dashboard=false"},
+		"the token file":                  {"--token-file", broken + ".token"},
+		"3:":                              {"--config", broken},
 	} {
 		got := invoke(t, place.with(append([]string{"serve", "--listen", ":0"}, args...)...)...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "\n") != 1 {

@@ -61,7 +61,7 @@ func (n news) hear(line string, within time.Duration) bool {
 func (n news) await(line string) {
 	n.t.Helper()
 	if !n.hear(line, patience) {
-		n.t.Fatalf("the service manager was not told %q within %v", line, patience)
+		n.t.Fatalf("notifying the service manager failed %q within %v", line, patience)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestWatchdogFollowsTheSession(t *testing.T) {
 	manager.await("WATCHDOG=1")
 
 	server.Stop(t, "fast")
-	manager.await("STATUS=The database does not answer; trying again.")
+	manager.await("STATUS=The database does not respond; retrying.")
 	if manager.hear("WATCHDOG=1", 500*time.Millisecond) {
 		t.Error("the watchdog was fed without a session")
 	}

@@ -100,7 +100,7 @@ func TestHandOverToNobody(t *testing.T) {
 	for to, want := range map[string]string{
 		"stranger":                             "no such node",
 		"00000000-0000-0000-0000-000000000001": "no such node",
-		"twin":                                 "2 nodes are called",
+		"twin":                                 "2 nodes have the name",
 	} {
 		got := invoke(t, place.with("step-down", "--role", "billing", "--to", to)...).want(t, console.ExitUsage)
 		if !strings.Contains(got.stderr, want) || got.stdout != "" {
@@ -149,7 +149,7 @@ func TestStepDownOfOneself(t *testing.T) {
 		t.Errorf("term %d after %d", got, led)
 	}
 	stepDown("", console.ExitUsage)
-	if got := invokeWith(t, []string{"TENURE_NODE_NAME=one"}, place.with("step-down", "--role", "nobody", "--own")...).want(t, console.ExitDone); !strings.Contains(got.stdout, "nobody leads") {
+	if got := invokeWith(t, []string{"TENURE_NODE_NAME=one"}, place.with("step-down", "--role", "nobody", "--own")...).want(t, console.ExitDone); !strings.Contains(got.stdout, "has no leader") {
 		t.Errorf("%q", got.stdout)
 	}
 }

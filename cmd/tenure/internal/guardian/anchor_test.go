@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAnchorIsHeld: the guardian holds the connection that keeps the lock for as
-// long as it lives, and no longer.
-func TestAnchorIsHeld(t *testing.T) {
+// The guardian holds the connection that holds the lock as long as it runs, and
+// no longer.
+func TestGuardianHoldsLockConnection(t *testing.T) {
 	near, far, err := socketPair()
 	if err != nil {
 		t.Fatal(err)
@@ -26,12 +26,12 @@ func TestAnchorIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seat := &anchoredSeat{newSeat(t, time.Hour), lock}
-	r := &run{t: t, seat: seat.fakeSeat, folder: t.TempDir(), ended: make(chan struct{})}
+	term := &anchoredTerm{newTerm(t, time.Hour), lock}
+	r := &run{t: t, term: term.fakeTerm, folder: t.TempDir(), ended: make(chan struct{})}
 	started := make(chan struct{})
 	go func() {
 		defer close(r.ended)
-		r.end, r.err = Run(seat, Command{
+		r.end, r.err = Run(term, Command{
 			Path: "/bin/sleep", Args: []string{"sleep", "3600"}, Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"),
 			Grace: time.Second, Lead: time.Second, Refresh: time.Second,
 			StopSignal: func() syscall.Signal { return syscall.SIGTERM },
@@ -49,7 +49,7 @@ func TestAnchorIsHeld(t *testing.T) {
 	if closed(t, near) {
 		t.Error("invariant 4: the connection that keeps the lock is closed while the command runs")
 	}
-	seat.lose()
+	term.lose()
 	r.wait()
 	if !closed(t, near) {
 		t.Error("the connection that keeps the lock is open although nothing of the command lives")
@@ -76,10 +76,10 @@ func closed(t *testing.T, conn *net.UnixConn) bool {
 	return failure == nil && n == 0
 }
 
-// anchoredSeat is a seat with a connection that keeps its lock.
-type anchoredSeat struct {
-	*fakeSeat
+// anchoredTerm is a term with a connection that keeps its lock.
+type anchoredTerm struct {
+	*fakeTerm
 	lock *net.UnixConn
 }
 
-func (s *anchoredSeat) LockConn() (syscall.RawConn, error) { return s.lock.SyscallConn() }
+func (s *anchoredTerm) LockConn() (syscall.RawConn, error) { return s.lock.SyscallConn() }

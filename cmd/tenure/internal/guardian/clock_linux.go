@@ -9,7 +9,7 @@ import (
 )
 
 // moment is a reading in nanoseconds of a clock that all processes of a machine
-// share and that goes on while they are stopped or the machine is suspended.
+// share. It continues while they are stopped or the machine is suspended.
 type moment int64
 
 // now reads the clock.
@@ -24,7 +24,7 @@ func now() moment {
 func (m moment) add(d time.Duration) moment { return m + moment(d) }
 func (m moment) sub(o moment) time.Duration { return time.Duration(m - o) }
 
-// alarm rings when the clock reaches a moment, also if that happened while this
+// alarm fires when the clock reaches a moment, even if that happened while this
 // process was stopped.
 type alarm struct {
 	rings chan struct{}
@@ -42,8 +42,8 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// listen rings. A ring may be of a moment that was moved meanwhile, so who hears
-// one looks at the clock.
+// listen reads the timer. It may fire for a moment that was changed since, so
+// the receiver checks the clock.
 func (a *alarm) listen() {
 	defer close(a.done)
 	for expirations := make([]byte, 8); ; {
@@ -57,7 +57,8 @@ func (a *alarm) listen() {
 	}
 }
 
-// set moves the alarm. A moment that has passed rings at once.
+// set changes the moment of the alarm. If it has passed, the alarm fires
+// immediately.
 func (a *alarm) set(at moment) error {
 	raw, err := a.timer.SyscallConn()
 	if err != nil {

@@ -14,7 +14,7 @@ func now() moment { return moment(time.Now().UnixNano()) }
 func (m moment) add(d time.Duration) moment { return m + moment(d) }
 func (m moment) sub(o moment) time.Duration { return time.Duration(m - o) }
 
-// alarm rings when the clock reaches a moment.
+// alarm fires when the clock reaches a moment.
 type alarm struct {
 	rings chan struct{}
 	timer *time.Timer
@@ -33,7 +33,8 @@ func (a *alarm) ring() {
 	}
 }
 
-// set moves the alarm. A moment that has passed rings at once.
+// set changes the moment of the alarm. If it has passed, the alarm fires
+// immediately.
 func (a *alarm) set(at moment) error {
 	a.timer.Reset(max(0, at.sub(now())))
 	return nil

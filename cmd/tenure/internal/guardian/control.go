@@ -14,40 +14,42 @@ import (
 	"time"
 )
 
-// sendTimeout bounds a message to the other side. Its buffer holds hundreds, so
-// one that must wait finds nobody who reads.
+// sendTimeout limits sending a message. The buffer holds hundreds of messages,
+// so if a message must wait, the receiver does not read.
 const sendTimeout = 250 * time.Millisecond
 
-// maxMessage bounds the first message, which comes with the anchor.
+// maxMessage is the maximum size of the first message, which carries the
+// anchor.
 const maxMessage = 4096
 
-// order is what the supervisor tells the guardian. Moments are those of [now].
+// order is a message from the supervisor to the guardian. Moments are those of
+// [now].
 type order struct {
 	Begin    *limits        `json:"begin,omitempty"`    // start the command; always the first
-	Deadline moment         `json:"deadline,omitempty"` // trust ends now at this moment
-	Signal   syscall.Signal `json:"signal,omitempty"`   // hand this signal on
-	Stop     syscall.Signal `json:"stop,omitempty"`     // end the command politely, with this signal first
+	Deadline moment         `json:"deadline,omitempty"` // trust now ends at this moment
+	Signal   syscall.Signal `json:"signal,omitempty"`   // forward this signal
+	Stop     syscall.Signal `json:"stop,omitempty"`     // end the command gracefully, with this signal first
 	Kill     bool           `json:"kill,omitempty"`     // kill everything
 }
 
-// limits are the durations that a guardian keeps.
+// limits are the durations that a guardian observes.
 type limits struct {
-	Grace    time.Duration `json:"grace"`    // from the request to end until the kill
-	Lead     time.Duration `json:"lead"`     // from the kill until trust ends
-	Deadline moment        `json:"deadline"` // when trust ends unless an order moves it
+	Grace    time.Duration `json:"grace"`    // from the request to end to the kill
+	Lead     time.Duration `json:"lead"`     // from the kill to the end of trust
+	Deadline moment        `json:"deadline"` // when trust ends, unless an order changes it
 }
 
-// report is what the guardian tells the supervisor.
+// report is a message from the guardian to the supervisor.
 type report struct {
 	PID    int    `json:"pid,omitempty"`    // the command has started
-	Failed string `json:"failed,omitempty"` // it has not, and why; the guardian ends
-	Gone   *end   `json:"gone,omitempty"`   // it and all its descendants have ended; the guardian ends
+	Failed string `json:"failed,omitempty"` // why the command has not started; the guardian then exits
+	Gone   *end   `json:"gone,omitempty"`   // the command and all its descendants have ended; the guardian then exits
 }
 
 // end is how a command ended.
 type end struct {
 	Code    int  `json:"code"`    // its exit code, or 128 + the signal that killed it
-	Stopped bool `json:"stopped"` // it had been told to end, or was killed, by the guardian
+	Stopped bool `json:"stopped"` // the guardian had asked it to end or killed it
 }
 
 // socketPair returns the two ends of a connection between two processes.
@@ -70,7 +72,7 @@ func socketPair() (near *net.UnixConn, far *os.File, err error) {
 	return near, far, nil
 }
 
-// connection makes a network connection of a file and closes the file.
+// connection converts a file to a network connection and closes the file.
 func connection(file *os.File) (*net.UnixConn, error) {
 	conn, failure := net.FileConn(file)
 	if err := errors.Join(failure, file.Close()); err != nil {
@@ -101,9 +103,9 @@ func encode(conn *net.UnixConn, message any) ([]byte, error) {
 	return append(line, '\n'), conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 }
 
-// sendWithAnchor writes the first message and with it, if there is one, a
-// duplicate of the anchor. The anchor's blocking mode, which all duplicates
-// share, stays what it is.
+// sendWithAnchor writes the first message with a duplicate of the anchor, if
+// there is one. It does not change the anchor's blocking mode, which all
+// duplicates share.
 func sendWithAnchor(conn *net.UnixConn, message any, anchor syscall.RawConn) error {
 	if anchor == nil {
 		return send(conn, message)
@@ -119,8 +121,8 @@ func sendWithAnchor(conn *net.UnixConn, message any, anchor syscall.RawConn) err
 	return errors.Join(err, failure)
 }
 
-// receiveFirst reads the first message and returns the decoder for those that
-// follow. The descriptor that comes with it stays open until the process ends.
+// receiveFirst reads the first message and returns the decoder for the messages
+// after it. The descriptor that it carries stays open until the process exits.
 func receiveFirst(conn *net.UnixConn) (limits, *json.Decoder, error) {
 	data, rights := make([]byte, maxMessage), make([]byte, syscall.CmsgSpace(4))
 	n, nRights, _, _, err := conn.ReadMsgUnix(data, rights) // sets close-on-exec
@@ -136,13 +138,13 @@ func receiveFirst(conn *net.UnixConn) (limits, *json.Decoder, error) {
 		return limits{}, nil, err
 	}
 	if first.Begin == nil {
-		return limits{}, nil, errors.New("the first message is not the one to begin")
+		return limits{}, nil, errors.New("the first message is not an order to begin")
 	}
 	return *first.Begin, decoder, nil
 }
 
-// receive hands over each message that comes until the connection ends or fails,
-// and then closes the channel.
+// receive passes each message to the channel until the connection ends or
+// fails, and then closes the channel.
 func receive[T any](decoder *json.Decoder, messages chan<- T) {
 	defer close(messages)
 	for {

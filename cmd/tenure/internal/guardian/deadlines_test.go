@@ -11,9 +11,9 @@ import (
 // at is a moment some time after an arbitrary start.
 func at(d time.Duration) moment { return moment(time.Hour).add(d) }
 
-// TestDeadlinesOfTheGuardian: everything is killed before trust ends, or earlier
-// when the command has had its time to end.
-func TestDeadlinesOfTheGuardian(t *testing.T) {
+// The guardian kills everything before trust ends, or earlier when the grace
+// period ends.
+func TestGuardianKillsBeforeTrustEnds(t *testing.T) {
 	trust := at(10 * time.Second)
 	limits := limits{Grace: 3 * time.Second, Lead: time.Second}
 	for name, test := range map[string]struct{ graceTo, killAt, stopAt moment }{
@@ -31,9 +31,9 @@ func TestDeadlinesOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestDeadlinesOfTheSupervisor: it kills a guardian that is late before trust
-// ends, or by the nearest of its other limits.
-func TestDeadlinesOfTheSupervisor(t *testing.T) {
+// The supervisor kills a late guardian before trust ends, or at the earliest of
+// its other limits.
+func TestSupervisorKillsLateGuardian(t *testing.T) {
 	trust := at(10 * time.Second)
 	for name, test := range map[string]struct{ limit, killAt moment }{
 		"no other limit":   {0, at(9500 * time.Millisecond)},
@@ -46,19 +46,18 @@ func TestDeadlinesOfTheSupervisor(t *testing.T) {
 		}
 	}
 	s := &supervisor{}
-	s.hurry(time.Minute)
+	s.limitTo(time.Minute)
 	first := s.limit
-	if s.hurry(time.Hour); s.limit != first {
+	if s.limitTo(time.Hour); s.limit != first {
 		t.Error("invariant 4: a later limit takes the place of an earlier one")
 	}
-	if s.hurry(time.Second); s.limit >= first {
+	if s.limitTo(time.Second); s.limit >= first {
 		t.Error("invariant 4: an earlier limit does not count")
 	}
 }
 
-// TestSecondRequestGivesNoMoreTime: a command that is asked to end again has no
-// more time for it.
-func TestSecondRequestGivesNoMoreTime(t *testing.T) {
+// A second request to end does not extend the grace period.
+func TestSecondRequestKeepsTheDeadline(t *testing.T) {
 	g := &guardian{limits: limits{Grace: time.Second}, exited: true}
 	g.stop(syscall.SIGTERM)
 	first := g.graceTo

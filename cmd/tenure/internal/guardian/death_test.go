@@ -23,7 +23,7 @@ import (
 // because either does what the other fails to do.
 
 // supervisorName is the first argument of a process that supervises a script in a
-// seat that is not renewed; the others are when trust ends and the script.
+// term that is not renewed; the others are when trust ends and the script.
 const supervisorName = "supervisor"
 
 // supervise is the whole life of such a process.
@@ -32,8 +32,8 @@ func supervise(args []string) int {
 	if err != nil {
 		return 2
 	}
-	seat := &fakeSeat{until: time.Now().Add(moment(until).sub(now())), stopping: make(chan struct{}), ctx: context.Background()}
-	_, err = Run(seat, Command{
+	term := &fakeTerm{until: time.Now().Add(moment(until).sub(now())), stopping: make(chan struct{}), ctx: context.Background()}
+	_, err = Run(term, Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", args[1]}, Env: os.Environ(),
 		Grace: 6 * time.Second, Lead: 5 * time.Second, Refresh: time.Second,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
@@ -57,7 +57,7 @@ type apart struct {
 // the file "last", under a supervisor of its own.
 func beginApart(t *testing.T, until moment, script string) *apart {
 	t.Helper()
-	if err := adopt(); err != nil { // so that what is left comes here
+	if err := becomeSubreaper(); err != nil { // so that what is left comes here
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
@@ -135,9 +135,9 @@ func (a *apart) gone(what string, pid int) {
 	}
 }
 
-// TestSupervisorKilled: a guardian whose supervisor is gone kills everything and
-// ends when nothing lives: until then it keeps the lock.
-func TestSupervisorKilled(t *testing.T) {
+// A guardian without a supervisor kills everything and exits when nothing is
+// running: until then it holds the lock.
+func TestGuardianKillsAllWhenSupervisorDies(t *testing.T) {
 	for what, script := range stubborn {
 		t.Run(what, func(t *testing.T) {
 			a := beginApart(t, now().add(time.Hour), script)
@@ -149,9 +149,9 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// TestSupervisorStopped: the guardian needs no supervisor to kill everything
-// before trust ends. The lead is what a busy machine has to kill in.
-func TestSupervisorStopped(t *testing.T) {
+// The guardian kills everything before trust ends without a supervisor. The
+// lead is the time that a busy machine has for killing.
+func TestGuardianKillsWhileSupervisorIsStopped(t *testing.T) {
 	until := now().add(10 * time.Second)
 	a := beginApart(t, until, stubborn["daemon in its own session"])
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)
@@ -163,8 +163,8 @@ func TestSupervisorStopped(t *testing.T) {
 	a.gone("its descendant", a.descendant)
 }
 
-// TestGuardianKilledWhileSupervisorIsStopped: the kernel kills the command, and
-// the supervisor, when it goes on, the rest.
+// The kernel kills the command, and the supervisor kills the rest when it
+// continues.
 func TestGuardianKilledWhileSupervisorIsStopped(t *testing.T) {
 	a := beginApart(t, now().add(time.Hour), stubborn["daemon in its own session"])
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)

@@ -1,4 +1,4 @@
 package guardian
 
-// executable is this program, even if another file has taken its place.
+// executable returns this program, even if its file was replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }

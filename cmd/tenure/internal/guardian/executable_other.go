@@ -4,5 +4,5 @@ package guardian
 
 import "os"
 
-// executable is this program.
+// executable returns this program.
 func executable() (string, error) { return os.Executable() }

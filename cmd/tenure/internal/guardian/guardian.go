@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// guardian is the state of a guardian process, of its main goroutine.
+// guardian is the state of a guardian process. Only its main goroutine uses it.
 type guardian struct {
 	limits  limits
 	control *net.UnixConn
 	alarm   *alarm
 
-	command int    // its process id and group
+	command int    // process id and group of the command
 	trust   moment // when trust ends
-	graceTo moment // when the time that the command has to end is over; 0: it need not end
+	graceTo moment // when the grace period ends; 0 if the command was not asked to end
 
-	orphaned bool          // the supervisor is gone
-	exited   bool          // the command has, descendants perhaps not
+	orphaned bool          // the supervisor has exited
+	exited   bool          // the command has exited; descendants may be running
 	killing  bool          // killing has begun
 	pause    time.Duration // until the next kill
 	end      end
 }
 
-// watch serves the orders until the command and all its descendants have ended.
+// watch handles orders until the command and all its descendants have ended.
 func (g *guardian) watch(orders <-chan order, ends <-chan ended) {
 	for {
 		g.rearm()
@@ -36,7 +36,7 @@ func (g *guardian) watch(orders <-chan order, ends <-chan ended) {
 				g.kill()
 				continue
 			}
-			g.obey(o)
+			g.handleOrder(o)
 		case <-g.alarm.rings:
 			g.checkTime()
 		case e, ok := <-ends:
@@ -45,7 +45,7 @@ func (g *guardian) watch(orders <-chan order, ends <-chan ended) {
 				g.commandEnded(e.status)
 			case !ok && groupEmpty(g.command):
 				return
-			case !ok: // the rest of the group are not our children
+			case !ok: // the rest of the group are not children of this process
 				ends = nil
 			}
 		}
@@ -55,7 +55,7 @@ func (g *guardian) watch(orders <-chan order, ends <-chan ended) {
 	}
 }
 
-func (g *guardian) obey(o order) {
+func (g *guardian) handleOrder(o order) {
 	switch {
 	case o.Deadline != 0:
 		g.trust = o.Deadline
@@ -68,23 +68,22 @@ func (g *guardian) obey(o order) {
 	}
 }
 
-// stop asks the command to end. What is left when the time for that is over is
-// killed.
+// stop asks the command to end. After the grace period, what is left is killed.
 func (g *guardian) stop(signal syscall.Signal) {
 	if g.graceTo != 0 || g.killing {
 		return
 	}
 	g.graceTo = now().add(g.limits.Grace)
 	if g.exited {
-		return // its descendants are told already
+		return // its descendants have been signaled already
 	}
 	g.end.Stopped = true
 	_ = syscall.Kill(-g.command, signal)
-	_ = syscall.Kill(-g.command, syscall.SIGCONT) // one that is stopped would not hear it
+	_ = syscall.Kill(-g.command, syscall.SIGCONT) // a stopped process would not handle the signal
 }
 
-// commandEnded notes how the command ended and asks what it has left behind to
-// end too.
+// commandEnded records how the command ended and asks its remaining descendants
+// to end too.
 func (g *guardian) commandEnded(status syscall.WaitStatus) {
 	g.exited = true
 	g.end.Code = exitCode(status)
@@ -97,7 +96,7 @@ func (g *guardian) commandEnded(status syscall.WaitStatus) {
 	}
 }
 
-// kill kills everything, again and again until nothing is left.
+// kill kills everything, repeatedly until nothing is left.
 func (g *guardian) kill() {
 	if !g.killing {
 		g.killing, g.pause = true, firstKillPause
@@ -106,7 +105,7 @@ func (g *guardian) kill() {
 	killTree(g.command, g.exited)
 }
 
-// checkTime does what is due.
+// checkTime does what is due now.
 func (g *guardian) checkTime() {
 	switch at := now(); {
 	case g.killing:
@@ -119,8 +118,8 @@ func (g *guardian) checkTime() {
 	}
 }
 
-// killAt is when everything is killed: before trust ends, or earlier when the
-// command had its time to end.
+// killAt returns when everything is killed: before trust ends, or earlier when
+// the grace period ends.
 func (g *guardian) killAt() moment {
 	at := g.trust.add(-g.limits.Lead)
 	if g.graceTo != 0 {
@@ -129,10 +128,10 @@ func (g *guardian) killAt() moment {
 	return at
 }
 
-// stopAt is when the command is asked to end because trust may end.
+// stopAt returns when the command is asked to end because trust may end.
 func (g *guardian) stopAt() moment { return g.trust.add(-g.limits.Grace) }
 
-// rearm sets the alarm to what is due next.
+// rearm sets the alarm to the next due moment.
 func (g *guardian) rearm() {
 	at := g.killAt()
 	switch {
@@ -142,6 +141,6 @@ func (g *guardian) rearm() {
 		at = min(at, g.stopAt())
 	}
 	if err := g.alarm.set(at); err != nil {
-		g.kill() // without deadlines nothing may run
+		g.kill() // nothing may run without deadlines
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestKillingGoesOn: what was forked during a kill is killed by the next.
-func TestKillingGoesOn(t *testing.T) {
+// Processes that were forked during a kill are killed by the next one.
+func TestKillRepeatsForForkedProcesses(t *testing.T) {
 	child := exec.Command("/bin/sleep", "3600")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
@@ -40,9 +40,9 @@ func TestKillingGoesOn(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandIsAsked: a command that is stopped hears that it must end.
-func TestStoppedCommandIsAsked(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.01; done`,
+// A stopped command receives the request to end.
+func TestStoppedCommandIsSignaled(t *testing.T) {
+	r := begin(t, newTerm(t, time.Hour), `trap 'exit 5' TERM; echo 1 > ready; kill -STOP $$; while :; do sleep 0.01; done`,
 		func(c *Command) { c.Grace = 10 * time.Second })
 	r.file("ready")
 	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -54,15 +54,14 @@ func TestStoppedCommandIsAsked(t *testing.T) {
 			break
 		}
 	}
-	close(r.seat.stopping)
+	close(r.term.stopping)
 	r.want(End{Code: 5, Stopped: true})
 }
 
-// TestGuardianIgnoresSignals: the guardian is in a process group of its own, so
-// that a terminal's signals reach the supervisor alone, and it outlives those that
-// are sent to it.
+// The guardian is in its own process group, so that a terminal's signals reach
+// only the supervisor, and it survives signals that are sent to it.
 func TestGuardianIgnoresSignals(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `while ! [ -e go ]; do sleep 0.01; done; exit 4`)
+	r := begin(t, newTerm(t, time.Hour), `while ! [ -e go ]; do sleep 0.01; done; exit 4`)
 	guardian, err := parentOf(r.pid)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestGuardianStartsNothingTooLate: a guardian that is told to begin when it
-// would have to kill at once does not start the command.
-func TestGuardianStartsNothingTooLate(t *testing.T) {
+// A guardian does not start the command if it would have to kill it
+// immediately.
+func TestGuardianDoesNotStartTooLate(t *testing.T) {
 	near, far, err := socketPair()
 	if err != nil {
 		t.Fatal(err)
@@ -48,38 +48,38 @@ func TestGuardianStartsNothingTooLate(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsNeverTooLate: a pause between the two readings of the clocks makes
-// the end of trust earlier, not later.
+// A pause between the two readings of the clocks makes the end of trust
+// earlier, not later.
 func TestDeadlineIsNeverTooLate(t *testing.T) {
-	seat := &pausedSeat{fakeSeat: newSeat(t, time.Hour)}
-	s := &supervisor{seat: seat}
-	if got := s.deadline(); got > seat.asked.add(time.Hour) {
-		t.Errorf("invariant 4: the end of trust is %v too late", got.sub(seat.asked.add(time.Hour)))
+	term := &pausedTerm{fakeTerm: newTerm(t, time.Hour)}
+	s := &supervisor{term: term}
+	if got := s.deadline(); got > term.asked.add(time.Hour) {
+		t.Errorf("invariant 4: the end of trust is %v too late", got.sub(term.asked.add(time.Hour)))
 	}
 }
 
-// pausedSeat is a seat whose process pauses when it is asked.
-type pausedSeat struct {
-	*fakeSeat
+// pausedTerm is a term whose process pauses when it is asked.
+type pausedTerm struct {
+	*fakeTerm
 	asked moment
 }
 
-func (s *pausedSeat) Remaining() time.Duration {
+func (s *pausedTerm) Remaining() time.Duration {
 	s.asked = now()
 	for now() == s.asked {
 	}
 	return time.Hour
 }
 
-// TestGroupIsAskedOnce: what is in the command's group was asked with the command,
-// and is not asked again when that ends.
-func TestGroupIsAskedOnce(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `trap 'while ! [ -s asked ]; do sleep 0.01; done; exit 5' TERM
+// The processes in the command's group are signaled with the command, and not
+// again when it ends.
+func TestGroupIsSignaledOnce(t *testing.T) {
+	r := begin(t, newTerm(t, time.Hour), `trap 'while ! [ -s asked ]; do sleep 0.01; done; exit 5' TERM
 		sh -c 'trap "echo 1 >> asked" TERM; echo 1 > ready; while ! [ -s asked ]; do sleep 0.01; done; for i in $(seq 100); do sleep 0.01; done' &
 		while :; do sleep 0.01; done`,
 		func(c *Command) { c.Grace = patience })
 	r.file("ready")
-	close(r.seat.stopping)
+	close(r.term.stopping)
 	r.want(End{Code: 5, Stopped: true})
 	if text, err := os.ReadFile(filepath.Join(r.folder, "asked")); err != nil || string(text) != "1\n" {
 		t.Errorf("the rest of the group was asked %d times: %v", strings.Count(string(text), "\n"), err)

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// controlDescriptor is the guardian's end of the connection with the supervisor.
+// controlDescriptor is the guardian's end of the connection to the supervisor.
 const controlDescriptor = 3
 
-// Main is the guardian's whole life. Its arguments are what follows the name of
-// the program: [CommandName], the path of the command's file, and the command's
-// arguments from the zeroth. It returns the exit code of the process, which must
-// end at once then.
+// Main runs a guardian. Its arguments follow the program's name: [CommandName],
+// the path of the command's file, and the command's arguments including the
+// zeroth. It returns the exit code of the process, which must then exit
+// immediately.
 func Main(args []string, stderr io.Writer) int {
-	runtime.LockOSThread() // the command dies with the thread that starts it
+	runtime.LockOSThread() // the command dies with the thread that started it
 	runtime.GOMAXPROCS(1)
 	control, err := connection(os.NewFile(controlDescriptor, "control"))
 	if err != nil || len(args) < 3 {
-		_, _ = fmt.Fprintln(stderr, "tenure: the guardian of a command is started by tenure run, not by hand")
+		_, _ = fmt.Fprintln(stderr, "tenure: the guardian can only be started by tenure run")
 		return 2
 	}
 	if err := guard(control, args[1], args[2:]); err != nil {
-		_ = send(control, report{Failed: err.Error()}) // nobody may be left to hear it
+		_ = send(control, report{Failed: err.Error()}) // the supervisor may have exited
 		return 1
 	}
 	return 0
@@ -41,9 +41,9 @@ func Main(args []string, stderr io.Writer) int {
 func guard(control *net.UnixConn, path string, argv []string) error {
 	limits, decoder, err := receiveFirst(control)
 	if err != nil {
-		return fmt.Errorf("the supervisor's order: %w", err)
+		return fmt.Errorf("reading the supervisor's order: %w", err)
 	}
-	if err := adopt(); err != nil {
+	if err := becomeSubreaper(); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
 	alarm, err := newAlarm()
@@ -60,20 +60,20 @@ func guard(control *net.UnixConn, path string, argv []string) error {
 	}); err != nil {
 		return fmt.Errorf("executing %s: %w", path, err)
 	}
-	g.tell(report{PID: g.command})
+	g.report(report{PID: g.command})
 	orders := make(chan order)
 	go receive(decoder, orders)
 	ends := make(chan ended)
 	go reap(ends)
 	g.watch(orders, ends)
-	g.tell(report{Gone: &g.end})
+	g.report(report{Gone: &g.end})
 	return nil
 }
 
-// ignoreSignals keeps the guardian alive where the supervisor gets a signal and
-// decides what becomes of it. The signals are caught, not ignored, so that the
-// command starts with their defaults; one that the whole program was started to
-// ignore stays ignored.
+// ignoreSignals keeps the guardian running when a terminal or service manager
+// signals the whole process group; the supervisor decides what to do. The
+// signals are caught, not ignored, so that the command starts with their
+// defaults. A signal that the program was started to ignore stays ignored.
 func ignoreSignals() {
 	for _, s := range []os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -91,7 +91,7 @@ type ended struct {
 	status syscall.WaitStatus
 }
 
-// reap waits for children until there is none.
+// reap waits for children until there are none.
 func reap(ends chan<- ended) {
 	defer close(ends)
 	for {
@@ -108,7 +108,7 @@ func reap(ends chan<- ended) {
 	}
 }
 
-// exitCode is the exit code that a shell would have of a process.
+// exitCode returns the exit code that a shell would report for a process.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())
@@ -116,10 +116,11 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// tell reports to the supervisor. If that is gone, the orders have ended too.
-func (g *guardian) tell(r report) { _ = send(g.control, r) }
+// report sends a report to the supervisor. If the supervisor has exited, the
+// orders have ended too.
+func (g *guardian) report(r report) { _ = send(g.control, r) }
 
-// The pauses between two kills of a tree, in which processes may have been
+// The pauses between two kills of a process tree, in which processes may have
 // forked.
 const (
 	firstKillPause = time.Millisecond

@@ -17,7 +17,7 @@ import (
 // process that does nothing stands for it.
 type scripted struct {
 	t      *testing.T
-	seat   *fakeSeat
+	term   *fakeTerm
 	s      *supervisor
 	far    *net.UnixConn
 	orders *json.Decoder
@@ -38,9 +38,9 @@ func beginScripted(t *testing.T, signals <-chan os.Signal) *scripted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &scripted{t: t, seat: newSeat(t, time.Hour), far: far, orders: json.NewDecoder(far), ended: make(chan struct{})}
+	c := &scripted{t: t, term: newTerm(t, time.Hour), far: far, orders: json.NewDecoder(far), ended: make(chan struct{})}
 	c.s = &supervisor{
-		seat: c.seat, process: exec.Command("/bin/sleep", "3600"), control: near, alarm: alarm,
+		term: c.term, process: exec.Command("/bin/sleep", "3600"), control: near, alarm: alarm,
 		reports: make(chan report), exited: make(chan struct{}),
 		command: Command{
 			Grace: 50 * time.Millisecond, Lead: time.Second, Refresh: 10 * time.Millisecond, Signals: signals,
@@ -84,12 +84,12 @@ func (c *scripted) killed() {
 	}
 }
 
-// TestOrders: what the supervisor tells the guardian, and that it kills one that
-// does not act on it in time.
-func TestOrders(t *testing.T) {
+// The orders of the supervisor, and that it kills a guardian that does not act
+// on one in time.
+func TestSupervisorSendsOrders(t *testing.T) {
 	t.Run("lost", func(t *testing.T) {
 		c := beginScripted(t, nil)
-		c.seat.lose()
+		c.term.lose()
 		if o := c.next(); !o.Kill {
 			t.Errorf("invariant 4: the order is not to kill, but %+v", o)
 		}
@@ -97,7 +97,7 @@ func TestOrders(t *testing.T) {
 	})
 	t.Run("given up", func(t *testing.T) {
 		c := beginScripted(t, nil)
-		close(c.seat.stopping)
+		close(c.term.stopping)
 		if o := c.next(); o.Stop != syscall.SIGQUIT {
 			t.Errorf("the order is not to stop with the signal that was chosen, but %+v", o)
 		}
@@ -105,12 +105,12 @@ func TestOrders(t *testing.T) {
 	})
 	t.Run("not renewed", func(t *testing.T) {
 		c := beginScripted(t, nil)
-		c.seat.renew(2 * time.Second)
+		c.term.renew(2 * time.Second)
 		if o := c.next(); o.Deadline == 0 || o.Deadline > now().add(2*time.Second) {
 			t.Errorf("invariant 4: the order is not the end of trust, but %+v", o)
 		}
 		c.killed()
-		if c.seat.Remaining() == 0 {
+		if c.term.Remaining() == 0 {
 			t.Error("invariant 4: the guardian outlived the trust")
 		}
 	})
@@ -127,7 +127,7 @@ func TestOrders(t *testing.T) {
 		if err := c.far.CloseRead(); err != nil {
 			t.Fatal(err)
 		}
-		c.seat.renew(time.Minute)
+		c.term.renew(time.Minute)
 		c.killed()
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// CommandName is the first argument of a process that is to be a guardian.
+// CommandName is the first argument of a guardian process.
 const CommandName = "guardian"
 
 // The exit codes of a shell for a command that cannot be executed.
@@ -18,7 +18,7 @@ const (
 	CodeNotFound      = 127
 )
 
-// Term is what a command must not outlive: a term.
+// Term is the term that a command must not outlive.
 type Term interface {
 	Remaining() time.Duration
 	Stopping() <-chan struct{}
@@ -26,26 +26,27 @@ type Term interface {
 	LockConn() (syscall.RawConn, error)
 }
 
-// Command says what to run and how it ends. All fields are required, but for
-// Stdin, Stderr and Signals.
+// Command says what to run and how to end it. All fields except Stdin, Stderr
+// and Signals are required.
 type Command struct {
-	Path   string   // of its file
-	Args   []string // from the zeroth
+	Path   string   // path of its file
+	Args   []string // including the zeroth
 	Env    []string
-	Stdin  *os.File // nil: nothing to read
-	Stderr *os.File // nil: this program's
+	Stdin  *os.File // nil for no input
+	Stderr *os.File // nil for this program's
 
-	// Grace is how long the command has to end, from the request to the kill,
-	// and how long before the end of trust it is asked.
+	// Grace is how long the command may take to end, from the request to the
+	// kill, and how long before the end of trust the request is sent.
 	Grace time.Duration
 	// Lead is how long before the end of trust everything is killed.
 	Lead time.Duration
 	// Refresh is the time between heartbeats of the session.
 	Refresh time.Duration
 
-	// StopSignal returns the signal to ask with when the seat is given up.
+	// StopSignal returns the signal that requests the command to end when the
+	// term is stopping.
 	StopSignal func() syscall.Signal
-	// Signals are handed on to the command's process group.
+	// Signals are forwarded to the command's process group.
 	Signals <-chan os.Signal
 	// Started is called with the command's process id.
 	Started func(pid int)
@@ -55,9 +56,9 @@ type Command struct {
 // End is how a command ended.
 type End struct {
 	Code    int  // its exit code, or 128 + the number of the signal that killed it
-	Stopped bool // it did not end by itself
+	Stopped bool // it was asked to end or was killed
 }
 
-// ErrNotStarted is matched by the errors of [Run]: no process of the command's
+// ErrNotStarted is matched by the errors of [Run]: no process of the command
 // was started.
 var ErrNotStarted = errors.New("the command was not started")

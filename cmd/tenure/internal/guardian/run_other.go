@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// Main refuses: there are no guardians on this system.
+// Main returns an error: there are no guardians on this system.
 func Main(_ []string, stderr io.Writer) int {
-	_, _ = fmt.Fprintln(stderr, "tenure: the guardian of a command is started by tenure run, not by hand")
+	_, _ = fmt.Fprintln(stderr, "tenure: the guardian can only be started by tenure run")
 	return 2
 }
 
-// Run refuses: commands cannot be run on this system.
-func Run(Seat, Command) (End, error) {
+// Run returns an error: commands cannot be run on this system.
+func Run(Term, Command) (End, error) {
 	return End{}, fmt.Errorf("%w: running a command needs a Unix system", ErrNotStarted)
 }

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 // patience bounds every wait for a process.
 const patience = 20 * time.Second
 
-// fakeSeat is a term without a database.
-type fakeSeat struct {
+// fakeTerm is a term without a database.
+type fakeTerm struct {
 	mu       sync.Mutex
 	until    time.Time
 	stopping chan struct{}
@@ -43,33 +43,33 @@ type fakeSeat struct {
 	lose     context.CancelFunc
 }
 
-func newSeat(t *testing.T, trust time.Duration) *fakeSeat {
-	s := &fakeSeat{until: time.Now().Add(trust), stopping: make(chan struct{})}
+func newTerm(t *testing.T, trust time.Duration) *fakeTerm {
+	s := &fakeTerm{until: time.Now().Add(trust), stopping: make(chan struct{})}
 	s.ctx, s.lose = context.WithCancel(t.Context())
 	t.Cleanup(s.lose)
 	return s
 }
 
-func (s *fakeSeat) Remaining() time.Duration {
+func (s *fakeTerm) Remaining() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, time.Until(s.until))
 }
 
-func (s *fakeSeat) renew(trust time.Duration) {
+func (s *fakeTerm) renew(trust time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until = time.Now().Add(trust)
 }
 
-func (s *fakeSeat) Stopping() <-chan struct{}          { return s.stopping }
-func (s *fakeSeat) Context() context.Context           { return s.ctx }
-func (s *fakeSeat) LockConn() (syscall.RawConn, error) { return nil, nil }
+func (s *fakeTerm) Stopping() <-chan struct{}          { return s.stopping }
+func (s *fakeTerm) Context() context.Context           { return s.ctx }
+func (s *fakeTerm) LockConn() (syscall.RawConn, error) { return nil, nil }
 
 // run is a command in progress.
 type run struct {
 	t      *testing.T
-	seat   *fakeSeat
+	term   *fakeTerm
 	folder string // where the command is
 	pid    int
 	ended  chan struct{}
@@ -79,9 +79,9 @@ type run struct {
 
 // begin runs a shell script under a guardian and waits until the script has
 // written the file "ready". A script finds itself in a folder of its own.
-func begin(t *testing.T, seat *fakeSeat, script string, changes ...func(*Command)) *run {
+func begin(t *testing.T, term *fakeTerm, script string, changes ...func(*Command)) *run {
 	t.Helper()
-	r := &run{t: t, seat: seat, folder: t.TempDir(), ended: make(chan struct{})}
+	r := &run{t: t, term: term, folder: t.TempDir(), ended: make(chan struct{})}
 	started := make(chan int, 1)
 	command := Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", "cd " + r.folder + " && { " + script + "\n}"},
@@ -96,10 +96,10 @@ func begin(t *testing.T, seat *fakeSeat, script string, changes ...func(*Command
 	}
 	go func() {
 		defer close(r.ended)
-		r.end, r.err = Run(seat, command)
+		r.end, r.err = Run(term, command)
 	}()
 	t.Cleanup(func() {
-		seat.lose()
+		term.lose()
 		<-r.ended
 	})
 	select {
@@ -167,24 +167,23 @@ var stubborn = map[string]string{
 	"daemon in its own session": `trap '' TERM; sh -c 'setsid sh -c "trap \"\" HUP; echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`,
 }
 
-// TestTreeDies: whatever the command has become, nothing of it lives when the
-// seat is lost, given up, or not renewed, or when the guardian is killed or
-// stopped.
-func TestTreeDies(t *testing.T) {
+// Whatever processes the command has started, none is running when the term is
+// lost, released or not renewed, or when the guardian is killed or stopped.
+func TestWholeTreeIsKilled(t *testing.T) {
 	ends := map[string]func(r *run){
-		"lost":     func(r *run) { r.seat.lose() },
-		"given up": func(r *run) { close(r.seat.stopping) },
+		"lost":     func(r *run) { r.term.lose() },
+		"given up": func(r *run) { close(r.term.stopping) },
 		"not renewed": func(r *run) {
-			r.seat.renew(300 * time.Millisecond)
+			r.term.renew(300 * time.Millisecond)
 		},
 		"guardian killed":               func(r *run) { r.signalGuardian(syscall.SIGKILL) },
-		"guardian stopped, then lost":   func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.seat.lose() },
-		"guardian stopped, not renewed": func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.seat.renew(300 * time.Millisecond) },
+		"guardian stopped, then lost":   func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.term.lose() },
+		"guardian stopped, not renewed": func(r *run) { r.signalGuardian(syscall.SIGSTOP); r.term.renew(300 * time.Millisecond) },
 	}
 	for what, script := range stubborn {
 		for how, end := range ends {
 			t.Run(what+"/"+how, func(t *testing.T) {
-				r := begin(t, newSeat(t, time.Hour), script)
+				r := begin(t, newTerm(t, time.Hour), script)
 				last := r.file("last")
 				end(r)
 				r.wait()
@@ -218,20 +217,20 @@ func parentOf(pid int) (int, error) {
 	return strconv.Atoi(string(bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[1]))
 }
 
-// TestKilledBeforeTrustEnds: a seat that is not renewed asks first, and kills
-// before the end. The lead is what a busy machine has to kill in.
-func TestKilledBeforeTrustEnds(t *testing.T) {
+// If a term is not renewed, the command is asked to end first, and killed
+// before trust ends. The lead is the time that a busy machine has for killing.
+func TestCommandIsKilledBeforeTrustEnds(t *testing.T) {
 	const grace, lead = 13 * time.Second, 10 * time.Second
-	r := begin(t, newSeat(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'echo 1 > asked' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
 		func(c *Command) { c.Grace, c.Lead = grace, lead })
 	r.file("ready")
-	r.seat.renew(grace + time.Second)
+	r.term.renew(grace + time.Second)
 	r.file("asked")
-	if left := r.seat.Remaining(); left > grace {
+	if left := r.term.Remaining(); left > grace {
 		t.Errorf("asked to end %v before the end of trust; want at most %v", left, grace)
 	}
 	r.wait()
-	switch left := r.seat.Remaining(); {
+	switch left := r.term.Remaining(); {
 	case left == 0:
 		t.Error("the command outlived the trust")
 	case left > lead:
@@ -240,17 +239,17 @@ func TestKilledBeforeTrustEnds(t *testing.T) {
 	r.dead(r.pid)
 }
 
-// TestRenewed: a command lives on as long as the seat is renewed.
-func TestRenewed(t *testing.T) {
+// A command runs as long as the term is renewed.
+func TestCommandRunsWhileTermIsRenewed(t *testing.T) {
 	pgtest.Long(t)
 	const trust = 6 * time.Second
-	r := begin(t, newSeat(t, trust), `trap 'exit 9' TERM; for i in $(seq 80); do sleep 0.1; done; exit 4`)
+	r := begin(t, newTerm(t, trust), `trap 'exit 9' TERM; for i in $(seq 80); do sleep 0.1; done; exit 4`)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for running := true; running; {
 		select {
 		case <-ticker.C:
-			r.seat.renew(trust)
+			r.term.renew(trust)
 		case <-r.ended:
 			running = false
 		}
@@ -258,9 +257,9 @@ func TestRenewed(t *testing.T) {
 	r.want(End{Code: 4})
 }
 
-// TestEnds: the code of a command that ended by itself, and that its end is that
-// of all it has left behind, which is asked first.
-func TestEnds(t *testing.T) {
+// The exit code of a command that ended on its own. The run ends when all
+// processes that it left have ended; they are asked to end first.
+func TestExitCodesOfCommands(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		want   End
@@ -274,7 +273,7 @@ func TestEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := begin(t, newSeat(t, time.Hour), test.script, func(c *Command) { c.Grace = patience })
+			r := begin(t, newTerm(t, time.Hour), test.script, func(c *Command) { c.Grace = patience })
 			r.want(test.want)
 			if strings.Contains(name, "behind") {
 				r.file("asked")
@@ -284,45 +283,45 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestPolite: a command that ends when it is asked to has its time, is asked
-// with the signal that was chosen, and is asked once.
-func TestPolite(t *testing.T) {
-	r := begin(t, newSeat(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
+// A command that ends on request has its grace period, gets the chosen signal,
+// and gets it once.
+func TestGracefulEnd(t *testing.T) {
+	r := begin(t, newTerm(t, time.Hour), `trap 'sleep 0.2; exit 5' USR1; trap 'exit 6' TERM; echo 1 > ready; while :; do sleep 0.01; done`,
 		func(c *Command) {
 			c.Grace = patience
 			c.StopSignal = func() syscall.Signal { return syscall.SIGUSR1 } // never ignored, as SIGINT may be
 		})
 	r.file("ready")
-	close(r.seat.stopping)
+	close(r.term.stopping)
 	r.want(End{Code: 5, Stopped: true})
 }
 
-// TestSignals: they reach the command's group.
-func TestSignals(t *testing.T) {
+// Signals reach the command's group.
+func TestSignalsAreForwarded(t *testing.T) {
 	signals := make(chan os.Signal)
-	r := begin(t, newSeat(t, time.Hour), `trap 'exit 8' USR1; echo 1 > ready; while :; do sleep 0.01; done`,
+	r := begin(t, newTerm(t, time.Hour), `trap 'exit 8' USR1; echo 1 > ready; while :; do sleep 0.01; done`,
 		func(c *Command) { c.Signals = signals })
 	r.file("ready")
 	signals <- syscall.SIGUSR1
 	r.want(End{Code: 8})
 }
 
-// TestNotStarted: a file that the kernel does not execute.
-func TestNotStarted(t *testing.T) {
+// A file that the kernel does not execute.
+func TestNotExecutableFile(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("no program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := begin(t, newSeat(t, time.Hour), "", func(c *Command) { c.Path = garbage })
+	r := begin(t, newTerm(t, time.Hour), "", func(c *Command) { c.Path = garbage })
 	r.wait()
 	if !errors.Is(r.err, ErrNotStarted) || !strings.Contains(r.err.Error(), "exec format error") {
 		t.Error(r.err)
 	}
 }
 
-// TestTooLate: nothing runs in a seat whose end is near.
-func TestTooLate(t *testing.T) {
-	r := begin(t, newSeat(t, 50*time.Millisecond), "echo 1 > ran")
+// Nothing runs in a term that is about to end.
+func TestNothingStartsNearTheEnd(t *testing.T) {
+	r := begin(t, newTerm(t, 50*time.Millisecond), "echo 1 > ran")
 	r.wait()
 	if !errors.Is(r.err, ErrNotStarted) && !r.end.Stopped {
 		t.Errorf("%+v, %v", r.end, r.err)
@@ -332,14 +331,15 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestInherited: the command has none of the guardian's descriptors, the anchor
-// among them, the signals that this program was started with, and its environment.
-func TestInherited(t *testing.T) {
+// The command has none of the guardian's descriptors, including the anchor. It
+// has the signal settings that this program was started with, and its
+// environment.
+func TestCommandInheritsOnlyItsDescriptors(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGUSR2)
 	defer signal.Stop(caught)
 	script := `ls -l /proc/self/fd | grep -v ' [012] ->' | grep -c -e socket: -e anon_inode: > descriptors; grep SigIgn /proc/self/status > ignored; grep SigBlk /proc/self/status | tr -d '0\n\t ' > blocked; echo $COLOR > color; echo 1 > ready`
-	r := begin(t, newSeat(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOR=7", "PATH=" + os.Getenv("PATH")} })
+	r := begin(t, newTerm(t, time.Hour), script, func(c *Command) { c.Env = []string{"COLOR=7", "PATH=" + os.Getenv("PATH")} })
 	r.want(End{})
 	if n := r.file("descriptors"); n != 0 {
 		t.Errorf("%d descriptors of the guardian", n)
@@ -377,14 +377,14 @@ func ignoredSignals(t *testing.T, status []byte) uint64 {
 	return set
 }
 
-// TestForeignChildrenLive: children that the supervisor had before are left
-// alone when a killed guardian's orphans are killed.
-func TestForeignChildrenLive(t *testing.T) {
+// Children that the supervisor had before are left alone when a killed
+// guardian's orphans are killed.
+func TestForeignChildrenSurvive(t *testing.T) {
 	foreign, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := begin(t, newSeat(t, time.Hour), stubborn["daemon in its own session"])
+	r := begin(t, newTerm(t, time.Hour), stubborn["daemon in its own session"])
 	last := r.file("last")
 	r.signalGuardian(syscall.SIGKILL)
 	r.wait()

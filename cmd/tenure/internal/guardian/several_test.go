@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// TestSeveral: commands run at once, and when the guardian of one is killed, all
-// of that one dies and nothing of the others, whichever began first.
-func TestSeveral(t *testing.T) {
+// Several commands run at the same time. When the guardian of one is killed,
+// all of its processes die and none of the others, whichever started first.
+func TestConcurrentCommandsAreIndependent(t *testing.T) {
 	const script = `trap '' TERM; sh -c 'setsid sh -c "echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`
 	for victim := range 3 {
 		t.Run(fmt.Sprint(victim), func(t *testing.T) {
 			var runs []*run
 			var last []int
 			for range 3 {
-				r := begin(t, newSeat(t, time.Hour), script)
+				r := begin(t, newTerm(t, time.Hour), script)
 				runs, last = append(runs, r), append(last, r.file("last"))
 			}
 			runs[victim].signalGuardian(syscall.SIGKILL)
@@ -41,11 +41,10 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestManyBeginWhileOneIsKilled: a guardian that is just being started is no
-// orphan of another.
-func TestManyBeginWhileOneIsKilled(t *testing.T) {
+// A guardian that is just starting is not treated as an orphan of another one.
+func TestStartingGuardianIsNotAnOrphan(t *testing.T) {
 	for range 10 {
-		victim := begin(t, newSeat(t, time.Hour), `sleep 60; :`)
+		victim := begin(t, newTerm(t, time.Hour), `sleep 60; :`)
 		guardian, err := parentOf(victim.pid)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +52,7 @@ func TestManyBeginWhileOneIsKilled(t *testing.T) {
 		killed := make(chan error, 1)
 		go func() { killed <- syscall.Kill(guardian, syscall.SIGKILL) }()
 		for range 3 {
-			begin(t, newSeat(t, time.Hour), `exit 6`).want(End{Code: 6})
+			begin(t, newTerm(t, time.Hour), `exit 6`).want(End{Code: 6})
 		}
 		if err := <-killed; err != nil {
 			t.Error(err)
@@ -62,15 +61,14 @@ func TestManyBeginWhileOneIsKilled(t *testing.T) {
 	}
 }
 
-// TestErrorsElsewhere: what the command writes to standard error goes to the file
-// that was given.
-func TestErrorsElsewhere(t *testing.T) {
+// The command's standard error goes to the given file.
+func TestStderrGoesToGivenFile(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "errors"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	begin(t, newSeat(t, time.Hour), `echo oh no >&2; exit 2`, func(c *Command) { c.Stderr = file }).want(End{Code: 2})
+	begin(t, newTerm(t, time.Hour), `echo oh no >&2; exit 2`, func(c *Command) { c.Stderr = file }).want(End{Code: 2})
 	if text, err := os.ReadFile(file.Name()); string(text) != "oh no\n" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -12,41 +12,42 @@ import (
 	"time"
 )
 
-// What the guardian may take longer than it should before the supervisor does
-// its work.
+// How late the guardian may be before the supervisor acts in its place.
 const (
 	killSlack = 20 * time.Millisecond
 	stopSlack = 250 * time.Millisecond
 )
 
-// orphanWarning is how long killed processes may take to end without a word.
+// orphanWarning is how long killed processes may take to end before a warning
+// is logged.
 const orphanWarning = time.Second
 
-// supervisor is one run of a command as the leading process sees it.
+// supervisor is one run of a command in the leading process.
 type supervisor struct {
-	seat    Term
+	term    Term
 	command Command
 
 	process *exec.Cmd // the guardian
 	control *net.UnixConn
 	alarm   *alarm
 	foreign []int         // children that this process had before
-	reports chan report   // closed when the guardian says no more
-	exited  chan struct{} // closed when the guardian has ended
+	reports chan report   // closed after the guardian's last report
+	exited  chan struct{} // closed when the guardian has exited
 
-	killed bool   // the guardian was
-	trust  moment // as the guardian was told
-	limit  moment // when all must be over for another reason; 0 if there is none
-	gone   *end   // as the guardian says
+	killed bool   // the guardian was killed
+	trust  moment // as last sent to the guardian
+	limit  moment // another limit for the end of all processes; 0 if there is none
+	gone   *end   // as reported by the guardian
 	failed string // why the guardian did not start the command
 }
 
 // Run runs a command under a guardian and returns when neither the command nor
-// any descendant of it lives. It ends them politely when the seat is stopping,
-// and at once when the seat's context ends. If nothing was started, the error
-// matches [ErrNotStarted]; there is no other. Several commands may run at once.
-func Run(seat Term, command Command) (End, error) {
-	s := &supervisor{seat: seat, command: command, reports: make(chan report), exited: make(chan struct{})}
+// any of its descendants is running. It ends them gracefully when the term is
+// stopping, and kills them when the term's context ends. An error means that
+// nothing was started and matches [ErrNotStarted]. Several commands may run at
+// the same time.
+func Run(term Term, command Command) (End, error) {
+	s := &supervisor{term: term, command: command, reports: make(chan report), exited: make(chan struct{})}
 	if err := s.start(); err != nil {
 		return End{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
@@ -62,9 +63,9 @@ func Run(seat Term, command Command) (End, error) {
 	return End{Code: 128 + int(syscall.SIGKILL), Stopped: true}, nil
 }
 
-// start starts the guardian and tells it to begin.
+// start starts the guardian and orders it to begin.
 func (s *supervisor) start() error {
-	anchor, err := s.seat.LockConn()
+	anchor, err := s.term.LockConn()
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
-	if err := adopt(); err != nil {
+	if err := becomeSubreaper(); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
 	control, far, err := socketPair()
@@ -83,7 +84,7 @@ func (s *supervisor) start() error {
 	s.process = &exec.Cmd{
 		Path: program, Args: append([]string{os.Args[0], CommandName, s.command.Path}, s.command.Args...), Env: s.command.Env,
 		Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{far},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // a terminal's signals reach the supervisor alone
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // signals of a terminal reach only the supervisor
 	}
 	if s.command.Stdin != nil {
 		s.process.Stdin = s.command.Stdin
@@ -91,7 +92,7 @@ func (s *supervisor) start() error {
 	if s.command.Stderr != nil {
 		s.process.Stderr = s.command.Stderr
 	}
-	s.foreign, err = living.add(func() (int, error) {
+	s.foreign, err = liveGuardians.add(func() (int, error) {
 		if err := s.process.Start(); err != nil {
 			return 0, err
 		}
@@ -112,14 +113,14 @@ func (s *supervisor) start() error {
 	if err != nil {
 		s.killGuardian()
 		_ = s.process.Wait() // it was killed
-		living.remove(s.process.Process.Pid)
+		liveGuardians.remove(s.process.Process.Pid)
 		_ = control.Close()
-		return fmt.Errorf("telling the guardian to begin: %w", err)
+		return fmt.Errorf("sending the order to begin: %w", err)
 	}
 	return nil
 }
 
-// supervise serves until the guardian has ended.
+// supervise runs until the guardian has exited.
 func (s *supervisor) supervise() {
 	go receive(json.NewDecoder(s.control), s.reports)
 	go func() {
@@ -128,30 +129,30 @@ func (s *supervisor) supervise() {
 	}()
 	watch := time.NewTicker(max(time.Millisecond, s.command.Refresh/4))
 	defer watch.Stop()
-	stopping, over := s.seat.Stopping(), s.seat.Context().Done()
+	stopping, over := s.term.Stopping(), s.term.Context().Done()
 	for s.reports != nil {
 		s.rearm()
 		select {
 		case r, ok := <-s.reports:
-			if !ok { // it has ended, or is about to
+			if !ok { // it has exited or is about to
 				s.reports = nil
 				break
 			}
-			s.note(r)
+			s.handleReport(r)
 		case <-watch.C:
 			s.followTrust()
 		case signal := <-s.command.Signals:
 			if number, ok := signal.(syscall.Signal); ok {
-				s.tell(order{Signal: number})
+				s.sendOrder(order{Signal: number})
 			}
 		case <-stopping:
 			stopping = nil
-			s.tell(order{Stop: s.command.StopSignal()})
-			s.hurry(s.command.Grace + stopSlack)
+			s.sendOrder(order{Stop: s.command.StopSignal()})
+			s.limitTo(s.command.Grace + stopSlack)
 		case <-over:
 			over = nil
-			s.tell(order{Kill: true})
-			s.hurry(killSlack)
+			s.sendOrder(order{Kill: true})
+			s.limitTo(killSlack)
 		case <-s.alarm.rings:
 			if now() >= s.killAt() {
 				s.killGuardian()
@@ -160,10 +161,10 @@ func (s *supervisor) supervise() {
 	}
 	_ = s.control.Close()
 	<-s.exited
-	living.remove(s.process.Process.Pid)
+	liveGuardians.remove(s.process.Process.Pid)
 }
 
-func (s *supervisor) note(r report) {
+func (s *supervisor) handleReport(r report) {
 	switch {
 	case r.PID != 0:
 		s.command.Started(r.PID)
@@ -174,41 +175,41 @@ func (s *supervisor) note(r report) {
 	}
 }
 
-// deadline is the moment when trust ends. The clock is read first, so that a
-// pause between the two readings makes it earlier, not later.
+// deadline returns the moment when trust ends. It reads the clock first, so
+// that a pause between the two readings makes the deadline earlier, not later.
 func (s *supervisor) deadline() moment {
 	at := now()
-	return at.add(s.seat.Remaining())
+	return at.add(s.term.Remaining())
 }
 
-// followTrust tells the guardian when the end of trust has moved. Both clocks
-// that trust is measured on may drift a little.
+// followTrust informs the guardian when the end of trust has changed. The two
+// clocks by which trust is measured may drift slightly.
 func (s *supervisor) followTrust() {
 	trust := s.deadline()
 	if drift := trust.sub(s.trust).Abs(); drift < s.command.Lead/10 {
 		return
 	}
 	s.trust = trust
-	s.tell(order{Deadline: trust})
+	s.sendOrder(order{Deadline: trust})
 }
 
-// tell gives an order. A guardian that does not take it is killed, and so is
-// what it guards.
-func (s *supervisor) tell(o order) {
+// sendOrder sends an order. If the guardian does not take it, the guardian and
+// its processes are killed.
+func (s *supervisor) sendOrder(o order) {
 	if send(s.control, o) != nil {
 		s.killGuardian()
 	}
 }
 
-// hurry sets a limit for the guardian.
-func (s *supervisor) hurry(within time.Duration) {
+// limitTo sets a time limit for the guardian.
+func (s *supervisor) limitTo(within time.Duration) {
 	limit := now().add(within)
 	if s.limit == 0 || limit < s.limit {
 		s.limit = limit
 	}
 }
 
-// killAt is when the guardian should have killed everything long ago.
+// killAt returns when the guardian should long have killed everything.
 func (s *supervisor) killAt() moment {
 	at := s.trust.add(-s.command.Lead / 2)
 	if s.limit != 0 {
@@ -222,25 +223,25 @@ func (s *supervisor) rearm() {
 		return
 	}
 	if s.alarm.set(s.killAt()) != nil {
-		s.killGuardian() // without deadlines nothing may run
+		s.killGuardian() // nothing may run without deadlines
 	}
 }
 
-// killGuardian kills the guardian, and with it the command; the rest of its
-// descendants come to this process.
+// killGuardian kills the guardian and with it the command. Their remaining
+// descendants become children of this process.
 func (s *supervisor) killGuardian() {
 	s.killed = true
-	_ = s.process.Process.Kill() // it may have ended
+	_ = s.process.Process.Kill() // it may have exited
 }
 
-// killOrphans kills what a killed guardian has left, until none of it lives.
+// killOrphans kills the descendants of a killed guardian until none is running.
 func (s *supervisor) killOrphans() {
 	start := now()
-	for pause, warned := firstKillPause, false; !living.killOrphans(s.foreign); pause = min(2*pause, lastKillPause) {
+	for pause, warned := firstKillPause, false; !liveGuardians.killOrphans(s.foreign); pause = min(2*pause, lastKillPause) {
 		if !warned && now().sub(start) > orphanWarning {
 			warned = true
-			s.command.Logger.Error("processes of the command cannot be killed; the role is not released before they have ended",
-				"processes", living.orphans(s.foreign))
+			s.command.Logger.Error("processes of the command cannot be killed; the role is released only when they have ended",
+				"processes", liveGuardians.orphans(s.foreign))
 		}
 		time.Sleep(pause)
 	}

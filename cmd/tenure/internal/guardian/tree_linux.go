@@ -12,17 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of every descendant that loses its own.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+// becomeSubreaper makes this process the parent of every descendant that loses
+// its own.
+func becomeSubreaper() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// commandAttributes puts the command into a group of its own and makes the
+// commandAttributes puts the command into its own process group and makes the
 // kernel kill it with the thread that started it.
 func commandAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// children lists the children of a process, those that have ended but were not
-// waited for among them. The list can miss one if others end meanwhile.
+// children lists the children of a process, including those that have ended but
+// were not waited for. The list can miss a child if others end at the same
+// time.
 func children(pid int) []int {
 	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err == nil && len(lists) == 0 {
@@ -43,8 +45,8 @@ func children(pid int) []int {
 	return found
 }
 
-// childrenByParent is for kernels that do not list children: it looks at every
-// process.
+// childrenByParent searches all processes, for kernels that do not list
+// children.
 func childrenByParent(parent int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -60,7 +62,7 @@ func childrenByParent(parent int) []int {
 		if err != nil {
 			continue // it has ended
 		}
-		// "PID (NAME) STATE PPID ...": the name may contain anything.
+		// "PID (NAME) STATE PPID ...": the name may contain any characters.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(parent) {
 			found = append(found, pid)
@@ -69,8 +71,8 @@ func childrenByParent(parent int) []int {
 	return found
 }
 
-// descendants lists everything below a process, parents first, without some of
-// its children and what is below those.
+// descendants lists all descendants of a process, parents first, except some of
+// its children and their descendants.
 func descendants(pid int, without []int) []int {
 	found := slices.DeleteFunc(children(pid), func(child int) bool { return slices.Contains(without, child) })
 	for i := 0; i < len(found); i++ {
@@ -83,8 +85,8 @@ func descendants(pid int, without []int) []int {
 	return found
 }
 
-// signalLeft sends a signal to every descendant, but for the members of a group
-// if that was told already.
+// signalLeft signals every descendant, except members of the group if that was
+// signaled already.
 func signalLeft(group int, told bool, signal syscall.Signal) {
 	for _, pid := range descendants(os.Getpid(), nil) {
 		if told {
@@ -96,23 +98,24 @@ func signalLeft(group int, told bool, signal syscall.Signal) {
 	}
 }
 
-// killTree kills a group, while its leader has not been waited for, and every
+// killTree kills a group, unless its leader was waited for, and every
 // descendant.
 func killTree(group int, leaderEnded bool) {
-	if !leaderEnded { // its number cannot be another's yet
-		_ = syscall.Kill(-group, syscall.SIGKILL) // all members in one instant
+	if !leaderEnded { // the process id cannot have been reused yet
+		_ = syscall.Kill(-group, syscall.SIGKILL) // all members at the same instant
 	}
 	for _, pid := range descendants(os.Getpid(), nil) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// groupEmpty reports whether a group has no member. Below a subreaper nobody
-// needs to ask: who has no child left has no descendant left.
+// groupEmpty reports whether a group has no member. With a subreaper this is
+// not needed: a process without children has no descendants.
 func groupEmpty(int) bool { return true }
 
-// killOrphans kills what is below this process, without some of its children,
-// and waits for those that came to it. It reports whether none is left.
+// killOrphans kills all descendants of this process, except some of its
+// children and theirs, and waits for those that became its children. It reports
+// whether none is left.
 func killOrphans(without []int) bool {
 	self := os.Getpid()
 	for _, orphan := range descendants(self, without) {

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// adopt does nothing: there are no subreapers.
-func adopt() error { return nil }
+// becomeSubreaper does nothing: there are no subreapers.
+func becomeSubreaper() error { return nil }
 
 // commandAttributes puts the command into a group of its own.
 func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func children(int) []int { return nil }
 
-// signalLeft sends a signal to a group, unless that was told already.
+// signalLeft signals a group, unless that was done already.
 func signalLeft(group int, told bool, signal syscall.Signal) {
 	if !told {
 		_ = syscall.Kill(-group, signal) // it may have ended
@@ -28,7 +28,7 @@ func killTree(group int, _ bool) { _ = syscall.Kill(-group, syscall.SIGKILL) }
 // groupEmpty reports whether a group has no member.
 func groupEmpty(group int) bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
 
-// killOrphans finds nothing: orphans do not come to this process.
+// killOrphans does nothing: orphans do not become children of this process.
 func killOrphans([]int) bool { return true }
 
 func descendants(int, []int) []int { return nil }

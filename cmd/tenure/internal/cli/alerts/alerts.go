@@ -1,4 +1,4 @@
-// Package alerts has the commands on alerts.
+// Package alerts implements the commands on alerts.
 package alerts
 
 import (
@@ -26,12 +26,12 @@ func New(out *console.Output) *cobra.Command {
 		newAlertsList(out), newAlertsCheck(out), newAlertsTest(out), newAlertsExport(out))
 }
 
-const alertsListLong = `List the alerts in the database with what they are: inactive, pending (the condition
-holds, but not for long enough) or firing. SERIES is how many series the condition
-has; TO SEND how many notifications wait to be sent or tried again, and how many
-were given up. Below are the series that are pending or firing, and the problems.`
+const alertsListLong = `List the alerts in the database with their states: inactive, pending (the condition
+holds, but not yet for long enough) or firing. SERIES is the number of series of the
+condition; TO SEND is the number of notifications that wait to be sent or retried,
+and of those that could not be sent. Pending and firing series and problems follow.`
 
-// alertsListCommand shows the rules of the database and what becomes of them.
+// alertsListCommand lists the alerts of the database with their states.
 type alertsListCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -46,17 +46,17 @@ func newAlertsList(out *console.Output) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.state, "state", "", "list those in this state only: inactive, pending or firing")
+	flags.StringVar(&c.state, "state", "", "list only alerts in this state: inactive, pending or firing")
 	c.database.Register(flags)
 	return cmd
 }
 
-// AlertsRecord is the answer as it is printed.
+// AlertsRecord is the printed result.
 type AlertsRecord struct {
 	Alerts []AlertRecord `json:"alerts"`
 }
 
-// AlertRecord is an alert as it is printed.
+// AlertRecord is an alert as printed.
 type AlertRecord struct {
 	Name                 string            `json:"name"`
 	State                string            `json:"state"`
@@ -79,7 +79,7 @@ type seriesRecord struct {
 	State       string            `json:"state"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
-	Value       string            `json:"value"` // a text, for it may be NaN or infinite
+	Value       string            `json:"value"` // a string, since it may be NaN or infinite
 	ActiveAt    console.Timestamp `json:"active_at"`
 	FiredAt     console.Timestamp `json:"fired_at"` // null while pending
 }
@@ -114,10 +114,10 @@ func (c *alertsListCommand) run(ctx context.Context) error {
 	})
 }
 
-// alertsTimeout bounds the reading of all alerts.
+// alertsTimeout limits reading all alerts.
 const alertsTimeout = 30 * time.Second
 
-// readAlerts reads the alerts of the database: none if there is no schema.
+// readAlerts reads the alerts of the database; none if there is no schema.
 func readAlerts(ctx context.Context, flags *connect.DatabaseFlags) ([]alerts.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, alertsTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func alertRow(s alerts.Status) []string {
 	if s.PendingNotifications > 0 || s.FailedNotifications > 0 {
 		unsent = strconv.Itoa(s.PendingNotifications)
 		if s.FailedNotifications > 0 {
-			unsent += ", " + strconv.Itoa(s.FailedNotifications) + " given up"
+			unsent += ", " + strconv.Itoa(s.FailedNotifications) + "not sent"
 		}
 	}
 	return []string{

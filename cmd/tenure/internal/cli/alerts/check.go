@@ -15,19 +15,19 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 )
 
-const alertsCheckLong = `Check the alerts of a configuration file. Errors are told with line and column:
-PromQL that cannot be read, templates, labels, and notifiers that are not
-configured. Warnings are of conditions that probably do not mean what they seem to:
-a rate, which is per second, compared with a number of events; a counter that,
-once above a number, stays there; series that are gone when the alert should fire;
-and metrics that do not exist.
+const alertsCheckLong = `Check the alerts of a configuration file. Errors are reported with line and column:
+invalid PromQL, templates and labels, and notifiers that are not configured.
+Warnings are about conditions that probably do not mean what they seem to: a rate,
+which is per second, compared with a number of events; a counter that stays above a
+number once it has passed it; series that are gone when the alert should fire; and
+metrics that do not exist.
 
 Exits 0 if there is no error and 2 if there is one. The file is the argument, else
 that of --config, else that of TENURE_CONFIG.`
 
 func newAlertsCheck(out *console.Output) *cobra.Command {
 	return &cobra.Command{
-		Use: "check [FILE]", Short: "Tell what is wrong with the alerts of a configuration file", Long: alertsCheckLong,
+		Use: "check [FILE]", Short: "Check the alerts in a configuration file", Long: alertsCheckLong,
 		Example: "  tenure alerts check tenure.toml",
 		Args:    atMostOne("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,14 +44,14 @@ func newAlertsCheck(out *console.Output) *cobra.Command {
 	}
 }
 
-// alertsCheckRecord is the result of a check as it is printed.
+// alertsCheckRecord is the printed result of a check.
 type alertsCheckRecord struct {
 	File     string   `json:"file"`
 	Alerts   int      `json:"alerts"`
 	Warnings []string `json:"warnings"`
 }
 
-// atMostOne refuses several arguments.
+// atMostOne rejects more than one argument.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -61,8 +61,8 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// namedFile reads the configuration file that is the argument of a command, or
-// that is named otherwise.
+// namedFile reads the configuration file that is the command's argument, or
+// that the flag or variable names.
 func namedFile(cmd *cobra.Command, args []string) (file *config.File, path string, err error) {
 	c := settings.Of(cmd.Flags())
 	if len(args) > 0 {
@@ -72,7 +72,7 @@ func namedFile(cmd *cobra.Command, args []string) (file *config.File, path strin
 		return nil, "", err
 	}
 	if c.Path == "" {
-		return nil, "", console.Usage("no file is named: give one as the argument, or by --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
+		return nil, "", console.Usage("no file is named: use an argument, --%s or %s", settings.ConfigFlag, settings.ConfigVariable)
 	}
 	return c.File, c.Path, nil
 }
@@ -80,11 +80,11 @@ func namedFile(cmd *cobra.Command, args []string) (file *config.File, path strin
 const alertsExportLong = `Write the alerts as a rule file for Prometheus: those of the configuration file if
 one is named, else those in the database.
 
-Whom to notify is Alertmanager's business there: the addresses are in the label
-"notify", separated by commas, for its routes. Let Prometheus scrape
-/metrics/cluster too: the series of 0 that some conditions need are there.`
+There, Alertmanager routes the notifications: the label "notify" contains the
+addresses, separated by commas. Let Prometheus scrape /metrics/cluster too, since
+some conditions need its series with the value 0.`
 
-// alertsExportCommand writes alerts for Prometheus.
+// alertsExportCommand writes alerts as a rule file for Prometheus.
 type alertsExportCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -117,7 +117,7 @@ func (c *alertsExportCommand) run(cmd *cobra.Command) error {
 	return c.out.Print(map[string]string{"yaml": printed}, strings.Split(printed, "\n")...)
 }
 
-// stored are the rules in the database.
+// stored returns the rules in the database.
 func (c *alertsExportCommand) stored(ctx context.Context) ([]alerts.Rule, error) {
 	list, err := readAlerts(ctx, &c.database)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
 )
 
-const alertsTestLong = `Send a test: that an alert fires, and at once that it is over. NAME is a notifier of
-the configuration file, with a target if it takes one (slack:#ops), or an alert of
-the file, and then all whom that notifies are meant. The database is not needed, and
-knows nothing of it.
+const alertsTestLong = `Send a test notification that an alert fires, and immediately that it has ended.
+NAME is a notifier of the configuration file, with a target if it takes one
+(slack:#ops), or an alert of the file, which tests all of its notifiers. The
+database is neither needed nor changed.
 
-Exits 0 if all was acknowledged, and 1 if something was not.`
+Exits 0 if all notifications were acknowledged, and 1 if not.`
 
 func newAlertsTest(out *console.Output) *cobra.Command {
 	return &cobra.Command{
@@ -37,7 +37,7 @@ func newAlertsTest(out *console.Output) *cobra.Command {
 	}
 }
 
-// testedRecord is what became of a test as it is printed.
+// testedRecord is the printed result of a test.
 type testedRecord struct {
 	Address string `json:"address"`
 	Sent    bool   `json:"sent"`
@@ -61,9 +61,9 @@ func testAlert(cmd *cobra.Command, out *console.Output, name string) error {
 			known = append(known, r.Name)
 		}
 		if meant := nearest.Of(name, known); meant != "" {
-			return console.Usage("%s has no notifier and no alert that notifies called %q; did you mean %q?", path, name, meant)
+			return console.Usage("%s has no notifier and no notifying alert %q; did you mean %q?", path, name, meant)
 		}
-		return console.Usage("%s has no notifier and no alert that notifies called %q", path, name)
+		return console.Usage("%s has no notifier and no notifying alert %q", path, name)
 	}
 	records, failed := []testedRecord{}, 0
 	var lines []string
@@ -86,7 +86,7 @@ func testAlert(cmd *cobra.Command, out *console.Output, name string) error {
 	return nil
 }
 
-// testedBy returns the rule to send in the name of, and to whom.
+// testedBy returns the rule to use for the test, and the addresses to notify.
 func testedBy(name string, rules []alerts.Rule, set notifiers.Set) (rule alerts.Rule, addresses []string) {
 	rule = alerts.Rule{Name: "tenure_test", Severity: "info"}
 	if _, _, err := set.Find(name); err == nil {
@@ -98,17 +98,17 @@ func testedBy(name string, rules []alerts.Rule, set notifiers.Set) (rule alerts.
 	return rule, nil
 }
 
-// sendTest sends the beginning and the end of an alert.
+// sendTest sends the start and the end of an alert.
 func sendTest(ctx context.Context, set notifiers.Set, address string, rule alerts.Rule) error {
 	notifier, target, err := set.Find(address)
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // for people
+	host, _ := os.Hostname() // for the operator
 	alert := notifiers.Alert{
 		ID: uuid.New(), Name: rule.Name, Severity: rule.Severity, StartedAt: time.Now(),
 		Labels:      map[string]string{"alertname": rule.Name, "severity": rule.Severity, "test": "true"},
-		Annotations: map[string]string{"summary": fmt.Sprintf("a test of %s, sent by hand from %s", address, host)},
+		Annotations: map[string]string{"summary": fmt.Sprintf("a test of %s, sent from %s", address, host)},
 	}
 	if err := notifier.Send(ctx, target, []notifiers.Alert{alert}); err != nil {
 		return err

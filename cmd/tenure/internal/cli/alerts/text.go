@@ -11,10 +11,10 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// mostDetails is how many series of an alert are shown.
-const mostDetails = 5
+// maxDetails is how many series of an alert are shown.
+const maxDetails = 5
 
-// alertDetails are lines about an alert that is not as it should be.
+// alertDetails returns lines about an alert that is not inactive.
 func alertDetails(s alerts.Status) []string {
 	var lines []string
 	line := func(format string, args ...any) {
@@ -24,7 +24,7 @@ func alertDetails(s alerts.Status) []string {
 		line("it cannot be evaluated: %s", s.Problem)
 	}
 	for i, a := range s.Alerts {
-		if i == mostDetails {
+		if i == maxDetails {
 			line("and %d more", len(s.Alerts)-i)
 			break
 		}
@@ -39,12 +39,12 @@ func alertDetails(s alerts.Status) []string {
 		line("%s", text)
 	}
 	if s.NotificationProblem != "" {
-		line("it was not told: %s", s.NotificationProblem)
+		line("notification failed: %s", s.NotificationProblem)
 	}
 	return lines
 }
 
-// labelsText are the labels of a series as PromQL has them, without those that
+// labelsText formats the labels of a series as in PromQL, without those that
 // every alert has.
 func labelsText(labels map[string]string) string {
 	var pairs []string

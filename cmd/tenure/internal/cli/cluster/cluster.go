@@ -1,4 +1,4 @@
-// Package cluster has the commands on the nodes of a cluster.
+// Package cluster implements the commands on the nodes of a cluster.
 package cluster
 
 import (
@@ -16,22 +16,23 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 )
 
-const clusterLong = `Look at the cluster: its nodes, and who leads.`
+const clusterLong = `Show the cluster: its nodes and leaders.`
 
-const clusterStatusLong = `Show the nodes of the cluster, the dead among them, and who leads.
+const clusterStatusLong = `Show the nodes of the cluster, including dead ones, and the leaders.
 
-ID is as much of the id as tells the nodes apart. In ROLES a star marks what the
-node leads; the others are what it is there for. STATUS is "joining", "active",
-"draining", "drained" (with nothing left to do) or "dead". A node that was silent
-for longer than its lease is shown as dead, whether another one has noticed or
-not. LOAD is the mean of CPU and memory. Of the roles
-that nodes share, those that no living node may lead are listed with the reason.
+ID is the beginning of the id, long enough to be unique. ROLES lists the roles that
+the node leads, each with a star, and its node roles. STATUS is "joining", "active",
+"draining", "drained" (with nothing left to do) or "dead". A node that has been
+silent for longer than its lease is shown as dead, even if no other node has
+noticed. LOAD is the mean of CPU and memory usage. Shared roles that no live node
+may lead are listed with the reason.
 
-With --watch it shows them again at every change until a signal: on a terminal in
-place, else one after the other, with -o json one object a line. What changes
-all the time, such as load and uptime, is a change on a terminal only.
+With --watch it shows them again after every change, until a signal: in place on a
+terminal, else one after another, and with -o json as one object per line. Values
+that change all the time, such as load and uptime, count as changes only on a
+terminal.
 
-It reads only. The exit code is 0 whatever the nodes do.`
+The command only reads. The exit code is 0 whatever the status of the nodes.`
 
 // New returns the command "tenure cluster".
 func New(out *console.Output) *cobra.Command {
@@ -61,9 +62,9 @@ func newClusterStatus(out *console.Output) *cobra.Command {
 	flags := cmd.Flags()
 	c.database.Register(flags)
 	c.log.Register(flags, "warn")
-	flags.StringVar(&c.name, "cluster-name", service.DefaultClusterName, "the cluster's name, for people")
-	flags.BoolVar(&c.watch, "watch", false, "show them again at every change, until a signal")
-	flags.Var(&c.check, "check-interval", "with --watch: time between questions when no news comes")
+	flags.StringVar(&c.name, "cluster-name", service.DefaultClusterName, "the cluster's display name")
+	flags.BoolVar(&c.watch, "watch", false, "show the nodes again after every change, until a signal")
+	flags.Var(&c.check, "check-interval", "with --watch: time between polls without a notification")
 	return cmd
 }
 
@@ -87,7 +88,7 @@ func (c *clusterStatusCommand) run(cmd *cobra.Command) error {
 	return c.out.PrintText(found.Record(c.name), func(width int) string { return clusterText(found, c.name, width) })
 }
 
-// follow shows the cluster until the context ends.
+// follow shows the cluster until ctx ends.
 func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source, log *slog.Logger) error {
 	screen := console.NewScreen(c.out)
 	last := ""
@@ -110,8 +111,8 @@ func (c *clusterStatusCommand) follow(ctx context.Context, source roster.Source,
 	})
 }
 
-// Settled is a text that differs when something about a cluster does that does
-// not change all the time.
+// Settled returns a text that changes with everything about a cluster except
+// the values that change all the time.
 func Settled(cluster record.Cluster) string {
 	for i := range cluster.Nodes {
 		node := &cluster.Nodes[i]

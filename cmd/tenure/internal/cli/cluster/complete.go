@@ -11,18 +11,18 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 )
 
-// completeNode offers the living nodes as the one argument of a command.
+// completeNode offers the live nodes as the command's argument.
 func completeNode(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return completeMember(cmd, args, begun, roster.Alive)
 }
 
-// completeDeadNode offers the dead ones.
+// completeDeadNode offers the dead nodes.
 func completeDeadNode(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return completeMember(cmd, args, begun, roster.Dead)
 }
 
-// completeMember offers the nodes of the registry that fit: by name if only one of
-// them has it, else by id.
+// completeMember offers the matching nodes of the registry, by name if it is
+// unique, else by id.
 func completeMember(cmd *cobra.Command, args []string, begun string, fits func(tenure.Member) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

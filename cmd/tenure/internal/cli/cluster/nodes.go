@@ -12,14 +12,13 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const nodesLong = `List the nodes of the cluster, take them out of service and back, and forget dead
-ones.
+const nodesLong = `List the nodes of the cluster, drain and undrain them, and forget dead ones.
 
-NODE is the id of a node, its name if only one is called so, or the beginning of
-its id, of four characters at least. Of several nodes of one name the living one
-is meant, and of forget the dead one.`
+NODE is the id of a node, its name if the name is unique, or the beginning of its
+id, at least four characters. If several nodes have the name, a live one is
+preferred; for forget, a dead one.`
 
-const nodeListLong = `List the nodes of the cluster, the dead among them. The columns are those of
+const nodeListLong = `List the nodes of the cluster, including dead ones. The columns are those of
 tenure cluster status.`
 
 // NewNodes returns the command "tenure node".
@@ -28,7 +27,7 @@ func NewNodes(out *console.Output) *cobra.Command {
 		newNodeList(out), newNodeShow(out), newNodeDrain(out), newNodeUndrain(out), newNodeForget(out))
 }
 
-// NodesRecord is a list of nodes as it is printed.
+// NodesRecord is a list of nodes as printed.
 type NodesRecord struct {
 	Nodes []record.Node `json:"nodes"`
 }
@@ -50,7 +49,7 @@ func newNodeList(out *console.Output) *cobra.Command {
 func newNodeShow(out *console.Output) *cobra.Command {
 	var database connect.DatabaseFlags
 	cmd := &cobra.Command{
-		Use: "show NODE", Short: "Show all about a node", Args: oneNode,
+		Use: "show NODE", Short: "Show the details of a node", Args: oneNode,
 		Example: "  tenure node show api-1\n  tenure node show 3f2a -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd.Context(), &database, func(_ *postgres.Backend, found *roster.Roster) error {
@@ -67,7 +66,7 @@ func newNodeShow(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-// withRoster reads who is in the cluster.
+// withRoster reads the nodes and leaders.
 func withRoster(ctx context.Context, database *connect.DatabaseFlags, fn func(*postgres.Backend, *roster.Roster) error) error {
 	backend, err := database.Registry(ctx)
 	if err != nil {

@@ -18,22 +18,23 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const nodeDrainLong = `Take a node out of service, from any machine, and follow it to the end: it takes no
-new work, lets work in flight end, gives up the roles that it leads, and lives on.
-tenure node undrain takes it back.
+const nodeDrainLong = `Drain a node, from any machine, and wait until it is drained: it refuses new work,
+finishes work in flight, and releases the roles that it leads; its process
+continues. tenure node undrain reverses this.
 
-With --to the roles go to that node, else to whoever stands for them. The only
-node in service is refused, exit code 2, unless --force is given: nobody would
-lead then. If it is not drained after --timeout, the exit code is 1, and what is
-left is told; the node goes on draining. It is also 1 if the node dies meanwhile,
-or if somebody takes it back. Any number of people may drain the same node.
+With --to the roles are handed over to that node, else standbys take them over.
+Draining the only active node is refused with exit code 2, unless --force is given:
+its roles would have no leader. If the node is not drained after --timeout, the exit
+code is 1 and the output says what is left; the node keeps draining. The exit code
+is also 1 if the node dies or is undrained. Several operators can drain the same
+node.
 
-With -o json each step is one object on a line of its own.`
+With -o json each step is one object per line.`
 
-const nodeUndrainLong = `Take a node that drains, or is drained, back into service: it stands for its roles
-again. Roles that others lead by now stay with them.`
+const nodeUndrainLong = `Undrain a draining or drained node: it campaigns for its roles again. Roles that
+other nodes lead by now stay with them.`
 
-// nodeDrainCommand takes a node out of service.
+// nodeDrainCommand drains a node.
 type nodeDrainCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -47,7 +48,7 @@ func newNodeDrain(out *console.Output) *cobra.Command {
 	c := &nodeDrainCommand{out: out, timeout: flagvalue.Duration{Value: time.Minute}}
 	cmd := &cobra.Command{
 		Use:     "drain NODE",
-		Short:   "Take a node out of service and follow it to the end",
+		Short:   "Drain a node and wait until it is drained",
 		Long:    nodeDrainLong,
 		Example: "  tenure node drain api-1\n  tenure node drain 3f2a --to api-2 --timeout 5m",
 		Args:    oneNode,
@@ -59,30 +60,30 @@ func newNodeDrain(out *console.Output) *cobra.Command {
 		ValidArgsFunction: completeNode,
 	}
 	c.database.Register(cmd.Flags())
-	cmd.Flags().StringVar(&c.to, "to", "", "the node to lead next: its id or its name")
-	cmd.Flags().BoolVar(&c.force, "force", false, "also if no other node is in service")
-	cmd.Flags().BoolVar(&c.noWait, "no-wait", false, "ask, and do not wait for the end")
-	cmd.Flags().Var(&c.timeout, "timeout", "how long to follow")
+	cmd.Flags().StringVar(&c.to, "to", "", "hand the roles over to this node: its id or its name")
+	cmd.Flags().BoolVar(&c.force, "force", false, "drain the node even if no other node is active")
+	cmd.Flags().BoolVar(&c.noWait, "no-wait", false, "request the drain without waiting for it")
+	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait")
 	return cmd
 }
 
-// drainRecord is a step of a drain as it is printed.
+// drainRecord is a step of a drain as printed.
 type drainRecord struct {
 	Time     console.Timestamp `json:"time"`
 	Event    string            `json:"event"`
 	Node     uuid.UUID         `json:"node"`
 	NodeName string            `json:"node_name"`
 	Status   tenure.NodeStatus `json:"status"`
-	Leads    int               `json:"leads"`     // roles
-	InFlight int               `json:"in_flight"` // pieces of work, as of the last heartbeat
+	Leads    int               `json:"leads"`     // number of roles
+	InFlight int               `json:"in_flight"` // units of work, as of the latest heartbeat
 }
 
 // The events of a drain.
 const (
-	drainAsked    = "asked"    // without waiting
-	DrainProgress = "progress" // it goes on
-	DrainDone     = "drained"  // at its end
-	drainLeft     = "left"     // at its end: the node has left
+	drainAsked    = "asked"    // requested without waiting
+	DrainProgress = "progress" // the drain continues
+	DrainDone     = "drained"  // final: drained
+	drainLeft     = "left"     // final: the node has left
 	drainUndone   = "undrained"
 )
 
@@ -98,9 +99,9 @@ func (c *nodeDrainCommand) run(ctx context.Context, backend *postgres.Backend, f
 		case err != nil:
 			return err
 		case successor.ID == m.ID:
-			return console.Usage("--to names %s itself", nodeLabel(m.Name, m.ID))
+			return console.Usage("--to is %s itself", nodeLabel(m.Name, m.ID))
 		case successor.Status != tenure.StatusActive:
-			return console.Usage("--to names %s, which is %s and takes no roles", nodeLabel(successor.Name, successor.ID), successor.Status)
+			return console.Usage("--to is %s, which is %s and accepts no roles", nodeLabel(successor.Name, successor.ID), successor.Status)
 		}
 		target = successor.ID
 	}
@@ -114,7 +115,7 @@ func (c *nodeDrainCommand) run(ctx context.Context, backend *postgres.Backend, f
 	return c.follow(ctx, backend, m, target)
 }
 
-// follow drains the node and tells each step.
+// follow drains the node and prints each step.
 func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend, m tenure.Member, target uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout.Value)
 	defer cancel()
@@ -137,22 +138,22 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 	case err == nil:
 		return tellDrain(c.out, m, drainLeft, last)
 	case errors.Is(err, context.DeadlineExceeded):
-		return console.NotAcquired("%s is not drained after %v: %v; it goes on draining", nodeLabel(m.Name, m.ID), c.timeout.Value, last)
+		return console.NotAcquired("%s is not drained after %v: %v; it keeps draining", nodeLabel(m.Name, m.ID), c.timeout.Value, last)
 	case ctx.Err() != nil:
-		return console.NotAcquired("interrupted; %s goes on draining: %v", nodeLabel(m.Name, m.ID), last)
+		return console.NotAcquired("interrupted; %s keeps draining: %v", nodeLabel(m.Name, m.ID), last)
 	}
 	return c.explain(m, err)
 }
 
-// explain words an error for the one who drains a node.
+// explain rewords an error for the operator.
 func (c *nodeDrainCommand) explain(m tenure.Member, err error) error {
 	switch label := nodeLabel(m.Name, m.ID); {
 	case errors.Is(err, tenure.ErrLastNode):
-		return console.Usage("%s is the only node in service, so nobody would lead: start another one first, or give --force", label)
+		return console.Usage("%s is the only active node, so its roles would have no leader: start another node first, or use --force", label)
 	case errors.Is(err, cluster.ErrNodeDied):
-		return console.NotAcquired("%s died while it drained; the roles that it led move on", label)
+		return console.NotAcquired("%s died while it drained; other nodes take over its roles", label)
 	case errors.Is(err, tenure.ErrDrainCanceled):
-		return console.NotAcquired("%s was taken back into service before it was drained", label)
+		return console.NotAcquired("%s was undrained before it was drained", label)
 	}
 	return err
 }
@@ -165,12 +166,12 @@ func tellDrain(out *console.Output, m tenure.Member, event string, progress clus
 	}
 	left := fmt.Sprintf("%s, leads %d, in flight %d", progress.Status, progress.Leads, progress.InFlight)
 	what := map[string]string{
-		drainAsked: "is asked to drain", DrainProgress: left, DrainDone: "drained", drainLeft: "has left", drainUndone: "in service",
+		drainAsked: "drain requested", DrainProgress: left, DrainDone: "drained", drainLeft: "has left", drainUndone: "undrained",
 	}[event]
 	return out.Print(record, fmt.Sprintf("%s  %s  %s", console.ShortTime(now), nodeLabel(m.Name, m.ID), what))
 }
 
-// findAlive finds the node that a person named, which must not be dead.
+// findAlive finds the named node, which must not be dead.
 func findAlive(found *roster.Roster, text string) (tenure.Member, error) {
 	m, err := findMember(found, text, roster.Alive)
 	if err == nil && !roster.Alive(m) {
@@ -183,7 +184,7 @@ func newNodeUndrain(out *console.Output) *cobra.Command {
 	var database connect.DatabaseFlags
 	timeout := flagvalue.Duration{Value: 30 * time.Second}
 	cmd := &cobra.Command{
-		Use: "undrain NODE", Short: "Take a draining node back into service", Long: nodeUndrainLong, Args: oneNode,
+		Use: "undrain NODE", Short: "Undrain a draining or drained node", Long: nodeUndrainLong, Args: oneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout.Value)
 			defer cancel()
@@ -194,7 +195,7 @@ func newNodeUndrain(out *console.Output) *cobra.Command {
 		ValidArgsFunction: completeNode,
 	}
 	database.Register(cmd.Flags())
-	cmd.Flags().Var(&timeout, "timeout", "how long to wait until it is back")
+	cmd.Flags().Var(&timeout, "timeout", "how long to wait until the node is undrained")
 	return cmd
 }
 
@@ -206,9 +207,9 @@ func undrain(ctx context.Context, out *console.Output, backend *postgres.Backend
 	err = cluster.UndrainNode(ctx, backend, cluster.NodeID(m.ID), connect.WhoAsks())
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return console.NotAcquired("%s is not back in service after %v", nodeLabel(m.Name, m.ID), timeout)
+		return console.NotAcquired("%s is not undrained after %v", nodeLabel(m.Name, m.ID), timeout)
 	case errors.Is(err, tenure.ErrUnknownNode):
-		return console.NotAcquired("%s died or left before it was back in service", nodeLabel(m.Name, m.ID))
+		return console.NotAcquired("%s died or left before it was undrained", nodeLabel(m.Name, m.ID))
 	case err != nil:
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 )
 
-// oneNode demands one argument: a node.
+// oneNode requires one argument: a node.
 func oneNode(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return console.Usage("name the node: its id, its name, or the beginning of its id")
+		return console.Usage("name the node: by its id, its name, or the beginning of its id")
 	case len(args) > 1:
 		return console.Usage("%s takes one node, but got %d", cmd.CommandPath(), len(args))
 	case args[0] == "":
@@ -23,7 +23,7 @@ func oneNode(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// findMember finds the node that a person named.
+// findMember finds the named node.
 func findMember(found *roster.Roster, text string, fits func(tenure.Member) bool) (tenure.Member, error) {
 	m, err := found.Find(text, fits)
 	var ambiguous *roster.AmbiguousError

@@ -17,11 +17,11 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const nodeForgetLong = `Remove a dead node from the registry, or with --dead all that died longer ago
-than --older-than. Nodes that join do so by themselves after a day.
+const nodeForgetLong = `Remove a dead node from the registry, or with --dead all nodes that died longer ago
+than --older-than. Joining nodes do this on their own after a day.
 
-A node that lives is refused with exit code 2: stop it, or drain it. The numbers
-of terms stay as they are.`
+A live node is refused with exit code 2: stop it, or drain it. Term numbers do not
+change.`
 
 // nodeForgetCommand removes dead nodes.
 type nodeForgetCommand struct {
@@ -44,21 +44,21 @@ func newNodeForget(out *console.Output) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case c.dead && len(args) > 0:
-			return console.Usage("name a node or give --dead, not both")
+			return console.Usage("name a node or use --dead, not both")
 		case c.dead:
 			return nil
 		case cmd.Flags().Changed("older-than"):
-			return console.Usage("--older-than is for --dead, which is not given")
+			return console.Usage("--older-than requires --dead")
 		}
 		return oneNode(cmd, args)
 	}
 	c.database.Register(cmd.Flags())
-	cmd.Flags().BoolVar(&c.dead, "dead", false, "all dead nodes that were heard of last longer ago than --older-than")
-	cmd.Flags().Var(&c.olderThan, "older-than", "with --dead: how long ago")
+	cmd.Flags().BoolVar(&c.dead, "dead", false, "forget all dead nodes whose last heartbeat is older than --older-than")
+	cmd.Flags().Var(&c.olderThan, "older-than", "with --dead: minimum age of the last heartbeat")
 	return cmd
 }
 
-// ForgottenRecord says which nodes were removed.
+// ForgottenRecord lists the removed nodes.
 type ForgottenRecord struct {
 	Forgotten []uuid.UUID `json:"forgotten"`
 }
@@ -94,14 +94,14 @@ func (c *nodeForgetCommand) forget(ctx context.Context, backend *postgres.Backen
 		return err
 	}
 	if roster.Alive(m) {
-		return console.Usage("%s is %s, and only dead nodes are forgotten: stop it first", nodeLabel(m.Name, m.ID), m.Status)
+		return console.Usage("%s is %s, and only dead nodes can be forgotten: stop it first", nodeLabel(m.Name, m.ID), m.Status)
 	}
-	if _, err := backend.MarkDead(ctx, 0); err != nil { // silent, and nobody was there to notice
+	if _, err := backend.MarkDead(ctx, 0); err != nil { // it may be silent without having been marked dead
 		return err
 	}
 	if err := backend.Forget(ctx, m.ID); err != nil {
 		if errors.Is(err, tenure.ErrUnknownNode) {
-			return console.Usage("%s came back or was forgotten by another meanwhile: see tenure node list", nodeLabel(m.Name, m.ID))
+			return console.Usage("%s has rejoined or was already forgotten: see tenure node list", nodeLabel(m.Name, m.ID))
 		}
 		return err
 	}

@@ -19,18 +19,18 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const rebalanceLong = `Plan how the roles that nodes share should move so that every node has its fair
-share and, as far as that is fair, leads what it should by the labels and nodes
-that roles prefer. Then, if that is confirmed, have the leaders hand them over.
+const rebalanceLong = `Plan how the roles that nodes share should move so that every node leads its fair
+share and, as far as that is fair, the roles that prefer it by label or name. After
+confirmation, request the handovers from the leaders.
 
-Nodes share roles by themselves, and move those that they must when nodes come
-and go; this command moves what they need not.
+When nodes join and leave, nodes move only the roles that must move; this command
+makes the other moves.
 
-The plan is shown first. Then a terminal is asked; without one, give --yes, or
---dry-run to see the plan only. The leaders let their work in flight end. If not
-all roles have moved after --timeout the exit code is 1; those that were asked
-for move all the same. With -o json the plan is an object on the first line, and
-each step one on the following lines.`
+The plan is shown first. Then the command asks for confirmation; without a terminal,
+use --yes, or --dry-run to only see the plan. The leaders finish their work in
+flight. If not all roles have moved after --timeout, the exit code is 1; moves that
+were requested continue. With -o json the first line is the plan, and each following
+line is a step.`
 
 // rebalanceCommand moves shared roles.
 type rebalanceCommand struct {
@@ -47,7 +47,7 @@ func NewRebalance(out *console.Output) *cobra.Command {
 	c := &rebalanceCommand{out: out, timeout: flagvalue.Duration{Value: 5 * time.Minute}}
 	cmd := &cobra.Command{
 		Use:     "rebalance [--spread NAME]...",
-		Short:   "Move shared roles to where they should be",
+		Short:   "Move shared roles to the best placement",
 		Long:    rebalanceLong,
 		Example: "  tenure rebalance --dry-run\n  tenure rebalance --spread partitions --yes",
 		Args:    console.NoArgs,
@@ -55,18 +55,18 @@ func NewRebalance(out *console.Output) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.database.Register(flags)
-	flags.StringArrayVar(&c.spreads, "spread", nil, "a set of shared roles to look at; may be repeated; default all")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "show the plan only")
-	flags.BoolVar(&c.yes, "yes", false, "carry the plan out without asking")
+	flags.StringArrayVar(&c.spreads, "spread", nil, "a spread to rebalance; repeatable; default all")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "only show the plan")
+	flags.BoolVar(&c.yes, "yes", false, "apply the plan without confirmation")
 	flags.Var(&c.timeout, "timeout", "how long to wait until all roles have moved")
 	return cmd
 }
 
-// PlanRecord is a plan as it is printed.
+// PlanRecord is a plan as printed.
 type PlanRecord struct {
 	Moves    []moveRecord      `json:"moves"`
-	Unplaced []record.Unplaced `json:"unplaced"` // that no living node may lead
-	Vacant   []string          `json:"vacant"`   // that have a place and no leader just now
+	Unplaced []record.Unplaced `json:"unplaced"` // roles that no live node may lead
+	Vacant   []string          `json:"vacant"`   // roles that are placed but have no leader now
 	Nodes    []shareRecord     `json:"nodes"`
 }
 
@@ -83,7 +83,7 @@ type shareRecord struct {
 	After    int       `json:"after"`
 }
 
-// movedRecord is how far a plan is carried out.
+// movedRecord is the progress of a plan as printed.
 type movedRecord struct {
 	Moved int `json:"moved"`
 	Total int `json:"total"`
@@ -107,7 +107,7 @@ func (c *rebalanceCommand) run(cmd *cobra.Command) error {
 	case c.dryRun && c.yes:
 		return console.Usage("--dry-run and --yes contradict each other")
 	case !c.dryRun && !c.yes && !console.Confirmable(cmd, c.out):
-		return console.Usage("there is nobody to ask: give --yes to carry the plan out, or --dry-run to see it only")
+		return console.Usage("cannot ask for confirmation here: use --yes to apply the plan, or --dry-run to only see it")
 	}
 	backend, err := c.database.Registry(cmd.Context())
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *rebalanceCommand) run(cmd *cobra.Command) error {
 	return c.apply(cmd.Context(), backend, plan)
 }
 
-// apply carries the plan out.
+// apply applies the plan.
 func (c *rebalanceCommand) apply(ctx context.Context, backend *postgres.Backend, plan cluster.RebalancePlan) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout.Value)
 	defer cancel()
@@ -151,15 +151,15 @@ func (c *rebalanceCommand) apply(ctx context.Context, backend *postgres.Backend,
 	case printing != nil:
 		return printing
 	case err != nil && ctx.Err() != nil:
-		return console.NotAcquired("%d of %d roles have moved; those that were asked for move all the same: %w", moved, total, err)
+		return console.NotAcquired("%d of %d roles have moved; moves that were already requested continue: %w", moved, total, err)
 	}
 	return err
 }
 
-// mostMoves is how many moves are listed for people.
-const mostMoves = 20
+// maxMoves is how many moves the text output lists.
+const maxMoves = 20
 
-// planText is a plan as people read it.
+// planText returns a plan as text.
 func planText(plan cluster.RebalancePlan, width int) string {
 	var text strings.Builder
 	switch moves := len(plan.Moves); {
@@ -189,35 +189,35 @@ func planText(plan cluster.RebalancePlan, width int) string {
 	}
 	if len(plan.Moves) > 0 {
 		rows := [][]string{{"ROLE", "FROM", "TO"}}
-		for _, move := range plan.Moves[:min(len(plan.Moves), mostMoves)] {
+		for _, move := range plan.Moves[:min(len(plan.Moves), maxMoves)] {
 			rows = append(rows, []string{console.Flatten(move.Role), name(move.From), name(move.To)})
 		}
 		text.WriteString("\n" + console.Table(rows, width))
-		if more := len(plan.Moves) - mostMoves; more > 0 {
+		if more := len(plan.Moves) - maxMoves; more > 0 {
 			fmt.Fprintf(&text, "and %d more: see -o json\n", more)
 		}
 	}
 	if len(plan.Vacant) > 0 {
-		fmt.Fprintf(&text, "\n%d roles have a place and no leader just now\n", len(plan.Vacant))
+		fmt.Fprintf(&text, "\n%d roles are placed but have no leader now\n", len(plan.Vacant))
 	}
 	text.WriteString(unplacedText(record.NewUnplaced(plan.Unplaced), width))
 	return text.String()
 }
 
-// mostUnplaced is how many roles without a place are listed for people.
-const mostUnplaced = 20
+// maxUnplaced is how many unplaced roles the text output lists.
+const maxUnplaced = 20
 
-// unplacedText lists the roles that no living node may lead.
+// unplacedText lists the roles that no live node may lead.
 func unplacedText(unplaced []record.Unplaced, width int) string {
 	if len(unplaced) == 0 {
 		return ""
 	}
 	rows := [][]string{{"UNPLACED", "REASON"}}
-	for _, role := range unplaced[:min(len(unplaced), mostUnplaced)] {
+	for _, role := range unplaced[:min(len(unplaced), maxUnplaced)] {
 		rows = append(rows, []string{console.Flatten(role.Role), console.Flatten(role.Reason)})
 	}
 	text := "\n" + console.Table(rows, width)
-	if more := len(unplaced) - mostUnplaced; more > 0 {
+	if more := len(unplaced) - maxUnplaced; more > 0 {
 		text += fmt.Sprintf("and %d more\n", more)
 	}
 	return text

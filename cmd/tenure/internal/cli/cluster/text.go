@@ -15,10 +15,11 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/roster"
 )
 
-// mostLeaders is how many leaders are listed for people; tenure status lists all.
-const mostLeaders = 20
+// maxLeaders is how many leaders the text output lists; tenure status lists
+// all.
+const maxLeaders = 20
 
-// clusterText is a cluster as people read it.
+// clusterText returns a cluster as text.
 func clusterText(found *roster.Roster, name string, width int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", console.Flatten(name), countsText(found.Counts()))
@@ -28,14 +29,14 @@ func clusterText(found *roster.Roster, name string, width int) string {
 	if len(found.Leaders) > 0 {
 		text.WriteString("\n" + console.Table(leaderRows(found), width))
 	}
-	if more := len(found.Leaders) - mostLeaders; more > 0 {
+	if more := len(found.Leaders) - maxLeaders; more > 0 {
 		fmt.Fprintf(&text, "and %d more: see tenure status\n", more)
 	}
 	text.WriteString(unplacedText(record.NewUnplaced(found.Unplaced), width))
 	return text.String()
 }
 
-// countsText says how many nodes have which status.
+// countsText returns the number of nodes by status.
 func countsText(counts record.Counts) string {
 	if counts.Total == 0 {
 		return "no nodes"
@@ -48,7 +49,7 @@ func countsText(counts record.Counts) string {
 		counts.Total, noun, counts.Active, counts.Joining, counts.Draining, counts.Dead)
 }
 
-// nodeRows are the nodes as a table with its header.
+// nodeRows returns the nodes as a table with a header.
 func nodeRows(found *roster.Roster) [][]string {
 	short := found.ShortIDs()
 	rows := [][]string{{"ID", "NAME", "HOSTNAME", "STATUS", "ROLES", "LOAD", "UPTIME", "VERSION"}}
@@ -72,11 +73,10 @@ func statusText(m tenure.Member) string {
 	return string(m.Status)
 }
 
-// mostLed is how many of the roles that a node leads are named where they are
-// one column of many.
-const mostLed = 4
+// maxLed is how many of a node's led roles are listed in a column.
+const maxLed = 4
 
-// rolesColumn are the roles of a node, with a star behind those that it leads.
+// rolesColumn lists the roles of a node, with a star after those that it leads.
 func rolesColumn(roles, leads []string) string {
 	var texts []string
 	for _, role := range roles {
@@ -88,8 +88,8 @@ func rolesColumn(roles, leads []string) string {
 	}
 	others := slices.DeleteFunc(slices.Clone(leads), func(role string) bool { return slices.Contains(roles, role) })
 	for i, role := range others {
-		if i == mostLed && len(others) > mostLed+1 {
-			texts = append(texts, fmt.Sprintf("%d more*", len(others)-mostLed))
+		if i == maxLed && len(others) > maxLed+1 {
+			texts = append(texts, fmt.Sprintf("%d more*", len(others)-maxLed))
 			break
 		}
 		texts = append(texts, console.Flatten(role)+"*")
@@ -97,12 +97,12 @@ func rolesColumn(roles, leads []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// leaderRows are the first leaders as a table with its header.
+// leaderRows returns the first leaders as a table with a header.
 func leaderRows(found *roster.Roster) [][]string {
 	short := found.ShortIDs()
 	rows := [][]string{{"ROLE", "LEADER", "ID", "TERM", "SINCE"}}
 	for i, leader := range found.Leaders {
-		if i == mostLeaders {
+		if i == maxLeaders {
 			break
 		}
 		id := leader.NodeID.String()
@@ -116,7 +116,7 @@ func leaderRows(found *roster.Roster) [][]string {
 	return rows
 }
 
-// nodeText is all about a node, for people.
+// nodeText returns the details of a node.
 func nodeText(m tenure.Member, leads []string) string {
 	pairs := func(texts []string) string {
 		slices.Sort(texts)
@@ -131,7 +131,7 @@ func nodeText(m tenure.Member, leads []string) string {
 	}
 	status := statusText(m)
 	if m.StatusBy != "" {
-		status += ", asked by " + m.StatusBy
+		status += ", requested by " + m.StatusBy
 	}
 	rows := [][]string{
 		{"id", m.ID.String()},
@@ -158,7 +158,7 @@ func nodeText(m tenure.Member, leads []string) string {
 	return console.Table(rows, console.Unlimited)
 }
 
-// addressText is where a node is reached.
+// addressText returns the address of a node.
 func addressText(m tenure.Member) string {
 	text := m.Address
 	for _, port := range []struct {
@@ -172,7 +172,7 @@ func addressText(m tenure.Member) string {
 	return strings.TrimSpace(text)
 }
 
-// shortDuration is a time that passed in its two largest units: 3d4h, 5m2s.
+// shortDuration formats a duration in its two largest units: 3d4h, 5m2s.
 func shortDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = d.Truncate(time.Second); {
@@ -187,7 +187,7 @@ func shortDuration(d time.Duration) string {
 	}
 }
 
-// nodeLabel names a node in a sentence.
+// nodeLabel identifies a node in a sentence.
 func nodeLabel(name string, id uuid.UUID) string {
 	return fmt.Sprintf("%s (%s)", console.Flatten(name), id)
 }

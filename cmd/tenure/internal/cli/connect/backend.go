@@ -17,8 +17,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Backend is what the commands need of a database, be its elections sessions or
-// leases.
+// Backend is what the commands need of a database, for elections by sessions or
+// by leases.
 type Backend interface {
 	tenure.Backend
 	tenure.Listener
@@ -30,7 +30,8 @@ type Backend interface {
 	Close()
 }
 
-// Leases is a backend that closes its database. One for names only has none.
+// Leases is a backend that closes its database. A backend for names only has
+// none.
 type Leases struct {
 	*lease.Backend
 	pool *sql.DB
@@ -40,12 +41,12 @@ type Leases struct {
 func (l Leases) Close() {
 	l.Backend.Close()
 	if l.pool != nil {
-		_ = l.pool.Close() // every statement is over
+		_ = l.pool.Close() // all statements have ended
 	}
 }
 
-// Open makes the backend. Sessions do not connect yet; of leases on SQLite the
-// file is opened.
+// Open returns the backend. Sessions connect later; a SQLite file of leases is
+// opened.
 func (f *DatabaseFlags) Open(ctx context.Context, manualMigrations bool) (Backend, error) {
 	target, err := f.Target()
 	if err != nil {
@@ -55,7 +56,7 @@ func (f *DatabaseFlags) Open(ctx context.Context, manualMigrations bool) (Backen
 		return f.sessions(target, manualMigrations)
 	}
 	if f.local {
-		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, for the programs of this machine only\n", printable.Text(target.String()))
+		fmt.Fprintf(os.Stderr, "tenure: --local: leases in %s, only for programs on this machine\n", printable.Text(target.String()))
 	}
 	pool, err := target.Open(ctx)
 	if err != nil {
@@ -68,8 +69,8 @@ func (f *DatabaseFlags) Open(ctx context.Context, manualMigrations bool) (Backen
 	return b, nil
 }
 
-// Offline makes a backend for what needs names only. If no database is named, it
-// is PostgreSQL.
+// Offline returns a backend that is used only for names. If no database is
+// named, it is PostgreSQL.
 func (f *DatabaseFlags) Offline() (Backend, error) {
 	target, err := f.Target()
 	switch {
@@ -93,8 +94,8 @@ func (f *DatabaseFlags) leases(pool *sql.DB, dialect lease.Dialect, manualMigrat
 	return Leases{b, pool}, nil
 }
 
-// leasePrefix tells the tables of leases from those of sessions, which may be in
-// the same schema.
+// leasePrefix distinguishes the tables of leases from those of sessions, which
+// may be in the same schema.
 const leasePrefix = "lease_"
 
 func (f *DatabaseFlags) sessions(target *database.Target, manualMigrations bool) (*postgres.Backend, error) {
@@ -103,7 +104,7 @@ func (f *DatabaseFlags) sessions(target *database.Target, manualMigrations bool)
 	})
 }
 
-// Target is the database that the flags or the environment name.
+// Target returns the database that the flags or the environment name.
 func (f *DatabaseFlags) Target() (*database.Target, error) {
 	for _, name := range []string{"schema", "prefix"} {
 		if f.Flags.Lookup(name).Value.String() == "" {
@@ -112,7 +113,7 @@ func (f *DatabaseFlags) Target() (*database.Target, error) {
 	}
 	if f.local {
 		if f.Flags.Changed("dsn") {
-			return nil, console.Usage("--local and --dsn are two databases: give one of them")
+			return nil, console.Usage("--local and --dsn exclude each other")
 		}
 		return database.Local()
 	}

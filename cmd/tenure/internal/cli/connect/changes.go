@@ -12,11 +12,11 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// byFlag is the flag that says who makes a change.
+// byFlag is the flag for the requester of a change.
 type byFlag struct{ name string }
 
 func (f *byFlag) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.name, "by", "", "who makes the change, for the record; default the user and the host")
+	flags.StringVar(&f.name, "by", "", "requester to record with the change (default user@host)")
 }
 
 func (f *byFlag) check(flags *pflag.FlagSet) error {
@@ -26,30 +26,30 @@ func (f *byFlag) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// who returns the name for the record.
-func (f *byFlag) who(flags *pflag.FlagSet) string {
+// requester returns the requester to record.
+func (f *byFlag) requester(flags *pflag.FlagSet) string {
 	if !flags.Changed("by") {
 		return WhoAsks()
 	}
 	return f.name
 }
 
-// ChangesRecord is what was done by hand, as it is printed.
+// ChangesRecord is a list of changes as printed.
 type ChangesRecord struct {
 	Changes []ChangeRecord `json:"changes"`
 }
 
-// ChangeRecord is one change as it is printed.
+// ChangeRecord is one change as printed.
 type ChangeRecord struct {
 	At     console.Timestamp `json:"at"`
 	By     string            `json:"by"`
-	Name   string            `json:"name"` // of what was changed
+	Name   string            `json:"name"` // of the changed object
 	Action string            `json:"action"`
 	Detail string            `json:"detail,omitempty"`
 }
 
-// Changes makes a command print what was done by hand to what its argument names,
-// or to everything. Column is the header of the names.
+// Changes makes cmd print the changes by operators to its argument, or to
+// everything. column is the header for the names.
 func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column string, read func(ctx context.Context, m M, name string, most int) ([]ChangeRecord, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -75,20 +75,20 @@ func (s *Subject[M]) Changes(out *console.Output, cmd *cobra.Command, column str
 	})
 }
 
-// CheckCount checks how many are asked for.
+// CheckCount validates --count.
 func CheckCount(n int) error {
 	if n < 1 {
-		return console.Usage("--count is %d; the least is 1", n)
+		return console.Usage("--count is %d; it must be at least 1", n)
 	}
 	return nil
 }
 
-// mostRows is how many rows are asked for at once at most.
-const mostRows = 100_000
+// maxRows is the maximum number of rows of a request.
+const maxRows = 100_000
 
-// WhoAsks names the present user for the record.
+// WhoAsks returns the current user as a requester.
 func WhoAsks() string {
-	host, _ := os.Hostname() // without it the user's name has to do
+	host, _ := os.Hostname() // without the host, the user's name has to suffice
 	name := "unknown"
 	if account, err := user.Current(); err == nil {
 		name = account.Username

@@ -13,11 +13,11 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// CompletionTimeout bounds what completion asks of a database: a person waits.
+// CompletionTimeout limits queries for completion, since a user is waiting.
 const CompletionTimeout = time.Second
 
-// Ask asks the database that a command line names so far. If that fails, nothing
-// is offered: a person who completes a line cannot do anything about it.
+// Ask queries the database that the incomplete command line names. If that
+// fails, it offers nothing, since the user cannot act on an error here.
 func Ask(cmd *cobra.Command, begun string, question func(context.Context, Backend) ([]cobra.Completion, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
 	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTimeout)
@@ -44,9 +44,9 @@ func Ask(cmd *cobra.Command, begun string, question func(context.Context, Backen
 	return fitting, cobra.ShellCompDirectiveNoFileComp
 }
 
-// isShellWord reports whether a name means itself in every shell without quotes.
-// Other names are not offered: bash evaluates what it inserts, without quotes, so a
-// role named x$(COMMAND) would run the command.
+// isShellWord reports whether every shell takes a name literally without
+// quotes. Other names are not offered: bash inserts completions without quotes
+// and evaluates them, so a role named x$(COMMAND) would run the command.
 func isShellWord(name string) bool {
 	if name == "" || strings.ContainsRune("-@%+", rune(name[0])) || !printable.IsText(name) {
 		return false
@@ -56,7 +56,7 @@ func isShellWord(name string) bool {
 	})
 }
 
-// databaseFlagsOf are the database flags of a command, whichever it is.
+// databaseFlagsOf returns the database flags of any command.
 func databaseFlagsOf(flags *pflag.FlagSet) *DatabaseFlags {
 	text := func(name string) string { return flags.Lookup(name).Value.String() }
 	return &DatabaseFlags{Flags: flags, dsn: text("dsn"), local: text("local") == "true", Schema: text("schema"), Prefix: text("prefix")}

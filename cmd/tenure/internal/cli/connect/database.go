@@ -1,5 +1,5 @@
-// Package connect opens the database that the flags of a command name, and holds
-// what several commands do with it.
+// Package connect opens the database that the flags of a command name, and
+// implements what several commands do with it.
 package connect
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// DatabaseFlags are the flags that say which database, and where in it.
+// DatabaseFlags are the flags that select the database, schema and table names.
 type DatabaseFlags struct {
 	Flags  *pflag.FlagSet
 	dsn    string
@@ -28,20 +28,20 @@ func (f *DatabaseFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dsn, "dsn", "", "connection string: postgres://, mysql:// or sqlite:PATH; default from the environment, see tenure --help")
 	flags.BoolVar(&f.local, "local", false, "use an SQLite file in the user's state directory: for the programs of one machine")
 	flags.StringVar(&f.Schema, "schema", postgres.DefaultSchema, "schema with the tables, on PostgreSQL")
-	flags.StringVar(&f.Prefix, "prefix", postgres.DefaultPrefix, "what the names of the tables begin with")
+	flags.StringVar(&f.Prefix, "prefix", postgres.DefaultPrefix, "prefix of the table names")
 }
 
-// DSNVariables are the environment variables that hold a connection string, in
-// the order in which they are tried; --dsn has the value of the first by the time
-// that a command runs.
+// DSNVariables are the environment variables for the connection string, in
+// order of precedence. When a command runs, --dsn has the value of the first
+// that is set.
 var DSNVariables = []string{"TENURE_DSN", "PG_DSN", "DATABASE_URL"}
 
-// libpqVariables are those of libpq that say which database is meant.
+// libpqVariables are libpq's variables that select a database.
 var libpqVariables = []string{"PGHOST", "PGSERVICE", "PGPORT", "PGDATABASE"}
 
-// ConnectionString returns the connection string, empty if the variables of
-// libpq say everything. There is no default: one unset variable must not make
-// every machine elect a leader of its own.
+// ConnectionString returns the connection string, or "" if libpq's variables
+// contain everything. There is no default: with one, an unset variable would
+// make each machine elect its own leader.
 func (f *DatabaseFlags) ConnectionString() (string, error) {
 	if f.Flags.Changed("dsn") {
 		if strings.TrimSpace(f.dsn) == "" {
@@ -54,11 +54,11 @@ func (f *DatabaseFlags) ConnectionString() (string, error) {
 			return "", nil
 		}
 	}
-	return "", console.Usage("no database is named: give --dsn, or set %s, or database.dsn in the file of --config, or the variables of libpq (PGHOST, PGSERVICE, ...), or use --local on one machine alone",
+	return "", console.Usage("no database is named: use --dsn, set %s, database.dsn in the file of --config, or libpq's variables (PGHOST, PGSERVICE, ...), or use --local on a single machine",
 		strings.Join(DSNVariables, ", "))
 }
 
-// WithoutLibpq drops the variables of libpq, which would lead the nodes to
+// WithoutLibpq removes libpq's variables, which would direct the nodes to
 // another database than the private one.
 func WithoutLibpq(environment []string) []string {
 	var kept []string

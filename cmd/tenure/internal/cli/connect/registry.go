@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// A registry of nodes is kept by sessions on PostgreSQL only.
+// Only PostgreSQL with sessions has a registry of nodes.
 var _ cluster.Store = (*postgres.Backend)(nil)
 
 // Registry opens the database for a command on nodes.
@@ -31,7 +31,7 @@ func (f *DatabaseFlags) RequireRegistry(what string) error {
 		return err
 	}
 	if target.Leases() {
-		return console.Usage("%s needs the registry of nodes, which only PostgreSQL without tenure_mode=lease keeps; here are leases: see tenure status", what)
+		return console.Usage("%s needs the registry of nodes, which only PostgreSQL without tenure_mode=lease has; this database uses leases: see tenure status", what)
 	}
 	return nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
-// Subject is what a family of commands reads and changes by name, such as
-// schedules. An M does so in a database.
+// Subject is a kind of object that a family of commands reads and changes by
+// name, such as schedules. An M does so in a database.
 type Subject[M any] struct {
-	Name string // in a sentence
-	List string // the command that lists them
+	Name string // used in sentences
+	List string // the command that lists the objects
 	Open func(*WorkDatabase) M
-	// Offer completes names.
+	// Offer returns completions.
 	Offer func(context.Context, M) ([]cobra.Completion, error)
-	// Unknown returns the name that an error is about because there is none, and
-	// those that there are.
+	// Unknown returns the name in an error about an unknown object, and the
+	// known names.
 	Unknown func(error) (name string, known []string)
 }
 
-// One demands one argument: a name.
+// One requires one argument: a name.
 func (s *Subject[M]) One(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -34,7 +34,7 @@ func (s *Subject[M]) One(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Complete offers names as the one argument of a command.
+// Complete offers names for the command's argument.
 func (s *Subject[M]) Complete(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -49,7 +49,7 @@ func (s *Subject[M]) Complete(cmd *cobra.Command, args []string, begun string) (
 	})
 }
 
-// With opens the database for fn, and words its error.
+// With opens the database for fn, and rewords its error.
 func (s *Subject[M]) With(ctx context.Context, database *DatabaseFlags, fn func(M) error) error {
 	opened, err := database.Work(ctx)
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *Subject[M]) With(ctx context.Context, database *DatabaseFlags, fn func(
 	err = fn(s.Open(opened))
 	name, known := s.Unknown(err)
 	if meant := nearest.Of(name, known); meant != "" {
-		return console.Usage("no %s is called %q; did you mean %q?", s.Name, name, meant)
+		return console.Usage("there is no %s %q; did you mean %q?", s.Name, name, meant)
 	}
 	return database.Explain(err)
 }
 
-// Read makes a command do something with the database. Unless the command says
-// otherwise, its argument is one name.
+// Read makes a command run do with the database. Unless the command sets Args,
+// its argument is one name.
 func (s *Subject[M]) Read(cmd *cobra.Command, do func(ctx context.Context, m M, args []string) error) *cobra.Command {
 	var database DatabaseFlags
 	database.Register(cmd.Flags())
@@ -78,23 +78,25 @@ func (s *Subject[M]) Read(cmd *cobra.Command, do func(ctx context.Context, m M, 
 	return cmd
 }
 
-// ReadMost is Read with a flag that says how many rows to read.
+// ReadMost is Read with a flag for the number of rows.
 func (s *Subject[M]) ReadMost(cmd *cobra.Command, do func(ctx context.Context, m M, args []string, most int) error) *cobra.Command {
-	most := flagvalue.Number{Value: 20, Most: mostRows}
-	cmd.Flags().VarP(&most, "count", "n", "how many")
+	most := flagvalue.Number{Value: 20, Most: maxRows}
+	cmd.Flags().VarP(&most, "count", "n", "number of rows")
 	s.Read(cmd, func(ctx context.Context, m M, args []string) error { return do(ctx, m, args, most.Value) })
 	return before(cmd, func() error { return CheckCount(most.Value) })
 }
 
-// Change is Read with a flag that says who makes the change.
+// Change is Read with a flag for the requester.
 func (s *Subject[M]) Change(cmd *cobra.Command, do func(ctx context.Context, m M, args []string, by string) error) *cobra.Command {
 	var by byFlag
 	by.register(cmd.Flags())
-	s.Read(cmd, func(ctx context.Context, m M, args []string) error { return do(ctx, m, args, by.who(cmd.Flags())) })
+	s.Read(cmd, func(ctx context.Context, m M, args []string) error {
+		return do(ctx, m, args, by.requester(cmd.Flags()))
+	})
 	return before(cmd, func() error { return by.check(cmd.Flags()) })
 }
 
-// before makes a command check something before it opens the database.
+// before makes a command run check before it opens the database.
 func before(cmd *cobra.Command, check func() error) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

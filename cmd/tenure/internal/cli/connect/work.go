@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// WorkDatabase is what commands on leader-only work need of a database.
+// WorkDatabase is the database of commands on schedules and processors.
 type WorkDatabase struct {
 	*postgres.Backend
 
@@ -26,8 +26,8 @@ func (d *WorkDatabase) Close() {
 	d.Backend.Close()
 }
 
-// Work opens the database for a command that does statements of its own. A newer
-// schema is refused.
+// Work opens the database for a command that runs its own statements. It
+// rejects a newer schema.
 func (f *DatabaseFlags) Work(ctx context.Context) (*WorkDatabase, error) {
 	if err := f.RequireSessions("this command"); err != nil {
 		return nil, err
@@ -52,15 +52,14 @@ func (f *DatabaseFlags) Work(ctx context.Context) (*WorkDatabase, error) {
 	return &WorkDatabase{opened, pool}, nil
 }
 
-// SQLSTATE codes about which the user must do something.
+// The SQLSTATEs on which the user must act.
 const (
 	UndefinedTable        = "42P01"
 	invalidSchemaName     = "3F000"
 	insufficientPrivilege = "42501"
 )
 
-// Explain says of an error of the database what to do about it, if the user must
-// do something.
+// Explain adds to a database error what the user must do, if anything.
 func (f *DatabaseFlags) Explain(err error) error {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -68,7 +67,7 @@ func (f *DatabaseFlags) Explain(err error) error {
 	}
 	switch answer.Code {
 	case UndefinedTable, invalidSchemaName:
-		return fmt.Errorf("%w: there are no tables for schedules and processors in schema %q with prefix %q; a node creates them, or tenure migrate: %w",
+		return fmt.Errorf("%w: schema %q has no tables for schedules and processors with prefix %q; a node or tenure migrate creates them: %w",
 			dberr.ErrSchema, f.Schema, f.Prefix, err)
 	case insufficientPrivilege:
 		return fmt.Errorf("%w: %w; tenure migrate grants --work prints what is needed", dberr.ErrPrivilege, err)
@@ -76,12 +75,12 @@ func (f *DatabaseFlags) Explain(err error) error {
 	return err
 }
 
-// RequireSessions refuses a database on which leaders hold leases, for something
-// that needs sessions.
+// RequireSessions rejects a database with leases for something that needs
+// sessions.
 func (f *DatabaseFlags) RequireSessions(what string) error {
 	target, err := f.Target()
 	if err == nil && target.Leases() {
-		err = console.Usage("%s needs PostgreSQL without tenure_mode=lease; here are leases", what)
+		err = console.Usage("%s needs PostgreSQL without tenure_mode=lease; this database uses leases", what)
 	}
 	return err
 }

@@ -16,18 +16,18 @@ import (
 // The exit codes of the program.
 const (
 	ExitDone        = 0 // also after SIGTERM or SIGINT
-	ExitNotAcquired = 1 // the role did not go to whom it was wanted for
-	ExitUsage       = 2 // the user must change something: an argument, the connection string, a privilege, the schema
-	ExitDatabase    = 3 // the database cannot be reached, or not be used
+	ExitNotAcquired = 1 // the role was not acquired, or not by the requested node
+	ExitUsage       = 2 // the user must change an argument, the connection string, a privilege or the schema
+	ExitDatabase    = 3 // the database cannot be reached or used
 
-	// Those of "tenure run" for a command, as a shell has them. A command that
-	// ended by itself passes its own code on.
+	// Those of "tenure run" for a command, as in a shell. If the command ends
+	// on its own, its exit code is returned.
 	ExitNotExecutable = guardian.CodeNotExecutable
 	ExitNotFound      = guardian.CodeNotFound
 )
 
-// exitError is an error with its exit code. Without an error there is nothing to
-// say: the code is that of a command which has spoken for itself.
+// exitError is an error with an exit code. If err is nil, nothing is printed:
+// the command has already printed its errors.
 type exitError struct {
 	code int
 	err  error
@@ -41,20 +41,21 @@ func (e *exitError) Error() string {
 }
 func (e *exitError) Unwrap() error { return e.err }
 
-// ExitWith is an error with its exit code; err may be nil.
+// ExitWith returns an error with an exit code; err may be nil.
 func ExitWith(code int, err error) error { return &exitError{code, err} }
 
-// Usage reports bad input.
+// Usage returns an error for invalid input.
 func Usage(format string, args ...any) error {
 	return &exitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// NotAcquired reports a role that did not go to whom it was wanted for.
+// NotAcquired returns an error for a role that the requested node did not
+// acquire.
 func NotAcquired(format string, args ...any) error {
 	return &exitError{ExitNotAcquired, fmt.Errorf(format, args...)}
 }
 
-// userErrors are the errors that go away only when the user changes something.
+// userErrors are errors that persist until the user changes something.
 var userErrors = []error{
 	tenure.ErrInvalidConfig, tenure.ErrInvalidRole, tenure.ErrDuplicateRole, tenure.ErrKeyMismatch,
 	dberr.ErrPrivilege, dberr.ErrSchema, dberr.ErrWrongMode, dberr.ErrPooled, tenure.ErrUnknownNode, tenure.ErrNameTaken, tenure.ErrLastNode,
@@ -80,13 +81,13 @@ func ExitCode(err error) int {
 	return ExitDatabase
 }
 
-// Report writes the result of a command, if it is an error, as one line, or what
-// is wrong with a configuration as a line for each fault, and returns its exit code.
+// Report prints the error of a command, if there is one, as one line, or one
+// line per fault of a configuration. It returns the exit code.
 func Report(w io.Writer, err error) int {
 	var configuration *configurationError
 	var coded *exitError
 	switch {
-	case errors.As(err, &coded) && coded.err == nil: // the command has spoken for itself
+	case errors.As(err, &coded) && coded.err == nil: // the command has already printed its errors
 	case errors.As(err, &configuration):
 		for line := range strings.Lines(configuration.Error()) {
 			fmt.Fprintf(w, "tenure: %s\n", Flatten(line))
@@ -97,26 +98,26 @@ func Report(w io.Writer, err error) int {
 	return ExitCode(err)
 }
 
-// configurationError is everything that is wrong with a configuration, each on a
-// line of its own.
+// configurationError holds all faults of a configuration, one per line.
 type configurationError struct{ err error }
 
-// ConfigurationFaults makes an error whose lines are faults of a configuration.
+// ConfigurationFaults returns an error whose lines are faults of a
+// configuration.
 func ConfigurationFaults(err error) error { return &configurationError{err} }
 
 func (e *configurationError) Error() string { return e.err.Error() }
 func (e *configurationError) Unwrap() error { return e.err }
 
-// OneLine is the text of an error on one line.
+// OneLine returns the text of an error on one line.
 func OneLine(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "interrupted before the end"
+		return "interrupted"
 	}
 	return Flatten(err.Error())
 }
 
-// Flatten makes a text of others one line that can be printed: the lines of an
-// error, or a name that nobody checked.
+// Flatten makes an external text printable on one line, for example an error or
+// an unchecked name.
 func Flatten(text string) string {
 	var flat strings.Builder
 	for line := range strings.Lines(text) {

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArgs refuses arguments of a command that takes flags only.
+// NoArgs rejects arguments of a command that takes only flags.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
@@ -12,7 +12,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Group is a command that only holds others.
+// Group returns a command that only contains others.
 func Group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Long: long, Args: cobra.ArbitraryArgs,

@@ -15,7 +15,7 @@ type interruption struct{ signal os.Signal }
 
 func (i interruption) Error() string { return "signal: " + i.signal.String() }
 
-// Is makes an interruption match what a context without a cause ends with.
+// Is makes an interruption match context.Canceled.
 func (i interruption) Is(target error) bool { return target == context.Canceled }
 
 // InterruptedBy returns the signal that ended a context, or nil.
@@ -28,8 +28,8 @@ func InterruptedBy(ctx context.Context) os.Signal {
 }
 
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM, which
-// asks for a graceful end, with an [interruption] as the cause. From then on a
-// second one ends the program at once, as if nobody had caught the first.
+// requests a graceful end, with an [interruption] as the cause. A second signal
+// terminates the program as if the first had not been caught.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

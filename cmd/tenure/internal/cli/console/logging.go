@@ -9,22 +9,22 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// LogFlags are the flags of the log that the engine writes to standard error.
+// LogFlags are the flags for the log on standard error.
 type LogFlags struct {
 	Level  string
 	format string
 
-	least slog.LevelVar // of the loggers
+	least slog.LevelVar // minimum level of the loggers
 }
 
-// Register adds the flags. What a command tells anyway need not be in its log,
-// so each has a least level of its own.
+// Register adds the flags. Each command has its own default level, since its
+// log need not repeat what the command prints.
 func (f *LogFlags) Register(flags *pflag.FlagSet, level string) {
-	flags.StringVar(&f.Level, "log-level", level, "least level to log on standard error: debug, info, warn or error")
+	flags.StringVar(&f.Level, "log-level", level, "minimum level to log on standard error: debug, info, warn or error")
 	flags.StringVar(&f.format, "log-format", "text", "format of the log: text or json")
 }
 
-// SetLevel changes the least level of the loggers.
+// SetLevel changes the minimum level of the loggers.
 func (f *LogFlags) SetLevel(name string) error {
 	switch name {
 	case "debug":
@@ -41,8 +41,8 @@ func (f *LogFlags) SetLevel(name string) error {
 	return nil
 }
 
-// Logger writes what can be printed: the JSON format passes C1 controls and
-// direction marks on.
+// Logger returns a logger that escapes unprintable characters, since the JSON
+// format would write C1 controls and direction marks as they are.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	w = printable.NewWriter(w)
 	if err := f.SetLevel(f.Level); err != nil {

@@ -1,5 +1,5 @@
-// Package console is how commands speak to the caller: exit codes and errors,
-// text, tables and JSON, questions, logs and signals.
+// Package console implements the commands' interface to the user: exit codes
+// and errors, text, tables and JSON, confirmations, logs and signals.
 package console
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// Format is how a command prints.
+// Format is an output format.
 type Format string
 
 // The formats of output.
@@ -41,7 +41,7 @@ func (f *Format) String() string { return string(*f) }
 func (f *Format) Type() string { return "format" }
 
 // Output is where and how a command prints. Each call of its methods writes
-// whole lines at once; they may be called from several goroutines.
+// whole lines in one piece. It is safe for concurrent use.
 type Output struct {
 	Format Format
 
@@ -49,11 +49,11 @@ type Output struct {
 	Writer io.Writer
 }
 
-// JSON reports whether the user wants JSON.
+// JSON reports whether the output is JSON.
 func (o *Output) JSON() bool { return o.Format == FormatJSON }
 
-// Print writes the value as JSON on one line, or the lines, as the user wants it.
-// What would end a line within one of them is escaped.
+// Print writes the value as JSON on one line, or the lines. Line ends within a
+// line are escaped.
 func (o *Output) Print(value any, lines ...string) error {
 	if o.JSON() {
 		return o.WriteText(Encode(value) + "\n")
@@ -65,16 +65,17 @@ func (o *Output) Print(value any, lines ...string) error {
 	return o.WriteText(text.String())
 }
 
-// Encode is a value as JSON that can be printed.
+// Encode returns a value as printable JSON.
 func Encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // what the program prints are texts, numbers and times
+		panic(err) // the values are texts, numbers and times
 	}
 	return string(printable.JSON(text))
 }
 
-// PrintText writes a value as JSON, or a text made for the width of the terminal.
+// PrintText writes a value as JSON, or a text formatted for the terminal's
+// width.
 func (o *Output) PrintText(value any, text func(width int) string) error {
 	if o.JSON() {
 		return o.Print(value, "")
@@ -82,24 +83,24 @@ func (o *Output) PrintText(value any, text func(width int) string) error {
 	return o.WriteText(text(terminalWidth(o.Writer)))
 }
 
-// PrintTable writes a value as JSON, or as a table whose first row is its
-// header, and which fits the terminal if there is one.
+// PrintTable writes a value as JSON, or a table whose first row is the header
+// and which fits the terminal.
 func (o *Output) PrintTable(value any, rows [][]string) error {
 	return o.PrintText(value, func(width int) string { return Table(rows, width) })
 }
 
-// PrintProse writes a value as JSON, or as a table whose last column is sentences,
-// which go on in the next line where a terminal's line ends.
+// PrintProse writes a value as JSON, or a table whose last column contains
+// sentences, which are wrapped at the terminal's width.
 func (o *Output) PrintProse(value any, rows [][]string) error {
 	return o.PrintTable(value, wrap(rows, terminalWidth(o.Writer)))
 }
 
-// WriteText prints a text of whole lines. Its cells and names must have gone through
-// [Table], [Flatten] or print, which keep foreign line ends out of it.
+// WriteText prints a text of whole lines. External texts in it must have gone
+// through [Table], [Flatten] or print, which escape line ends.
 func (o *Output) WriteText(text string) error { return o.Draw(printable.Lines(text)) }
 
-// Draw writes a text without escaping: with sequences that move the cursor of a terminal.
-// All else in it must be printable.
+// Draw writes a text unescaped, with sequences that move the cursor of a
+// terminal. Everything else in it must be printable.
 func (o *Output) Draw(text string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,10 +110,10 @@ func (o *Output) Draw(text string) error {
 	return nil
 }
 
-// Timestamp is a time as the program prints it in JSON; null if it is zero.
+// Timestamp is a time in JSON output; null if it is zero.
 type Timestamp = record.Time
 
-// ShortTime is a time as people read it.
+// ShortTime formats a time for text output.
 func ShortTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -120,7 +121,7 @@ func ShortTime(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05.000")
 }
 
-// OrDash is what a table shows where there is nothing.
+// OrDash returns a dash for an empty text.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -128,8 +129,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// DayTime is a time as people read it who compare it with a schedule: with its
-// offset from UTC, to the second.
+// DayTime formats a time to the second with its offset from UTC, for comparison
+// with a schedule.
 func DayTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -137,5 +138,5 @@ func DayTime(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// Count is a number as a cell of a table.
+// Count formats a number for a table.
 func Count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -10,16 +10,16 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// Screen shows texts in the same place of a terminal, one after the other. It
-// changes nothing else of the terminal, so that whatever ends the program leaves
-// that usable.
+// Screen shows texts at the same place of a terminal, one after another. It
+// changes nothing else of the terminal, so that the terminal stays usable
+// however the program ends.
 type Screen struct {
 	out    *Output
 	file   *os.File
-	height int // lines of the last text
+	height int // number of lines of the last text
 }
 
-// NewScreen returns nil if the output is no terminal or not for people.
+// NewScreen returns nil if the output is not a terminal or is JSON.
 func NewScreen(out *Output) *Screen {
 	file, ok := out.Writer.(*os.File)
 	if out.JSON() || !ok || !term.IsTerminal(int(file.Fd())) {
@@ -29,7 +29,7 @@ func NewScreen(out *Output) *Screen {
 }
 
 // Draw shows a text over the last one. Lines that do not fit the terminal are
-// left out, since what has scrolled away cannot be drawn over.
+// omitted, since lines that have scrolled away cannot be overwritten.
 func (s *Screen) Draw(render func(width int) string) error {
 	width, height, err := term.GetSize(int(s.file.Fd()))
 	if err != nil {
@@ -40,11 +40,11 @@ func (s *Screen) Draw(render func(width int) string) error {
 	return s.out.Draw(text)
 }
 
-// over is what draws a text over the last one of a number of lines, on a terminal
-// of a height, and how many lines it has.
+// over returns the sequence that draws a text over the last one, which has last
+// lines, and the number of lines drawn.
 func over(text string, last, height int) (string, int) {
 	lines := strings.SplitAfter(text, "\n")
-	lines = lines[:len(lines)-1] // after the last line end is nothing
+	lines = lines[:len(lines)-1] // there is nothing after the last line end
 	if height > 1 {
 		lines = lines[:min(len(lines), height-1)]
 	}

@@ -12,15 +12,15 @@ import (
 
 const (
 	columnGap = "  "
-	narrowest = 6 // a column is not cut below this, however narrow the terminal
+	narrowest = 6 // minimum width of a column, however narrow the terminal
 	cutMark   = "…"
 
-	// Unlimited is the width of what is no terminal.
+	// Unlimited is the width of an output that is not a terminal.
 	Unlimited = 0
 )
 
-// terminalWidth is how many characters fit into a line of a terminal, unlimited
-// for everything else: what a file or a pipe gets is never cut.
+// terminalWidth returns the width of a terminal, and Unlimited for files and
+// pipes, whose output is never truncated.
 func terminalWidth(w any) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -33,8 +33,8 @@ func terminalWidth(w any) int {
 	return width
 }
 
-// Table lays rows out in columns. If a line would be longer than the width, the
-// longest columns are cut first.
+// Table formats rows as columns. If a line would exceed the width, the widest
+// columns are truncated first.
 func Table(rows [][]string, width int) string {
 	rows = printableCells(rows)
 	columns := columnWidths(rows)
@@ -56,7 +56,7 @@ func Table(rows [][]string, width int) string {
 	return text.String()
 }
 
-// printableCells are the cells as they are printed, each on one line.
+// printableCells makes every cell printable on one line.
 func printableCells(rows [][]string) [][]string {
 	shown := make([][]string, len(rows))
 	for i, row := range rows {
@@ -68,7 +68,7 @@ func printableCells(rows [][]string) [][]string {
 	return shown
 }
 
-// columnWidths is how wide the columns are in which everything fits.
+// columnWidths returns the widths of the columns without truncation.
 func columnWidths(rows [][]string) []int {
 	var columns []int
 	for _, row := range rows {
@@ -82,8 +82,8 @@ func columnWidths(rows [][]string) []int {
 	return columns
 }
 
-// narrow takes away from the widest columns until a line fits, or until no column
-// can give more.
+// narrow reduces the widest columns until a line fits, or no column can be
+// reduced.
 func narrow(columns []int, width int) {
 	line := len(columnGap) * (len(columns) - 1)
 	for _, column := range columns {
@@ -103,7 +103,7 @@ func narrow(columns []int, width int) {
 	}
 }
 
-// cut cuts a text to a number of characters.
+// cut truncates a text to a number of characters.
 func cut(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -111,11 +111,11 @@ func cut(text string, most int) string {
 	return string([]rune(text)[:most-1]) + cutMark
 }
 
-// shortestProse is the width below which sentences are not broken: nobody reads
-// one word a line.
+// shortestProse is the width below which sentences are not wrapped, since very
+// short lines are unreadable.
 const shortestProse = 20
 
-// wrap breaks the last column of rows at its spaces into lines that fit.
+// wrap breaks the last column of rows at spaces into lines that fit.
 func wrap(rows [][]string, width int) [][]string {
 	columns := columnWidths(rows)
 	if width == Unlimited || len(columns) == 0 {
@@ -140,8 +140,8 @@ func wrap(rows [][]string, width int) [][]string {
 	return wrapped
 }
 
-// lines breaks a text at its spaces into lines of a number of characters at most. A
-// word that is longer has a line of its own.
+// lines breaks a text at spaces into lines of at most a number of characters. A
+// longer word gets its own line.
 func lines(text string, most int) []string {
 	var all []string
 	line := ""

@@ -10,21 +10,21 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronTriggerLong = `Ask for a run of a schedule now. The leader hears of it at once, also while the
-schedule is paused; if an earlier run has not ended, this one waits for that unless
-overlaps are allowed. tenure cron history tells what becomes of it.`
+const cronTriggerLong = `Request a run of a schedule now. The leader is notified immediately, even if the
+schedule is paused. If an earlier run has not ended, the new one waits for it unless
+overlaps are allowed. tenure cron history shows the result.`
 
-const cronPauseLong = `Keep a schedule from ticking. When the command has returned, no tick is claimed any
-more; what runs goes on. The ticks that pass are neither recorded nor caught up.`
+const cronPauseLong = `Pause a schedule. When the command has returned, no tick is claimed; runs in
+progress continue. Ticks during the pause are neither recorded nor caught up.`
 
-const cronResumeLong = `Let a paused schedule tick again, from now on.`
+const cronResumeLong = `Resume a paused schedule: it ticks from now on.`
 
-const cronRemoveLong = `Forget a schedule that no program has any more, with all its runs. One that the
-leader of its role knows is refused, exit code 2: take it out of the program, or
-out of the file of tenure cron run, first. A terminal is asked; without one, give
---yes.`
+const cronRemoveLong = `Remove a schedule that no program has any more, with all its runs. If the leader of
+its role runs the schedule, the command is refused with exit code 2: first remove
+the schedule from the program, or from the file of tenure cron run. The command asks
+for confirmation; without a terminal, use --yes.`
 
-// TriggeredRecord is a run that was asked for.
+// TriggeredRecord is a requested run as printed.
 type TriggeredRecord struct {
 	Schedule string `json:"schedule"`
 	Run      int64  `json:"run"`
@@ -32,13 +32,13 @@ type TriggeredRecord struct {
 
 func newCronTrigger(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
-		Use: "trigger SCHEDULE", Short: "Ask for a run now", Long: cronTriggerLong, Example: "  tenure cron trigger backup",
+		Use: "trigger SCHEDULE", Short: "Request a run now", Long: cronTriggerLong, Example: "  tenure cron trigger backup",
 	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		id, err := schedules.Trigger(ctx, args[0], by)
 		if err != nil {
 			return err
 		}
-		return out.Print(TriggeredRecord{args[0], id}, fmt.Sprintf("run %d of %s is asked for", id, console.Flatten(args[0])))
+		return out.Print(TriggeredRecord{args[0], id}, fmt.Sprintf("run %d of %s requested", id, console.Flatten(args[0])))
 	})
 }
 
@@ -50,7 +50,7 @@ type PausedRecord struct {
 
 func newCronPause(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
-		Use: "pause SCHEDULE", Short: "Keep a schedule from ticking", Long: cronPauseLong, Example: "  tenure cron pause backup",
+		Use: "pause SCHEDULE", Short: "Pause a schedule", Long: cronPauseLong, Example: "  tenure cron pause backup",
 	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Pause(ctx, args[0], by); err != nil {
 			return err
@@ -61,7 +61,7 @@ func newCronPause(out *console.Output) *cobra.Command {
 
 func newCronResume(out *console.Output) *cobra.Command {
 	return subject.Change(&cobra.Command{
-		Use: "resume SCHEDULE", Short: "Let a paused schedule tick again", Long: cronResumeLong, Example: "  tenure cron resume backup",
+		Use: "resume SCHEDULE", Short: "Resume a paused schedule", Long: cronResumeLong, Example: "  tenure cron resume backup",
 	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Resume(ctx, args[0], by); err != nil {
 			return err
@@ -77,7 +77,7 @@ type removedRecord struct {
 
 func newCronRemove(out *console.Output) *cobra.Command {
 	cmd := subject.Change(&cobra.Command{
-		Use: "remove SCHEDULE", Short: "Forget a schedule and its runs", Long: cronRemoveLong, Example: "  tenure cron remove backup --yes",
+		Use: "remove SCHEDULE", Short: "Remove a schedule and its runs", Long: cronRemoveLong, Example: "  tenure cron remove backup --yes",
 	}, func(ctx context.Context, schedules *cron.Admin, args []string, by string) error {
 		if err := schedules.Remove(ctx, args[0], by); err != nil {
 			return err

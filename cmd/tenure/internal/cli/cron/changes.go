@@ -10,9 +10,8 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronChangesLong = `Print what was done to schedules by hand, the latest first: who triggered, paused,
-resumed or removed which schedule, and when. A schedule that was removed may be
-named, too.`
+const cronChangesLong = `Print the changes by operators to schedules, newest first: who triggered, paused,
+resumed or removed which schedule, and when. SCHEDULE can be a removed schedule.`
 
 func newCronChanges(out *console.Output) *cobra.Command {
 	return subject.Changes(out, &cobra.Command{

@@ -19,22 +19,22 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// mostErrors is how many bytes of a command's errors are kept with its run.
-const mostErrors = 1500
+// maxErrors is how many bytes of a command's errors are stored with its run.
+const maxErrors = 1500
 
-// scheduledCommands are the commands that schedules run on this node.
+// scheduledCommands runs the commands of schedules on this node.
 type scheduledCommands struct {
 	lead.Timing
 
 	stopTimeout time.Duration // of the node
 	environment []string
-	errors      io.Writer // takes what the commands write to standard error
+	errors      io.Writer // receives the standard error of the commands
 	log         *slog.Logger
-	node        *tenure.Node // set before the first runs
+	node        *tenure.Node // set before the first run
 }
 
-// schedules makes schedules of the tables of a file. An error says which command
-// cannot be found, as a shell would.
+// schedules converts the tables of a file to schedules. An error names a
+// command that cannot be found.
 func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.Schedule, error) {
 	var all []cron.Schedule
 	for _, table := range tables {
@@ -50,7 +50,7 @@ func (c *scheduledCommands) schedules(tables []config.CommandSchedule) ([]cron.S
 	return all, nil
 }
 
-// scheduledCommand is one of them.
+// scheduledCommand is one command as a job.
 type scheduledCommand struct {
 	*scheduledCommands
 
@@ -59,14 +59,15 @@ type scheduledCommand struct {
 	policy cron.Policy
 }
 
-// run is the command as a job. It returns when none of its processes lives.
+// run runs the command as a job. It returns when none of its processes is
+// running.
 func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
-	seat := newRunTerm(ctx, run.Term, c.stopTimeout-c.Grace)
-	defer seat.leave()
+	term := newRunTerm(ctx, run.Term, c.stopTimeout-c.Grace)
+	defer term.leave()
 	log := c.log.With("schedule", run.Schedule, "run", run.ID, "attempt", run.Attempt, "term", run.Term.Number(), "command", filepath.Base(c.path))
-	for c.AwaitTrust(seat) {
-		end, words, err := c.once(seat, run, log)
-		over := lead.Ending(seat)
+	for c.AwaitTrust(term) {
+		end, words, err := c.once(term, run, log)
+		over := lead.Ending(term)
 		switch {
 		case err != nil:
 			return err
@@ -77,21 +78,21 @@ func (c scheduledCommand) run(ctx context.Context, run cron.Run) error {
 			log.Warn("the command has ended", "exit_code", end.Code)
 			return failure(fmt.Sprintf("exit code %d", end.Code), words)
 		case over:
-			return seat.cutOff(words)
+			return term.cutOff(words)
 		case c.policy != cron.AtLeastOnce:
 			return failure(cutOffText, words)
 		}
-		log.Warn(cutOffText + "; it is started again")
-		if !lead.Sleep(seat, lead.ShortestPause) {
+		log.Warn(cutOffText + "; restarting it")
+		if !lead.Sleep(term, lead.ShortestPause) {
 			break
 		}
 	}
-	return seat.cutOff("")
+	return term.cutOff("")
 }
 
-const cutOffText = "the command was ended while the term stands: trust in it was about to end, or the guardian was killed"
+const cutOffText = "the command was ended while the term is valid: trust in it was about to end, or the guardian was killed"
 
-// failure is an error with the last words of a command.
+// failure returns an error with the last output of a command.
 func failure(what, words string) error {
 	if words == "" {
 		return fmt.Errorf("%s", what)
@@ -99,14 +100,13 @@ func failure(what, words string) error {
 	return fmt.Errorf("%s: %s", what, words)
 }
 
-// once runs the command once and returns the end of what it wrote to standard
-// error.
-func (c scheduledCommand) once(seat *runTerm, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
-	words, err := tail.Start(c.errors, mostErrors)
+// once runs the command once and returns the end of its standard error.
+func (c scheduledCommand) once(term *runTerm, run cron.Run, log *slog.Logger) (guardian.End, string, error) {
+	words, err := tail.Start(c.errors, maxErrors)
 	if err != nil {
 		return guardian.End{}, "", err
 	}
-	end, err := guardian.Run(seat, guardian.Command{
+	end, err := guardian.Run(term, guardian.Command{
 		Path: c.path, Args: c.args, Env: c.environmentOf(run), Stderr: words.File(),
 		Grace: c.Grace, Lead: c.Lead, Refresh: c.Refresh,
 		StopSignal: func() syscall.Signal { return syscall.SIGTERM },
@@ -115,12 +115,12 @@ func (c scheduledCommand) once(seat *runTerm, run cron.Run, log *slog.Logger) (g
 	})
 	last, closing := words.Close()
 	if closing != nil {
-		log.Warn("what the command wrote to standard error may be incomplete", "error", closing)
+		log.Warn("the recorded standard error of the command may be incomplete", "error", closing)
 	}
 	return end, last, err
 }
 
-// environmentOf is what a command finds in its environment in a run.
+// environmentOf returns the environment of a command for a run.
 func (c scheduledCommand) environmentOf(run cron.Run) []string {
 	environment := append(lead.TermEnvironment(c.environment, c.node, run.Term),
 		settings.ScheduleVariable+"="+run.Schedule,

@@ -1,4 +1,4 @@
-// Package cron has the commands on schedules.
+// Package cron implements the commands on schedules.
 package cron
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronLong = `Look at schedules and change them, and run commands on schedules.
+const cronLong = `Show and change schedules, and run commands on schedules.
 
-Schedules are known to the database once a leader has had them: a program with
-package cron, or tenure cron run with the [[cron]] tables of a configuration file.
-Each tick runs once, on the leader.`
+The database knows a schedule once a leader has run it: a program with package cron,
+or tenure cron run with the [[cron]] tables of a configuration file. Each tick runs
+once, on the leader.`
 
 // New returns the command "tenure cron".
 func New(out *console.Output) *cobra.Command {
-	return console.Group("cron", "Schedules: look at them, change them, run commands", cronLong,
+	return console.Group("cron", "Show, change and run schedules", cronLong,
 		newCronRun(out), newCronList(out), newCronNext(out), newCronHistory(out), newCronChanges(out),
 		newCronTrigger(out), newCronPause(out), newCronResume(out), newCronRemove(out))
 }
 
-// subject is what the commands of this package are about.
+// subject describes schedules to the shared commands.
 var subject = &connect.Subject[*cron.Admin]{
 	Name: "schedule", List: "tenure cron list",
 	Open: func(database *connect.WorkDatabase) *cron.Admin {

@@ -12,10 +12,10 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronHistoryLong = `Print the runs of a schedule, the latest tick first. A run is "waiting", "running",
-"succeeded", "failed", "timed_out", "panicked", "abandoned" (cut off, and not to be
-repeated), "missed" (nobody led in time) or "skipped" (an earlier one had not
-ended). For very many missed ticks one row stands for TICKS of them.`
+const cronHistoryLong = `Print the runs of a schedule, latest tick first. A run is "waiting", "running",
+"succeeded", "failed", "timed_out", "panicked", "abandoned" (interrupted and not
+repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had
+not ended). If very many ticks were missed, one row stands for TICKS of them.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{
@@ -29,13 +29,13 @@ func newCronHistory(out *console.Output) *cobra.Command {
 	})
 }
 
-// HistoryRecord are the runs of a schedule as they are printed.
+// HistoryRecord lists the runs of a schedule as printed.
 type HistoryRecord struct {
 	Schedule string      `json:"schedule"`
 	Runs     []RunRecord `json:"runs"`
 }
 
-// RunRecord is a run of a schedule as it is printed.
+// RunRecord is a run of a schedule as printed.
 type RunRecord struct {
 	Run          int64             `json:"run"`
 	ScheduledFor console.Timestamp `json:"scheduled_for"`
@@ -44,7 +44,7 @@ type RunRecord struct {
 	Manual       bool              `json:"manual"`
 	RequestedBy  string            `json:"requested_by,omitempty"`
 	Attempt      int               `json:"attempt"`
-	Term         *int64            `json:"term"` // null if it never ran, as is the node
+	Term         *int64            `json:"term"` // null if it never ran, like the node
 	Node         *uuid.UUID        `json:"node"`
 	NodeName     string            `json:"node_name"`
 	ClaimedAt    console.Timestamp `json:"claimed_at"`

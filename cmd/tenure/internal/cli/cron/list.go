@@ -9,12 +9,12 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronListLong = `List the schedules that the database knows.
+const cronListLong = `List the schedules in the database.
 
-STATUS is "active", "paused", or "unled" where no leader runs the schedule now:
-nobody leads its role, or who does does not know it. NEXT is the next tick, without
-jitter, in the schedule's time zone. LAST is the last run that began, and how it
-stands. MISSED counts the ticks that nobody led for.`
+STATUS is "active", "paused", or "unled" if no leader runs the schedule now: its
+role has no leader, or the leader does not have the schedule. NEXT is the next tick,
+without jitter, in the schedule's time zone. LAST is the last run that started, with
+its state. MISSED counts the ticks that were missed for lack of a leader.`
 
 func newCronList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
@@ -28,12 +28,12 @@ func newCronList(out *console.Output) *cobra.Command {
 	})
 }
 
-// SchedulesRecord is the list of schedules as it is printed.
+// SchedulesRecord is the list of schedules as printed.
 type SchedulesRecord struct {
 	Schedules []ScheduleRecord `json:"schedules"`
 }
 
-// ScheduleRecord is a schedule as it is printed.
+// ScheduleRecord is a schedule as printed.
 type ScheduleRecord struct {
 	Schedule       string            `json:"schedule"`
 	Status         string            `json:"status"`
@@ -44,9 +44,9 @@ type ScheduleRecord struct {
 	Overlap        cron.Overlap      `json:"overlap"`
 	Policy         cron.Policy       `json:"policy"`
 	JitterSeconds  float64           `json:"jitter_seconds"`
-	TimeoutSeconds float64           `json:"timeout_seconds"` // 0: none
+	TimeoutSeconds float64           `json:"timeout_seconds"` // 0 for none
 	Role           string            `json:"role"`
-	Term           int64             `json:"term"` // the last whose leader knew the schedule
+	Term           int64             `json:"term"` // the last term whose leader ran the schedule
 	Loaded         bool              `json:"loaded"`
 	Paused         bool              `json:"paused"`
 	Next           console.Timestamp `json:"next"` // null if it is paused

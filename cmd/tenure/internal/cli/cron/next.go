@@ -16,7 +16,7 @@ const cronNextLong = `Print the next ticks of a schedule by the database's clock
 an expression, without a database. They are in RFC 3339, in the schedule's time
 zone, without jitter; a paused schedule has none.`
 
-// cronNextCommand prints ticks to come.
+// cronNextCommand prints future ticks.
 type cronNextCommand struct {
 	out        *console.Output
 	database   connect.DatabaseFlags
@@ -27,7 +27,7 @@ type cronNextCommand struct {
 }
 
 func newCronNext(out *console.Output) *cobra.Command {
-	c := &cronNextCommand{out: out, count: flagvalue.Number{Value: 5, Most: mostTicks}}
+	c := &cronNextCommand{out: out, count: flagvalue.Number{Value: 5, Most: maxTicks}}
 	cmd := &cobra.Command{
 		Use:   "next SCHEDULE | --expr EXPRESSION",
 		Short: "Print the next ticks of a schedule or of an expression",
@@ -46,13 +46,13 @@ func newCronNext(out *console.Output) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if flags.Changed("expr") {
 			if len(args) > 0 {
-				return console.Usage("name a schedule or give --expr, not both")
+				return console.Usage("name a schedule or use --expr, not both")
 			}
 			return connect.CheckCount(c.count.Value)
 		}
 		for _, name := range []string{"tz", "from"} {
 			if flags.Changed(name) {
-				return console.Usage("--%s is for --expr, which is not given", name)
+				return console.Usage("--%s requires --expr", name)
 			}
 		}
 		if err := subject.One(cmd, args); err != nil {
@@ -64,16 +64,16 @@ func newCronNext(out *console.Output) *cobra.Command {
 	flags.StringVar(&c.expression, "expr", "", "a cron expression, instead of a schedule")
 	flags.StringVar(&c.zone, "tz", "UTC", "with --expr: the time zone, by its name in the IANA database")
 	flags.StringVar(&c.from, "from", "", "with --expr: the ticks after this time, in RFC 3339; default now")
-	flags.VarP(&c.count, "count", "n", "how many")
+	flags.VarP(&c.count, "count", "n", "number of ticks")
 	return cmd
 }
 
-// ticksRecord are the ticks of an expression as they are printed.
+// ticksRecord lists the ticks of an expression as printed.
 type ticksRecord struct {
 	Next []string `json:"next"`
 }
 
-// ScheduleTicksRecord are those of a schedule.
+// ScheduleTicksRecord lists the ticks of a schedule as printed.
 type ScheduleTicksRecord struct {
 	Schedule string   `json:"schedule"`
 	Next     []string `json:"next"`
@@ -126,5 +126,5 @@ func (c *cronNextCommand) print(ticks []time.Time, record func(texts []string) a
 	})
 }
 
-// mostTicks is how many ticks are asked for at once at most.
-const mostTicks = 10_000
+// maxTicks is the maximum number of ticks of a request.
+const maxTicks = 10_000

@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// liveSchedules are the schedules of the file, as it was read last. It is safe for
-// concurrent use: the file can be read again before there is a scheduler.
+// liveSchedules holds the schedules of the file as last read. It is safe for
+// concurrent use; the file can be reread before there is a scheduler.
 type liveSchedules struct {
 	commands *scheduledCommands
 
@@ -18,7 +18,7 @@ type liveSchedules struct {
 	scheduler *cron.Scheduler // nil before there is one
 }
 
-// set takes the schedules of the file. If one cannot be used nothing changes.
+// set replaces the schedules. If one is invalid, nothing changes.
 func (l *liveSchedules) set(tables []config.CommandSchedule) error {
 	schedules, err := l.commands.schedules(tables)
 	if err != nil {
@@ -35,7 +35,8 @@ func (l *liveSchedules) set(tables []config.CommandSchedule) error {
 	return nil
 }
 
-// attach gives the schedules to a node's scheduler, now and whenever they change.
+// attach passes the schedules to a node's scheduler, now and after every
+// change.
 func (l *liveSchedules) attach(scheduler *cron.Scheduler, node *tenure.Node) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

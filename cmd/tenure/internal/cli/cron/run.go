@@ -17,26 +17,27 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-const cronRunLong = `Stand for a role and, while this node leads it, run the commands of the [[cron]]
+const cronRunLong = `Campaign for a role and, while this node leads it, run the commands of the [[cron]]
 tables of the configuration file, each at its ticks. Start it on several machines
 with the same file: each tick runs on one of them.
 
-A command and all its descendants are dead before its term can end, as with tenure
-run. When its timeout is over it has --grace to end, and is killed then. When the
-role is given up, commands that run may go on until --stop-timeout is over; the
-last --grace of that they are asked to end. What was cut off is abandoned, or run
-again by the next leader if its policy is at-least-once.
+As with tenure run, a command and all its descendants are dead before its term can
+end. When its timeout has passed, the command has --grace to end, and is then
+killed. When the term is stopping, running commands may continue until
+--stop-timeout has passed; they are asked to end --grace before that. An interrupted
+run is abandoned, or repeated by the next leader if its policy is at-least-once.
 
-A command has in its environment TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC 3339),
-TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
-TENURE_REQUESTED_BY if somebody asked for the run, and TENURE_ROLE, TENURE_TERM (the
-fencing token), TENURE_NODE and TENURE_NODE_NAME. It reads nothing; its output and
-errors are this program's. If its exit code is not 0 the run has failed, and the
-last lines of its errors are kept with it.
+The environment of a command contains TENURE_SCHEDULE, TENURE_SCHEDULED_FOR (RFC
+3339), TENURE_ATTEMPT, TENURE_RUN (its number in tenure cron history),
+TENURE_REQUESTED_BY if an operator requested the run, and TENURE_ROLE, TENURE_TERM
+(the fencing token), TENURE_NODE and TENURE_NODE_NAME. It has no input; its output
+and errors are this program's. If its exit code is not 0 the run has failed, and the
+last lines of its errors are stored with it.
 
 The role is "scheduler" unless --role or --key names another.`
 
-// cronRunCommand runs commands on schedules. It is a node like that of tenure run.
+// cronRunCommand runs the commands of schedules, with a node like that of
+// tenure run.
 type cronRunCommand struct {
 	lead.Flags
 
@@ -59,17 +60,17 @@ func (c *cronRunCommand) register(flags *pflag.FlagSet) {
 	c.Command.RegisterCommon(flags)
 	c.Listen.Register(flags)
 	c.Flags.Register(flags)
-	flags.Var(&c.missedAfter, "missed-after", "how late a tick still runs as if nothing had happened; catch_up is about older ones")
+	flags.Var(&c.missedAfter, "missed-after", "how late a tick may run normally; catch_up applies to older ticks")
 }
 
-// role is the role to stand for.
+// role returns the role to campaign for.
 func (c *cronRunCommand) role() (tenure.Role, error) {
 	roles, err := c.Roles.Roles()
 	switch {
 	case err != nil:
 		return tenure.Role{}, err
 	case len(roles) > 1:
-		return tenure.Role{}, console.Usage("schedules belong to one role; %d are given", len(roles))
+		return tenure.Role{}, console.Usage("schedules belong to one role, but %d were given", len(roles))
 	case len(roles) == 0:
 		return tenure.Role{}, nil // cron has a default
 	}
@@ -105,7 +106,7 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if len(schedules.current) == 0 {
-		return console.Usage("there is nothing to run: write [[cron]] tables into the file of --%s", settings.ConfigFlag)
+		return console.Usage("there is nothing to run: add [[cron]] tables to the file of --%s", settings.ConfigFlag)
 	}
 	live := settings.Live{settings.LiveList("cron"): func(string) error { return schedules.set(file.File.Schedules()) }}
 	return c.Flags.Run(ctx, config, service.Task{Live: live, Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
@@ -132,8 +133,8 @@ func (c *cronRunCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}})
 }
 
-// serve runs the scheduler until the context ends, the node leaves, or trying
-// again does not help.
+// serve runs the scheduler until ctx ends, the node leaves, or retrying cannot
+// help.
 func (c *cronRunCommand) serve(ctx context.Context, scheduler *cron.Scheduler, p *service.Participant, server *service.HTTPServer) error {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -149,7 +150,7 @@ func (c *cronRunCommand) serve(ctx context.Context, scheduler *cron.Scheduler, p
 		return cause
 	}
 	if ctx.Err() != nil && errors.Is(err, tenure.ErrStopped) {
-		return nil // the node left, as this program was asked to end
+		return nil // the node left because this program was asked to end
 	}
 	return err
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const doctorLong = `Connect and say, line by line, what would break an election here, and what to do
-about it. It opens a session up to its first heartbeat and takes that back, so
-other nodes see nothing of it.
+const doctorLong = `Connect, and report line by line what would prevent elections here and how to fix
+it. The command opens a session up to its first heartbeat and closes it again; other
+nodes do not notice.
 
-With --roles it says whether the lock table of PostgreSQL has room for so many
-roles, instead of for those that there are, and what max_locks_per_transaction
-must be.
+With --roles it checks whether the lock table of PostgreSQL has room for this number
+of roles, instead of for the existing ones, and prints the value that
+max_locks_per_transaction needs.
 
-The exit code is 0 if a node could take part, also with warnings, and 3 if not.`
+The exit code is 0 if a node could take part, even with warnings, and 3 if not.`
 
 // doctorCommand examines a database.
 type doctorCommand struct {
@@ -29,30 +29,30 @@ type doctorCommand struct {
 	roles    flagvalue.Number
 }
 
-// mostRoles bounds how many roles the doctor is asked about.
-const mostRoles = 100_000_000
+// maxRoles limits --roles.
+const maxRoles = 100_000_000
 
 // NewDoctor returns the command "tenure doctor".
 func NewDoctor(out *console.Output) *cobra.Command {
-	c := &doctorCommand{out: out, roles: flagvalue.Number{Most: mostRoles}}
+	c := &doctorCommand{out: out, roles: flagvalue.Number{Most: maxRoles}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what would break an election on this database",
+		Short: "Check whether elections can work on this database",
 		Long:  doctorLong,
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
-	cmd.Flags().Var(&c.roles, "roles", "how many roles the lock table must have room for; default those that there are")
+	cmd.Flags().Var(&c.roles, "roles", "number of roles that the lock table must have room for; default the existing roles")
 	c.database.Register(cmd.Flags())
 	return cmd
 }
 
-// diagnosisRecord is the answer as it is printed.
+// diagnosisRecord is the printed result.
 type diagnosisRecord struct {
 	Findings []FindingRecord `json:"findings"`
 }
 
-// FindingRecord is a finding as it is printed.
+// FindingRecord is a finding as printed.
 type FindingRecord struct {
 	Name     string          `json:"name"`
 	Severity doctor.Severity `json:"severity"` // ok, warning or failure
@@ -91,18 +91,18 @@ func (c *doctorCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if failures > 0 {
-		return console.ExitWith(console.ExitDatabase, fmt.Errorf("no election can take place here: %d of the findings are failures", failures))
+		return console.ExitWith(console.ExitDatabase, fmt.Errorf("elections cannot work here: %d of the findings are failures", failures))
 	}
 	return nil
 }
 
-// examine returns the findings. What is said of the lock table concerns the
-// number of roles that is asked about.
+// examine returns the findings. The one about the lock table applies to the
+// number of roles in --roles.
 func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]doctor.Finding, error) {
 	planned := cmd.Flags().Changed("roles")
 	sessions, ok := opened.(*postgres.Backend)
 	if planned && !ok {
-		return nil, console.Usage("--roles is about the lock table of PostgreSQL, which leases do not need")
+		return nil, console.Usage("--roles concerns the lock table of PostgreSQL, which leases do not use")
 	}
 	found := opened.Diagnose(cmd.Context())
 	for i := range found {
@@ -113,5 +113,5 @@ func (c *doctorCommand) examine(cmd *cobra.Command, opened connect.Backend) ([]d
 	return found, nil
 }
 
-// LockTableFinding is what the finding about the lock table is called.
+// LockTableFinding is the name of the finding about the lock table.
 const LockTableFinding = "lock table"

@@ -22,11 +22,10 @@ Unless a program runs with --manual-migrations, its nodes create the former, and
 the first use of a feature creates its tables. tenure migrate status lists the
 features. Any number of processes may migrate at once.`
 
-const migrateDownLong = `Undo migrations of one feature until its tables have the version given by --to.
+const migrateDownLong = `Undo migrations until the schema has the version given by --to.
 
-The default feature is core: its version 0 removes the tables of all features. No
-node may be running: if one is, the command lists it and changes nothing. It asks
-for confirmation; --yes is for scripts.`
+Version 0 removes everything. No node may be running: if one is, the command
+lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`
 
 const featureHelp = "also the tables of this feature and of those that it needs, or of all; can be given more than once"
 

@@ -26,7 +26,7 @@ const migrateGrantsExample = `  tenure migrate grants --user app
   tenure migrate grants --user app --work --compaction | psql
   tenure migrate grants --user app --work --feature schedules`
 
-// grantsCommand prints what a database user must be allowed to do.
+// grantsCommand prints the privileges that a database user needs.
 type grantsCommand struct {
 	*migrateCommand
 
@@ -46,23 +46,23 @@ func newMigrateGrants(migrate *migrateCommand) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.user, "user", "", "the database user")
-	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions and runs no node")
-	flags.BoolVar(&c.work, "work", false, "for schedules, processors, samples and alerts: what they need beside a node's privileges, and what managing them needs")
-	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs beside a node's privileges to keep the history short")
-	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the feature whose tables to include, or all; default those in the database; can be given more than once")
+	flags.BoolVar(&c.application, "application", false, "for an application that fences its transactions but runs no node")
+	flags.BoolVar(&c.work, "work", false, "for schedules, processors, samples and alerts: what they and their management need in addition to a node's privileges")
+	flags.BoolVar(&c.compaction, "compaction", false, "for the leader of log-compactor: what it needs in addition to a node's privileges to roll up the history")
+	flags.StringSliceVar(&c.features, "feature", nil, "with --work or --compaction, the feature whose tables to include, or all; default those in the database; repeatable")
 	return cmd
 }
 
 func (c *grantsCommand) run(ctx context.Context) error {
 	switch {
 	case c.user == "":
-		return console.Usage("say with --user which database user the privileges are for")
+		return console.Usage("--user must name the database user")
 	case c.application && c.work:
-		return console.Usage("--work includes --application: give one of them")
+		return console.Usage("--work includes --application: use only --work")
 	case c.application && c.compaction:
-		return console.Usage("--compaction includes --application: give one of them")
+		return console.Usage("--compaction includes --application: use only --compaction")
 	case len(c.features) > 0 && !c.work && !c.compaction:
-		return console.Usage("--feature is about tables of features: give --work or --compaction too")
+		return console.Usage("--feature requires --work or --compaction")
 	}
 	return c.printScript(func(b connect.Backend) (string, error) {
 		switch b := b.(type) {
@@ -75,7 +75,7 @@ func (c *grantsCommand) run(ctx context.Context) error {
 			case c.work:
 				return "", console.Usage("schedules and processors need PostgreSQL without tenure_mode=lease")
 			case c.compaction:
-				return "", console.Usage("a history is kept on PostgreSQL without tenure_mode=lease only")
+				return "", console.Usage("only PostgreSQL without tenure_mode=lease has a history")
 			}
 			return b.NodeGrants(c.user)
 		default:
@@ -84,7 +84,7 @@ func (c *grantsCommand) run(ctx context.Context) error {
 	})
 }
 
-// ofSessions returns the statements for what is asked for, each once.
+// ofSessions returns the requested statements, each once.
 func (c *grantsCommand) ofSessions(ctx context.Context, b *postgres.Backend) (string, error) {
 	switch {
 	case c.application:

@@ -12,13 +12,12 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const migrateModeLong = `Say how an installation on PostgreSQL elects: by sessions or by leases.
+const migrateModeLong = `Change how an installation on PostgreSQL elects: by sessions or by leases.
 
-An installation elects by what its first node used, and refuses the other: nodes
-of the two kinds know nothing of each other's leaders. No node may be running: if
-one is, the command lists it and changes nothing. Then start the nodes with the
-other connection string: with tenure_mode=lease for leases, without it for
-sessions.`
+An installation elects in the mode of its first node and refuses nodes of the other
+mode, since they cannot see each other's leaders. No node may be running: if one is,
+the command lists it and changes nothing. Afterwards, start the nodes with the other
+connection string: with tenure_mode=lease for leases, without it for sessions.`
 
 func newMigrateMode(c *migrateCommand) *cobra.Command {
 	return &cobra.Command{
@@ -26,7 +25,7 @@ func newMigrateMode(c *migrateCommand) *cobra.Command {
 		ValidArgs: []string{"sessions", "leases"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(cmd.ValidArgs, args[0]) {
-				return console.Usage("say which mode: sessions or leases")
+				return console.Usage("name the mode: sessions or leases")
 			}
 			return nil
 		},
@@ -36,8 +35,8 @@ func newMigrateMode(c *migrateCommand) *cobra.Command {
 	}
 }
 
-// changeMode goes to PostgreSQL directly also where the connection string is for
-// leases.
+// changeMode connects to PostgreSQL directly, even if the connection string is
+// for leases.
 func (c *migrateCommand) changeMode(ctx context.Context, mode string) error {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
@@ -46,7 +45,7 @@ func (c *migrateCommand) changeMode(ctx context.Context, mode string) error {
 		return err
 	}
 	if target.Leases() && target.Dialect() != lease.PostgreSQL {
-		return console.Usage("on %s there are only leases", target)
+		return console.Usage("%s supports only leases", target)
 	}
 	config := postgres.Config{Schema: c.database.Schema, Prefix: c.database.Prefix}
 	if target.Leases() && !c.database.Flags.Changed("schema") {
@@ -55,7 +54,7 @@ func (c *migrateCommand) changeMode(ctx context.Context, mode string) error {
 			return err
 		}
 		defer pool.Close()
-		// Where the connection leads, as for the tables of leases.
+		// The current schema, as for the tables of leases.
 		if err := pool.QueryRowContext(ctx, "SELECT coalesce(current_schema(), 'public')").Scan(&config.Schema); err != nil {
 			return fmt.Errorf("reading the schema: %w", err)
 		}

@@ -16,27 +16,27 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 )
 
-// demoRole is the role that the nodes of the demonstration stand for.
+// demoRole is the role that the demonstration's nodes campaign for.
 const demoRole = "demo"
 
 // child is one process of the demonstration.
 type child struct {
-	slot    int // which of the nodes it is
+	slot    int // index of the node
 	command *exec.Cmd
 	stdin   io.Closer
-	log     strings.Builder // what it wrote to standard error; complete when it has ended
+	log     strings.Builder // its standard error; complete when it has ended
 }
 
 func (c *child) pid() int { return c.command.Process.Pid }
 
-// childNews is what a child said, or that it has ended.
+// childNews is an event of a child, or its end.
 type childNews struct {
 	child *child
 	event childEvent
 	ended bool
 }
 
-// childEvent is the part of an service.EventRecord that the demonstration shows.
+// childEvent is the part of a service.EventRecord that the demonstration shows.
 type childEvent struct {
 	Time  time.Time        `json:"time"`
 	Event tenure.EventKind `json:"event"`
@@ -44,9 +44,9 @@ type childEvent struct {
 	To    string           `json:"to"`
 }
 
-// children starts and ends the processes. Start, kill and close are for one
-// goroutine: on Linux one that stays on its thread, with which the kernel would
-// kill the children.
+// children starts and ends the processes. Start, kill and close must be called
+// by one goroutine, which on Linux is locked to its thread: when that thread
+// exits, the kernel kills the children.
 type children struct {
 	database *demoDatabase
 	news     chan childNews
@@ -62,7 +62,7 @@ func newChildren(database *demoDatabase) *children {
 	}
 }
 
-// start starts the node of a slot as a process of its own.
+// start starts the node of a slot as a process.
 func (c *children) start(slot int) (*child, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *children) start(slot int) (*child, error) {
 	return started, nil
 }
 
-// read passes on what a child says until it has ended.
+// read forwards the events of a child until it has ended.
 func (c *children) read(from *child, stdout io.Reader) {
 	defer c.readers.Done()
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
@@ -100,7 +100,7 @@ func (c *children) read(from *child, stdout io.Reader) {
 			c.tell(childNews{child: from, event: event})
 		}
 	}
-	_ = from.command.Wait() // how it ended shows in what it said before
+	_ = from.command.Wait() // its output shows how it ended
 	c.tell(childNews{child: from, ended: true})
 }
 
@@ -111,15 +111,15 @@ func (c *children) tell(news childNews) {
 	}
 }
 
-// kill kills a child without warning and returns when that was, just before.
+// kill kills a child without warning and returns the time just before.
 func (c *children) kill(victim *child) (time.Time, error) {
 	at := time.Now()
 	return at, victim.command.Process.Kill()
 }
 
-// forget drops a child that has ended.
+// forget removes a child that has ended.
 func (c *children) forget(ended *child) {
-	_ = ended.stdin.Close() // nobody reads it any more
+	_ = ended.stdin.Close() // nothing reads it any more
 	delete(c.running, ended)
 }
 
@@ -128,7 +128,7 @@ func (c *children) forget(ended *child) {
 func (c *children) close() {
 	close(c.closing)
 	for running := range c.running {
-		_ = running.stdin.Close() // the child takes this as a request to end
+		_ = running.stdin.Close() // a request to end
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -10,18 +10,18 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// demoDatabase is the private database of the demonstration.
+// demoDatabase is the demonstration's private database.
 type demoDatabase struct {
-	name     string // for people
+	name     string // display name
 	dsn      string
 	settings []string // flags of its nodes
 	close    func() error
 }
 
-// newDemoDatabase starts a private PostgreSQL, or where this machine has none, or
-// it is not wanted, makes a file of SQLite. No other user of the machine can connect
-// to either: both are in a directory of this user alone. Nothing is left behind when it is
-// closed or this process ends.
+// newDemoDatabase starts a private PostgreSQL server or, if this machine has
+// none or sqlite is set, creates an SQLite file. Both are in a directory of
+// this user, so other users of the machine cannot connect. Nothing remains
+// after close or the end of this process.
 func newDemoDatabase(ctx context.Context, sqlite bool) (*demoDatabase, error) {
 	if sqlite {
 		return newDemoFile("SQLite")
@@ -40,8 +40,8 @@ func newDemoDatabase(ctx context.Context, sqlite bool) (*demoDatabase, error) {
 	return &demoDatabase{name: "PostgreSQL " + server.Installation.Version, dsn: server.SocketDSN(), close: box.Close}, nil
 }
 
-// demoLease is how long the nodes wait for a silent leader where they cannot
-// notice its death.
+// demoLease is how long the nodes wait for a silent leader if they cannot
+// detect its death.
 const demoLease = "1s"
 
 func newDemoFile(name string) (*demoDatabase, error) {

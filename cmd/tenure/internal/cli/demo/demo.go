@@ -1,4 +1,4 @@
-// Package demo has the demonstration.
+// Package demo implements the demonstration.
 package demo
 
 import (
@@ -18,15 +18,15 @@ import (
 const demoLong = `Show failovers on a private database.
 
 Starts a PostgreSQL server from the binaries of this machine in a temporary
-directory, or makes a file of SQLite if there are none, and three nodes as separate processes; kills the leader every few
-seconds and shows who leads, the term, and how long each failover took: from just
-before the kill until the next term has begun. Ctrl-C ends everything and leaves
-nothing behind.`
+directory, or creates an SQLite file if there are none, and three nodes as separate
+processes. Kills the leader every few seconds and shows the leader, the term, and how
+long each failover took: from just before the kill until the next term has begun.
+Ctrl-C ends everything and removes all files.`
 
-// Nodes is how many nodes the demonstration has.
+// Nodes is the number of nodes of the demonstration.
 const Nodes = 3
 
-// takeoverLimit is when the demonstration gives up waiting for a new leader.
+// takeoverLimit is how long the demonstration waits for a new leader.
 const takeoverLimit = 60 * time.Second
 
 // demoCommand shows failovers.
@@ -48,8 +48,8 @@ func New(out *console.Output) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	cmd.Flags().Var(&c.limit, "for", "end after this time; default: at a signal")
-	cmd.Flags().BoolVar(&c.sqlite, "sqlite", false, "use a file of SQLite even where PostgreSQL is found")
-	cmd.Flags().Var(&c.every, "kill-every", "how long each leader may live")
+	cmd.Flags().BoolVar(&c.sqlite, "sqlite", false, "use an SQLite file even if PostgreSQL is installed")
+	cmd.Flags().Var(&c.every, "kill-every", "time until each leader is killed")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	database, err := newDemoDatabase(ctx, c.sqlite)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // ended before it began
+			return nil // it ended before it began
 		}
 		return err
 	}
@@ -90,8 +90,8 @@ func (c *demoCommand) run(ctx context.Context) (err error) {
 	return c.out.Print(summary, summary.text())
 }
 
-// terminal returns what tells the width and height of the terminal that the
-// command prints to, or nil if it prints lines.
+// terminal returns a function for the size of the terminal, or nil if the
+// command prints lines.
 func (c *demoCommand) terminal() func() (width, height int, err error) {
 	file, ok := c.out.Writer.(*os.File)
 	if c.out.JSON() || !ok || !term.IsTerminal(int(file.Fd())) {

@@ -10,15 +10,15 @@ import (
 // demoLines shows the demonstration as lines of text or JSON.
 type demoLines struct{ out *console.Output }
 
-// demoRecord is an event of the demonstration as it is printed.
+// demoRecord is an event of the demonstration as printed.
 type demoRecord struct {
 	Time            console.Timestamp `json:"time"`
 	Event           string            `json:"event"` // elected or killed
 	NodeName        string            `json:"node_name"`
 	PID             int               `json:"pid"`
 	Term            int64             `json:"term"`
-	Replaced        string            `json:"replaced,omitempty"`         // of elected: the killed leader's name
-	FailoverSeconds *float64          `json:"failover_seconds,omitempty"` // of elected: from just before the kill
+	Replaced        string            `json:"replaced,omitempty"`         // only elected: the killed leader's name
+	FailoverSeconds *float64          `json:"failover_seconds,omitempty"` // only elected: since just before the kill
 }
 
 func (v *demoLines) elected(at time.Time, slot *demoSlot, term int64, replaced *failover) error {

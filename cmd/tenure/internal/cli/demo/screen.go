@@ -10,17 +10,16 @@ import (
 	"github.com/exactly-one/tenure/internal/printable"
 )
 
-// demoScreen shows the demonstration as a picture on a terminal that it draws
-// over. It changes nothing else of the terminal, so that whatever ends the
-// program leaves that usable.
+// demoScreen redraws the demonstration on a terminal. It changes nothing else
+// of the terminal, so that the terminal stays usable however the program ends.
 type demoScreen struct {
 	out      *console.Output
 	database string
 	size     func() (width, height int, err error) // of the terminal
-	height   int                                   // lines of the last picture
+	height   int                                   // number of lines of the last picture
 }
 
-// recentFailovers is how many the picture lists.
+// recentFailovers is how many failovers the picture lists.
 const recentFailovers = 8
 
 func (v *demoScreen) elected(time.Time, *demoSlot, int64, *failover) error { return nil }
@@ -42,7 +41,7 @@ func (v *demoScreen) draw(show *demoShow) error {
 }
 
 // crop cuts a picture to the terminal, since lines that wrap or scroll away
-// cannot be drawn over. A terminal that does not tell its size is large enough.
+// cannot be overwritten. A terminal of unknown size is large enough.
 func (v *demoScreen) crop(lines []string) []string {
 	width, height, err := v.size()
 	if err != nil || width < 2 || height < 2 {
@@ -56,7 +55,7 @@ func (v *demoScreen) crop(lines []string) []string {
 	return lines
 }
 
-// picture returns the lines that show the moment.
+// picture returns the lines that show the current state.
 func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	lines := []string{
 		fmt.Sprintf("Tenure: %d nodes on a private %s. Ctrl-C ends it.", Nodes, v.database),
@@ -71,7 +70,7 @@ func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 		lived := max(0, now.Sub(slot.since)).Seconds()
 		lines = append(lines, fmt.Sprintf("  %-8s  %-8s  %-8s  %.1f s", slot.name, pid, slot.state, lived))
 	}
-	prospect := "  Nobody leads."
+	prospect := "  No node leads."
 	if show.leader != nil {
 		prospect = fmt.Sprintf("  %s leads term %s and will be killed in %.1f s.",
 			show.leader.name, shortTerm(show.term), max(0, show.next.Sub(now)).Seconds())
@@ -84,10 +83,9 @@ func (v *demoScreen) picture(show *demoShow, now time.Time) []string {
 	return lines
 }
 
-// shortTerm shortens the number of a term for a display that is only looked at:
-// its last six digits after an ellipsis. Terms of one role that begin within a
-// quarter of an hour still differ. Numbers that are compared, copied or parsed
-// are printed in full.
+// shortTerm shortens a term number for display: its last six digits after an
+// ellipsis. Terms of one role that begin within a quarter of an hour still
+// differ. Numbers that are compared, copied or parsed are printed in full.
 func shortTerm(number int64) string {
 	const kept = 1_000_000
 	if number < kept {

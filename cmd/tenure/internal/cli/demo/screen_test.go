@@ -46,7 +46,7 @@ func TestDemoScreen(t *testing.T) {
 	if up := "\x1b[" + strconv.Itoa(strings.Count(first, "\n")) + "A"; !strings.HasPrefix(second, up) {
 		t.Errorf("it does not begin with %q: %q", up, second)
 	}
-	for _, want := range []string{"Nobody leads", "20 failovers: median 9.5 ms, fastest 0.0 ms, slowest 19.0 ms", "term 19 "} {
+	for _, want := range []string{"No node leads", "20 failovers: median 9.5 ms, fastest 0.0 ms, slowest 19.0 ms", "term 19 "} {
 		if !strings.Contains(second, want) {
 			t.Errorf("%q is not in\n%s", want, second)
 		}

@@ -12,50 +12,50 @@ import (
 type failover struct {
 	from, to string
 	term     int64
-	took     time.Duration // from just before the kill until the new term had begun
+	took     time.Duration // from just before the kill to the start of the new term
 }
 
-// demoView shows what happens.
+// demoView displays the events.
 type demoView interface {
-	// elected tells of a new leader, and of the failover that made it leader
-	// unless replaced is nil.
+	// elected shows a new leader, and the failover that made it leader unless
+	// replaced is nil.
 	elected(at time.Time, slot *demoSlot, term int64, replaced *failover) error
-	// killed tells that the leader was killed.
+	// killed shows that the leader was killed.
 	killed(at time.Time, slot *demoSlot, term int64) error
-	// draw shows the present moment, where the view is a picture of it.
+	// draw redraws the current state, if the view is a picture.
 	draw(show *demoShow) error
 }
 
-// demoSlot is one of the nodes, through all the processes that it is in turn.
+// demoSlot is one of the nodes, across its processes.
 type demoSlot struct {
 	number int
 	name   string
 	child  *child // nil between two processes
-	dying  bool   // it was killed, and is not replaced yet
+	dying  bool   // killed and not replaced yet
 	state  string
 	since  time.Time
 }
 
 func (d *demoSlot) become(state string, at time.Time) { d.state, d.since = state, at }
 
-// demoShow is the course of the demonstration: a node leads, lives for a while,
-// is killed, and another leads.
+// demoShow is the course of the demonstration: a node leads for a while, is
+// killed, and another node takes over.
 type demoShow struct {
 	children *children
 	view     demoView
 	every    time.Duration
 
 	slots     []*demoSlot
-	leader    *demoSlot // nil if nobody leads
+	leader    *demoSlot // nil if there is no leader
 	term      int64     // of the last leader
-	victim    *demoSlot // the killed leader that nobody has followed yet
+	victim    *demoSlot // the killed leader without a successor yet
 	killedAt  time.Time
 	next      time.Time   // when the leader will be killed
-	alarm     *time.Timer // then; or when waiting for a leader has lasted too long
+	alarm     *time.Timer // fires then, or when waiting for a leader has taken too long
 	failovers []failover
 }
 
-// run goes on until the context ends.
+// run continues until ctx ends.
 func (s *demoShow) run(ctx context.Context) error {
 	for number := range Nodes {
 		slot := &demoSlot{number: number, name: slotName(number)}
@@ -98,23 +98,23 @@ func (s *demoShow) start(slot *demoSlot) error {
 	return nil
 }
 
-// take takes in what a child said.
+// take handles an event of a child.
 func (s *demoShow) take(news childNews) error {
 	slot := s.slots[news.child.slot]
 	switch {
 	case news.ended:
 		s.children.forget(news.child)
 		if !slot.dying {
-			return fmt.Errorf("%s ended by itself: %s", slot.name, news.child.log.String())
+			return fmt.Errorf("%s ended unexpectedly: %s", slot.name, news.child.log.String())
 		}
 		slot.child = nil
 		return s.replace()
-	case slot.dying: // its last words
+	case slot.dying: // its last events
 		return nil
 	case news.event.Event == tenure.EventAcquired:
 		return s.elect(slot, news.event)
 	case news.event.Event == tenure.EventStateChange && news.event.To != tenure.Leading.String():
-		if slot == s.leader { // it lost the role without our doing
+		if slot == s.leader { // it lost the role without a kill
 			s.leader = nil
 			s.alarm.Reset(takeoverLimit)
 		}
@@ -125,7 +125,7 @@ func (s *demoShow) take(news childNews) error {
 	return nil
 }
 
-// elect takes in that a node leads.
+// elect handles a new leader.
 func (s *demoShow) elect(slot *demoSlot, event childEvent) error {
 	slot.become("LEADER", event.Time)
 	s.leader, s.term = slot, event.Term
@@ -144,7 +144,7 @@ func (s *demoShow) elect(slot *demoSlot, event childEvent) error {
 }
 
 // replace starts a new process for a killed node when the old one has ended and
-// somebody else leads, so that it does not take part in its own failover.
+// another node leads, so that it does not take part in its own failover.
 func (s *demoShow) replace() error {
 	if s.leader == nil {
 		return nil
@@ -157,11 +157,11 @@ func (s *demoShow) replace() error {
 	return nil
 }
 
-// strike kills the leader; if there still is none, the show is over.
+// strike kills the leader. If there is still none, it returns an error.
 func (s *demoShow) strike() error {
 	victim := s.leader
 	if victim == nil {
-		return fmt.Errorf("nobody led for %v", takeoverLimit)
+		return fmt.Errorf("there was no leader for %v", takeoverLimit)
 	}
 	at, err := s.children.kill(victim.child)
 	if err != nil {

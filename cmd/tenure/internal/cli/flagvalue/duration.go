@@ -1,4 +1,4 @@
-// Package flagvalue reads the values of flags that several commands have.
+// Package flagvalue parses the values of flags that several commands have.
 package flagvalue
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Duration is a flag that reads "5s", "1m30s" and, as seconds, "5.0". Where it
-// must not be zero, zero is an error and not the default.
+// Duration is a flag for "5s", "1m30s" or, in seconds, "5.0". If it must not be
+// zero, zero is an error instead of the default.
 type Duration struct {
 	Value     time.Duration
 	AllowZero bool

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Moment is a flag that reads a time, or how long ago it was.
+// Moment is a flag for a time or an age.
 type Moment struct {
 	text string
 	at   time.Time
 	ago  time.Duration
 }
 
-// timeLayouts are how a time may be written. One without a zone is in that of this
-// machine, as the program prints times.
+// timeLayouts are the accepted formats. A time without a zone is in the local
+// zone, like the program's output.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 
 // Set implements pflag.Value.
@@ -26,7 +26,7 @@ func (m *Moment) Set(s string) error {
 	}
 	ago, err := parseDuration(s)
 	if err != nil || ago < 0 {
-		return fmt.Errorf("a time is written like 2026-03-08T02:30:00Z, or 2026-03-08 02:30 in the zone of this machine, or how long ago it was, like 90m")
+		return fmt.Errorf("a time is written like 2026-03-08T02:30:00Z, or 2026-03-08 02:30 in the zone of this machine, or an age such as 90m")
 	}
 	*m = Moment{text: s, ago: ago}
 	return nil
@@ -37,7 +37,7 @@ func (m *Moment) String() string { return m.text }
 // Type implements pflag.Value.
 func (m *Moment) Type() string { return "time" }
 
-// Before returns the time, or the zero time if none was given.
+// Before returns the time, or the zero time if the flag is not set.
 func (m *Moment) Before(now time.Time) time.Time {
 	if m.text == "" || !m.at.IsZero() {
 		return m.at

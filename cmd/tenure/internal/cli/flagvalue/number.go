@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Number is a flag that reads an integer from 0 to a bound.
+// Number is a flag for an integer from 0 to a maximum.
 type Number struct{ Value, Most int }
 
 // Set implements pflag.Value.

@@ -22,11 +22,11 @@ type RoleFlags struct {
 	key2  string
 }
 
-// Register adds the flags. doing says what happens to the roles.
+// Register adds the flags. doing says what the command does with the roles.
 func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
 	f.flags = flags
-	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a 64-bit lock key of its own; may be repeated")
-	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; may be repeated")
+	flags.StringArrayVar(&f.names, "role", nil, "a role to "+doing+", by name, or NAME=KEY with a specific 64-bit lock key; repeatable")
+	flags.StringArrayVar(&f.keys, "key", nil, "a role to "+doing+", by its 64-bit advisory lock key; repeatable")
 	flags.StringVar(&f.key1, "key1", "", "a role to "+doing+", by a pair of 32-bit keys: the first")
 	flags.StringVar(&f.key2, "key2", "", "the second of the pair")
 }
@@ -35,7 +35,7 @@ func (f *RoleFlags) Register(flags *pflag.FlagSet, doing string) {
 func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 	pair := f.flags.Changed("key1") || f.flags.Changed("key2")
 	if len(f.names) > 0 && (len(f.keys) > 0 || pair) || len(f.keys) > 0 && pair {
-		return nil, console.Usage("give roles either with --role, or with --key, or with --key1 and --key2, not both")
+		return nil, console.Usage("name roles with only one of --role, --key, and --key1 with --key2")
 	}
 	var roles []tenure.Role
 	for _, name := range f.names {
@@ -54,7 +54,7 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 	}
 	if pair {
 		if !f.flags.Changed("key1") || !f.flags.Changed("key2") {
-			return nil, console.Usage("--key1 and --key2 belong together: give both")
+			return nil, console.Usage("--key1 and --key2 must be used together")
 		}
 		key1, err1 := parseKey("--key1", f.key1, math.MinInt32, math.MaxInt32)
 		key2, err2 := parseKey("--key2", f.key2, math.MinInt32, math.MaxInt32)
@@ -73,29 +73,29 @@ func (f *RoleFlags) Roles() ([]tenure.Role, error) {
 	return roles, nil
 }
 
-// Required is roles, but none is an error.
+// Required is like Roles, but none is an error.
 func (f *RoleFlags) Required() ([]tenure.Role, error) {
 	roles, err := f.Roles()
 	if err == nil && len(roles) == 0 {
-		err = console.Usage("no role is given: use --role NAME, or --key N, or --key1 A and --key2 B")
+		err = console.Usage("no role is named: use --role NAME, or --key N, or --key1 A and --key2 B")
 	}
 	return roles, err
 }
 
-// Single is required, but more than one is an error.
+// Single is like Required, but more than one is an error.
 func (f *RoleFlags) Single() (tenure.Role, error) {
 	roles, err := f.Required()
 	if err != nil {
 		return tenure.Role{}, err
 	}
 	if len(roles) > 1 {
-		return tenure.Role{}, console.Usage("give one role; %d are given", len(roles))
+		return tenure.Role{}, console.Usage("name one role; %d were given", len(roles))
 	}
 	return roles[0], nil
 }
 
-// RoleFilter is the flag --role of a command that shows what concerns one role
-// only, written as for the other commands. The name counts, not the key.
+// RoleFilter is the flag --role of a command that can show a single role. Only
+// the name is used, not the key.
 type RoleFilter struct {
 	flags *pflag.FlagSet
 	text  string
@@ -110,7 +110,7 @@ func (f *RoleFilter) Register(flags *pflag.FlagSet) {
 // Given reports whether the flag was given.
 func (f *RoleFilter) Given() bool { return f.flags.Changed("role") }
 
-// Name returns the name of the role, empty if none is given.
+// Name returns the name of the role, or "" if the flag is not set.
 func (f *RoleFilter) Name() (string, error) {
 	if !f.Given() {
 		return "", nil
@@ -119,15 +119,15 @@ func (f *RoleFilter) Name() (string, error) {
 	return role.Name(), err
 }
 
-// keyedName is a name with a lock key that is not derived from it.
+// keyedName matches a name with an explicit lock key.
 var keyedName = regexp.MustCompile(`^(.+)=(-?[0-9]+|0[xX][0-9a-fA-F]+)$`)
 
 var keyName = regexp.MustCompile(`^key:(-?[0-9]+)(?::(-?[0-9]+))?$`)
 
-// parseRole returns the role with this name. The names key:N and key:A:B stand
-// for the roles given by these numbers, which are called so everywhere: a role
-// of such a name with another lock would lead beside them. NAME=KEY is the role
-// NAME with this lock key.
+// parseRole returns the role with this name. The names key:N and key:A:B denote
+// the roles with these keys, as everywhere: with another lock, a role of such a
+// name could have a second leader. NAME=KEY is the role NAME with this lock
+// key.
 func parseRole(name string) (tenure.Role, error) {
 	if match := keyedName.FindStringSubmatch(name); len(match) > 0 && !keyName.MatchString(match[1]) {
 		key, err := parseKey("the key of "+match[1], match[2], math.MinInt64, math.MaxInt64)
@@ -151,7 +151,7 @@ func parseRole(name string) (tenure.Role, error) {
 	return tenure.KeyPairRole(int32(key1), int32(key2)), nil
 }
 
-// parseKey reads an integer, decimal or hexadecimal with 0x.
+// parseKey parses an integer, decimal or hexadecimal with 0x.
 func parseKey(what, text string, least, most int64) (int64, error) {
 	base, digits := 10, text
 	if len(text) > 2 && (text[:2] == "0x" || text[:2] == "0X") {

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 )
 
-// CommandFlags are the flags of "tenure run" that concern its command.
+// CommandFlags are the flags of "tenure run" for its command.
 type CommandFlags struct {
 	flags        *pflag.FlagSet
 	grace        flagvalue.Duration
@@ -29,24 +29,24 @@ type CommandFlags struct {
 func (f *CommandFlags) Register(flags *pflag.FlagSet) {
 	f.RegisterCommon(flags)
 	f.restart = RestartOnFailure
-	flags.Var(&f.restart, "restart", "start the command again, within a term, when it has ended by itself: never, on-failure or always")
+	flags.Var(&f.restart, "restart", "restart the command within a term after it ends on its own: never, on-failure or always")
 	flags.BoolVar(&f.once, "once", false, "lead, run the command once, resign, and exit with its code")
-	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code if somebody else leads already, instead of waiting")
+	flags.StringVar(&f.noLeaderExit, "no-leader-exit", "", "exit with this code instead of waiting if another node leads")
 }
 
 // RegisterCommon adds the flags that commands on schedules have, too.
 func (f *CommandFlags) RegisterCommon(flags *pflag.FlagSet) {
 	f.flags = flags
 	f.grace.AllowZero = true
-	flags.Var(&f.grace, "grace", "how long a command has to end when asked to; default 1s, or less with a short lease")
-	flags.BoolVar(&f.passDSN, "pass-dsn", false, "give the command the connection string, in TENURE_DSN")
+	flags.Var(&f.grace, "grace", "how long a command may take to end when asked to; default 1s, or less with a short lease")
+	flags.BoolVar(&f.passDSN, "pass-dsn", false, "pass the connection string to the command in TENURE_DSN")
 }
 
-// Unused refuses the flags where there is no command.
+// Unused rejects the flags if there is no command.
 func (f *CommandFlags) Unused() error {
 	for _, name := range []string{"grace", "restart", "once", "no-leader-exit", "pass-dsn"} {
 		if f.flags.Changed(name) {
-			return console.Usage("--%s is for a command: tenure run --role NAME --%s ... -- COMMAND", name, name)
+			return console.Usage("--%s requires a command: tenure run --role NAME --%s ... -- COMMAND", name, name)
 		}
 	}
 	return nil
@@ -54,12 +54,12 @@ func (f *CommandFlags) Unused() error {
 
 // Timing are the times that a command keeps.
 type Timing struct {
-	Grace   time.Duration // from the request to end until the kill
-	Lead    time.Duration // from the kill until trust ends
+	Grace   time.Duration // from the request to end to the kill
+	Lead    time.Duration // from the kill to the end of trust
 	Refresh time.Duration // between heartbeats
 }
 
-// Plan is what the flags say about a command, checked.
+// Plan is the validated result of the flags for a command.
 type Plan struct {
 	Timing
 
@@ -70,14 +70,14 @@ type Plan struct {
 	NoLeaderExit *int
 }
 
-// The bounds of what is left of a term when the command is killed, and the
-// default time that it has to end before that.
+// The limits for the time between the kill of the command and the end of trust,
+// and the default grace.
 const (
 	longestLead  = 100 * time.Millisecond
 	defaultGrace = time.Second
 )
 
-// Plan checks the flags and the command against the configuration of the node,
+// Plan validates the flags and the command with the configuration of the node,
 // whose lease must be set.
 func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	times, err := f.Timing(config)
@@ -100,7 +100,7 @@ func (f *CommandFlags) Plan(config tenure.Config, args []string) (Plan, error) {
 	return p, err
 }
 
-// Timing are the times that commands keep under a node, whose lease must be set.
+// Timing returns the durations for commands on a node, whose lease must be set.
 func (f *CommandFlags) Timing(config tenure.Config) (Timing, error) {
 	p := Timing{Refresh: config.RefreshInterval}
 	margin := config.Margin
@@ -126,7 +126,8 @@ func (f *CommandFlags) Timing(config tenure.Config) (Timing, error) {
 	return p, nil
 }
 
-// StopTimeout is that of the node: time enough for a command to end.
+// StopTimeout returns the node's stop timeout, long enough for a command to
+// end.
 func (t Timing) StopTimeout(config tenure.Config) time.Duration {
 	if config.StopTimeout > 0 {
 		return config.StopTimeout
@@ -135,7 +136,7 @@ func (t Timing) StopTimeout(config tenure.Config) time.Duration {
 	return max(usual, t.Grace+time.Second)
 }
 
-// FindCommand returns the file of a command, found as a shell finds it.
+// FindCommand returns the file of a command, searched as a shell does.
 func FindCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
@@ -144,7 +145,7 @@ func FindCommand(name string) (string, error) {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		return "", console.ExitWith(console.ExitNotExecutable, commandError{name, "is not executable"})
 	case errors.Is(err, exec.ErrDot):
-		return "", console.ExitWith(console.ExitNotFound, commandError{name, "is only found in the present directory: write ./" + name})
+		return "", console.ExitWith(console.ExitNotFound, commandError{name, "is only found in the current directory: write ./" + name})
 	}
 	return "", console.ExitWith(console.ExitNotFound, commandError{name, "does not exist"})
 }

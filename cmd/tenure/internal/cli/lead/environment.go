@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-// TermEnvironment adds what a term brings.
+// TermEnvironment adds the variables of a term.
 func TermEnvironment(base []string, node *tenure.Node, t *tenure.Term) []string {
 	return append(base[:len(base):len(base)],
 		settings.RoleVariable+"="+t.Role().Name(),
@@ -19,7 +19,7 @@ func TermEnvironment(base []string, node *tenure.Node, t *tenure.Term) []string 
 		settings.NodeNameVariable+"="+node.Name())
 }
 
-// LogEvent logs an event. The attempts of a standby are no news.
+// LogEvent logs an event, except failed attempts while another node leads.
 func LogEvent(log *slog.Logger, event tenure.Event) {
 	level, details := slog.LevelInfo, []any{"role", event.Role.Name()}
 	switch event.Kind {

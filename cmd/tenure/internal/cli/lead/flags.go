@@ -1,5 +1,5 @@
-// Package lead holds what the commands share whose nodes lead roles and run other
-// commands meanwhile.
+// Package lead implements what the commands share whose nodes lead roles and
+// run other commands.
 package lead
 
 import (
@@ -35,14 +35,14 @@ type Flags struct {
 
 // Register adds the flags.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	f.Roles.Register(flags, "stand for")
+	f.Roles.Register(flags, "campaign for")
 	f.Node.Register(flags, "warn")
 	f.Member.Register(flags)
 	f.Grace.AllowZero = true
 	flags.Var(&f.retryBase, "retry-base", "first delay of exponential backoff, for attempts and for reconnecting; default 1s if --retry-max is set")
 	flags.Var(&f.retryMax, "retry-max", "longest delay of exponential backoff; default 30s if --retry-base is set")
-	flags.Var(&f.Grace, "reconnect-grace", "how long to try to recover a lost role before telling; default 0s: not at all")
-	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not stand again after a loss or a step-down")
+	flags.Var(&f.Grace, "reconnect-grace", "how long to withhold the lost event while trying to regain a role; default 0s: off")
+	flags.BoolVar(&f.NoAutoAcquire, "no-auto-reacquire", false, "do not campaign again after a loss or a step-down")
 }
 
 // Config returns the configuration of the node.
@@ -67,12 +67,12 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 	return config, f.Member.Refuse(&f.Node.Database)
 }
 
-// commandSettle is what --settle is by default with a command. A connection that
-// the server or the network ends frees the lock in the same instant in which the
-// leader hears of it; the command must be dead before another one starts.
+// commandSettle is the default of --settle with a command. If the server or the
+// network ends a connection, the lock is released at the moment in which the
+// leader learns of it; the command must be dead before another one starts.
 const commandSettle = 200 * time.Millisecond
 
-// GuardedConfig is the configuration of a node that runs commands.
+// GuardedConfig returns the configuration of a node that runs commands.
 func (f *Flags) GuardedConfig(cmd *cobra.Command) (tenure.Config, error) {
 	if !f.Node.Flags.Changed("log-level") {
 		f.Node.Log.Level = "info"
@@ -92,7 +92,7 @@ func (f *Flags) GuardedConfig(cmd *cobra.Command) (tenure.Config, error) {
 	return config, nil
 }
 
-// defaultLease is the lease of a node that is not told one.
+// defaultLease returns the lease of a node without --lease.
 func (f *Flags) defaultLease() (time.Duration, error) {
 	if _, err := f.Node.Database.Target(); err != nil {
 		return 0, err
@@ -108,8 +108,8 @@ func (f *Flags) defaultLease() (time.Duration, error) {
 	return 10 * time.Second, nil
 }
 
-// Environment is that of every run of the command: this program's, with the
-// connection string only if it is wanted.
+// Environment returns the environment for all runs of the command: this
+// program's, with the connection string only if --pass-dsn is set.
 func (f *Flags) Environment() ([]string, error) {
 	var kept []string
 	for _, entry := range os.Environ() {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// RestartPause is the growing pause between the runs of a command.
+// RestartPause is the increasing pause between the runs of a command.
 type RestartPause struct{ last time.Duration }
 
-// The pauses before a command is started again, and the life after which it
-// counts as healthy.
+// The pauses before a restart, and the run time after which a command counts as
+// healthy.
 const (
 	ShortestPause = 100 * time.Millisecond
 	longestPause  = 30 * time.Second
 	healthyLife   = time.Minute
 )
 
-// Ran notes how long the command lived.
+// Ran records how long the command ran.
 func (p *RestartPause) Ran(life time.Duration) {
 	if life >= healthyLife {
 		p.last = 0
@@ -29,7 +29,7 @@ func (p *RestartPause) Next() time.Duration {
 	return p.last
 }
 
-// RestartPolicy says when a command that has ended by itself is started again.
+// RestartPolicy says when a command that ended on its own is restarted.
 type RestartPolicy string
 
 // The policies.
@@ -54,7 +54,7 @@ func (p *RestartPolicy) String() string { return string(*p) }
 // Type implements pflag.Value.
 func (p *RestartPolicy) Type() string { return "policy" }
 
-// Again reports whether a command that has ended with a code is started again.
+// Again reports whether a command that ended with this code is restarted.
 func (p RestartPolicy) Again(code int) bool {
 	return p == RestartAlways || p == RestartOnFailure && code != 0
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // AwaitTrust waits until a command would not be asked to end as soon as it has
-// started. It returns false if the seat ends instead.
+// started. It returns false if the term ends first.
 func (t Timing) AwaitTrust(term guardian.Term) bool {
 	for term.Remaining() <= t.Grace+t.Lead {
 		if !Sleep(term, t.Refresh/4) {
@@ -17,7 +17,7 @@ func (t Timing) AwaitTrust(term guardian.Term) bool {
 	return !Ending(term)
 }
 
-// Ending reports whether a term has ended or was asked to end.
+// Ending reports whether a term has ended or is stopping.
 func Ending(term guardian.Term) bool {
 	select {
 	case <-term.Stopping():
@@ -28,7 +28,7 @@ func Ending(term guardian.Term) bool {
 	return true
 }
 
-// Sleep pauses; it returns false at once when the term ends or was asked to.
+// Sleep pauses. It returns false when the term has ended or is stopping.
 func Sleep(term guardian.Term, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

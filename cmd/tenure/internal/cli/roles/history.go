@@ -15,27 +15,26 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const historyLong = `Show who led what, from when to when, how each term ended and for how long the
-role had been vacant before it; the newest first. With --nodes it shows instead
-what became of the nodes, and who asked for it, and with --days sums of whole
-days, in UTC, which stay when rows have been folded away: of roles, nodes,
-schedules, or metrics.
+const historyLong = `Show the terms of roles, newest first: the leader, the begin and end, the reason of
+the end, and how long the role was vacant before. With --nodes it shows the status
+changes of nodes and their requesters instead, and with --days daily totals in UTC,
+which remain after rows have been rolled up: of roles, nodes, schedules or metrics.
 
-ENDED is empty while the term goes on. REASON is resigned, stepped_down,
-handed_over or shutdown where the leader ended the term; crashed or lease_expired
-where others found it ended, and then ENDED is when they did, or two leases after
-its last heartbeat if nobody was there; or server_changed. VACANT is "-" where it
-cannot be known: before a role's first term, and where the server had changed.
+ENDED is empty while the term continues. REASON is resigned, stepped_down,
+handed_over or shutdown if the leader ended the term; crashed or lease_expired if
+other nodes found it ended, and then ENDED is when they did, or two leases after its
+last heartbeat if no node was there; or server_changed. VACANT is "-" if it is not
+known: before a role's first term, and after a server change.
 
-Of a node, STATUS and BEFORE are the same where it came back in a new session
-before anybody found it dead.`
+For a node, STATUS and BEFORE are equal if it returned in a new session before any
+node found it dead.`
 
 const historyExample = `  tenure history --role scheduler --since 24h
   tenure history --nodes --node api-1 -o json
   tenure history --days roles --since 2160h
   tenure history --days metrics --name tenure_leader_losses_total`
 
-// historyCommand shows what was.
+// historyCommand shows terms, node changes and daily totals.
 type historyCommand struct {
 	out          *console.Output
 	database     connect.DatabaseFlags
@@ -51,41 +50,41 @@ type historyCommand struct {
 func NewHistory(out *console.Output) *cobra.Command {
 	c := &historyCommand{out: out}
 	cmd := &cobra.Command{
-		Use: "history", Short: "Show who led what and when", Long: historyLong, Example: historyExample, Args: console.NoArgs,
+		Use: "history", Short: "Show the history of leaders", Long: historyLong, Example: historyExample, Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	c.role.Register(flags)
-	flags.StringVar(&c.node, "node", "", "show what concerns this node only, present or gone: its name, its id, or the beginning of that")
-	flags.Var(&c.since, "since", "show what was going on since then: a time, or how long ago")
-	flags.Var(&c.until, "until", "show what had begun by then: a time, or how long ago")
-	flags.IntVarP(&c.limit, "limit", "n", 100, "show so many lines at most")
-	flags.BoolVar(&c.nodes, "nodes", false, "show the changes of nodes")
-	flags.StringVar(&c.days, "days", "", "show sums of days: of roles, nodes, schedules or metrics")
-	flags.StringVar(&c.name, "name", "", "with --days: the name of the only role, schedule or metric to show")
+	flags.StringVar(&c.node, "node", "", "show only this node, also one that has left: its name, its id, or the beginning of its id")
+	flags.Var(&c.since, "since", "show what ended after this: a time, or an age")
+	flags.Var(&c.until, "until", "show what began before this: a time, or an age")
+	flags.IntVarP(&c.limit, "limit", "n", 100, "maximum number of lines")
+	flags.BoolVar(&c.nodes, "nodes", false, "show the status changes of nodes")
+	flags.StringVar(&c.days, "days", "", "show daily totals: of roles, nodes, schedules or metrics")
+	flags.StringVar(&c.name, "name", "", "with --days: show only this role, schedule or metric")
 	c.database.Register(flags)
 	return cmd
 }
 
-// TermHistoryRecord is the answer as it is printed.
+// TermHistoryRecord is the printed result.
 type TermHistoryRecord struct {
 	Terms []TermRecord `json:"terms"`
 }
 
-// TermRecord is a term as it is printed.
+// TermRecord is a term as printed.
 type TermRecord struct {
 	Role     string            `json:"role"`
 	Term     int64             `json:"term"`
 	Node     uuid.UUID         `json:"node"`
 	NodeName string            `json:"node_name"`
 	Began    console.Timestamp `json:"began_at"`
-	Ended    console.Timestamp `json:"ended_at"` // null while the term goes on
+	Ended    console.Timestamp `json:"ended_at"` // null while the term continues
 	Reason   string            `json:"end_reason"`
 	By       string            `json:"ended_by"`
 	Vacant   *float64          `json:"vacant_ms"` // before the term; null if unknown
 }
 
-// NodeHistoryRecord lists changes of nodes as it is printed.
+// NodeHistoryRecord lists status changes of nodes as printed.
 type NodeHistoryRecord struct {
 	Changes []nodeChangeRecord `json:"changes"`
 }
@@ -102,9 +101,9 @@ type nodeChangeRecord struct {
 func (c *historyCommand) run(ctx context.Context) error {
 	switch {
 	case c.limit < 1:
-		return console.Usage("--limit is %d; the least is 1", c.limit)
+		return console.Usage("--limit is %d; it must be at least 1", c.limit)
 	case c.nodes && c.role.Given():
-		return console.Usage("--role is about terms, --nodes about nodes: give one of them")
+		return console.Usage("--role and --nodes exclude each other: terms have roles, node changes do not")
 	}
 	if err := c.checkDays(); err != nil {
 		return err

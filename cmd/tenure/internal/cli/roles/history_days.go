@@ -20,7 +20,7 @@ type DaysRecord[R any] struct {
 	Days []R `json:"days"`
 }
 
-// RoleDayRecord is one day of one role as it is printed.
+// RoleDayRecord is one day of one role as printed.
 type RoleDayRecord struct {
 	Day           string  `json:"day"`
 	Role          string  `json:"role"`
@@ -59,7 +59,7 @@ type metricDayRecord struct {
 	Greatest *float64          `json:"greatest"`
 }
 
-// checkDays refuses what does not go with --days, and what goes with it only.
+// checkDays rejects flags that conflict with --days or require it.
 func (c *historyCommand) checkDays() error {
 	switch {
 	case c.days == "" && c.name != "":
@@ -69,14 +69,14 @@ func (c *historyCommand) checkDays() error {
 	case !slices.Contains(DayKinds, c.days):
 		return console.Usage("--days %q is unknown; there are %s", c.days, strings.Join(DayKinds, ", "))
 	case c.nodes || c.node != "" || c.role.Given():
-		return console.Usage("--days sums up whole days: leave out --nodes, --node and --role; --name takes the name of a role, schedule or metric")
+		return console.Usage("--days shows totals of whole days: omit --nodes, --node and --role; --name takes the name of a role, schedule or metric")
 	case c.days == "nodes" && c.name != "":
-		return console.Usage("--days nodes counts all nodes together: leave out --name")
+		return console.Usage("--days nodes counts all nodes together: omit --name")
 	}
 	return nil
 }
 
-// printDays prints sums of days.
+// printDays prints daily totals.
 func (c *historyCommand) printDays(ctx context.Context, now time.Time) error {
 	database, err := c.database.Work(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func metricDay(d retention.MetricDay) (metricDayRecord, []string) {
 	return r, row
 }
 
-// printDays prints rows that were read, unless that failed.
+// printDays prints the rows, or returns the error of reading them.
 func printDays[D, R any](c *historyCommand, err error, days []D, header string, row func(D) (R, []string)) error {
 	if err != nil {
 		return c.database.Explain(err)

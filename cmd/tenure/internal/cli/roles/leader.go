@@ -7,15 +7,15 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// leaderRecord is the leader of a role as it is printed.
+// leaderRecord is the leader of a role as printed.
 type leaderRecord = record.Leader
 
 func newLeaderRecord(leader *tenure.Leader) *leaderRecord { return record.NewLeader(leader) }
 
-// leadsText says who leads a role.
+// leadsText returns a sentence about the leader of a role.
 func leadsText(role string, leader *tenure.Leader) string {
 	if leader == nil {
-		return fmt.Sprintf("nobody leads %s", role)
+		return fmt.Sprintf("%s has no leader", role)
 	}
 	return fmt.Sprintf("%s leads %s, term %d", leader.NodeName, role, leader.Term)
 }

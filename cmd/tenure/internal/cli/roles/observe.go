@@ -13,15 +13,15 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-const observeLong = `Print who leads, and then every change, until a signal.
+const observeLong = `Print the leaders, and then every change, until a signal.
 
-It needs to read only. News of a vacancy arrives at once, and who leads next is
-looked up in the moments after it; in case news is lost, the database is also
-asked every --check-interval. Without --role, --key or --key1 and --key2 it
-follows all roles. With -o json each change is one object on a line of its own:
-time, role, leader (null if nobody leads now) and previous.`
+The command only reads. It learns of a vacancy immediately through a notification,
+and then looks up the next leader. In case a notification is lost, it also polls the
+database every --check-interval. Without --role, --key or --key1 and --key2 it
+watches all roles. With -o json each change is one object per line: time, role,
+leader (null if there is none) and previous.`
 
-// observeCommand follows who leads.
+// observeCommand prints leadership changes.
 type observeCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -35,7 +35,7 @@ func NewObserve(out *console.Output) *cobra.Command {
 	c := &observeCommand{out: out, check: flagvalue.Duration{Value: time.Second}}
 	cmd := &cobra.Command{
 		Use:   "observe [--role NAME]...",
-		Short: "Follow who leads",
+		Short: "Watch leadership changes",
 		Long:  observeLong,
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
@@ -44,11 +44,11 @@ func NewObserve(out *console.Output) *cobra.Command {
 	c.roles.Register(flags, "follow")
 	c.database.Register(flags)
 	c.log.Register(flags, "warn")
-	flags.Var(&c.check, "check-interval", "time between questions when no news comes")
+	flags.Var(&c.check, "check-interval", "time between polls without a notification")
 	return cmd
 }
 
-// ChangeRecord is a change of leadership as it is printed.
+// ChangeRecord is a leadership change as printed.
 type ChangeRecord = record.Change
 
 func (c *observeCommand) run(cmd *cobra.Command) error {

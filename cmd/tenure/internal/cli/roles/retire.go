@@ -12,14 +12,13 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-const retireLong = `Say that a role is not meant to be led any more, as after it was renamed: it is no
-longer shown as vacant, and no alert misses its leader.
+const retireLong = `Mark a role as retired, for example after it was renamed: it is no longer shown as
+vacant, and no alert misses its leader.
 
-Its history and the numbers of its terms stay. If somebody leads it again, it is a
-role like any other. One that is led is refused with exit code 2: stop what stands
-for it first.`
+Its history and its term numbers remain. If a node leads it again, it is a normal
+role. A role with a leader is refused with exit code 2: first stop its candidates.`
 
-// retireCommand takes a role out of sight.
+// retireCommand marks a role as retired.
 type retireCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -31,7 +30,7 @@ func NewRetire(out *console.Output) *cobra.Command {
 	c := &retireCommand{out: out}
 	cmd := &cobra.Command{
 		Use:     "retire --role NAME",
-		Short:   "Say that a role is not meant to be led any more",
+		Short:   "Mark a role as retired",
 		Long:    retireLong,
 		Example: "  tenure retire --role billing-old",
 		Args:    console.NoArgs,
@@ -42,7 +41,7 @@ func NewRetire(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-// retiredRecord is what came of it, as it is printed.
+// retiredRecord is the printed result.
 type retiredRecord struct {
 	Retired string `json:"retired"`
 }

@@ -1,4 +1,5 @@
-// Package roles has the commands on roles, their leaders and their history.
+// Package roles implements the commands on roles, their leaders and their
+// history.
 package roles
 
 import (
@@ -18,19 +19,19 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-const statusLong = `Show who holds each role: by the records of the elections, and by the server's
-lock table. Leases have no locks: for them it shows the records alone.
+const statusLong = `Show the leader of each role, from the records of the elections and from the
+server's lock table. Leases have no locks: for them only the records are shown.
 
-Without --role, --key or --key1 and --key2 it shows all roles that were ever led.
+Without --role, --key or --key1 and --key2 it shows all roles that ever had a leader.
 Roles given by key are shown whether Tenure knows them or not, with every program
 that holds the lock. STATE is "leads"; "waits" for a node that has the lock but
-whose term has not begun; "foreign" for a program that is not Tenure's; or
-"vacant". The exit code is 0 also when nobody leads.
+whose term has not begun; "foreign" for a program other than Tenure; or "vacant".
+The exit code is 0 even if there is no leader.
 
-It reads only. What the database user may not see of other users' sessions is
-shown as "-".`
+The command only reads. Details of other users' sessions that the database user may
+not see are shown as "-".`
 
-// statusCommand shows who holds roles.
+// statusCommand shows the holders of roles.
 type statusCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -42,7 +43,7 @@ func NewStatus(out *console.Output) *cobra.Command {
 	c := &statusCommand{out: out}
 	cmd := &cobra.Command{
 		Use:   "status [--role NAME]...",
-		Short: "Show who holds each role",
+		Short: "Show the leader of each role",
 		Long:  statusLong,
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
@@ -52,23 +53,23 @@ func NewStatus(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-// StatusRecord is the answer as it is printed.
+// StatusRecord is the printed result.
 type StatusRecord struct {
 	Roles []roleRecord `json:"roles"`
 }
 
 type roleRecord struct {
 	Role     string          `json:"role"`
-	Key      *string         `json:"key"`    // of the advisory lock: N or A:B; null for leases, which have none
-	Leader   *leaderRecord   `json:"leader"` // null if nobody leads
+	Key      *string         `json:"key"`    // advisory lock key: N or A:B; null for leases
+	Leader   *leaderRecord   `json:"leader"` // null if there is no leader
 	Sessions []sessionRecord `json:"sessions"`
 }
 
-// sessionRecord is a database session that holds a role's lock. What the user
-// may not see is empty or null.
+// sessionRecord is a server session that holds a role's lock. Fields that the
+// user may not see are empty or null.
 type sessionRecord struct {
 	State       string            `json:"state"`
-	Node        *uuid.UUID        `json:"node"` // null if the session is not Tenure's
+	Node        *uuid.UUID        `json:"node"` // null if the session is not of a node
 	NodeName    string            `json:"node_name"`
 	PID         int32             `json:"pid"`
 	User        string            `json:"user"`
@@ -77,7 +78,7 @@ type sessionRecord struct {
 	StartedAt   console.Timestamp `json:"started_at"`
 }
 
-// The states of a session that holds a lock.
+// The states of a server session that holds a lock.
 const (
 	StateLeads   = "leads"
 	stateWaits   = "waits" // the term has not begun
@@ -115,15 +116,15 @@ func (c *statusCommand) run(ctx context.Context) error {
 	return c.out.PrintTable(record, rows)
 }
 
-// requireSchema tells a schema without roles from none.
+// requireSchema returns an error if the schema does not exist.
 func (c *statusCommand) requireSchema(ctx context.Context, backend connect.Backend) error {
 	version, err := backend.SchemaVersion(ctx)
 	if _, ok := backend.(connect.Leases); ok && err == nil && version == 0 {
-		return fmt.Errorf("%w: there are no tables with prefix %q; a node creates them, or tenure migrate",
+		return fmt.Errorf("%w: there are no tables with prefix %q; a node or tenure migrate creates them",
 			dberr.ErrSchema, c.database.Prefix)
 	}
 	if err == nil && version == 0 {
-		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate",
+		err = fmt.Errorf("%w: there are no tables in schema %q with prefix %q; a node or tenure migrate creates them",
 			dberr.ErrSchema, c.database.Schema, c.database.Prefix)
 	}
 	return err
@@ -150,8 +151,8 @@ func newRoleRecord(holder history.RoleStatus) roleRecord {
 	return role
 }
 
-// rows returns the role's rows of the table: one for each session, and one for
-// a leader of record whose session is not there.
+// rows returns the role's table rows: one for each server session, and one for
+// a recorded leader without a session.
 func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 	var rows [][]string
 	led := false
@@ -173,8 +174,8 @@ func (r roleRecord) rows(leader *tenure.Leader) [][]string {
 	return rows
 }
 
-// termColumns returns the table's columns on a term: its number, since when it
-// lasts, and for how long its lease still runs.
+// termColumns returns the table's columns for a term: its number, its age, and
+// the remaining time of its lease.
 func termColumns(leader *tenure.Leader) []string {
 	return []string{
 		strconv.FormatInt(leader.Term, 10), console.ShortTime(leader.AcquiredAt), leader.ValidFor.Round(100 * time.Millisecond).String(),

@@ -19,23 +19,22 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/nearest"
 )
 
-const stepDownLong = `Ask the leader of a role to give it up, and wait until the next term has begun.
+const stepDownLong = `Ask the leader of a role to step down, and wait until the next term has begun.
 
-The leader lets its work in flight end first. Then whoever stands takes the role:
-also the old leader, a second later, if nobody else does. With --to the role is
-kept for that node for a moment; the exit code is 1 if another node leads then.
+The leader first finishes its work in flight. Then a standby takes over; if none
+does, the old leader can take the role back a second later. With --to the role is
+reserved for that node for a moment; the exit code is 1 if another node leads then.
 
-With --own nothing happens, and the exit code is 0, unless the node called
-TENURE_NODE_NAME leads: what a container does before it stops must not end the
-term of another.
+With --own nothing happens, and the exit code is 0, unless the node with the name in
+TENURE_NODE_NAME leads: a container that stops must not end the term of another.
 
-If the leader gives the role up and nobody takes it within --timeout, that is
-said, and the exit code is 0; if the leader does not give it up in that time, 1.`
+If the leader steps down and no node takes over within --timeout, the output says so
+and the exit code is 0. If the leader does not step down in that time, it is 1.`
 
-// lookInterval is how often step-down looks whether the term has changed.
-const lookInterval = 50 * time.Millisecond
+// pollInterval is how often step-down checks whether the term has changed.
+const pollInterval = 50 * time.Millisecond
 
-// stepDownCommand asks a leader to give its role up.
+// stepDownCommand asks a leader to step down.
 type stepDownCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -50,26 +49,26 @@ func NewStepDown(out *console.Output) *cobra.Command {
 	c := &stepDownCommand{out: out, timeout: flagvalue.Duration{Value: 30 * time.Second}}
 	cmd := &cobra.Command{
 		Use:     "step-down --role NAME [--to NODE]",
-		Short:   "Ask a leader to give its role up",
+		Short:   "Ask a leader to step down",
 		Long:    stepDownLong,
 		Example: "  tenure step-down --role billing\n  tenure step-down --role billing --to api-2",
 		Args:    console.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
-	c.roles.Register(flags, "give up")
+	c.roles.Register(flags, "step down from")
 	c.database.Register(flags)
-	flags.StringVar(&c.to, "to", "", "the node to lead next: its id or its name")
+	flags.StringVar(&c.to, "to", "", "hand the role over to this node: its id or its name")
 	flags.BoolVar(&c.own, "own", false, "only if the node that "+settings.NodeNameVariable+" names leads, for a machine or a container that is about to stop")
 	flags.Var(&c.timeout, "timeout", "how long to wait for the next term")
 	return cmd
 }
 
-// StepDownRecord is what came of it, as it is printed.
+// StepDownRecord is the printed result.
 type StepDownRecord struct {
 	Role     string        `json:"role"`
 	Previous *leaderRecord `json:"previous"`
-	Leader   *leaderRecord `json:"leader"` // null if nobody leads
+	Leader   *leaderRecord `json:"leader"` // null if there is no leader
 }
 
 func (c *stepDownCommand) run(cmd *cobra.Command) error {
@@ -79,7 +78,7 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	}
 	name := os.Getenv(settings.NodeNameVariable)
 	if c.own && name == "" {
-		return console.Usage("--own needs the name of the node in %s", settings.NodeNameVariable)
+		return console.Usage("--own requires the name of the node in %s", settings.NodeNameVariable)
 	}
 	backend, err := c.database.Open(cmd.Context(), false)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	if request.Target != uuid.Nil && (after == nil || after.NodeID != request.Target) {
-		return console.NotAcquired("%s gave %s up, but %s did not take it", before.NodeName, role, c.to)
+		return console.NotAcquired("%s stepped down from %s, but %s did not take over", before.NodeName, role, c.to)
 	}
 	return nil
 }
@@ -127,10 +126,10 @@ func (c *stepDownCommand) tell(role string, before, after *tenure.Leader) error 
 	return c.out.Print(record, leadsText(role, after))
 }
 
-// await waits for another term than before, and returns nil if that has ended
-// but none has begun when the context ends.
+// await waits for another term than before. It returns nil if that term has
+// ended but no other has begun when ctx ends.
 func (c *stepDownCommand) await(ctx context.Context, backend connect.Backend, before *tenure.Leader) (*tenure.Leader, error) {
-	look := time.NewTicker(lookInterval)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	last := before
 	for {
@@ -152,13 +151,13 @@ func (c *stepDownCommand) await(ctx context.Context, backend connect.Backend, be
 			return nil, ctx.Err()
 		}
 		if last != nil {
-			return nil, console.NotAcquired("%s did not give %s up within %v", before.NodeName, before.Role, c.timeout.Value)
+			return nil, console.NotAcquired("%s did not step down from %s within %v", before.NodeName, before.Role, c.timeout.Value)
 		}
 		return nil, nil
 	}
 }
 
-// lookUp returns the leader of a role, nil if nobody leads it.
+// lookUp returns the leader of a role, or nil.
 func lookUp(ctx context.Context, backend connect.Backend, role string) (*tenure.Leader, error) {
 	leaders, err := backend.Leaders(ctx, role)
 	if err != nil || len(leaders) == 0 {
@@ -190,11 +189,11 @@ func findNode(ctx context.Context, backend connect.Backend, wanted string) (uuid
 	case 1:
 		return found, nil
 	default:
-		return uuid.Nil, console.Usage("%d nodes are called %q; name one by its id: %s", len(ids), wanted, strings.Join(ids, ", "))
+		return uuid.Nil, console.Usage("%d nodes have the name %q; use an id: %s", len(ids), wanted, strings.Join(ids, ", "))
 	}
 }
 
-// unknownNode says that no living node is called so, and which one may be meant.
+// unknownNode returns the error for an unknown node, with a suggestion.
 func unknownNode(wanted string, nodes []tenure.NodeInfo) error {
 	var names []string
 	for _, node := range nodes {

@@ -15,13 +15,13 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-const acquireLong = `Try once to take a role, and release it again.
+const acquireLong = `Try once to acquire a role, and release it again.
 
-Exits 0 if the role was acquired and 1 if somebody else holds it. With --hold the
-role is kept until SIGTERM or SIGINT, or until somebody asks the holder to step
+Exits 0 if the role was acquired and 1 if another node or program holds it. With
+--hold the role is held until SIGTERM or SIGINT, or until the node is asked to step
 down (both exit 0), or until it is lost (exit 3).`
 
-// acquireCommand makes one attempt to take a role.
+// acquireCommand makes one attempt to acquire a role.
 type acquireCommand struct {
 	out   *console.Output
 	node  service.NodeFlags
@@ -34,14 +34,14 @@ func NewAcquire(out *console.Output) *cobra.Command {
 	c := &acquireCommand{out: out}
 	cmd := &cobra.Command{
 		Use:   "acquire --role NAME",
-		Short: "Try once to take a role; exit 0 if it was acquired, 1 if not",
+		Short: "Try once to acquire a role; exit 0 if it was acquired, 1 if not",
 		Long:  acquireLong,
 		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	c.roles.Register(cmd.Flags(), "take")
 	c.node.Register(cmd.Flags(), "error")
-	cmd.Flags().BoolVar(&c.hold, "hold", false, "keep the role until a signal")
+	cmd.Flags().BoolVar(&c.hold, "hold", false, "hold the role until a signal")
 	return cmd
 }
 
@@ -97,7 +97,7 @@ func (c *acquireCommand) attempt(ctx context.Context, election *tenure.Election)
 	return nil
 }
 
-// holder says who leads a role that could not be taken.
+// holder names the leader of a role that could not be acquired.
 func holder(ctx context.Context, election *tenure.Election) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

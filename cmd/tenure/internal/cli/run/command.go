@@ -16,14 +16,14 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-// runGuarded stands for one role and runs a command while it leads.
+// runGuarded campaigns for one role and runs a command while it leads.
 func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []string) error {
 	roles, err := c.Roles.Required()
 	switch {
 	case err != nil:
 		return err
 	case len(roles) > 1:
-		return console.Usage("a command runs for one role; %d are given", len(roles))
+		return console.Usage("a command runs for one role, but %d were given", len(roles))
 	}
 	config, err := c.GuardedConfig(cmd)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	if err != nil {
 		return err
 	}
-	leading := &leading{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx}
+	leading := &commandRunner{plan: plan, role: roles[0], log: config.Logger, environment: environment, ctx: ctx}
 	if !term.IsTerminal(int(os.Stdin.Fd())) { // a command in the background cannot read from one
 		leading.stdin = os.Stdin
 	}
@@ -60,9 +60,9 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 	return err
 }
 
-// campaign stands until the context ends, the node leaves, or the command has
-// ended for good.
-func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
+// campaign campaigns until ctx ends, the node leaves, or the command has ended
+// for good.
+func (l *commandRunner) campaign(ctx context.Context, node *tenure.Node, config tenure.ElectionConfig) error {
 	election, err := node.ElectionWith(l.role, config)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.node = node
-	var decided bool // callbacks come one at a time
+	var decided bool // callbacks are called one at a time
 	var failure error
 	election.OnEvent(func(event tenure.Event) {
 		lead.LogEvent(l.log, event)
@@ -80,11 +80,11 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 			decided, failure = true, nil
 		case tenure.EventAcquireFailed:
 			if errors.Is(event.Err, tenure.ErrNotActive) {
-				return // it waits for others, or drains
+				return // the node waits for the minimum of nodes, or drains
 			}
 			failure = event.Err
 			switch {
-			case errors.Is(failure, tenure.ErrKeyMismatch): // trying again does not help
+			case errors.Is(failure, tenure.ErrKeyMismatch): // retrying does not help
 				cancel(failure)
 			case errors.Is(failure, tenure.ErrHeld) && !decided && l.plan.NoLeaderExit != nil:
 				cancel(console.ExitWith(*l.plan.NoLeaderExit, nil))
@@ -98,16 +98,16 @@ func (l *leading) campaign(ctx context.Context, node *tenure.Node, config tenure
 	err = election.Run(ctx, l.lead)
 	switch cause := context.Cause(ctx); {
 	case l.ctx.Err() != nil && errors.Is(err, tenure.ErrStopped):
-		return nil // the node left, as this program was asked to end
+		return nil // the node left because this program was asked to end
 	case l.result == nil && l.ctx.Err() == nil && cause != nil:
 		l.result = cause
 	}
 	return err
 }
 
-// stopSignal is what the command is asked with to end: what this program was
-// asked with.
-func (l *leading) stopSignal() syscall.Signal {
+// stopSignal returns the signal that asks the command to end: the one that this
+// program received.
+func (l *commandRunner) stopSignal() syscall.Signal {
 	if number, ok := console.InterruptedBy(l.ctx).(syscall.Signal); ok {
 		return number
 	}

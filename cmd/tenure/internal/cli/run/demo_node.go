@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// NewDemoNode is one node of the demonstration: run, until standard input ends.
-// The pipe closes with the demonstration, however that ends, so no node is ever
-// left behind.
+// NewDemoNode returns the command of a demonstration's node: run, until
+// standard input ends. The pipe closes however the demonstration ends, so no
+// node is left behind.
 func NewDemoNode(out *console.Output) *cobra.Command {
 	c := &runCommand{out: out}
 	cmd := &cobra.Command{
@@ -22,9 +22,9 @@ func NewDemoNode(out *console.Output) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
-			go func() { // ends with standard input or with the process
+			go func() { // exits with standard input or the process
 				defer cancel()
-				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // an error is an end, too
+				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // an error also ends it
 			}()
 			return c.run(ctx, cmd)
 		},

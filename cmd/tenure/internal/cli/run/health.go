@@ -14,11 +14,12 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/flagvalue"
 )
 
-const healthLong = `Ask a node's HTTP server, the one of --listen, and exit 0 if it answers 200, else 1.
+const healthLong = `Send a request to a node's HTTP server, that of --listen, and exit 0 if it answers
+200, else 1.
 
-It is for the health checks of containers whose image has no other HTTP client.`
+Use it for the health checks of containers whose image has no other HTTP client.`
 
-// healthCommand asks an HTTP server how it fares.
+// healthCommand queries an HTTP server's health.
 type healthCommand struct {
 	out     *console.Output
 	url     string
@@ -30,26 +31,26 @@ func NewHealth(out *console.Output) *cobra.Command {
 	c := &healthCommand{out: out, timeout: flagvalue.Duration{Value: 2 * time.Second}}
 	cmd := &cobra.Command{
 		Use:     "health",
-		Short:   "Ask a node's HTTP server whether it is healthy",
+		Short:   "Check a node's HTTP server",
 		Long:    healthLong,
 		Example: "  tenure health\n  tenure health --url 'http://127.0.0.1:8080/leader?role=billing'",
 		Args:    console.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&c.url, "url", "http://127.0.0.1:8080/healthz", "what to ask: /healthz, /readyz or /leader")
+	cmd.Flags().StringVar(&c.url, "url", "http://127.0.0.1:8080/healthz", "the URL of /healthz, /readyz or /leader")
 	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait for the answer")
 	return cmd
 }
 
-// healthRecord is the answer as it is printed.
+// healthRecord is the printed result.
 type healthRecord struct {
 	URL    string `json:"url"`
 	Status int    `json:"status"`
 	Body   string `json:"body"`
 }
 
-// longestAnswer bounds what is read of an answer.
-const longestAnswer = 4096
+// maxResponse limits how much of the response is read.
+const maxResponse = 4096
 
 func (c *healthCommand) run(ctx context.Context) error {
 	address, err := url.Parse(c.url)
@@ -62,14 +63,14 @@ func (c *healthCommand) run(ctx context.Context) error {
 	if err != nil {
 		return console.Usage("--url: %w", err)
 	}
-	// Not through a proxy, and one connection for one question.
+	// Use no proxy, and one connection for one request.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return console.NotAcquired("%w", err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return console.NotAcquired("%s: %w", c.url, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/guardian"
 )
 
-// leading runs a command in every term of a role.
-type leading struct {
+// commandRunner runs a command in every term of a role.
+type commandRunner struct {
 	plan        lead.Plan
 	role        tenure.Role
 	node        *tenure.Node
@@ -25,12 +25,13 @@ type leading struct {
 	server      *service.HTTPServer
 	signals     <-chan os.Signal
 	ctx         context.Context // ends when this program is asked to end
-	result      error           // what this program ends with, if not because it was asked to
+	result      error           // this program's result, unless it was asked to end
 }
 
-// lead runs the command in one term. It returns when none of its processes
-// lives, so that the role is never released before (Invariant 4).
-func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
+// lead runs the command in one term. It returns when none of its processes is
+// running, so that the role is not released before (Invariant 4: work ends
+// first).
+func (l *commandRunner) lead(ctx context.Context, term *tenure.Term) error {
 	log := l.log.With("role", l.role.Name(), "term", term.Number(), "command", filepath.Base(l.plan.Path))
 	pause := lead.RestartPause{}
 	for l.plan.AwaitTrust(term) {
@@ -44,7 +45,7 @@ func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 			log.Error("the command could not be run", "error", err)
 			end.Code = console.ExitNotExecutable
 		case end.Stopped && !over:
-			log.Warn("the command was ended while the term stands: trust in it was about to end, or the guardian was killed; it is started again")
+			log.Warn("the command was ended while the term is valid: trust in it was about to end, or the guardian was killed; restarting it")
 			lead.Sleep(term, lead.ShortestPause)
 			continue
 		case over:
@@ -58,7 +59,7 @@ func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 			return tenure.Done
 		}
 		wait := pause.Next()
-		log.Info("the command is started again", "in", wait)
+		log.Info("restarting the command", "in", wait)
 		if !lead.Sleep(term, wait) {
 			break
 		}
@@ -66,8 +67,8 @@ func (l *leading) lead(ctx context.Context, term *tenure.Term) error {
 	return l.interrupted(ctx)
 }
 
-// interrupted is the result of a term that ended before the command did.
-func (l *leading) interrupted(ctx context.Context) error {
+// interrupted returns the result of a term that ended before the command.
+func (l *commandRunner) interrupted(ctx context.Context) error {
 	if !l.plan.Once || l.ctx.Err() != nil {
 		return nil
 	}
@@ -79,8 +80,8 @@ func (l *leading) interrupted(ctx context.Context) error {
 	return tenure.Done
 }
 
-// guarded is the command as it runs in a term.
-func (l *leading) guarded(term *tenure.Term, log *slog.Logger) guardian.Command {
+// guarded returns the command for a term.
+func (l *commandRunner) guarded(term *tenure.Term, log *slog.Logger) guardian.Command {
 	return guardian.Command{
 		Path: l.plan.Path, Args: l.plan.Args, Env: lead.TermEnvironment(l.environment, l.node, term), Stdin: l.stdin,
 		Grace: l.plan.Grace, Lead: l.plan.Lead, Refresh: l.plan.Refresh,
@@ -89,12 +90,12 @@ func (l *leading) guarded(term *tenure.Term, log *slog.Logger) guardian.Command 
 	}
 }
 
-// dropSignals forgets the signals that came while there was no command.
-func (l *leading) dropSignals() {
+// dropSignals discards the signals that arrived while no command was running.
+func (l *commandRunner) dropSignals() {
 	for {
 		select {
 		case received := <-l.signals:
-			l.log.Info("a signal came while no command ran", "signal", received.String())
+			l.log.Info("a signal arrived while no command was running", "signal", received.String())
 		default:
 			return
 		}

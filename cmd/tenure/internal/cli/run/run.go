@@ -1,5 +1,6 @@
-// Package run has the commands that take part in elections: run and acquire, the
-// nodes of the demonstration, and health, which asks such a node.
+// Package run implements the commands that take part in elections, run and
+// acquire, the nodes of the demonstration, and health, which queries such a
+// node.
 package run
 
 import (
@@ -15,33 +16,33 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-const runLong = `Stand for one or more roles and print each event until a signal, or, with a
+const runLong = `Campaign for one or more roles and print each event until a signal, or, with a
 command, run it while this node leads.
 
-With -- COMMAND there is one role, and the command runs while it is led. Before
-the term can end, the command and all its descendants are dead. When the role is
-given up, and on SIGTERM or SIGINT, they first have --grace to end. The command
-has TENURE_ROLE, TENURE_TERM (the fencing token), TENURE_NODE and
-TENURE_NODE_NAME in its environment; its input, output and errors are this
-program's. Events are logged on standard error. What the command ends with by
-itself is the exit code, unless --restart starts it again.
+With -- COMMAND there is one role, and the command runs while this node leads it.
+Before the term can end, the command and all its descendants are dead. When the term
+is stopping, and on SIGTERM or SIGINT, they first have --grace to end. The command
+has TENURE_ROLE, TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in
+its environment; its input, output and errors are this program's. Events are logged
+on standard error. If the command ends on its own, its exit code is this program's,
+unless --restart restarts it.
 
 Without a command:
 
-On SIGTERM or SIGINT the roles are released and the program exits 0. A database
-that cannot be reached is tried again until a signal; one that must not be used
-as it is (a pooler, a missing privilege, a newer schema) ends the program at
-once.
+On SIGTERM or SIGINT the roles are released and the program exits 0. If the database
+cannot be reached, the program retries until a signal. If the database cannot be
+used as it is (a pooler, a missing privilege, a newer schema), the program exits
+immediately.
 
-With --no-auto-reacquire the node does not stand again after it lost or gave up
-a role. When it stands for no role any more, the program exits 0; if an attempt
-failed for another reason than that somebody else leads, 3.
+With --no-auto-reacquire the node does not campaign again after it lost a role or
+stepped down. When it campaigns for no role any more, the program exits 0, or 3 if an
+attempt failed for another reason than that another node leads.
 
-With -o json each event is one object on a line of its own, with time, event
-(state_change with from and to, acquired, lost, released, acquire_failed, error,
-stopped), role, term, node and node_name.`
+With -o json each event is one object per line, with time, event (state_change with
+from and to, acquired, lost, released, acquire_failed, error, stopped), role, term,
+node and node_name.`
 
-// runCommand stands in elections.
+// runCommand campaigns for roles.
 type runCommand struct {
 	lead.Flags
 
@@ -53,7 +54,7 @@ func New(out *console.Output) *cobra.Command {
 	c := &runCommand{out: out}
 	cmd := &cobra.Command{
 		Use:   "run --role NAME [-- COMMAND [ARGUMENT...]]",
-		Short: "Stand for roles and print each event, or run a command while leading",
+		Short: "Campaign for roles and print each event, or run a command while leading",
 		Long:  runLong,
 		Example: "  tenure run --dsn postgres://app@db/app --role billing\n  tenure run --key1 1234 --key2 5678 -o json\n" +
 			"  tenure run --role reports -- ./reports --port 8080\n  tenure run --role backup --once --no-leader-exit 0 -- ./backup.sh",
@@ -85,7 +86,7 @@ func New(out *console.Output) *cobra.Command {
 	return cmd
 }
 
-// run stands until the context ends.
+// run campaigns until ctx ends.
 func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	roles, err := c.Roles.Required()
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	election := tenure.ElectionConfig{ReconnectGrace: c.Grace.Value, NoReacquire: c.NoAutoAcquire}
 	return c.Flags.Run(ctx, config, service.Task{Run: func(ctx context.Context, p *service.Participant, server *service.HTTPServer) error {
-		return stand(ctx, p.Node, roles, election, func(record service.EventRecord) {
+		return campaign(ctx, p.Node, roles, election, func(record service.EventRecord) {
 			server.Tell(record)
 			if err := c.out.Print(record, record.Text()); err != nil {
 				config.Logger.Error("an event could not be printed", "error", err)
@@ -106,9 +107,9 @@ func (c *runCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	}})
 }
 
-// stand stands for roles until the context ends or no election goes on. It
-// leaves shutting down to the node's Close.
-func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(service.EventRecord)) error {
+// campaign campaigns for roles until ctx ends or all elections have stopped.
+// The node's Close shuts down.
+func campaign(ctx context.Context, node *tenure.Node, roles []tenure.Role, config tenure.ElectionConfig, tell func(service.EventRecord)) error {
 	ended := make(chan error, len(roles)) // each election stops at most once
 	refused := make(chan error, 1)
 	for _, role := range roles {
@@ -116,7 +117,7 @@ func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config t
 		if err != nil {
 			return err
 		}
-		var failure error // of the last attempt; callbacks come one at a time
+		var failure error // of the last attempt; callbacks are called one at a time
 		election.OnEvent(func(event tenure.Event) {
 			tell(service.NewEventRecord(node, event))
 			switch event.Kind {
@@ -124,10 +125,10 @@ func stand(ctx context.Context, node *tenure.Node, roles []tenure.Role, config t
 				failure = nil
 			case tenure.EventAcquireFailed:
 				if errors.Is(event.Err, tenure.ErrNotActive) {
-					return // it waits for others, or drains
+					return // the node waits for the minimum of nodes, or drains
 				}
 				failure = event.Err
-				if errors.Is(failure, tenure.ErrKeyMismatch) { // trying again does not help
+				if errors.Is(failure, tenure.ErrKeyMismatch) { // retrying does not help
 					select {
 					case refused <- failure:
 					default:

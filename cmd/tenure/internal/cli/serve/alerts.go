@@ -17,8 +17,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// liveAlerts are the alerts of the configuration file, which may change while the
-// program runs.
+// liveAlerts holds the alerts of the configuration file, which may change while
+// the program runs.
 type liveAlerts struct {
 	engine *alerts.Engine
 	from   *settings.Configuration
@@ -41,7 +41,7 @@ func openLiveAlerts(from *settings.Configuration, config alerts.Config) (*liveAl
 	return &liveAlerts{engine: engine, from: from, set: set}, nil
 }
 
-// reload takes the alerts and notifiers from the file as it is now.
+// reload rereads the alerts and notifiers from the file.
 func (l *liveAlerts) reload(string) error {
 	set, err := notifiers.Open(l.from.File.Notifiers())
 	if err != nil {
@@ -64,7 +64,8 @@ func (l *liveAlerts) close() {
 	l.set.Close()
 }
 
-// shown returns what the dashboard asks for the alerts of the database.
+// shown returns the function with which the dashboard reads the alerts of the
+// database.
 func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(context.Context) ([]dashboard.Alert, error) {
 	backend := p.Node.Backend().(*postgres.Backend)
 	return func(ctx context.Context) ([]dashboard.Alert, error) {
@@ -76,12 +77,12 @@ func (*liveAlerts) shown(p *service.Participant, pool *pgxpool.Pool) func(contex
 	}
 }
 
-// mostShown is how many alerts of one rule the page shows: every viewer gets all of
-// them with each change.
-const mostShown = 100
+// maxShown is how many alerts of one rule the page shows: every viewer receives
+// all of them after each change.
+const maxShown = 100
 
-// shownAlerts are alerts as the page shows them: of each rule those that fire come
-// first, and of these the oldest.
+// shownAlerts returns alerts as the page shows them: for each rule, firing
+// alerts first, and the oldest first.
 func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	all := []dashboard.Alert{}
 	for _, rule := range list {
@@ -91,7 +92,7 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 			})
 		}
 		slices.SortStableFunc(rule.Alerts, func(a, b alerts.Alert) int { return strings.Compare(string(a.State), string(b.State)) })
-		for _, one := range rule.Alerts[:min(len(rule.Alerts), mostShown)] {
+		for _, one := range rule.Alerts[:min(len(rule.Alerts), maxShown)] {
 			since := one.ActiveAt
 			if !one.FiredAt.IsZero() {
 				since = one.FiredAt
@@ -101,7 +102,7 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 				Summary: summaryOf(rule, one),
 			})
 		}
-		if more := len(rule.Alerts) - mostShown; more > 0 {
+		if more := len(rule.Alerts) - maxShown; more > 0 {
 			all = append(all, dashboard.Alert{
 				Name: rule.Name, State: string(rule.State), Severity: rule.Severity,
 				Summary: fmt.Sprintf("and %d more: see tenure alerts list -o json", more),
@@ -111,7 +112,7 @@ func shownAlerts(list []alerts.Status) []dashboard.Alert {
 	return all
 }
 
-// summaryOf is what an alert says of itself, by the annotations that people use.
+// summaryOf returns an alert's summary from the usual annotations.
 func summaryOf(rule alerts.Status, one alerts.Alert) string {
 	for _, name := range []string{"summary", "description"} {
 		if text := one.Annotations[name]; text != "" {

@@ -20,18 +20,18 @@ func TestShownAlerts(t *testing.T) {
 	}
 	quiet := alerts.Status{Rule: alerts.Rule{Name: "quiet", Condition: "up == 0"}, State: alerts.Inactive}
 	shown := shownAlerts([]alerts.Status{storm, quiet})
-	if len(shown) != mostShown+2 {
+	if len(shown) != maxShown+2 {
 		t.Fatalf("%d are shown", len(shown))
 	}
-	for i, one := range shown[:mostShown] {
+	for i, one := range shown[:maxShown] {
 		if fires := one.State == string(alerts.Firing); fires != (i < 10) {
 			t.Errorf("alert %d is %s", i, one.State)
 		}
 	}
-	if more := shown[mostShown]; more.Name != "storm" || !strings.HasPrefix(more.Summary, "and 9900 more") {
+	if more := shown[maxShown]; more.Name != "storm" || !strings.HasPrefix(more.Summary, "and 9900 more") {
 		t.Errorf("%+v", more)
 	}
-	if last := shown[mostShown+1]; last.Name != "quiet" || last.Summary != "up == 0" {
+	if last := shown[maxShown+1]; last.Name != "quiet" || last.Summary != "up == 0" {
 		t.Errorf("%+v", last)
 	}
 	if shownAlerts(nil) == nil {

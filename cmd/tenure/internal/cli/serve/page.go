@@ -7,14 +7,14 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// latePage is the dashboard, which there is not before the database has answered,
-// nor after its end.
+// latePage is the dashboard, which exists only after the database has responded
+// and until its end.
 type latePage struct {
 	mu   sync.RWMutex
 	page *dashboard.Dashboard
 }
 
-// open makes the dashboard, once.
+// open creates the dashboard, once.
 func (p *latePage) open(config dashboard.Config) error {
 	page, err := dashboard.New(config)
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *latePage) open(config dashboard.Config) error {
 	return nil
 }
 
-// close ends the dashboard and its streams.
+// close closes the dashboard and its streams.
 func (p *latePage) close() {
 	p.mu.Lock()
 	page := p.page
@@ -42,7 +42,7 @@ func (p *latePage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, func(page *dashboard.Dashboard) http.Handler { return page })
 }
 
-// protect lets those see what next answers who may look at the dashboard.
+// protect lets only viewers of the dashboard see the responses of next.
 func (p *latePage) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, func(page *dashboard.Dashboard) http.Handler { return page.Protect(next) })
@@ -55,9 +55,9 @@ func (p *latePage) serve(w http.ResponseWriter, r *http.Request, handler func(*d
 	p.mu.RUnlock()
 	if page == nil {
 		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Refresh", "2") // who has opened it sees the page when it is there
+		w.Header().Set("Refresh", "2") // the page appears when it is ready
 		w.Header().Set("Cache-Control", "no-store")
-		http.Error(w, "Tenure waits for its database.", http.StatusServiceUnavailable)
+		http.Error(w, "Tenure is waiting for its database.", http.StatusServiceUnavailable)
 		return
 	}
 	handler(page).ServeHTTP(w, r)

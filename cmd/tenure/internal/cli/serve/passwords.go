@@ -12,16 +12,16 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// mostPasswords bounds the size of a file with passwords, in bytes.
-const mostPasswords = 1 << 20
+// maxPasswords is the maximum size of the password file in bytes.
+const maxPasswords = 1 << 20
 
-// passwordInterval is how often the file is read again, at most, when somebody
-// brings a password.
+// passwordInterval is the minimum time between two reads of the file when users
+// log in.
 const passwordInterval = time.Second
 
-// passwords checks logins against a password file. When the file changes, the new
-// passwords apply within a second. While the file cannot be used, every login fails. It is
-// safe for concurrent use.
+// passwords checks logins against a password file. After a change of the file,
+// the new passwords apply within a second. While the file cannot be used, every
+// login fails. It is safe for concurrent use.
 type passwords struct {
 	path string
 	log  *slog.Logger
@@ -32,7 +32,7 @@ type passwords struct {
 	check  func(user, password string) bool // nil if the file cannot be used
 }
 
-// openPasswords reads a file with lines of USER:PASSWORD. An error tells no
+// openPasswords reads a file with lines of USER:PASSWORD. Errors contain no
 // password.
 func openPasswords(path string, log *slog.Logger) (*passwords, error) {
 	p := &passwords{path: path, log: log, looked: time.Now()}
@@ -48,20 +48,20 @@ func openPasswords(path string, log *slog.Logger) (*passwords, error) {
 func (p *passwords) known(user, password string) bool {
 	p.mu.Lock()
 	if time.Since(p.looked) >= passwordInterval {
-		p.reload()
+		p.reloadLocked()
 	}
 	check := p.check
 	p.mu.Unlock()
 	return check != nil && check(user, password)
 }
 
-// reload reads the file again. p.mu is held.
-func (p *passwords) reload() {
+// reloadLocked rereads the file.
+func (p *passwords) reloadLocked() {
 	p.looked = time.Now()
 	text, check, err := readPasswords(p.path)
 	switch {
 	case err != nil && p.check != nil:
-		p.log.Error("the password file cannot be used: nobody can log in with a password", "error", err)
+		p.log.Error("the password file cannot be used: all password logins fail", "error", err)
 	case err == nil && p.check != nil && bytes.Equal(text, p.text):
 		return
 	}
@@ -69,7 +69,7 @@ func (p *passwords) reload() {
 }
 
 func readPasswords(path string) (text []byte, check func(user, password string) bool, err error) {
-	text, err = secretfile.Read(path, mostPasswords)
+	text, err = secretfile.Read(path, maxPasswords)
 	if err != nil {
 		return nil, nil, console.Usage("--password-file: %w", err)
 	}
@@ -83,10 +83,10 @@ func readPasswords(path string) (text []byte, check func(user, password string) 
 		}
 		user, password, found := strings.Cut(line, ":")
 		if !found {
-			return nil, nil, console.Usage("--password-file: line %d of %s is not of the form USER:PASSWORD", number, path)
+			return nil, nil, console.Usage("--password-file: line %d of %s must have the form USER:PASSWORD", number, path)
 		}
 		if _, twice := byUser[user]; twice {
-			return nil, nil, console.Usage("--password-file: line %d of %s names a user again", number, path)
+			return nil, nil, console.Usage("--password-file: line %d of %s repeats a user", number, path)
 		}
 		byUser[user] = password
 	}

@@ -1,4 +1,4 @@
-// Package serve has the command that serves the dashboard.
+// Package serve implements the command that serves the dashboard.
 package serve
 
 import (
@@ -27,25 +27,25 @@ import (
 )
 
 const serveLong = `Serve the dashboard at /, the HTTP API at /v1, and metrics at /metrics and
-/metrics/cluster, and do what a cluster needs done once: evaluate the [[alerts]] of
-the configuration file and send notifications, as the leader of the role
-metrics-aggregator, and keep the history short, as that of log-compactor. Start it
-on two machines; each serves, and one of them does the rest.
+/metrics/cluster, and maintain the cluster's data: evaluate the [[alerts]] of the
+configuration file and send notifications, as the leader of the role
+metrics-aggregator, and roll up the history, as the leader of log-compactor. Start it
+on two machines: both serve, and one of them does the maintenance.
 
---listen takes connections of this machine only unless it names an address.
-Everybody who can connect may look, unless --login-required, which leaves only
-/healthz, /readyz and /leader to everybody; to act takes the token of --token-file,
-a user and password of --password-file, or a user that a reverse proxy names
-(--user-header, --trusted-proxy).
+--listen accepts connections only from this machine unless it names an address. All
+clients that can connect may view, unless --login-required, which leaves only
+/healthz, /readyz and /leader open. Actions need the token of --token-file, a user
+and password of --password-file, or a user that a reverse proxy names (--user-header,
+--trusted-proxy).
 
-/metrics/cluster has the figures of all nodes where metrics-aggregator is led, made
-of the samples that nodes write: those that run with --listen, and programs with
+/metrics/cluster has the metrics of all nodes while metrics-aggregator has a leader,
+from the samples that nodes write: those that run with --listen, and programs with
 metrics.NewReporter.`
 
-// defaultServe is where the dashboard is served.
+// defaultServe is the dashboard's default address.
 const defaultServe = "127.0.0.1:8080"
 
-// serveCommand serves the dashboard, and looks after the cluster.
+// serveCommand serves the dashboard and maintains the cluster's data.
 type serveCommand struct {
 	service.Flags
 
@@ -60,7 +60,7 @@ type serveCommand struct {
 	keep      flagvalue.Duration
 }
 
-// servedRecord says where the dashboard is served.
+// servedRecord is the address of the dashboard.
 type servedRecord struct {
 	URL string `json:"url"`
 }
@@ -69,7 +69,7 @@ type servedRecord struct {
 func New(out *console.Output) *cobra.Command {
 	c := &serveCommand{out: out}
 	cmd := &cobra.Command{
-		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and keep the history short", Long: serveLong, Args: console.NoArgs,
+		Use: "serve --listen ADDRESS", Short: "Serve the dashboard, evaluate alerts, and roll up the history", Long: serveLong, Args: console.NoArgs,
 		Example: "  tenure serve --dsn postgres://app@db/app --listen :8080\n  tenure serve --config tenure.toml --token-file /etc/tenure/token",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd) },
 	}
@@ -86,31 +86,31 @@ func (c *serveCommand) register(flags *pflag.FlagSet) {
 	c.Node.Register(flags, "warn")
 	c.Member.Register(flags)
 	flags.BoolVar(&c.dashboard, "dashboard", true, "serve the dashboard at /")
-	flags.BoolVar(&c.login, "login-required", false, "let nobody look either who has not logged in")
-	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for those who may act; default none")
+	flags.BoolVar(&c.login, "login-required", false, "require a login to view the dashboard, the API and the metrics")
+	flags.StringVar(&c.passwords, "password-file", "", "file with lines of USER:PASSWORD for users who may act; default none")
 	flags.StringVar(&c.header, "user-header", "", "header in which a reverse proxy names the user; needs --trusted-proxy")
-	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto count; may be repeated")
+	flags.StringArrayVar(&c.proxies, "trusted-proxy", nil, "address or network of a reverse proxy, whose --user-header, X-Forwarded-For and X-Forwarded-Proto are trusted; repeatable")
 	flags.Var(&c.interval, "alert-interval", "time between two evaluations of the alerts; default 10s")
 	flags.Var(&c.keep, "retention", "how long terms, changes of nodes and runs of schedules are kept before they are summed up by days; default 2160h")
 }
 
-// check refuses what would be found wrong only after the node has joined, and what
-// would lock everybody out.
+// check rejects settings that would be detected only after the node has joined,
+// or that would lock everyone out.
 func (c *serveCommand) check() error {
 	switch {
 	case c.Listen.Address == "":
 		return console.Usage("--listen is empty; it must be an address, such as :8080")
 	case c.keep.Value != 0 && c.keep.Value < time.Hour:
-		return console.Usage("--retention is %v; the least is an hour", c.keep.Value)
+		return console.Usage("--retention is %v; it must be at least 1h", c.keep.Value)
 	case c.login && c.Listen.Token == "" && c.passwords == "" && c.header == "":
-		return console.Usage("--login-required leaves nobody who can log in: give --token-file, --password-file or --user-header")
+		return console.Usage("--login-required needs a way to log in: use --token-file, --password-file or --user-header")
 	case c.login && !c.dashboard:
-		return console.Usage("--login-required needs the dashboard, which --dashboard=false leaves out")
+		return console.Usage("--login-required needs the dashboard: omit --dashboard=false")
 	}
 	return nil
 }
 
-// networks are the trusted proxies.
+// networks returns the trusted proxies.
 func (c *serveCommand) networks() ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range c.proxies {
@@ -118,14 +118,14 @@ func (c *serveCommand) networks() ([]netip.Prefix, error) {
 		if err != nil {
 			address, err := netip.ParseAddr(text)
 			if err != nil {
-				return nil, console.Usage("--trusted-proxy %q is no address and no network, such as 10.0.0.7 or 10.0.0.0/8", text)
+				return nil, console.Usage("--trusted-proxy %q must be an address or a network, such as 10.0.0.7 or 10.0.0.0/8", text)
 			}
 			network = netip.PrefixFrom(address, address.BitLen())
 		}
 		all = append(all, network)
 	}
 	if c.header != "" && len(all) == 0 {
-		return nil, console.Usage("--user-header needs --trusted-proxy: anybody could send the header")
+		return nil, console.Usage("--user-header needs --trusted-proxy: otherwise any client could send the header")
 	}
 	return all, nil
 }
@@ -154,7 +154,7 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 		password = file.known
 	}
 	if !cmd.Flags().Changed("node-role") {
-		c.Member.Roles = []string{"observer"} // it does none of the cluster's work
+		c.Member.Roles = []string{"observer"} // it does no other work for the cluster
 	}
 	target, err := c.Node.Database.Target()
 	if err != nil {
@@ -203,8 +203,8 @@ func (c *serveCommand) run(ctx context.Context, cmd *cobra.Command) error {
 	})
 }
 
-// beside answers what the API does not. It is no http.ServeMux, which answers paths
-// such as //x with redirects.
+// beside handles what the API does not. It is not an http.ServeMux, which
+// redirects paths such as //x.
 func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -218,8 +218,8 @@ func (c *serveCommand) beside(figures, page http.Handler) http.Handler {
 	})
 }
 
-// authentication is who may look and act: nobody may act unless there is a token,
-// a password, or a proxy that names users.
+// authentication says who may view and act. Nobody may act without a token, a
+// password, or a proxy that names users.
 func (c *serveCommand) authentication(server *service.HTTPServer, proxies []netip.Prefix, password func(user, password string) bool) dashboard.Authentication {
 	who := dashboard.Authentication{Password: password, UserHeader: c.header, TrustedProxies: proxies, Required: c.login}
 	if server.Token != nil {
@@ -228,8 +228,8 @@ func (c *serveCommand) authentication(server *service.HTTPServer, proxies []neti
 	return who
 }
 
-// look does what the cluster needs done once, where this node leads it, until the
-// context ends or one of the parts cannot go on.
+// look performs the cluster's maintenance while this node leads it, until ctx
+// ends or one of the parts cannot continue.
 func (c *serveCommand) look(ctx context.Context, p *service.Participant, pool *pgxpool.Pool, engine *alerts.Engine, server *service.HTTPServer) error {
 	compactor, err := retention.New(p.Node, pool, retention.Config{Keep: c.keep.Value})
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// EventRecord is an event of an election as it is printed.
+// EventRecord is an event of an election as printed.
 type EventRecord struct{ eventFields }
 
-type eventFields = record.Event // under this name since Event is one of its fields
+type eventFields = record.Event // Event is one of its fields
 
-// NewEventRecord returns the record of an event of a node.
+// NewEventRecord returns the record of a node's event.
 func NewEventRecord(node *tenure.Node, event tenure.Event) EventRecord {
 	r := record.NewEvent(node, event)
 	if event.Err != nil {
@@ -23,7 +23,7 @@ func NewEventRecord(node *tenure.Node, event tenure.Event) EventRecord {
 	return EventRecord{r}
 }
 
-// Text is the record as a line for people.
+// Text returns the record as a line.
 func (r EventRecord) Text() string {
 	line := fmt.Sprintf("%s  %s  %s", console.ShortTime(time.Time(r.Time)), r.Role, r.Event)
 	if r.From != "" {

@@ -10,10 +10,10 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-// leavingFlags are the flags that say how a member drains and leaves. They can
+// leavingFlags are the flags for how a member drains and leaves. They can
 // change while the program runs.
 type leavingFlags struct {
-	poll flagvalue.Duration // is not used
+	poll flagvalue.Duration // not used
 
 	mu     sync.Mutex
 	drain  flagvalue.Duration
@@ -22,29 +22,29 @@ type leavingFlags struct {
 }
 
 func (f *leavingFlags) register(flags *pflag.FlagSet) {
-	flags.Var(&f.drain, "drain-timeout", "how long work in flight may go on when the node drains or leaves; default 30s")
-	flags.Var(&f.poll, "drain-poll-interval", "accepted and not needed: the end of work in flight is seen at once")
-	flags.Var(&f.force, "force-after", "bound on leaving, after which the session is cut; default the drain timeout, the stop timeout and two leases")
+	flags.Var(&f.drain, "drain-timeout", "how long work in flight may take when the node drains or leaves; default 30s")
+	flags.Var(&f.poll, "drain-poll-interval", "ignored; accepted for compatibility (the node reacts as soon as in-flight work ends)")
+	flags.Var(&f.force, "force-after", "limit for leaving, after which the session is closed; default the drain timeout plus the stop timeout plus two leases")
 }
 
-// config returns what the flags say now.
+// config returns the current settings.
 func (f *leavingFlags) config() cluster.ShutdownConfig {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cluster.ShutdownConfig{DrainTimeout: f.drain.Value, ForceAfter: f.force.Value}
 }
 
-// joined lets changes take effect on a member, those among them that came while
+// joined applies the settings to a member, including changes that arrived while
 // it joined.
 func (f *leavingFlags) joined(member *cluster.Member) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.member = member
-	return f.apply()
+	return f.applyLocked()
 }
 
-// apply makes the present values those of the member. Under the mutex.
-func (f *leavingFlags) apply() error {
+// applyLocked applies the current settings to the member.
+func (f *leavingFlags) applyLocked() error {
 	if f.member == nil {
 		return nil
 	}
@@ -57,13 +57,13 @@ func (f *leavingFlags) live() settings.Live {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			var next flagvalue.Duration
-			if value != "" { // else the default
+			if value != "" { // empty for the default
 				if err := next.Set(value); err != nil {
 					return err
 				}
 			}
 			flag.Value = next.Value
-			return f.apply()
+			return f.applyLocked()
 		}
 	}
 	return settings.Live{"drain-timeout": change(&f.drain), "force-after": change(&f.force), "drain-poll-interval": change(&f.poll)}

@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// ListenFlags are the flags of the HTTP server beside a node.
+// ListenFlags are the flags of a node's HTTP server.
 type ListenFlags struct {
 	Address string
 	Token   string
@@ -26,24 +26,24 @@ type ListenFlags struct {
 	hosts   []string
 	Proxies []netip.Prefix
 
-	Page    http.Handler                    // answers what the server beside a node does not; may be nil
-	Protect func(http.Handler) http.Handler // around what tells of the cluster; may be nil
+	Page    http.Handler                    // handles other requests; may be nil
+	Protect func(http.Handler) http.Handler // wraps handlers that show the cluster; may be nil
 }
 
 // Register adds the flags.
 func (f *ListenFlags) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Address, "listen", "", "serve health, leadership, events and metrics over HTTP on HOST:PORT; :PORT is loopback only; default: do not serve")
-	flags.StringArrayVar(&f.hosts, "host", nil, "name by which clients of --listen may ask, as tenure.example.com or *.example.com; * for any; may be repeated; default addresses and private names")
-	flags.StringVar(&f.Token, "token-file", "", "file with the token that callers of --listen need to ask for a step-down; default: nobody may")
+	flags.StringVar(&f.Address, "listen", "", "serve health, leadership, events and metrics over HTTP on HOST:PORT; :PORT is loopback only; default off")
+	flags.StringArrayVar(&f.hosts, "host", nil, "host name that requests to --listen may use, such as tenure.example.com or *.example.com; * for any; repeatable; default addresses and private names")
+	flags.StringVar(&f.Token, "token-file", "", "file with the token that clients of --listen need to request a step-down; default: no client may")
 	flags.StringVar(&f.cert, "tls-cert", "", "file with the TLS certificate of --listen, in PEM; default: no TLS")
 	flags.StringVar(&f.key, "tls-key", "", "file with the key of --tls-cert, in PEM")
-	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "begins the names of the metrics that --listen serves")
+	flags.StringVar(&f.Prefix, "metrics-prefix", "tenure", "prefix of the metrics that --listen serves")
 }
 
-// check refuses flags that do not fit together.
+// check rejects flags that conflict.
 func (f *ListenFlags) check() error {
 	if (f.cert == "") != (f.key == "") {
-		return console.Usage("--tls-cert and --tls-key belong together: give both")
+		return console.Usage("--tls-cert and --tls-key must be used together")
 	}
 	if err := (metrics.Config{Prefix: f.Prefix}).Validate(); err != nil {
 		return console.Usage("--metrics-prefix: %w", err)
@@ -51,17 +51,17 @@ func (f *ListenFlags) check() error {
 	if f.Address == "" {
 		for _, given := range []struct{ name, value string }{{"--token-file", f.Token}, {"--tls-cert", f.cert}, {"--host", strings.Join(f.hosts, " ")}} {
 			if given.value != "" {
-				return console.Usage("%s is for --listen, which is not given", given.name)
+				return console.Usage("%s requires --listen", given.name)
 			}
 		}
 	}
 	return nil
 }
 
-// open reads the files, binds the address and begins to serve, so that bad input
-// is found before the node takes part, and so that the program is seen to live
-// while it waits for its database. Without --listen it returns a HTTPServer that
-// does nothing.
+// open reads the files, binds the address and starts to serve. Thus invalid
+// input is found before the node takes part, and the program responds while it
+// waits for its database. Without --listen it returns an HTTPServer that does
+// nothing.
 func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServer, error) {
 	if err := f.check(); err != nil || f.Address == "" {
 		return nil, err
@@ -88,20 +88,21 @@ func (f *ListenFlags) open(ctx context.Context, logger *slog.Logger) (*HTTPServe
 		logger.Warn("the token is readable on the network: other machines reach --listen, without --tls-cert", "address", bound)
 	}
 	s.handler = sidecar.New(config)
-	// A signal ends the node first; clients see its last events.
+	// A signal first ends the node; clients receive its last events.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	go func() {
 		defer close(s.ended)
 		if err := sidecar.Serve(serving, s.listener, s.handler, s.certificate); err != nil {
-			logger.Error("HTTP is not served any more", "error", err)
+			logger.Error("HTTP serving has ended", "error", err)
 		}
 	}()
 	logger.Info("serving HTTP", "address", s.listener.Addr().String(), "tls", s.certificate != nil, "writes", s.Token != nil)
 	return s, nil
 }
 
-// HTTPServer serves what a node knows. The methods of a nil one do nothing, but for url.
+// HTTPServer serves the state of a node. The methods of a nil HTTPServer do
+// nothing, except URL.
 type HTTPServer struct {
 	handler     *sidecar.Handler
 	Metrics     *NodeMetrics
@@ -112,7 +113,7 @@ type HTTPServer struct {
 	ended       chan struct{}
 }
 
-// URL is where the server answers.
+// URL returns the server's URL.
 func (s *HTTPServer) URL() string {
 	scheme := "http"
 	if s.certificate != nil {
@@ -121,7 +122,7 @@ func (s *HTTPServer) URL() string {
 	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
-// attach gives the server its node, once, and what people call its cluster.
+// attach connects the server to its node, once, with the cluster's name.
 func (s *HTTPServer) attach(p *Participant, cluster string) {
 	if s == nil {
 		return
@@ -135,14 +136,14 @@ func (s *HTTPServer) attach(p *Participant, cluster string) {
 	}
 }
 
-// Tell tells the clients of an event.
+// Tell sends an event to the clients.
 func (s *HTTPServer) Tell(event EventRecord) {
 	if s != nil {
 		s.handler.Publish(event.eventFields)
 	}
 }
 
-// close ends serving and waits for its end. What went wrong was logged.
+// close ends serving and waits for its end. Errors were logged.
 func (s *HTTPServer) close() {
 	if s != nil {
 		s.stop()

@@ -46,17 +46,17 @@ func TestListenBadInput(t *testing.T) {
 	}
 	missing := filepath.Join(folder, "missing")
 	for want, args := range map[string][]string{
-		"the port is in use by another program":        {"--listen", taken.Addr().String()},
-		`"8080" is not an address`:                     {"--listen", "8080"},
-		"the token file: ":                             {"--listen", ":0", "--token-file", missing},
-		"holds a token of 7 characters":                {"--listen", ":0", "--token-file", short},
-		"the TLS certificate: ":                        {"--listen", ":0", "--tls-cert", missing, "--tls-key", missing},
-		"--tls-cert and --tls-key belong together":     {"--listen", ":0", "--tls-cert", missing},
-		"--tls-key belong":                             {"--tls-key", missing},
-		"the metric prefix \"1a\" is invalid":    {"--listen", ":0", "--metrics-prefix", "1a"},
-		"the metric prefix \"b-\" is invalid":    {"--metrics-prefix", "b-"},
-		"--token-file is for --listen, which is not":   {"--token-file", missing},
-		"--tls-cert is for --listen, which is not giv": {"--tls-cert", missing, "--tls-key", missing},
+		"the port is in use by another program": {"--listen", taken.Addr().String()},
+		`"8080" is not an address`:              {"--listen", "8080"},
+		"the token file: ":                      {"--listen", ":0", "--token-file", missing},
+		"holds a token of 7 characters":         {"--listen", ":0", "--token-file", short},
+		"the TLS certificate: ":                 {"--listen", ":0", "--tls-cert", missing, "--tls-key", missing},
+		"--tls-cert and --tls-key must be used": {"--listen", ":0", "--tls-cert", missing},
+		"--tls-key must be used":                {"--tls-key", missing},
+		"the metric prefix \"1a\" is invalid":   {"--listen", ":0", "--metrics-prefix", "1a"},
+		"the metric prefix \"b-\" is invalid":   {"--metrics-prefix", "b-"},
+		"--token-file requires --listen":        {"--token-file", missing},
+		"--tls-cert requires --listen":          {"--tls-cert", missing, "--tls-key", missing},
 	} {
 		server, err := parseListen(t, args...).open(t.Context(), slog.New(slog.DiscardHandler))
 		if err == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/version"
 )
 
-// MembershipFlags are the flags of a command whose node is a member of a cluster.
+// MembershipFlags are the flags of a command whose node is a member of a
+// cluster.
 type MembershipFlags struct {
 	flags *pflag.FlagSet
 
@@ -42,31 +43,31 @@ var membershipNames = []string{
 	"label", "capability", "node-role", "address", "http-port", "grpc-port",
 }
 
-const mostNodes = 10_000
+const maxNodes = 10_000
 
 // Register adds the flags.
 func (f *MembershipFlags) Register(flags *pflag.FlagSet) {
 	f.flags = flags
-	f.minNodes.Most, f.httpPort.Most, f.grpcPort.Most = mostNodes, 65535, 65535
+	f.minNodes.Most, f.httpPort.Most, f.grpcPort.Most = maxNodes, 65535, 65535
 	f.startup.AllowZero = true
-	flags.StringVar(&f.Name, "cluster-name", DefaultClusterName, "the cluster's name, for people")
-	flags.Var(&f.heartbeat, "heartbeat-interval", "most time between heartbeats, and time between samples of the load; default 5s")
-	flags.Var(&f.threshold, "dead-threshold", "silence after which others mark this node dead if nothing told them before; default 15s")
-	flags.BoolVar(&f.markDead, "mark-dead-nodes", true, "mark silent nodes as dead; false leaves it to the others")
-	flags.Var(&f.minNodes, "min-nodes", "how many nodes must have come, this one among them, before it stands for roles")
+	flags.StringVar(&f.Name, "cluster-name", DefaultClusterName, "the cluster's display name")
+	flags.Var(&f.heartbeat, "heartbeat-interval", "longest time between heartbeats, and time between samples of the load; default 5s")
+	flags.Var(&f.threshold, "dead-threshold", "mark other nodes dead after this long without a heartbeat, if nothing detected it earlier; default 15s")
+	flags.BoolVar(&f.markDead, "mark-dead-nodes", true, "mark silent nodes as dead; false leaves it to other nodes")
+	flags.Var(&f.minNodes, "min-nodes", "number of nodes, including this one, that must have joined before it campaigns")
 	flags.Var(&f.startup, "startup-timeout", "how long to wait for --min-nodes before reporting it as a failure; default no limit")
-	flags.BoolVar(&f.uniqueNames, "unique-names", false, "do not start while another living node has the same name")
+	flags.BoolVar(&f.uniqueNames, "unique-names", false, "do not start while another live node has the same name")
 	f.leaving.register(flags)
-	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; may be repeated")
-	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; may be repeated")
-	flags.StringArrayVar(&f.Roles, "node-role", nil, "what this node is there for; may be repeated; default gateway, function, worker and scheduler")
-	flags.StringVar(&f.address, "address", "", "where others reach this node; default this machine's address")
-	flags.Var(&f.httpPort, "http-port", "where this node serves HTTP, for others to know; default none")
-	flags.Var(&f.grpcPort, "grpc-port", "where this node serves gRPC, for others to know; default none")
+	flags.Var(&f.labels, "label", "a label of this node, NAME=VALUE; repeatable")
+	flags.StringArrayVar(&f.capabilities, "capability", nil, "a kind of work that this node can do; repeatable")
+	flags.StringArrayVar(&f.Roles, "node-role", nil, "a node role; repeatable; default gateway, function, worker and scheduler")
+	flags.StringVar(&f.address, "address", "", "address where other nodes reach this node; default this machine's address")
+	flags.Var(&f.httpPort, "http-port", "port where this node serves HTTP, published in the registry; default none")
+	flags.Var(&f.grpcPort, "grpc-port", "port where this node serves gRPC, published in the registry; default none")
 }
 
-// Refuse refuses the flags, with where their values come from, on a database
-// that has no registry of nodes.
+// Refuse rejects the flags, with the origin of their values, on a database
+// without a registry of nodes.
 func (f *MembershipFlags) Refuse(database *connect.DatabaseFlags) error {
 	for _, name := range membershipNames {
 		if f.flags.Changed(name) {
@@ -76,7 +77,7 @@ func (f *MembershipFlags) Refuse(database *connect.DatabaseFlags) error {
 	return nil
 }
 
-// config returns how the node takes part in its cluster.
+// config returns the configuration of the member.
 func (f *MembershipFlags) config() (cluster.Config, error) {
 	for _, given := range []struct {
 		name   string
@@ -101,5 +102,5 @@ func (f *MembershipFlags) config() (cluster.Config, error) {
 	return joined, nil
 }
 
-// DefaultClusterName is what a cluster is called that nobody has named.
+// DefaultClusterName is the name of a cluster without a name.
 const DefaultClusterName = "default"

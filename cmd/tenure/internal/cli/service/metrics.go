@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// NodeMetrics are the metrics of the program's node. There are none until it has
-// one.
+// NodeMetrics are the metrics of the program's node. There are none until there
+// is a node.
 type NodeMetrics struct {
 	Registry *prometheus.Registry
 	Config   metrics.Config
@@ -25,8 +25,8 @@ func (m *NodeMetrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})
 }
 
-// attach adds the metrics of a node, once, those of PostgreSQL if it is on that,
-// and those of its cluster if it has joined one.
+// attach adds the metrics of a node, once, including those of PostgreSQL and of
+// its cluster if they apply.
 func (m *NodeMetrics) attach(p *Participant) {
 	m.Registry.MustRegister(metrics.NewElections(p.Node, m.Config))
 	if backend, ok := p.Node.Backend().(*postgres.Backend); ok {

@@ -1,5 +1,5 @@
-// Package service runs a node as a long-lived program: it opens the node, joins its
-// cluster, serves HTTP beside it, and leaves when a signal comes.
+// Package service runs a node as a long-lived program: it opens the node, joins
+// its cluster, serves HTTP, and leaves after a signal.
 package service
 
 import (
@@ -44,18 +44,18 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	f.Database.Register(flags)
 	f.Log.Register(flags, logLevel)
 	f.settle.AllowZero, f.wait.AllowZero = true, true
-	flags.BoolVar(&f.manual, "manual-migrations", false, "refuse a missing or older schema instead of migrating it")
-	flags.StringVar(&f.name, "name", "", "what people call this node; default the host's name and the process id")
-	flags.Var(&f.lease, "lease", "how long the database keeps a silent node's roles; default 10s, on SQLite 3s")
+	flags.BoolVar(&f.manual, "manual-migrations", false, "reject a missing or older schema instead of migrating it")
+	flags.StringVar(&f.name, "name", "", "name of this node; default the host name and the process id")
+	flags.Var(&f.lease, "lease", "how long the database reserves the roles of a silent node; default 10s, on SQLite 3s")
 	flags.Var(&f.refresh, "refresh", "time between heartbeats; default a third of the lease")
 	flags.Var(&f.refresh, "health-interval", "the same as --refresh")
-	flags.Var(&f.margin, "margin", "how much earlier than the lease the node stops trusting itself; default a tenth of it")
-	flags.Var(&f.check, "check-interval", "time between attempts when no news comes; default 5s")
-	flags.Var(&f.lock, "lock-timeout", "how long to wait for fenced transactions of the last term; default 10s")
-	flags.Var(&f.fence, "fence-timeout", "when to end such transactions; default 5s")
-	flags.Var(&f.stop, "stop-timeout", "how long work in flight may go on after a stop; default 10s")
+	flags.Var(&f.margin, "margin", "how long before the lease expires the node stops trusting its terms; default a tenth of the lease")
+	flags.Var(&f.check, "check-interval", "time between attempts without a notification; default 5s")
+	flags.Var(&f.lock, "lock-timeout", "how long a new term waits for fenced transactions of the old term; default 10s")
+	flags.Var(&f.fence, "fence-timeout", "how long a fenced transaction of an old term may delay a new term before it is terminated; default 5s")
+	flags.Var(&f.stop, "stop-timeout", "how long work in flight may take after a stop; default 10s")
 	flags.Var(&f.settle, "settle", "extra wait after a term that ended uncleanly; default 0s")
-	flags.Var(&f.wait, "failover-wait", "least wait on another server than the last term's; default one lease")
+	flags.Var(&f.wait, "failover-wait", "minimum wait on another server than the last term's; default one lease")
 }
 
 // Config returns the configuration of the node. Logs go to w.
@@ -77,7 +77,7 @@ func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
 	}, nil
 }
 
-// RunAlone opens a node that is no member of a cluster, runs fn with it, and leaves.
+// RunAlone opens a node without a cluster, runs fn with it, and leaves.
 func (f *NodeFlags) RunAlone(ctx context.Context, config tenure.Config, fn func(context.Context, *Participant) error) error {
 	return f.run(ctx, config, openAlone, nil, fn)
 }
@@ -85,10 +85,10 @@ func (f *NodeFlags) RunAlone(ctx context.Context, config tenure.Config, fn func(
 // opener opens a node on a database.
 type opener func(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error)
 
-// run opens a node, runs fn with it, and leaves; live is what can change meanwhile
-// besides the log level. The context bounds opening; when it ends afterwards, the
-// node leaves and then the context of fn ends, so that a member is seen to drain
-// before its work ends.
+// run opens a node, runs fn with it, and leaves; live are the settings that can
+// change in addition to the log level. ctx limits opening. When ctx ends later,
+// the node leaves and then the context of fn ends, so that other nodes see a
+// member drain before its work ends.
 func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, live settings.Live, fn func(context.Context, *Participant) error) error {
 	changeable := settings.Live{"log-level": f.Log.SetLevel}
 	maps.Copy(changeable, live)
@@ -107,7 +107,7 @@ func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, 
 		return err
 	}
 	service.ready(p)
-	// By then what starting and the first elections need has been used.
+	// By then, starting and the first elections have used what they need.
 	defer time.AfterFunc(AtRest, ReturnMemory).Stop()
 	leave := sync.OnceValue(func() error {
 		service.stopping()
@@ -118,7 +118,7 @@ func (f *NodeFlags) run(ctx context.Context, config tenure.Config, open opener, 
 		var cancel context.CancelCauseFunc
 		life, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 		end = context.AfterFunc(ctx, func() {
-			_ = leave() // it is asked again below
+			_ = leave() // its error is returned below
 			cancel(context.Cause(ctx))
 		})
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Participant is this process's part in elections: a node, which is a member of
-// its cluster where the database keeps a registry of nodes.
+// Participant is this process's node, which is a member of its cluster if the
+// database has a registry of nodes.
 type Participant struct {
 	Node   *tenure.Node
 	member *cluster.Member // nil with leases
 }
 
-// join opens a node as a member of its cluster; with leases, as a node alone.
+// join opens a node as a member of its cluster; with leases, without a cluster.
 func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
 	store, ok := opened.(*postgres.Backend)
 	if !ok {
@@ -35,7 +35,7 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 		return nil, err
 	}
 	if joined.Heartbeat.Interval == 0 && config.RefreshInterval > defaultHeartbeat {
-		joined.Heartbeat.Interval = config.RefreshInterval // the default outranks no flag
+		joined.Heartbeat.Interval = config.RefreshInterval // a flag takes precedence over the default
 	}
 	if runtime.GOOS != "linux" {
 		if config.Load, err = measuredLoad(); err != nil {
@@ -52,10 +52,10 @@ func (f *MembershipFlags) join(ctx context.Context, opened connect.Backend, conf
 	return &Participant{member.Node(), member}, nil
 }
 
-// defaultHeartbeat is that of cluster.HeartbeatConfig.
+// defaultHeartbeat is the default of cluster.HeartbeatConfig.
 const defaultHeartbeat = 5 * time.Second
 
-// openAlone opens a node that is no member of a cluster.
+// openAlone opens a node without a cluster.
 func openAlone(ctx context.Context, opened connect.Backend, config tenure.Config) (*Participant, error) {
 	node, err := tenure.Open(ctx, opened, config)
 	if err != nil {
@@ -64,8 +64,8 @@ func openAlone(ctx context.Context, opened connect.Backend, config tenure.Config
 	return &Participant{Node: node}, nil
 }
 
-// leave gives up what the node leads and leaves. A member leaves politely, within
-// bounds of its own: it is seen to drain first.
+// leave releases the node's roles and leaves. A member leaves gracefully within
+// its own time limits: other nodes see it drain first.
 func (p *Participant) leave(config tenure.Config) error {
 	if p.member != nil {
 		return p.member.Shutdown(context.Background())
@@ -75,19 +75,19 @@ func (p *Participant) leave(config tenure.Config) error {
 	return p.Node.Close(ctx)
 }
 
-// unready says why the node does not accept work, or nothing.
+// unready returns why the node does not accept work, or nil.
 func (p *Participant) unready() error {
 	if p.member != nil {
 		return p.member.Ready()
 	}
 	if !p.Node.Connected() {
-		return fmt.Errorf("%w; opening a new one is tried", tenure.ErrSessionLost)
+		return fmt.Errorf("%w; a new one is being opened", tenure.ErrSessionLost)
 	}
 	return nil
 }
 
-// report logs, until the context ends, why a node does not stand for roles yet,
-// and when it does. The function that it returns ends it.
+// report logs, until ctx ends or stop is called, why a node does not campaign
+// yet, and when it does.
 func (f *MembershipFlags) report(ctx context.Context, p *Participant, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reporting sync.WaitGroup
@@ -103,7 +103,7 @@ func reportReady(ctx context.Context, p *Participant, startup time.Duration, log
 	if err == nil {
 		return
 	}
-	log.Warn("the node waits before it stands for roles", "reason", console.OneLine(err))
+	log.Warn("the node waits before it campaigns", "reason", console.OneLine(err))
 	news, stop := p.Node.Subscribe()
 	defer stop()
 	var late <-chan time.Time
@@ -113,21 +113,21 @@ func reportReady(ctx context.Context, p *Participant, startup time.Duration, log
 	for {
 		err := p.unready()
 		if err == nil {
-			log.Warn("the node stands for roles now")
+			log.Warn("the node campaigns now")
 			return
 		}
 		select {
 		case <-news:
 		case <-late:
-			log.Error("the node has waited too long and goes on waiting", "startup_timeout", startup, "reason", console.OneLine(err))
+			log.Error("the startup timeout has passed; the node keeps waiting", "startup_timeout", startup, "reason", console.OneLine(err))
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// closeTimeout bounds leaving: work in flight ends, and the database answers
-// within a lease or never.
+// closeTimeout limits leaving: work in flight ends, and the database responds
+// within a lease or not at all.
 func closeTimeout(config tenure.Config) time.Duration {
 	const usual = 10 * time.Second // the default of both
 	limit := 2 * time.Second

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReturnMemory gives the memory back that only starting has needed: heap, and
-// the pages of the program's own file, most of which is never used again. What
-// is needed after all comes back from the file.
+// ReturnMemory returns memory that only starting needed to the system: heap,
+// and pages of the program's own file, most of which are never used again.
+// Pages that are needed again are read from the file.
 func ReturnMemory() {
 	debug.FreeOSMemory()
 	program, err := os.Readlink("/proc/self/exe")
@@ -36,10 +36,10 @@ func ReturnMemory() {
 			}
 			continue
 		}
-		// What the dynamic linker has written to is not in the file.
+		// Pages that the dynamic linker has written to are not in the file.
 		if figure, ok := strings.CutPrefix(line, "Anonymous:"); ok && start < end && strings.TrimSpace(figure) == "0 kB" {
-			// Addresses of the kernel's list are none of Go's memory. If it fails, the
-			// pages stay.
+			// The addresses from the kernel's list are not Go's memory. If the
+			// call fails, the pages stay.
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_DONTNEED)
 		}
 	}

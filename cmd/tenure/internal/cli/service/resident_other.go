@@ -4,5 +4,5 @@ package service
 
 import "runtime/debug"
 
-// ReturnMemory gives the memory back that only starting has needed.
+// ReturnMemory returns memory that only starting needed to the system.
 func ReturnMemory() { debug.FreeOSMemory() }

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/settings"
 )
 
-// Flags are the flags of a command whose node is a member of its cluster and runs
-// until a signal.
+// Flags are the flags of a command whose node is a member of its cluster and
+// runs until a signal.
 type Flags struct {
 	Node   NodeFlags
 	Listen ListenFlags
@@ -22,23 +22,24 @@ type Flags struct {
 
 // Task is what a command does with its node.
 type Task struct {
-	// Live is what can change while the task runs, besides the flags of the node.
+	// Live are settings that can change while the task runs, in addition to
+	// those of the node.
 	Live settings.Live
-	// Listening, if not nil, runs when the HTTP server listens, before the database
-	// is opened. The server is nil without --listen.
+	// Listening, if not nil, is called when the HTTP server listens, before the
+	// database is opened. The server is nil without --listen.
 	Listening func(*HTTPServer) error
-	// Opened, if not nil, runs before the HTTP server answers for the node. What it
-	// returns runs after the task, and before the server closes, which waits for
-	// open streams.
+	// Opened, if not nil, is called before the HTTP server answers for the
+	// node. end is called after the task and before the server closes, which
+	// waits for open streams.
 	Opened func(*Participant) (end func(), err error)
-	// Samples are the connections for samples; nil for connections of their own.
+	// Samples is the pool for writing samples; nil for a separate pool.
 	Samples *pgxpool.Pool
 	// Run is the task. The node leaves when it returns.
 	Run func(context.Context, *Participant, *HTTPServer) error
 }
 
-// Run serves HTTP, opens the node, joins its cluster, writes samples and runs the
-// task, until the context ends. Then it leaves.
+// Run serves HTTP, opens the node, joins its cluster, writes samples and runs
+// the task until ctx ends. Then it leaves.
 func (f *Flags) Run(ctx context.Context, config tenure.Config, task Task) error {
 	server, err := f.Listen.open(ctx, config.Logger)
 	if err != nil {
@@ -56,12 +57,12 @@ func (f *Flags) Run(ctx context.Context, config tenure.Config, task Task) error 
 		return f.serve(ctx, p, server, config.Logger, task)
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // a signal came before the first session stood
+		return nil // a signal arrived before the first session was open
 	}
 	return err
 }
 
-// serve runs the task with a node that is open.
+// serve runs the task with an open node.
 func (f *Flags) serve(ctx context.Context, p *Participant, server *HTTPServer, log *slog.Logger, task Task) error {
 	if task.Opened != nil {
 		end, err := task.Opened(p)

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// sample writes what the node measures to the database, for the figures of the
-// whole cluster, until stop is called: through the pool, or one of its own if that
-// is nil. Leases have no place for it, and without a server nothing is measured.
+// sample writes the node's metrics to the database, for the metrics of the
+// whole cluster, until stop is called. It uses pool, or a separate pool if that
+// is nil. With leases or without a server it does nothing.
 func (s *HTTPServer) sample(ctx context.Context, p *Participant, database *connect.DatabaseFlags, pool *pgxpool.Pool) (stop func(), err error) {
 	if _, ok := p.Node.Backend().(*postgres.Backend); !ok || s == nil {
 		return func() {}, nil

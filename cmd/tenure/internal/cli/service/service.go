@@ -16,17 +16,17 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notify"
 )
 
-// service is what a node owes to the machine on which it runs: news for the
-// service manager, and a configuration that is read again at SIGHUP.
+// service connects a node to its machine: it reports to the service manager and
+// rereads the configuration after SIGHUP.
 type service struct {
 	socket  *notify.Socket
 	manager atomic.Pointer[notify.Service] // nil until the node is ready
-	stop    func()                         // of reading the configuration again
+	stop    func()                         // stops rereading the configuration
 	log     *slog.Logger
 }
 
-// newService begins before there is a node: waiting for a database may take long.
-// It takes the manager's variables out of the environment.
+// newService starts before there is a node, since waiting for a database can
+// take long. It removes the manager's variables from the environment.
 func newService(flags *pflag.FlagSet, live settings.Live, log *slog.Logger) (*service, error) {
 	socket, err := notify.Take(os.LookupEnv, os.Unsetenv)
 	if err != nil {
@@ -41,33 +41,33 @@ func newService(flags *pflag.FlagSet, live settings.Live, log *slog.Logger) (*se
 	return s, nil
 }
 
-func (s *service) failed(err error) { s.log.Warn("the service manager was not told", "error", err) }
+func (s *service) failed(err error) { s.log.Warn("notifying the service manager failed", "error", err) }
 
-// ready says that the node is ready, and from then on how it fares.
+// ready reports that the node is ready, and from then on its health.
 func (s *service) ready(p *Participant) {
 	s.manager.Store(notify.Start(s.socket, func() notify.Health { return healthOf(p) }, s.failed))
 }
 
-// stopping says that the node is about to close.
+// stopping reports that the node is about to close.
 func (s *service) stopping() { s.manager.Load().Stopping() }
 
-// close ends what the service began, after the node was closed.
+// close ends the service after the node was closed.
 func (s *service) close() {
 	s.stop()
 	if err := errors.Join(s.manager.Load().Close(), s.socket.Close()); err != nil {
-		s.log.Warn("the service manager's socket was not closed", "error", err)
+		s.log.Warn("closing the service manager's socket failed", "error", err)
 	}
 }
 
-// healthOf is how a node fares: well while it has a session, whoever leads, also
-// when it waits for others or drains.
+// healthOf returns a node's health: it is healthy while it has a session,
+// whichever node leads, also while it waits for other nodes or drains.
 func healthOf(p *Participant) notify.Health {
 	node := p.Node
 	if !node.Connected() {
-		return notify.Health{Status: "The database does not answer; trying again."}
+		return notify.Health{Status: "The database does not respond; retrying."}
 	}
 	if err := p.unready(); err != nil {
-		return notify.Health{Healthy: true, Status: "Stands for no role: " + console.OneLine(err) + "."}
+		return notify.Health{Healthy: true, Status: "Does not campaign: " + console.OneLine(err) + "."}
 	}
 	var leads, waits []string
 	for _, election := range node.Elections() {
@@ -81,29 +81,30 @@ func healthOf(p *Participant) notify.Health {
 	return notify.Health{Healthy: true, Status: rolesText(leads, waits)}
 }
 
-// rolesText says on one line which roles a node leads and for which it waits.
+// rolesText lists on one line the roles that a node leads and those that it
+// waits for.
 func rolesText(leads, waits []string) string {
 	var parts []string
 	if len(leads) > 0 {
 		parts = append(parts, "leads "+listText(leads))
 	}
 	if len(waits) > 0 {
-		parts = append(parts, "stands by for "+listText(waits))
+		parts = append(parts, "standby for "+listText(waits))
 	}
 	if len(parts) == 0 {
-		return "Stands for no role."
+		return "Campaigns for no role."
 	}
 	text := strings.Join(parts, "; ")
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// mostListed is how many roles a line names.
-const mostListed = 5
+// maxListed is how many roles a line lists.
+const maxListed = 5
 
 func listText(names []string) string {
 	slices.Sort(names)
-	if more := len(names) - mostListed; more > 0 {
-		names = append(names[:mostListed:mostListed], fmt.Sprintf("%d more", more))
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed:maxListed], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }

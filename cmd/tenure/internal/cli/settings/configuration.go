@@ -1,5 +1,5 @@
-// Package settings gives commands the values of the configuration file and of the
-// environment.
+// Package settings reads the values of flags from the configuration file and
+// the environment.
 package settings
 
 import (
@@ -13,20 +13,20 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 )
 
-// ConfigVariable names the configuration file where --config does not.
+// ConfigVariable names the configuration file if --config does not.
 const ConfigVariable = "TENURE_CONFIG"
 
 // ConfigFlag is the flag that names the configuration file.
 const ConfigFlag = "config"
 
-// Configuration is the value of --config: the file's name, and, once the file has
-// been applied to a command, what it says. No file is read that nobody named: on
-// a machine where one lies in a usual place, a command would do another thing than
-// its line says.
+// Configuration is the value of --config: the file's name and, once the file
+// was applied to a command, its content. Only a named file is read: a file at a
+// default path could make a command do something that its command line does not
+// show.
 type Configuration struct {
 	Path    string
 	command string       // the command that it was applied to: "run", "cron run"
-	File    *config.File // nil if none is named
+	File    *config.File // nil if no file is named
 }
 
 // Set implements pflag.Value.
@@ -48,7 +48,7 @@ func (c *Configuration) Register(flags *pflag.FlagSet) {
 	flags.Var(c, ConfigFlag, "configuration file, see tenure config; default "+ConfigVariable+", else none")
 }
 
-// Of returns the configuration of a command whose flags are parsed.
+// Of returns the configuration of a command whose flags were parsed.
 func Of(flags *pflag.FlagSet) *Configuration {
 	c, ok := flags.Lookup(ConfigFlag).Value.(*Configuration)
 	if !ok {
@@ -57,7 +57,7 @@ func Of(flags *pflag.FlagSet) *Configuration {
 	return c
 }
 
-// Load reads the file, if one is named. Its errors are told line by line.
+// Load reads the file, if one is named. Its errors are reported line by line.
 func (c *Configuration) Load() error {
 	if c.Path == "" {
 		c.Path = os.Getenv(ConfigVariable)
@@ -73,13 +73,13 @@ func (c *Configuration) Load() error {
 	return nil
 }
 
-// WithoutConfiguration is the annotation of a command that sees to the
+// WithoutConfiguration is the annotation of a command that reads the
 // configuration itself.
 const WithoutConfiguration = "tenure/without-configuration"
 
-// Configure gives a command's flags the values that its command line leaves out.
-// Commands that need no database need no configuration either, and hidden ones are
-// started by this program, which tells them everything.
+// Configure sets a command's flags that its command line omits. Commands
+// without a database need no configuration, and hidden commands are started by
+// this program with all flags that they need.
 func Configure(cmd *cobra.Command) error {
 	_, without := cmd.Annotations[WithoutConfiguration]
 	if without || cmd.Hidden || cmd.Flags().Lookup("dsn") == nil {

@@ -1,6 +1,6 @@
 package settings
 
-// The variables that a command finds in its environment.
+// The environment variables of a command.
 const (
 	RoleVariable     = "TENURE_ROLE"
 	TermVariable     = "TENURE_TERM"
@@ -9,11 +9,10 @@ const (
 	DSNVariable      = "TENURE_DSN"
 )
 
-// CommandVariables are all that commands find, on schedules too.
+// CommandVariables are all variables of commands, including scheduled ones.
 var CommandVariables = append([]string{RoleVariable, TermVariable, NodeVariable, NodeNameVariable, DSNVariable}, scheduleVariables...)
 
-// The variables that a command on a schedule finds in its environment, beside
-// those of every command.
+// The additional environment variables of a command on a schedule.
 const (
 	ScheduleVariable     = "TENURE_SCHEDULE"
 	ScheduledForVariable = "TENURE_SCHEDULED_FOR"

@@ -13,15 +13,15 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/config"
 )
 
-// Live are the flags whose values a running command can change, each with what
-// makes a new value take effect; and, by names in double brackets, lists of tables
-// of the file, which are read from the file again.
+// Live maps the flags that can change while a command runs to functions that
+// apply a new value. Names in double brackets are lists of tables of the file,
+// which are reread.
 type Live map[string]func(value string) error
 
-// LiveList is how a list of tables is called in [Live].
+// LiveList returns the name of a list of tables in [Live].
 func LiveList(name string) string { return "[[" + name + "]]" }
 
-// Reloader reads the configuration file again.
+// Reloader rereads the configuration file.
 type Reloader struct {
 	Flags  *pflag.FlagSet // of the running command
 	Config *Configuration
@@ -29,9 +29,9 @@ type Reloader struct {
 	Log    *slog.Logger
 }
 
-// OnHangup reads the file again at each SIGHUP, until the function that it returns
-// is called. Each time it is called by around, so that others can be told that it
-// happens. Without a file SIGHUP keeps its meaning, which is to end the program.
+// OnHangup rereads the file after each SIGHUP until stop is called. Each time
+// it is called through around, so that others can be notified. Without a file,
+// SIGHUP keeps its meaning, which is to end the program.
 func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	if r.Config.File == nil {
 		return func() {}
@@ -57,9 +57,9 @@ func (r *Reloader) OnHangup(around func(func())) (stop func()) {
 	}
 }
 
-// reload reads the file, applies what can be applied, and says what cannot. A file
-// with errors changes nothing. It is an event that an operator asked for, so all
-// that it has to say is logged at the level of warnings, which is the default's.
+// reload reads the file, applies the changes that can be applied, and logs the
+// others. A file with errors changes nothing. Since an operator requested it,
+// everything is logged at least as a warning, the default level.
 func (r *Reloader) reload() {
 	file, err := config.Load(r.Config.Path, os.LookupEnv)
 	if err != nil {
@@ -77,8 +77,8 @@ func (r *Reloader) reload() {
 	r.Log.Warn("the configuration was reloaded", "file", r.Config.Path, "changes", len(changes))
 }
 
-// apply applies one change, and a list as a whole at the first change of it; lists
-// are those that were applied, with what came of it.
+// apply applies one change, and a list as a whole at its first change; lists
+// contains the applied lists with their results.
 func (r *Reloader) apply(change config.Change, lists map[string]error) {
 	if change.Evidence != "" && r.Flags.Lookup(change.Evidence) == nil {
 		return // of another command
@@ -91,7 +91,7 @@ func (r *Reloader) apply(change config.Change, lists map[string]error) {
 	case change.Flag != "" && r.outranked(change.Flag) != "":
 		r.Log.Warn("a change has no effect", "change", change.Key, "outranked_by", r.outranked(change.Flag))
 	case apply == nil:
-		r.Log.Warn("a change takes effect when the program is started again", "change", change.What())
+		r.Log.Warn("a change takes effect after a restart of the program", "change", change.What())
 	default:
 		if change.Flag != "" {
 			value = r.value(change.Flag)
@@ -111,8 +111,8 @@ func (r *Reloader) apply(change config.Change, lists map[string]error) {
 	}
 }
 
-// outranked returns the flag or the variable that outranks the file's value for a
-// flag, or "".
+// outranked returns the flag or variable that takes precedence over the file's
+// value for a flag, or "".
 func (r *Reloader) outranked(flag string) string {
 	if origin := config.Origin(r.Flags, flag); origin == "--"+flag {
 		return origin
@@ -120,17 +120,18 @@ func (r *Reloader) outranked(flag string) string {
 	return config.Origin(r.joined(flag, nil), flag)
 }
 
-// value is what a flag would have if the program were started now.
+// value returns the value that a flag would have if the program were started
+// now.
 func (r *Reloader) value(flag string) string {
 	return r.joined(flag, r.Config.File).Lookup(flag).Value.String()
 }
 
-// joined is a set with one flag, as text, to which the environment and a file have
-// been applied.
+// joined returns a flag set with one flag, as text, to which the environment
+// and a file were applied.
 func (r *Reloader) joined(flag string, file *config.File) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.String(flag, r.Flags.Lookup(flag).DefValue, "")
-	// What is wrong with the environment was refused at the start.
+	// Errors in the environment were reported at the start.
 	_ = config.Apply(r.Config.command, flags, file, os.LookupEnv)
 	return flags
 }

@@ -12,25 +12,24 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorPauseLong = `Keep a processor from taking another batch of events, and wait until the batch in
-flight has ended. If that takes longer than --timeout the exit code is 1; the pause
-stands all the same.`
+const processorPauseLong = `Pause a processor and wait until the batch in flight has ended. If that takes longer
+than --timeout, the exit code is 1; the processor stays paused.`
 
-const processorResumeLong = `End the pause of a processor.`
+const processorResumeLong = `Resume a paused processor.`
 
-const processorRetryLong = `Have a processor try again at once, whose handler failed. One that has failed works
-again; a pause stays.`
+const processorRetryLong = `Retry a processor immediately whose handler failed. A failed processor becomes
+active; a pause stays.`
 
-// processorChange is a command that changes one processor and then prints how that
-// is doing.
+// processorChange is a command that changes one processor and then prints its
+// status.
 type processorChange struct {
 	out     *console.Output
-	timeout *flagvalue.Duration // nil: the library's
+	timeout *flagvalue.Duration // nil for the library's default
 	change  func(ctx context.Context, processors *processor.Admin, name, by string) error
-	done    string // what is said of the processor then
+	done    string // printed about the processor afterwards
 }
 
-// command adds to a command what all changes have in common.
+// command adds what all changes have in common to a command.
 func (c *processorChange) command(cmd *cobra.Command) *cobra.Command {
 	return subject.Change(cmd, func(ctx context.Context, processors *processor.Admin, args []string, by string) error {
 		return c.run(ctx, processors, args[0], by)
@@ -64,7 +63,7 @@ func newProcessorPause(out *console.Output) *cobra.Command {
 		return processors.Pause(ctx, name, by)
 	}
 	cmd := c.command(&cobra.Command{
-		Use: "pause PROCESSOR", Short: "Let no batch begin, and wait for the one in flight", Long: processorPauseLong,
+		Use: "pause PROCESSOR", Short: "Pause a processor and wait for the current batch", Long: processorPauseLong,
 		Example: "  tenure processor pause balances",
 	})
 	cmd.Flags().Var(c.timeout, "timeout", "how long to wait for the batch in flight")
@@ -77,16 +76,16 @@ func newProcessorResume(out *console.Output) *cobra.Command {
 		return processors.Resume(ctx, name, by)
 	}
 	return c.command(&cobra.Command{
-		Use: "resume PROCESSOR", Short: "End a pause", Long: processorResumeLong, Example: "  tenure processor resume balances",
+		Use: "resume PROCESSOR", Short: "Resume a paused processor", Long: processorResumeLong, Example: "  tenure processor resume balances",
 	})
 }
 
 func newProcessorRetry(out *console.Output) *cobra.Command {
-	c := &processorChange{out: out, done: "tries again"}
+	c := &processorChange{out: out, done: "is retried"}
 	c.change = func(ctx context.Context, processors *processor.Admin, name, by string) error {
 		return processors.Retry(ctx, name, by)
 	}
 	return c.command(&cobra.Command{
-		Use: "retry PROCESSOR", Short: "Try again at once what failed", Long: processorRetryLong, Example: "  tenure processor retry balances",
+		Use: "retry PROCESSOR", Short: "Retry a failed processor immediately", Long: processorRetryLong, Example: "  tenure processor retry balances",
 	})
 }

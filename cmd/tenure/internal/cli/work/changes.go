@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorChangesLong = `Print what was done to processors by hand, the latest first: who paused, resumed,
+const processorChangesLong = `Print the changes by operators to processors, newest first: who paused, resumed,
 rewound, rebuilt or repaired which one, skipped events or replayed them, and when.`
 
 func newProcessorChanges(out *console.Output) *cobra.Command {

@@ -17,14 +17,14 @@ const processorLagLong = `Show how far processors are behind their logs, and wha
 
 BEHIND is how many events wait, counted by the leader within the last 5 s among the
 next 10,000 rows of the log; a + says that there are more. HELD is how many of them
-wait for older transactions to end, anywhere in the database cluster: not a
-processor's fault, and no event is lost. The transaction that holds the horizon is
+wait for older transactions to end, anywhere in the database cluster: the processor
+works correctly, and no event is lost. The transaction that holds the horizon is
 named with its PID, for pg_terminate_backend, or with its name, for ROLLBACK PREPARED.
-WAITING is for how long the oldest event waits.`
+WAITING is how long the oldest event has waited.`
 
 func newProcessorLag(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
-		Use: "lag [PROCESSOR]...", Short: "Show how far processors are behind, and what holds them up", Long: processorLagLong,
+		Use: "lag [PROCESSOR]...", Short: "Show how far processors are behind and why", Long: processorLagLong,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: subject.Complete,
 	}, func(ctx context.Context, processors *processor.Admin, args []string) error {
 		lags, err := processors.Lag(ctx, args...)
@@ -39,7 +39,7 @@ func newProcessorLag(out *console.Output) *cobra.Command {
 	})
 }
 
-// LagsRecord is how far processors are behind, as it is printed.
+// LagsRecord is the lag of processors as printed.
 type LagsRecord struct {
 	Processors []lagRecord   `json:"processors"`
 	Horizon    horizonRecord `json:"horizon"`
@@ -54,8 +54,8 @@ type lagRecord struct {
 	WaitingSeconds float64 `json:"waiting_seconds"`
 }
 
-// horizonRecord is the horizon of the database cluster; only the first of the
-// holders holds it.
+// horizonRecord is the horizon of the database cluster; only the first holder
+// holds it.
 type horizonRecord struct {
 	Transaction uint64         `json:"transaction"`
 	AgeSeconds  float64        `json:"age_seconds"`
@@ -110,7 +110,7 @@ func lagText(lags []processor.Lag, horizon processor.Horizon, width int) string 
 	}
 	fmt.Fprintf(&text, "\nthe horizon is at %d, held by %s\n", horizon.Transaction, console.Flatten(horizon.Holders[0].String()))
 	if others := len(horizon.Holders) - 1; others > 0 {
-		text.WriteString("after it come " + strconv.Itoa(others) + " more: see -o json\n")
+		text.WriteString("after it: " + strconv.Itoa(others) + " more: see -o json\n")
 	}
 	return text.String()
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorDeadLettersLong = `List the dead letters of a processor: events that it gave up, or that somebody
-skipped, in the order of the log. tenure processor replay hands them to it again.`
+const processorDeadLettersLong = `List the dead letters of a processor in log order: events that it could not handle,
+or that an operator skipped. tenure processor replay handles them again.`
 
-const processorReplayLong = `Have the leader hand dead letters to the processor again: those with the ids, or with
---all all of them; if nobody leads, as soon as somebody does. They come one at a time,
-after events that came later, and not while the processor is paused or has failed. One
+const processorReplayLong = `Request that the leader handles dead letters again: those with the ids, or with --all
+all of them. If there is no leader, the next one does so. They are handled one at a
+time, after later events, and not while the processor is paused or has failed. One
 that fails stays a dead letter.`
 
 func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{
-		Use: "dead-letters PROCESSOR", Short: "List the events that were given up or skipped", Long: processorDeadLettersLong,
+		Use: "dead-letters PROCESSOR", Short: "List the events that could not be handled or were skipped", Long: processorDeadLettersLong,
 		Example: "  tenure processor dead-letters mails -n 100",
 	}, func(ctx context.Context, processors *processor.Admin, args []string, most int) error {
 		letters, err := processors.DeadLetters(ctx, args[0], most)
@@ -32,7 +32,7 @@ func newProcessorDeadLetters(out *console.Output) *cobra.Command {
 	})
 }
 
-// LettersRecord are the dead letters of a processor as they are printed.
+// LettersRecord lists the dead letters of a processor as printed.
 type LettersRecord struct {
 	Processor   string         `json:"processor"`
 	DeadLetters []letterRecord `json:"dead_letters"`
@@ -40,13 +40,13 @@ type LettersRecord struct {
 
 type letterRecord struct {
 	ID        int64             `json:"id"`
-	Event     string            `json:"event"` // its place in the log
+	Event     string            `json:"event"` // its position in the log
 	Error     string            `json:"error"`
 	Attempts  int               `json:"attempts"`
 	Term      int64             `json:"term"`
 	FailedAt  console.Timestamp `json:"failed_at"`
 	SkippedBy string            `json:"skipped_by,omitempty"`
-	Replay    bool              `json:"replay"` // it is to be replayed, and was not yet
+	Replay    bool              `json:"replay"` // a replay was requested and has not succeeded
 }
 
 func newLettersRecord(name string, letters []processor.DeadLetter) LettersRecord {
@@ -64,7 +64,7 @@ func letterRows(letters []processor.DeadLetter) [][]string {
 	for _, l := range letters {
 		replay := "-"
 		if l.Replay {
-			replay = "asked for"
+			replay = "requested"
 		}
 		rows = append(rows, []string{
 			console.Count(l.ID), l.Event.String(), console.DayTime(l.FailedAt), strconv.Itoa(l.Attempts), console.Count(l.Term),
@@ -74,7 +74,7 @@ func letterRows(letters []processor.DeadLetter) [][]string {
 	return rows
 }
 
-// ReplayRecord is how many dead letters are to be replayed.
+// ReplayRecord is the number of dead letters to replay.
 type ReplayRecord struct {
 	Processor string `json:"processor"`
 	Replaying int    `json:"replaying"`
@@ -83,16 +83,16 @@ type ReplayRecord struct {
 func newProcessorReplay(out *console.Output) *cobra.Command {
 	var all bool
 	cmd := subject.Change(&cobra.Command{
-		Use: "replay PROCESSOR ID... | PROCESSOR --all", Short: "Hand dead letters to a processor again", Long: processorReplayLong,
+		Use: "replay PROCESSOR ID... | PROCESSOR --all", Short: "Handle dead letters again", Long: processorReplayLong,
 		Example: "  tenure processor replay mails 17 18\n  tenure processor replay mails --all",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
 				return console.Usage("name the processor; see tenure processor list")
 			case all && len(args) > 1:
-				return console.Usage("name dead letters by their ids or give --all, not both")
+				return console.Usage("name dead letters by their ids or use --all, not both")
 			case !all && len(args) == 1:
-				return console.Usage("name dead letters by their ids, or give --all; see tenure processor dead-letters")
+				return console.Usage("name dead letters by their ids, or use --all; see tenure processor dead-letters")
 			}
 			_, err := letterIDs(args[1:])
 			return err
@@ -109,11 +109,11 @@ func newProcessorReplay(out *console.Output) *cobra.Command {
 		}
 		return out.Print(ReplayRecord{args[0], n}, fmt.Sprintf("dead letters to be replayed: %d", n))
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "all dead letters of the processor")
+	cmd.Flags().BoolVar(&all, "all", false, "replay all dead letters of the processor")
 	return cmd
 }
 
-// letterIDs reads the ids of dead letters; nil if there are none.
+// letterIDs parses the ids of dead letters; nil if there are none.
 func letterIDs(args []string) ([]int64, error) {
 	var ids []int64
 	for _, arg := range args {

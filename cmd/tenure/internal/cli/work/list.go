@@ -15,11 +15,12 @@ import (
 
 const processorListLong = `List the processors that a leader has run.
 
-STATUS is "active", "paused" or "failed", and "rebuilding" while a rebuild was asked
-for and has not begun; "two roles" means that nodes run it under two roles, of which one
-is refused, see tenure processor show. NODE is where it ran last, with a star while that node leads.
-CURSOR is up to where everything is done, as TRANSACTION:POSITION. BEHIND counts the
-events that waited when the leader looked last: see tenure processor lag.`
+STATUS is "active", "paused" or "failed", and "rebuilding" if a rebuild was requested
+and has not begun; "two roles" means that nodes run it under two roles, of which one
+is refused, see tenure processor show. NODE is where it last ran, with a star while
+that node leads. CURSOR is the position up to which all events are handled, as
+TRANSACTION:POSITION. BEHIND counts the events that waited at the leader's last
+measurement: see tenure processor lag.`
 
 func newProcessorList(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
@@ -39,7 +40,7 @@ func newProcessorList(out *console.Output) *cobra.Command {
 
 func newProcessorShow(out *console.Output) *cobra.Command {
 	return subject.Read(&cobra.Command{
-		Use: "show PROCESSOR", Short: "Show all about a processor", Example: "  tenure processor show balances -o json",
+		Use: "show PROCESSOR", Short: "Show the details of a processor", Example: "  tenure processor show balances -o json",
 	}, func(ctx context.Context, processors *processor.Admin, args []string) error {
 		status, err := processors.Show(ctx, args[0])
 		if err != nil {
@@ -49,12 +50,12 @@ func newProcessorShow(out *console.Output) *cobra.Command {
 	})
 }
 
-// ProcessorsRecord is the list of processors as it is printed.
+// ProcessorsRecord is the list of processors as printed.
 type ProcessorsRecord struct {
 	Processors []ProcessorRecord `json:"processors"`
 }
 
-// ProcessorRecord is a processor as it is printed.
+// ProcessorRecord is a processor as printed.
 type ProcessorRecord struct {
 	Processor     string            `json:"processor"`
 	Kind          string            `json:"kind"`
@@ -62,7 +63,7 @@ type ProcessorRecord struct {
 	Log           string            `json:"log"`
 	Status        string            `json:"status"`
 	Cursor        string            `json:"cursor"`
-	Term          int64             `json:"term"` // the last one under which it ran
+	Term          int64             `json:"term"` // the last term that ran it
 	Node          *uuid.UUID        `json:"node"` // null if it never ran
 	NodeName      string            `json:"node_name"`
 	Led           bool              `json:"led"`
@@ -73,12 +74,12 @@ type ProcessorRecord struct {
 	WaitingSince  console.Timestamp `json:"waiting_since"`
 	Errors        int               `json:"errors"`
 	Panics        int64             `json:"panics"`
-	Failing       *string           `json:"failing"` // the place of the event; null if none fails, or it is not known yet
+	Failing       *string           `json:"failing"` // the failing event; null if none fails or it is not known yet
 	LastError     string            `json:"last_error,omitempty"`
 	LastErrorAt   console.Timestamp `json:"last_error_at"`
 	NextAttemptAt console.Timestamp `json:"next_attempt_at"`
 	DeadLetters   int               `json:"dead_letters"`
-	RefusedRole   string            `json:"refused_role,omitempty"` // another one that tried to run it within the last minute
+	RefusedRole   string            `json:"refused_role,omitempty"` // another role that tried to run it within the last minute
 	RefusedNode   string            `json:"refused_node,omitempty"`
 	UpdatedAt     console.Timestamp `json:"updated_at"`
 }
@@ -131,14 +132,14 @@ func leadingNode(s processor.Status) string {
 	return console.Flatten(s.NodeName)
 }
 
-// processorText is all about a processor, for people.
+// processorText returns the details of a processor.
 func processorText(s processor.Status) string {
 	r := newProcessorRecord(s)
 	failing := ""
 	if r.Failing != nil {
 		failing = *r.Failing
 	}
-	led := "nobody leads, last " + s.NodeName
+	led := "no leader, last " + s.NodeName
 	if s.Led {
 		led = s.NodeName + " leads"
 	}

@@ -1,4 +1,4 @@
-// Package work has the commands on processors of logs.
+// Package work implements the commands on processors of logs.
 package work
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorLong = `Look at processors and change them: views, outboxes and whatever else works off a
-log of events on the leader of a role. Every change is recorded with who made it.`
+const processorLong = `Show and change processors: views, outboxes and others that read a log of events on
+the leader of a role. Every change is recorded with its requester.`
 
 // New returns the command "tenure processor".
 func New(out *console.Output) *cobra.Command {
-	return console.Group("processor", "Processors of events: look at them, change them", processorLong,
+	return console.Group("processor", "Show and change processors of events", processorLong,
 		newProcessorList(out), newProcessorShow(out), newProcessorLag(out), newProcessorChanges(out),
 		newProcessorPause(out), newProcessorResume(out), newProcessorRetry(out), newProcessorSkip(out),
 		newProcessorDeadLetters(out), newProcessorReplay(out),
 		newProcessorRewind(out), newProcessorRebuild(out), newProcessorRepair(out))
 }
 
-// subject is what the commands of this package are about.
+// subject describes processors to the shared commands.
 var subject = &connect.Subject[*processor.Admin]{
 	Name: "processor", List: "tenure processor list",
 	Open: func(database *connect.WorkDatabase) *processor.Admin {

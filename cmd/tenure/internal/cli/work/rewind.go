@@ -11,20 +11,21 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-const processorRewindLong = `Move a processor's cursor, back or forth, to just behind an event, or to the start of
-the log. A batch in flight does not count. What was done is done again: an outbox
-publishes again, and a view applies again to what it holds, unless it is rebuilt
-instead. Dead letters behind the place are forgotten, since their events come again.
-A terminal is asked; without one, give --yes.`
+const processorRewindLong = `Move a processor's cursor, back or forward, to just after an event, or to the start
+of the log. A batch in flight does not count. Later events are handled again: an
+outbox publishes them again, and a view applies them again to its present content,
+unless it is rebuilt instead. Dead letters after the cursor are removed, since their
+events are handled again. The command asks for confirmation; without a terminal, use
+--yes.`
 
-// eventFlag is the place of an event in a log.
+// eventFlag is a flag for an event's position in a log.
 type eventFlag struct{ place processor.Cursor }
 
 // Set implements pflag.Value.
 func (f *eventFlag) Set(text string) error {
 	place, err := processor.ParseCursor(text)
 	if err != nil || place == (processor.Cursor{}) {
-		return errors.New("it must be a place in the log as tenure processor show prints it, like 742:1031")
+		return errors.New("it must be a position in the log as tenure processor show prints it, such as 742:1031")
 	}
 	f.place = place
 	return nil
@@ -35,7 +36,7 @@ func (f *eventFlag) String() string { return "" }
 // Type implements pflag.Value.
 func (f *eventFlag) Type() string { return "place" }
 
-// placeFlag is a place in a log, or its start.
+// placeFlag is a flag for a position in a log, or its start.
 type placeFlag struct{ place processor.Cursor }
 
 const logStart = "start"
@@ -48,7 +49,7 @@ func (f *placeFlag) Set(text string) error {
 	}
 	place, err := processor.ParseCursor(text)
 	if err != nil {
-		return fmt.Errorf("it must be %s or a place in the log as tenure processor show prints it, like 742:1031", logStart)
+		return fmt.Errorf("it must be %s or a position in the log as tenure processor show prints it, such as 742:1031", logStart)
 	}
 	f.place = place
 	return nil
@@ -69,10 +70,10 @@ func newProcessorRewind(out *console.Output) *cobra.Command {
 		Use: "rewind PROCESSOR --to PLACE", Short: "Move a processor's cursor", Long: processorRewindLong,
 		Example: "  tenure processor rewind balances --to 742:1031\n  tenure processor rewind balances --to start --yes",
 	})
-	cmd.Flags().Var(&to, "to", "start, or a place in the log as TRANSACTION:POSITION: what comes behind it is handled again")
+	cmd.Flags().Var(&to, "to", "start, or a position in the log as TRANSACTION:POSITION; later events are handled again")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("to") {
-			return console.Usage("--to is missing: %s, or a place in the log like 742:1031", logStart)
+			return console.Usage("--to is missing: use %s, or a position in the log such as 742:1031", logStart)
 		}
 		return subject.One(cmd, args)
 	}
@@ -81,15 +82,15 @@ func newProcessorRewind(out *console.Output) *cobra.Command {
 		if to.place == (processor.Cursor{}) {
 			place = "the start of the log"
 		}
-		return fmt.Sprintf("Handle the events behind %s again with %s?", place, console.Flatten(args[0]))
+		return fmt.Sprintf("Handle the events after %s again with %s?", place, console.Flatten(args[0]))
 	})
 	return cmd
 }
 
-const processorRebuildLong = `Have the leader empty what a processor fills and begin at the start of the log, in one
-transaction; if nobody leads, as soon as somebody does. One that does not say how to
-empty what it fills, such as an outbox, is refused, exit code 2. A terminal is asked;
-without one, give --yes.`
+const processorRebuildLong = `Request that the leader empties the output of a processor and starts at the beginning
+of the log, in one transaction. If there is no leader, the next one does so. A
+processor without a reset, such as an outbox, is refused with exit code 2. The
+command asks for confirmation; without a terminal, use --yes.`
 
 func newProcessorRebuild(out *console.Output) *cobra.Command {
 	c, dangerous := &processorChange{out: out, done: "is to be rebuilt"}, &console.ConsentFlag{Out: out}
@@ -97,11 +98,11 @@ func newProcessorRebuild(out *console.Output) *cobra.Command {
 		return processors.Rebuild(ctx, name, by)
 	}
 	cmd := c.command(&cobra.Command{
-		Use: "rebuild PROCESSOR", Short: "Empty what a processor fills, and begin at the start", Long: processorRebuildLong,
+		Use: "rebuild PROCESSOR", Short: "Empty a processor's output and reprocess the log from the start", Long: processorRebuildLong,
 		Example: "  tenure processor rebuild balances --yes",
 	})
 	dangerous.Guard(cmd, func(args []string) string {
-		return fmt.Sprintf("Empty what %s fills and fill it from the start of the log?", console.Flatten(args[0]))
+		return fmt.Sprintf("Empty the output of %s and reprocess the log from the start?", console.Flatten(args[0]))
 	})
 	return cmd
 }

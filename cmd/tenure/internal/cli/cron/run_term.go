@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// runTerm is a term as one run of a schedule sits in it: it is given up when the
-// run's time is over, too, and when the term was asked to end, only after the time
-// in which work in flight may end by itself.
+// runTerm is a term as seen by one run of a schedule. It also stops when the
+// run's timeout has passed. When the term is stopping, it stops only after the
+// time for work in flight.
 type runTerm struct {
 	*tenure.Term
 
@@ -22,8 +22,8 @@ type runTerm struct {
 	watching sync.WaitGroup
 }
 
-// newRunTerm begins to watch; last is how long after the term was asked to end the
-// run is. The caller leaves the seat.
+// newRunTerm starts to watch the term. last is the time from the stop of the
+// term to the stop of the run. The caller must call leave.
 func newRunTerm(run context.Context, term *tenure.Term, last time.Duration) *runTerm {
 	s := &runTerm{Term: term, run: run, stopping: make(chan struct{}), left: make(chan struct{})}
 	s.watching.Go(func() { s.watch(last) })
@@ -48,23 +48,23 @@ func (s *runTerm) watch(last time.Duration) {
 	close(s.stopping)
 }
 
-// Stopping is closed when the run is to end politely.
+// Stopping is closed when the run should end gracefully.
 func (s *runTerm) Stopping() <-chan struct{} { return s.stopping }
 
-// leave ends what takeSeat began.
+// leave releases the resources of newRunTerm.
 func (s *runTerm) leave() {
 	close(s.left)
 	s.watching.Wait()
 }
 
-// cutOff is what a run returns whose command was ended. If that was for the term's
-// sake, it waits until the term is over: then nobody records the run as failed, and
-// the next leader does with it what its policy says.
+// cutOff returns the error of a run whose command was ended. If the term was
+// the reason, it waits until the term has ended: then the run is not recorded
+// as failed, and the next leader applies its policy.
 func (s *runTerm) cutOff(words string) error {
 	<-s.run.Done()
 	cause := context.Cause(s.run)
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return failure("the command was ended when its timeout was over", words)
+		return failure("the command was ended because its timeout had passed", words)
 	}
-	return fmt.Errorf("the command was cut off: %w", cause)
+	return fmt.Errorf("the command was interrupted: %w", cause)
 }

@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// living are the guardians of this process that have not been waited for. What
-// comes to this process from a guardian that was killed lies beside them and must
-// be told from them. The mutex is held while one is started: it must not be taken
-// for an orphan before its number is known.
-var living guardians
+// liveGuardians are the guardians of this process that were not waited for. The
+// orphans of a killed guardian become children of this process, next to the
+// other guardians. The mutex is held while a guardian starts, so that it is not
+// mistaken for an orphan before its process id is known.
+var liveGuardians guardians
 
 type guardians struct {
 	mu    sync.Mutex
-	known []int // by process id
+	known []int // process ids
 }
 
-// add starts a guardian and returns what children this process had before.
+// add starts a guardian and returns the children that this process had before.
 func (g *guardians) add(start func() (pid int, err error)) (before []int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,22 +31,22 @@ func (g *guardians) add(start func() (pid int, err error)) (before []int, err er
 	return before, err
 }
 
-// remove forgets a guardian that was waited for.
+// remove removes a guardian that was waited for.
 func (g *guardians) remove(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = slices.DeleteFunc(g.known, func(known int) bool { return known == pid })
 }
 
-// killOrphans kills everything below this process but what other guardians guard
-// and some other children. It reports whether nothing else is left.
+// killOrphans kills all descendants of this process, except other guardians
+// with theirs and the foreign children. It reports whether nothing is left.
 func (g *guardians) killOrphans(foreign []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return killOrphans(slices.Concat(foreign, g.known))
 }
 
-// orphans are what killOrphans kills.
+// orphans returns the processes that killOrphans kills.
 func (g *guardians) orphans(foreign []int) []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -51,7 +51,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d <= 0 {
-		c.run(f)
+		c.runLocked(f)
 		return func() bool { return false }
 	}
 	t := &timer{due: c.mono() + d, f: f}
@@ -107,20 +107,20 @@ func (c *Clock) fire(end time.Duration) bool {
 	next := c.timers[0]
 	c.timers = slices.Delete(c.timers, 0, 1)
 	c.now.Store(int64(next.due))
-	c.run(next.f)
+	c.runLocked(next.f)
 	return true
 }
 
-// run calls f on its own goroutine. Under the clock's mutex.
-func (c *Clock) run(f func()) {
+// runLocked calls f on its own goroutine.
+func (c *Clock) runLocked(f func()) {
 	c.running++
-	c.note()
+	c.recheckLocked()
 	go func() { // settle waits for it
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.running--
-			c.note()
+			c.recheckLocked()
 		}()
 		f()
 	}()
@@ -148,17 +148,17 @@ func (c *Clock) settle() {
 	}
 }
 
-// note makes settle look again. Under the clock's mutex.
-func (c *Clock) note() {
+// recheckLocked makes settle check again.
+func (c *Clock) recheckLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// noted is told that a session began to wait, or is gone.
-func (c *Clock) noted() {
+// recheck makes settle check again after a session began to wait, or ended.
+func (c *Clock) recheck() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note()
+	c.recheckLocked()
 }
 
 // follow makes Advance wait for the sessions of a database.

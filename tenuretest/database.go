@@ -15,19 +15,19 @@ import (
 )
 
 // Database is a [tenure.Backend] in memory, for any number of nodes. It keeps
-// the contract of a real one: one session at a time holds a role, terms only
-// grow, a session that is silent for one lease loses its roles. What a test
-// does to it takes effect before the method returns; what nodes make of that
-// follows in their own goroutines. It is safe for concurrent use.
+// the contract of a real one: at most one session holds a role, term numbers
+// only increase, and a session that is silent for one lease loses its roles. A
+// method of a test takes effect before it returns; the nodes react in their own
+// goroutines. It is safe for concurrent use.
 type Database struct {
 	clock   clocks.Clock
 	stepped *Clock // the same clock, if it is advanced by hand
 
 	mu          sync.Mutex
 	opened      int64                  // sessions so far
-	connections map[*session]struct{}  // that their clients believe to be alive
-	nodes       map[uuid.UUID]*session // that live
-	records     map[uuid.UUID]*record  // the registry: those that live, and those that died
+	connections map[*session]struct{}  // whose clients have not noticed an end
+	nodes       map[uuid.UUID]*session // of live nodes
+	records     map[uuid.UUID]*record  // the registry, dead nodes included
 	locks       map[tenure.LockKey]*session
 	roles       map[string]*role
 	stranger    *session // holds the occupied roles
@@ -83,13 +83,13 @@ func (d *Database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 		return nil, fmt.Errorf("open: %w", d.failure)
 	}
 	s := newSession(d, opening)
-	if err := d.register(s); err != nil {
+	if err := d.registerLocked(s); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	d.tell()
+	d.notifyLocked()
 	d.connections[s] = struct{}{}
-	s.renew()
-	s.watchLease()
+	s.renewLocked()
+	s.watchLeaseLocked()
 	return s, nil
 }
 
@@ -97,7 +97,7 @@ func (d *Database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	var leaders []tenure.Leader
 	err := d.ask(ctx, "leaders", func() error {
-		d.stranger.renew()
+		d.stranger.renewLocked()
 		now := d.clock.Now()
 		for _, name := range slices.Sorted(maps.Keys(d.roles)) {
 			r := d.roles[name]
@@ -119,7 +119,7 @@ func (d *Database) Leaders(ctx context.Context, roles ...string) ([]tenure.Leade
 func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 	return d.ask(ctx, "request", func() error {
 		if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
-			return d.requestOfNode(request)
+			return d.requestNodeLocked(request)
 		}
 		r := d.roles[request.Role]
 		if r == nil || r.leader == nil {
@@ -130,12 +130,12 @@ func (d *Database) Request(ctx context.Context, request tenure.Request) error {
 		}
 		request.At = d.clock.Now().Wall
 		r.requests = append(r.requests, request)
-		r.leader.wake()
+		r.leader.wakeLocked()
 		return nil
 	})
 }
 
-// ask answers a question that does not go through a session.
+// ask runs a query without a session.
 func (d *Database) ask(ctx context.Context, doing string, question func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w: %w", doing, tenure.ErrConnection, context.Cause(ctx))
@@ -172,15 +172,15 @@ func (d *Database) Listen(ctx context.Context, wake func()) error {
 	return nil
 }
 
-// tell wakes whoever waits for news. Under the mutex.
-func (d *Database) tell() {
+// notifyLocked wakes all sessions and listeners.
+func (d *Database) notifyLocked() {
 	for s := range d.connections {
-		s.wake()
+		s.wakeLocked()
 	}
-	d.tellListeners()
+	d.notifyListenersLocked()
 }
 
-func (d *Database) tellListeners() {
+func (d *Database) notifyListenersLocked() {
 	for news := range d.listeners {
 		select {
 		case news <- struct{}{}:
@@ -194,17 +194,17 @@ func (d *Database) settled() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for s := range d.connections {
-		if !s.settled() {
+		if !s.settledLocked() {
 			return false
 		}
 	}
 	return true
 }
 
-// noted tells a clock that is advanced by hand that a session began to wait, or
-// is gone.
-func (d *Database) noted() {
+// recheck makes a clock that is advanced by hand check again whether all
+// sessions wait.
+func (d *Database) recheck() {
 	if d.stepped != nil {
-		d.stepped.noted()
+		d.stepped.recheck()
 	}
 }

@@ -12,16 +12,16 @@ import (
 func (d *Database) Occupy(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.role(role)
+	r := d.roleLocked(role)
 	if holder := d.locks[r.key]; holder == d.stranger {
 		return
 	} else if holder != nil {
-		holder.hear(errRevoked)
-		holder.end(errRevoked, true)
+		holder.loseLocked(errRevoked)
+		holder.endLocked(errRevoked, true)
 	}
 	now := d.clock.Now()
-	d.lock(d.stranger, role.Name(), r, now)
-	d.begin(d.stranger, role.Name(), r, now)
+	d.assignLocked(d.stranger, role.Name(), r, now)
+	d.beginTermLocked(d.stranger, role.Name(), r, now)
 }
 
 // Vacate makes the stranger that leads a role resign. It does nothing if no
@@ -33,9 +33,9 @@ func (d *Database) Vacate(role tenure.Role) {
 	if r == nil || r.leader != d.stranger {
 		return
 	}
-	d.end(r, false)
-	d.unlock(d.stranger, role.Name())
-	d.tell()
+	d.endTermLocked(r, false)
+	d.releaseLocked(d.stranger, role.Name())
+	d.notifyLocked()
 }
 
 // Revoke ends the session of the node that leads a role, as a server does that
@@ -46,12 +46,12 @@ func (d *Database) Vacate(role tenure.Role) {
 func (d *Database) Revoke(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.leading("Revoke", role)
+	s := d.leaderLocked("Revoke", role)
 	for _, r := range s.held {
-		d.end(r, true)
+		d.endTermLocked(r, true)
 	}
-	s.hear(errRevoked)
-	d.tellListeners()
+	s.loseLocked(errRevoked)
+	d.notifyListenersLocked()
 }
 
 // Expire ends the lease of the node that leads a role, in the database only:
@@ -63,7 +63,7 @@ func (d *Database) Revoke(role tenure.Role) {
 func (d *Database) Expire(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.leading("Expire", role).end(errSilent, true)
+	d.leaderLocked("Expire", role).endLocked(errSilent, true)
 }
 
 // Silence keeps the answers from the session of the node that leads a role, as a
@@ -76,7 +76,7 @@ func (d *Database) Expire(role tenure.Role) {
 func (d *Database) Silence(role tenure.Role) (resume func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s, silence := d.leading("Silence", role), make(chan struct{})
+	s, silence := d.leaderLocked("Silence", role), make(chan struct{})
 	if s.silence != nil {
 		silence = s.silence
 	}
@@ -90,9 +90,9 @@ func (d *Database) Silence(role tenure.Role) (resume func()) {
 		s.silence = nil
 		close(silence)
 		if s.ended {
-			s.hear(s.cause)
+			s.loseLocked(s.cause)
 		}
-		s.wake()
+		s.wakeLocked()
 	}
 }
 
@@ -106,11 +106,11 @@ func (d *Database) Fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failure = err
-	d.tellListeners()
+	d.notifyListenersLocked()
 }
 
-// leading returns the session of the node that leads a role. Under the mutex.
-func (d *Database) leading(doing string, role tenure.Role) *session {
+// leaderLocked returns the session of the node that leads a role.
+func (d *Database) leaderLocked(doing string, role tenure.Role) *session {
 	r := d.roles[role.Name()]
 	if r == nil || r.leader == nil || r.leader == d.stranger {
 		panic(fmt.Sprintf("tenuretest: %s: no node leads %q; wait for one first, for example with Election.WaitForLeadership",

@@ -16,17 +16,16 @@ import (
 
 var _ tenure.RegistrySession = (*session)(nil)
 
-// record is what the registry has of a node. It outlives the node's sessions
-// unless the node leaves.
+// record is the entry of a node in the registry. It outlives the node's
+// sessions unless the node leaves.
 type record struct {
-	member   tenure.Member
-	heard    time.Duration // when it was heard of last
-	requests []tenure.Request
+	member      tenure.Member
+	heartbeatAt time.Duration // when its last heartbeat arrived
+	requests    []tenure.Request
 }
 
-// register makes a session that of its node, or refuses it for its name. Under
-// the mutex.
-func (d *Database) register(s *session) error {
+// registerLocked registers a session, or refuses it for its node's name.
+func (d *Database) registerLocked(s *session) error {
 	node := s.opening.Node
 	if s.opening.UniqueName {
 		for id, other := range d.nodes {
@@ -43,7 +42,7 @@ func (d *Database) register(s *session) error {
 	d.opened++
 	s.number = d.opened
 	d.nodes[node.ID] = s
-	d.records[node.ID] = &record{heard: now.Mono, member: tenure.Member{
+	d.records[node.ID] = &record{heartbeatAt: now.Mono, member: tenure.Member{
 		NodeInfo: node, Description: copied(s.opening.Description), Incarnation: s.number,
 		StartedAt: started, LastHeartbeat: now.Wall, Lease: s.opening.Timing.Lease,
 	}}
@@ -57,24 +56,23 @@ func copied(d tenure.Description) tenure.Description {
 	return d
 }
 
-// record returns what the registry has of the session's node. Under the mutex,
-// while the session is that of its node.
-func (s *session) record() *record { return s.db.records[s.opening.Node.ID] }
+// recordLocked returns the entry of the session's node. The session must be the
+// current one of its node.
+func (s *session) recordLocked() *record { return s.db.records[s.opening.Node.ID] }
 
-// bury records the death of a node. Under the mutex.
-func (r *record) bury() {
+// markDeadLocked records the death of a node.
+func (r *record) markDeadLocked() {
 	r.member.Status, r.member.StatusBy, r.requests = tenure.StatusDead, "", nil
 }
 
-// beat records a heartbeat. Under the mutex.
-func (r *record) beat(load tenure.Load, now clocks.Instant) {
-	r.member.Load, r.member.LastHeartbeat, r.heard = load, now.Wall, now.Mono
+// recordHeartbeatLocked records a heartbeat.
+func (r *record) recordHeartbeatLocked(load tenure.Load, now clocks.Instant) {
+	r.member.Load, r.member.LastHeartbeat, r.heartbeatAt = load, now.Wall, now.Mono
 }
 
-// follow makes a node that took a request to drain count as draining, before it
-// describes itself: of two who drain the last two nodes one is refused. Under the
-// mutex.
-func (r *record) follow(requests []tenure.Request) {
+// followLocked sets a node to draining as soon as it takes a request to drain:
+// if two requests drain the last two nodes, one is refused.
+func (r *record) followLocked(requests []tenure.Request) {
 	if len(requests) == 0 {
 		return
 	}
@@ -86,8 +84,8 @@ func (r *record) follow(requests []tenure.Request) {
 // WriteDescription implements [tenure.RegistrySession].
 func (s *session) WriteDescription(description tenure.Description) error {
 	return s.call("describe", func() error {
-		s.record().member.Description = copied(description)
-		s.db.tell()
+		s.recordLocked().member.Description = copied(description)
+		s.db.notifyLocked()
 		return nil
 	})
 }
@@ -95,7 +93,7 @@ func (s *session) WriteDescription(description tenure.Description) error {
 // Members implements [tenure.RegistrySession].
 func (s *session) Members() (members []tenure.Member, err error) {
 	err = s.call("members", func() error {
-		members = s.db.members()
+		members = s.db.membersLocked()
 		return nil
 	})
 	return members, err
@@ -119,13 +117,13 @@ func (s *session) Holders(roles []string) (holders []tenure.RoleHolder, err erro
 	return slices.Compact(holders), err
 }
 
-// members lists the registry. Under the mutex.
-func (d *Database) members() []tenure.Member {
+// membersLocked lists the registry.
+func (d *Database) membersLocked() []tenure.Member {
 	members := make([]tenure.Member, 0, len(d.records))
 	now := d.clock.Now().Mono
 	for _, r := range d.records {
 		m := r.member
-		m.Description, m.SilentFor = copied(m.Description), now-r.heard
+		m.Description, m.SilentFor = copied(m.Description), now-r.heartbeatAt
 		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b tenure.Member) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
@@ -136,7 +134,7 @@ func (d *Database) members() []tenure.Member {
 // session first. A stranger that [Database.Occupy] made is no node.
 func (d *Database) Members(ctx context.Context) (members []tenure.Member, err error) {
 	err = d.ask(ctx, "members", func() error {
-		members = d.members()
+		members = d.membersLocked()
 		return nil
 	})
 	return members, err
@@ -148,13 +146,13 @@ func (d *Database) Members(ctx context.Context) (members []tenure.Member, err er
 func (d *Database) MarkDead(ctx context.Context, threshold time.Duration) (dead []uuid.UUID, err error) {
 	err = d.ask(ctx, "mark dead nodes", func() error {
 		now := d.clock.Now().Mono
-		dead = d.those(func(r *record) bool {
-			return r.member.Status != tenure.StatusDead && now-r.heard > max(threshold, r.member.Lease)
+		dead = d.nodesLocked(func(r *record) bool {
+			return r.member.Status != tenure.StatusDead && now-r.heartbeatAt > max(threshold, r.member.Lease)
 		})
 		for _, id := range dead {
-			d.records[id].bury()
+			d.records[id].markDeadLocked()
 			if s := d.nodes[id]; s != nil {
-				s.end(errBuried, true)
+				s.endLocked(errMarkedDead, true)
 			}
 		}
 		return nil
@@ -170,30 +168,30 @@ func (d *Database) Forget(ctx context.Context, node uuid.UUID) error {
 			return fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
 		}
 		delete(d.records, node)
-		d.tell()
+		d.notifyLocked()
 		return nil
 	})
 }
 
-// ForgetDead removes the dead nodes that were heard of last longer ago than a
+// ForgetDead removes the dead nodes whose last heartbeat is longer ago than a
 // time, and returns their ids.
 func (d *Database) ForgetDead(ctx context.Context, olderThan time.Duration) (gone []uuid.UUID, err error) {
 	err = d.ask(ctx, "forget dead nodes", func() error {
 		now := d.clock.Now().Mono
-		gone = d.those(func(r *record) bool { return r.member.Status == tenure.StatusDead && now-r.heard > olderThan })
+		gone = d.nodesLocked(func(r *record) bool { return r.member.Status == tenure.StatusDead && now-r.heartbeatAt > olderThan })
 		for _, id := range gone {
 			delete(d.records, id)
 		}
 		if len(gone) > 0 {
-			d.tell()
+			d.notifyLocked()
 		}
 		return nil
 	})
 	return gone, err
 }
 
-// those returns the ids of the nodes that are meant, in order. Under the mutex.
-func (d *Database) those(meant func(*record) bool) []uuid.UUID {
+// nodesLocked returns the ids of the selected nodes, in order.
+func (d *Database) nodesLocked(meant func(*record) bool) []uuid.UUID {
 	var ids []uuid.UUID
 	for id, r := range d.records {
 		if meant(r) {
@@ -204,27 +202,26 @@ func (d *Database) those(meant func(*record) bool) []uuid.UUID {
 	return ids
 }
 
-// requestOfNode passes a request to drain or to come back on to its node. Under
-// the mutex.
-func (d *Database) requestOfNode(request tenure.Request) error {
+// requestNodeLocked passes a request to drain or undrain on to its node.
+func (d *Database) requestNodeLocked(request tenure.Request) error {
 	s, r := d.nodes[request.Node], d.records[request.Node]
 	switch {
 	case s == nil:
 		return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Node)
 	case request.Target != uuid.Nil && d.nodes[request.Target] == nil:
 		return fmt.Errorf("%w: %s", tenure.ErrUnknownNode, request.Target)
-	case request.Kind == tenure.RequestDrain && !request.Force && !d.another(request.Node):
+	case request.Kind == tenure.RequestDrain && !request.Force && !d.otherActiveLocked(request.Node):
 		return fmt.Errorf("%w: %s", tenure.ErrLastNode, request.Node)
 	}
 	request.At = d.clock.Now().Wall
 	r.requests = append(r.requests, request)
-	s.wake()
+	s.wakeLocked()
 	return nil
 }
 
-// another reports whether a node is in service besides this one, and not asked
-// to leave. Under the mutex.
-func (d *Database) another(node uuid.UUID) bool {
+// otherActiveLocked reports whether another node is active and not requested to
+// drain.
+func (d *Database) otherActiveLocked(node uuid.UUID) bool {
 	for id := range d.nodes {
 		r := d.records[id]
 		leaving := slices.ContainsFunc(r.requests, func(q tenure.Request) bool { return q.Kind == tenure.RequestDrain })

@@ -100,7 +100,7 @@ func TestDeadNodes(t *testing.T) {
 	})
 }
 
-// A node that is not heard of for longer than the threshold is dead, but not
+// A node without a heartbeat for longer than the threshold is dead, but not
 // before its lease is over.
 func TestMarkDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestMarkDead(t *testing.T) {
 				t.Errorf("marked as dead: %v, error %v; want %d", dead, err, want)
 			}
 		}
-		for range 3 { // every statement renews the lease, but only a heartbeat is heard of
+		for range 3 { // every statement renews the lease, but only a heartbeat counts as one
 			time.Sleep(lease / 2)
 			mark(2*lease, 0)
 			if _, err := s.TryAcquire([]tenure.AcquireRequest{{Role: role}}); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/exactly-one/tenure/clocks"
 )
 
-// courtesy is for how long a node whose term was taken from it lets others go
-// first. It makes tests certain of who leads next. A node looks for vacant roles
-// for longer than that when it has opened a session, so that it misses none.
-const courtesy = 20 * time.Millisecond
+// cooldown is how long a node that lost a term cannot acquire the role again,
+// so that tests know which node leads next. It is shorter than the quick
+// retries of a node that has opened a session, so the node misses no vacancy.
+const cooldown = 20 * time.Millisecond
 
-// role is the record of a role: its last term, and who may have the next. It is
-// never removed, so that terms only grow.
+// role is the record of a role: its last term, and which node may have the
+// next. It is never removed, so that term numbers only increase.
 type role struct {
 	key      tenure.LockKey
 	last     tenure.Leader // who leads, or led last; its term is 0 before the first
@@ -29,12 +29,12 @@ type role struct {
 
 	reservedFor   uuid.UUID
 	reservedUntil time.Duration
-	patient       uuid.UUID // lets others go first
-	patientUntil  time.Duration
+	cooldownFor   uuid.UUID // the node that is in its cooldown
+	cooldownUntil time.Duration
 }
 
-// role returns the record of a role. Under the mutex.
-func (d *Database) role(of tenure.Role) *role {
+// roleLocked returns the record of a role.
+func (d *Database) roleLocked(of tenure.Role) *role {
 	r := d.roles[of.Name()]
 	if r == nil {
 		r = &role{key: of.LockKey(uuid.Nil)}
@@ -43,9 +43,9 @@ func (d *Database) role(of tenure.Role) *role {
 	return r
 }
 
-// try makes one attempt of a session to take a role. Under the mutex.
-func (d *Database) try(s *session, c tenure.AcquireRequest) tenure.AcquireResult {
-	instant, r := d.clock.Now(), d.role(c.Role)
+// tryLocked makes one attempt of a session to acquire a role.
+func (d *Database) tryLocked(s *session, c tenure.AcquireRequest) tenure.AcquireResult {
+	instant, r := d.clock.Now(), d.roleLocked(c.Role)
 	now := instant.Mono
 	if key := c.Role.LockKey(uuid.Nil); key != r.key {
 		return tenure.AcquireResult{Outcome: tenure.OutcomeFailed,
@@ -64,26 +64,26 @@ func (d *Database) try(s *session, c tenure.AcquireRequest) tenure.AcquireResult
 			busy.Holder = r.last.NodeID
 		}
 		return busy
-	case r.patientUntil > now && r.patient == id:
+	case r.cooldownUntil > now && r.cooldownFor == id:
 		return tenure.AcquireResult{Outcome: tenure.OutcomeHeld}
 	default:
-		d.lock(s, c.Role.Name(), r, instant)
+		d.assignLocked(s, c.Role.Name(), r, instant)
 	}
 	if r.unclean {
 		if wait := r.locked + s.opening.Timing.Settle - now; wait > 0 {
 			return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: wait}
 		}
 	}
-	return d.begin(s, c.Role.Name(), r, instant)
+	return d.beginTermLocked(s, c.Role.Name(), r, instant)
 }
 
-// lock gives a role that is free to a session. Under the mutex.
-func (d *Database) lock(s *session, name string, r *role, now clocks.Instant) {
+// assignLocked gives a free role to a session.
+func (d *Database) assignLocked(s *session, name string, r *role, now clocks.Instant) {
 	d.locks[r.key], s.held[name], r.locked = s, r, now.Mono
 }
 
-// begin begins a term of a role whose lock s holds. Under the mutex.
-func (d *Database) begin(s *session, name string, r *role, now clocks.Instant) tenure.AcquireResult {
+// beginTermLocked begins a term of a role that s holds.
+func (d *Database) beginTermLocked(s *session, name string, r *role, now clocks.Instant) tenure.AcquireResult {
 	vacant := time.Duration(-1)
 	if r.last.Term > 0 {
 		vacant = now.Mono - r.ended
@@ -95,30 +95,30 @@ func (d *Database) begin(s *session, name string, r *role, now clocks.Instant) t
 		Role: name, Term: max(previous+1, now.Wall.UnixMilli()), NodeID: node.ID, NodeName: node.Name, Host: node.Host, AcquiredAt: now.Wall,
 	}
 	r.reservedUntil = 0
-	d.tellListeners()
+	d.notifyListenersLocked()
 	return tenure.AcquireResult{Outcome: tenure.OutcomeGranted, Term: r.last.Term, Previous: previous, AcquiredAt: now.Wall, PrecedingVacancy: vacant}
 }
 
-// end records the end of the present term, if there is one, and drops the
-// requests for it. Under the mutex.
-func (d *Database) end(r *role, unclean bool) {
+// endTermLocked records the end of the current term, if there is one, and drops
+// its requests.
+func (d *Database) endTermLocked(r *role, unclean bool) {
 	if r.leader == nil {
 		return
 	}
 	r.leader, r.ended, r.unclean, r.requests = nil, d.clock.Now().Mono, unclean, nil
 }
 
-// unlock frees a role whose term has ended. Under the mutex.
-func (d *Database) unlock(s *session, name string) {
+// releaseLocked frees a role whose term has ended.
+func (d *Database) releaseLocked(s *session, name string) {
 	delete(d.locks, s.held[name].key)
 	delete(s.held, name)
 }
 
-// Fence reports whether a term still stands in this database: nil, or an error
-// that matches [tenure.ErrFenced] if it has ended there, whatever its node
-// believes. It stands in for a fenced transaction in tests of code that writes:
-// a store in memory calls it before it accepts a write. Unlike a fenced
-// transaction it does not hold off the next term.
+// Fence returns nil if the term is valid in this database, and an error that
+// matches [tenure.ErrFenced] if it has ended there, even if its node still
+// trusts it. It replaces a fenced transaction in tests of code that writes: a
+// store in memory calls it before it accepts a write. Unlike a fenced
+// transaction it does not delay the next term.
 func (d *Database) Fence(term *tenure.Term) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

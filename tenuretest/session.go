@@ -15,18 +15,17 @@ import (
 
 // Why a session is gone, as its client sees it.
 var (
-	errAborted = gone("closed by the client")
-	errRevoked = gone("terminated by an administrator")
-	errSilent  = gone("silent for one lease")
-	errBuried  = gone("the node was marked as dead")
+	errAborted    = sessionLost("closed by the client")
+	errRevoked    = sessionLost("terminated by an administrator")
+	errSilent     = sessionLost("silent for one lease")
+	errMarkedDead = sessionLost("the node was marked as dead")
 )
 
-func gone(why string) error {
+func sessionLost(why string) error {
 	return fmt.Errorf("%w: %w: %s", tenure.ErrSessionLost, tenure.ErrConnection, why)
 }
 
-// session is a session from both ends: what the database keeps of it, and what
-// its client knows.
+// session is a session from both ends: the database's and the client's.
 type session struct {
 	db      *Database
 	opening tenure.SessionOptions
@@ -34,7 +33,7 @@ type session struct {
 	news    chan struct{}
 	lost    chan struct{} // closed when the client knows that the connection is gone
 
-	// Under the database's mutex.
+	// Guarded by db.mu.
 	held       map[string]*role // whose locks it holds
 	leaseUntil time.Duration
 	stopLease  func() bool
@@ -69,14 +68,14 @@ func (s *session) call(name string, effect func() error) error {
 	defer d.mu.Unlock()
 	switch {
 	case s.ended || s.isLost():
-		s.hear(s.cause)
+		s.loseLocked(s.cause)
 		return fmt.Errorf("%s: %w", name, s.cause)
 	case d.nodes[s.opening.Node.ID] != s:
 		return fmt.Errorf("%s: %w", name, tenure.ErrSuperseded)
 	case d.failure != nil:
 		return fmt.Errorf("%s: %w", name, d.failure)
 	}
-	s.renew()
+	s.renewLocked()
 	if err := effect(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -91,7 +90,7 @@ func (s *session) awaitAnswer() {
 	for s.silence != nil && !s.isLost() {
 		silence := s.silence
 		s.stuck = true
-		d.noted()
+		d.recheck()
 		d.mu.Unlock()
 		select {
 		case <-silence:
@@ -107,7 +106,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	attempts := make([]tenure.AcquireResult, len(candidates))
 	err := s.call("acquire", func() error {
 		for i, c := range candidates {
-			attempts[i] = s.db.try(s, c)
+			attempts[i] = s.db.tryLocked(s, c)
 		}
 		return nil
 	})
@@ -120,8 +119,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 // Heartbeat implements [tenure.Session].
 func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	err = s.call("heartbeat", func() error {
-		r := s.record()
-		r.beat(load, s.db.clock.Now())
+		r := s.recordLocked()
+		r.recordHeartbeatLocked(load, s.db.clock.Now())
 		requestsPending = len(r.requests) > 0
 		for _, r := range s.held {
 			requestsPending = requestsPending || len(r.requests) > 0
@@ -144,10 +143,10 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 			if r.leader == s && release.Target != uuid.Nil {
 				r.reservedFor, r.reservedUntil = release.Target, d.clock.Now().Mono+release.Reservation
 			}
-			d.end(r, false)
-			d.unlock(s, name)
+			d.endTermLocked(r, false)
+			d.releaseLocked(s, name)
 		}
-		d.tell()
+		d.notifyLocked()
 		return nil
 	})
 }
@@ -156,9 +155,9 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 func (s *session) Requests() ([]tenure.Request, error) {
 	var requests []tenure.Request
 	err := s.call("requests", func() error {
-		r := s.record()
+		r := s.recordLocked()
 		requests, r.requests = r.requests, nil
-		r.follow(requests)
+		r.followLocked(requests)
 		for _, name := range slices.Sorted(maps.Keys(s.held)) {
 			requests = append(requests, s.held[name].requests...)
 			s.held[name].requests = nil
@@ -173,7 +172,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	d := s.db
 	d.mu.Lock()
 	s.waiting, s.interrupt = true, ctx.Done()
-	d.noted()
+	d.recheck()
 	d.mu.Unlock()
 	changed := false
 	select {
@@ -194,27 +193,27 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 // Close implements [tenure.Session].
 func (s *session) Close() error {
 	return s.call("close", func() error {
-		s.hear(errAborted)
-		s.end(errAborted, false)
+		s.loseLocked(errAborted)
+		s.endLocked(errAborted, false)
 		return nil
 	})
 }
 
-// Abort implements [tenure.Session]. The database does not hear of it from a
-// silent session, whose roles stay locked until its lease ends.
+// Abort implements [tenure.Session]. The database does not notice the end of a
+// silent session; its roles stay locked until its lease expires.
 func (s *session) Abort() {
 	d := s.db
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.hear(errAborted)
+	s.loseLocked(errAborted)
 	if s.silence == nil {
-		s.end(errAborted, true)
+		s.endLocked(errAborted, true)
 	}
 }
 
-// wake makes Wait return, now or when it is next called, unless the news cannot
-// reach the client. Under the mutex.
-func (s *session) wake() {
+// wakeLocked makes the current or next Wait return, unless the session is
+// silent.
+func (s *session) wakeLocked() {
 	if s.silence != nil || s.ended {
 		return
 	}
@@ -225,12 +224,11 @@ func (s *session) wake() {
 	}
 }
 
-// renew restarts the lease. Under the mutex.
-func (s *session) renew() { s.leaseUntil = s.db.clock.Now().Mono + s.opening.Timing.Lease }
+// renewLocked restarts the lease.
+func (s *session) renewLocked() { s.leaseUntil = s.db.clock.Now().Mono + s.opening.Timing.Lease }
 
-// watchLease ends the session when it has been silent for one lease. Under the
-// mutex.
-func (s *session) watchLease() {
+// watchLeaseLocked ends the session when it has been silent for one lease.
+func (s *session) watchLeaseLocked() {
 	left := s.leaseUntil - s.db.clock.Now().Mono
 	s.stopLease = s.db.clock.AfterFunc(left, s.leaseEnds)
 }
@@ -243,24 +241,24 @@ func (s *session) leaseEnds() {
 		return
 	}
 	if s.leaseUntil > d.clock.Now().Mono {
-		s.watchLease()
+		s.watchLeaseLocked()
 		return
 	}
 	if s.silence == nil {
-		s.hear(errSilent)
+		s.loseLocked(errSilent)
 	}
-	s.end(errSilent, true)
+	s.endLocked(errSilent, true)
 }
 
-// hear makes the client know that the connection is gone. Under the mutex.
-func (s *session) hear(cause error) {
+// loseLocked closes the client's end of the connection.
+func (s *session) loseLocked(cause error) {
 	if s.isLost() {
 		return
 	}
 	s.cause = cause
 	close(s.lost)
 	delete(s.db.connections, s)
-	s.db.noted()
+	s.db.recheck()
 }
 
 func (s *session) isLost() bool {
@@ -272,9 +270,8 @@ func (s *session) isLost() bool {
 	}
 }
 
-// end makes the database give the session up and free what it holds. Under the
-// mutex.
-func (s *session) end(cause error, unclean bool) {
+// endLocked ends the session in the database and frees what it holds.
+func (s *session) endLocked(cause error, unclean bool) {
 	if s.ended {
 		return
 	}
@@ -285,26 +282,26 @@ func (s *session) end(cause error, unclean bool) {
 	}
 	s.stopLease()
 	for name, r := range s.held {
-		d.end(r, unclean)
+		d.endTermLocked(r, unclean)
 		if unclean {
-			r.patient, r.patientUntil = id, d.clock.Now().Mono+courtesy
+			r.cooldownFor, r.cooldownUntil = id, d.clock.Now().Mono+cooldown
 		}
-		d.unlock(s, name)
+		d.releaseLocked(s, name)
 	}
 	if d.nodes[id] == s {
 		delete(d.nodes, id)
 		if unclean {
-			d.records[id].bury()
+			d.records[id].markDeadLocked()
 		} else {
 			delete(d.records, id)
 		}
 	}
-	d.tell()
+	d.notifyLocked()
 }
 
-// settled reports whether the client waits for time to pass, for news, or for
-// an answer that does not come. Under the mutex.
-func (s *session) settled() bool {
+// settledLocked reports whether the client waits for time to pass, for a
+// notification, or for an answer that does not come.
+func (s *session) settledLocked() bool {
 	switch {
 	case s.stuck && s.silence != nil:
 		return true

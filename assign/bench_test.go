@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // BenchmarkAssign measures how many rows a second are given to nodes, beside a
@@ -41,7 +43,7 @@ func BenchmarkAssign(b *testing.B) {
 }
 
 func bareBatch(w *world, pool *pgxpool.Pool) int64 {
-	tag, err := pool.Exec(w.Context(), w.backend.SQL(`
+	tag, err := pool.Exec(w.Context(), pgtest.SQL(w.backend, `
 		UPDATE {schema}.jobs
 		SET state = 'assigned', node_id = gen_random_uuid(), attempts = attempts + 1, assignment = assignment + 1
 		WHERE id IN (

@@ -18,6 +18,7 @@ import (
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -131,7 +132,7 @@ SELECT id, assignment, $4 FROM done WHERE state = 'done'`
 
 func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 	for {
-		rows, err := w.pool.Query(ctx, w.backend.SQL(beginJobs), w.id.UUID())
+		rows, err := w.pool.Query(ctx, pgtest.SQL(w.backend, beginJobs), w.id.UUID())
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 			continue
 		}
 		<-timer.C
-		if _, err := w.pool.Exec(ctx, w.backend.SQL(finishJobs), ids, assignments, failed, w.id.UUID()); err != nil {
+		if _, err := w.pool.Exec(ctx, pgtest.SQL(w.backend, finishJobs), ids, assignments, failed, w.id.UUID()); err != nil {
 			return err
 		}
 	}

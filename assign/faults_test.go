@@ -67,7 +67,7 @@ func TestNoRowIsLostUnderFaults(t *testing.T) {
 		}
 	}
 	w := newJobs(t)
-	w.raw(w.backend.SQL(audit))
+	w.raw(pgtest.SQL(w.backend, audit))
 	nodes := map[string]*exec.Cmd{}
 	defer func() {
 		for _, node := range nodes {

@@ -11,6 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // A node has at most MaxPerNode unfinished rows; when it finishes one, it gets
@@ -112,7 +113,7 @@ func TestRowBegunTooOftenIsDead(t *testing.T) {
 	begun := map[int64]int{}
 	w.await("death of all", func() bool {
 		w.begin(a)
-		rows, err := w.pool.Query(t.Context(), w.backend.SQL(`UPDATE {schema}.jobs SET state = 'pending', node_id = NULL WHERE state = 'running' RETURNING id`))
+		rows, err := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `UPDATE {schema}.jobs SET state = 'pending', node_id = NULL WHERE state = 'running' RETURNING id`))
 		if err != nil {
 			t.Fatal(err)
 		}

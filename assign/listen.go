@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -18,5 +19,5 @@ func nodeTopic(node string) string { return "assigned " + node }
 // connection. It returns nil when ctx ends, and an error when it can no longer
 // listen. Notifications can be lost, so also poll from time to time.
 func Listen(ctx context.Context, backend *postgres.Backend, node cluster.NodeID, wake func()) error {
-	return backend.ListenTo(ctx, nodeTopic(node.String()), wake)
+	return schema.Of(backend).Listen(ctx, nodeTopic(node.String()), wake)
 }

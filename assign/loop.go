@@ -8,6 +8,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // debounce is the minimum time between two passes after notifications of rows:
@@ -118,7 +119,7 @@ func (l *loop) listenToRows(ctx context.Context) {
 		}
 	})
 	for ctx.Err() == nil {
-		err := l.backend.ListenTo(ctx, l.config.topic(), func() {
+		err := schema.Of(l.backend).Listen(ctx, l.config.topic(), func() {
 			select {
 			case news <- struct{}{}:
 			default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -279,7 +280,7 @@ func (p *pass) notifyNodes(ctx context.Context, given assignment) {
 	channels := map[string]bool{}
 	for _, node := range given.nodes {
 		if node != nil {
-			channels[p.backend.Channel(nodeTopic(*node))] = true
+			channels[schema.Of(p.backend).Channel(nodeTopic(*node))] = true
 		}
 	}
 	if len(channels) == 0 {

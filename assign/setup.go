@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -40,7 +41,7 @@ func Setup(backend *postgres.Backend, config Config) (sql string, err error) {
 		"{function}", tell.Sanitize(),
 		"{on_insert}", config.quoted("insert"),
 		"{on_update}", config.quoted("update"),
-		"{channel}", literal(backend.Channel(config.topic())),
+		"{channel}", literal(schema.Of(backend).Channel(config.topic())),
 	).Replace(setup), nil
 }
 

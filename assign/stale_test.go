@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/assign"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
@@ -210,7 +211,7 @@ func TestStaleWorkerCannotFinishRows(t *testing.T) {
 		return one[int64](w, `UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned' RETURNING assignment`, n.ID().UUID())
 	}
 	finish := func(assignment int64) bool {
-		tag, err := w.pool.Exec(t.Context(), w.backend.SQL(
+		tag, err := w.pool.Exec(t.Context(), pgtest.SQL(w.backend,
 			`UPDATE {schema}.jobs SET state = 'done', node_id = NULL WHERE id = 1 AND assignment = $1 AND state = 'running'`), assignment)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +252,7 @@ func TestLockedRowDelaysNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), w.backend.SQL(`SELECT FROM {schema}.jobs WHERE id = 1 FOR UPDATE`)); err != nil {
+	if _, err := tx.Exec(t.Context(), pgtest.SQL(w.backend, `SELECT FROM {schema}.jobs WHERE id = 1 FOR UPDATE`)); err != nil {
 		t.Fatal(err)
 	}
 	a := w.worker("a")

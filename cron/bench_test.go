@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
@@ -40,7 +41,7 @@ func benchmarkTicks(b *testing.B, overlap cron.Overlap, schedules int) {
 		if err := scheduler.Add(schedule); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := pool.Exec(b.Context(), backend.SQL(`
+		if _, err := pool.Exec(b.Context(), pgtest.SQL(backend, `
 			INSERT INTO {schedules} (name, role, expression, timezone, handled_until)
 			VALUES ($1, 'scheduler', $2, 'UTC', date_trunc('hour', clock_timestamp()) - $3 * interval '1 hour')`),
 			schedule.Name, schedule.Expression, each); err != nil {

@@ -87,8 +87,8 @@ func (c child) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := backend.SQL("INSERT INTO {schema}.began (run, attempt, term) VALUES ($1, $2, $3)")
-	landed := backend.SQL("INSERT INTO {schema}.landed (run, attempt, term) VALUES ($1, $2, $3)")
+	began := pgtest.SQL(backend, "INSERT INTO {schema}.began (run, attempt, term) VALUES ($1, $2, $3)")
+	landed := pgtest.SQL(backend, "INSERT INTO {schema}.landed (run, attempt, term) VALUES ($1, $2, $3)")
 	job := func(ctx context.Context, run cron.Run) error {
 		args := []any{run.ID, run.Attempt, run.Term.Number()}
 		if _, err := pool.Exec(ctx, began, args...); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // Two roles take over one schedule at the same moment. The second one sees the
@@ -23,7 +24,7 @@ func TestConcurrentTakeoverByTwoRoles(t *testing.T) {
 	}
 	update := func(term int64) {
 		t.Helper()
-		if _, err := tx.Exec(t.Context(), w.backend.SQL("UPDATE {schedules} SET role = 'other', term = $1 WHERE name = 'shared'"), term); err != nil {
+		if _, err := tx.Exec(t.Context(), pgtest.SQL(w.backend, "UPDATE {schedules} SET role = 'other', term = $1 WHERE name = 'shared'"), term); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/schema"
 )
 
 // load claims the schedules whose rows are not this term's yet.
@@ -36,7 +36,7 @@ func (l *loop) load(ctx context.Context) error {
 	var open []Record
 	err := l.fenced(ctx, func(tx pgx.Tx) error {
 		if !l.begun {
-			if err := postgres.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
+			if err := schema.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
 				return err
 			}
 		}

@@ -53,7 +53,7 @@ func TestStaleLeaderChangesNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
-			insert := w.backend.SQL(`INSERT INTO {schema}.landed VALUES ($1, $2)`)
+			insert := pgtest.SQL(w.backend, `INSERT INTO {schema}.landed VALUES ($1, $2)`)
 			inside, resume := make(chan struct{}), make(chan struct{})
 			stale := make(chan error, 1)
 			schedule := func(job cron.Job) cron.Schedule {
@@ -310,7 +310,7 @@ func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	rows, err := w.pool.Query(t.Context(), w.backend.SQL(`SELECT id, state FROM {runs}`))
+	rows, err := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `SELECT id, state FROM {runs}`))
 	if err != nil {
 		t.Fatal(err)
 	}

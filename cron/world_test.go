@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
@@ -94,7 +95,7 @@ func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(
 // states counts the ticks of a schedule by their states.
 func (w *world) states(schedule string) map[cron.State]int {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), w.backend.SQL(
+	rows, err := w.pool.Query(w.Context(), pgtest.SQL(w.backend,
 		`SELECT state, sum(ticks)::integer FROM {runs} WHERE schedule = $1 GROUP BY state`), schedule)
 	if err != nil {
 		w.Fatal(err)

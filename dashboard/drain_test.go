@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // TestTwoOperatorsDrainOneNode: of two who drain a node at the same moment both are let, and
@@ -43,12 +44,12 @@ func TestTwoOperatorsDrainOneNode(t *testing.T) {
 		return len(asked) == 1 && slices.Contains(people, asked[0].By)
 	})
 	var recorded []string
-	err = w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT array_agg(changed_by ORDER BY changed_by COLLATE \"C\") FROM {changes} WHERE action = 'drain'")).Scan(&recorded)
+	err = w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT array_agg(changed_by ORDER BY changed_by COLLATE \"C\") FROM {changes} WHERE action = 'drain'")).Scan(&recorded)
 	if err != nil || !slices.Equal(recorded, people) {
 		t.Errorf("%q are recorded (%v); want %q", recorded, err, people)
 	}
 	var last, by string
-	err = w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT h.changed_by, n.status_by FROM {node_history} h JOIN {nodes} n ON n.id = h.node_id WHERE h.status = 'draining'")).Scan(&by, &last)
+	err = w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT h.changed_by, n.status_by FROM {node_history} h JOIN {nodes} n ON n.id = h.node_id WHERE h.status = 'draining'")).Scan(&by, &last)
 	if err != nil || !slices.Contains(people, by) || !slices.Contains(people, last) {
 		t.Errorf("the drain was asked for by %q, last by %q (%v)", by, last, err)
 	}

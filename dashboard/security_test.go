@@ -432,7 +432,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("the outcome of a run that nobody leads: %s", o.Message)
 	}
 	var recorded int
-	row := w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT count(*) FROM {changes} WHERE changed_by = 'anna'"))
+	row := w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT count(*) FROM {changes} WHERE changed_by = 'anna'"))
 	if err := row.Scan(&recorded); err != nil || recorded < 8 {
 		t.Errorf("%d actions are recorded (%v)", recorded, err)
 	}

@@ -16,9 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/eventstore"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -177,9 +179,9 @@ func TestAppendNotifiesProcessors(t *testing.T) {
 			l := newLog(t, test.config)
 			ctx := t.Context()
 			listener := l.server.Conn(t)
-			_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{l.backend.Channel(processor.Topic)}.Sanitize())
+			_, err := listener.Exec(ctx, "LISTEN "+pgx.Identifier{schema.Of(l.backend).Channel(processor.Topic)}.Sanitize())
 			l.must(err)
-			last := l.backend.Channel("last") // of this test alone
+			last := schema.Of(l.backend).Channel("last") // of this test alone
 			_, err = listener.Exec(ctx, "LISTEN "+pgx.Identifier{last}.Sanitize())
 			l.must(err)
 			notifications := func() (channels []string) {
@@ -221,7 +223,7 @@ func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, eventstore.Config{})
 	ctx := t.Context()
-	schema, _, _ := strings.Cut(strings.Trim(l.table, `"`), `"`)
+	namespace, _, _ := strings.Cut(strings.Trim(l.table, `"`), `"`)
 	for suffix, grants := range map[string]func(user string) string{
 		"work": func(user string) string {
 			grants, err := l.backend.WorkGrants(user, "events")
@@ -229,10 +231,10 @@ func TestWorkGrantsSuffice(t *testing.T) {
 			return grants
 		},
 		"insert": func(user string) string {
-			return "GRANT USAGE ON SCHEMA " + pgx.Identifier{schema}.Sanitize() + " TO " + user + "; GRANT INSERT ON " + l.table + " TO " + user
+			return "GRANT USAGE ON SCHEMA " + pgx.Identifier{namespace}.Sanitize() + " TO " + user + "; GRANT INSERT ON " + l.table + " TO " + user
 		},
 	} {
-		user := schema + "_" + suffix
+		user := namespace + "_" + suffix
 		_, err := l.conn.Exec(ctx, "CREATE ROLE "+user+" LOGIN; "+grants(user))
 		l.must(err)
 		t.Cleanup(func() {
@@ -254,5 +256,52 @@ func TestWorkGrantsSuffice(t *testing.T) {
 	}
 	if got := l.types(); len(got) != 2 {
 		t.Errorf("the log has %v", got)
+	}
+}
+
+// The first event creates the table, also in a transaction that began before it and
+// reads versions. A program that must not create tables names the command.
+func TestFirstAppendCreatesTheTable(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	config := postgres.Config{Schema: server.Schema(t), ManualMigrations: true}
+	open := func() *postgres.Backend {
+		backend, err := postgres.New(server.DSN(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(backend.Close)
+		return backend
+	}
+	ctx := t.Context()
+	conn := server.Conn(t)
+	manual := open()
+	if err := manual.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	err := eventstore.New(manual, eventstore.Config{}).Append(ctx, conn, eventstore.NewEvent{Type: "a"})
+	if !errors.Is(err, dberr.ErrSchema) || !strings.Contains(err.Error(), "tenure migrate up --feature events") {
+		t.Errorf("%v; want ErrSchema and the command", err)
+	}
+	config.ManualMigrations = false
+	backend := open()
+	store := eventstore.New(backend, eventstore.Config{})
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, pgtest.SQL(backend, "SELECT FROM {migrations}")); err != nil {
+			return err
+		}
+		for _, kind := range []string{"a", "b"} {
+			if err := store.Append(ctx, tx, eventstore.NewEvent{Type: kind}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var count int
+	if err := conn.QueryRow(ctx, pgtest.SQL(backend, "SELECT count(*) FROM {events}")).Scan(&count); err != nil || count != 2 {
+		t.Errorf("%d events, %v; want 2", count, err)
 	}
 }

@@ -229,7 +229,7 @@ func TestOldSamplesAreDeleted(t *testing.T) {
 			}
 		}
 		var left int
-		if err := w.pool.QueryRow(t.Context(), w.backend.SQL(`SELECT count(*) FROM {samples} WHERE node_name = 'old'`)).Scan(&left); err != nil || left != want {
+		if err := w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, `SELECT count(*) FROM {samples} WHERE node_name = 'old'`)).Scan(&left); err != nil || left != want {
 			t.Errorf("%d old samples are left (%v), want %d", left, err, want)
 		}
 	}

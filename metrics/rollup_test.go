@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -86,7 +87,7 @@ type sum struct {
 
 func (w *world) sums() (all map[string]sum) {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), w.backend.SQL(
+	rows, err := w.pool.Query(w.Context(), pgtest.SQL(w.backend,
 		`SELECT day::text, metric, kind, samples, total, least, greatest FROM {sample_days}`))
 	if err != nil {
 		w.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/processor"
 )
@@ -31,14 +32,14 @@ func (n *nullPublisher) Publish(_ context.Context, messages []outbox.Message) (i
 func BenchmarkNullPublisher(b *testing.B) {
 	const events, batch = 500_000, 1000
 	w := newWorld(b)
-	_, err := w.pool.Exec(b.Context(), w.backend.SQL(`
+	_, err := w.pool.Exec(b.Context(), pgtest.SQL(w.backend, `
 		INSERT INTO {events} (type, tags, data)
 		SELECT 'placed', ARRAY['order=' || n], jsonb_build_object('order', n, 'amount', 7)
 		FROM generate_series(1, $1) n`), events)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := w.pool.Exec(b.Context(), w.backend.SQL("VACUUM ANALYZE {events}")); err != nil {
+	if _, err := w.pool.Exec(b.Context(), pgtest.SQL(w.backend, "VACUUM ANALYZE {events}")); err != nil {
 		b.Fatal(err)
 	}
 	var outboxed, read time.Duration
@@ -68,7 +69,7 @@ func (w *world) read(batch int) {
 		w.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }() // it has read only
-	if _, err := tx.Exec(w.Context(), w.backend.SQL(`
+	if _, err := tx.Exec(w.Context(), pgtest.SQL(w.backend, `
 		DECLARE log CURSOR FOR
 		SELECT transaction_id::text, position, type, tags, data, occurred_at, correlation_id, causation_id
 		FROM {events}

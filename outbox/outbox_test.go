@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
@@ -53,7 +54,7 @@ func TestEmptyDataBecomesNull(t *testing.T) {
 	w := newWorld(t)
 	w.append(1)
 	r := &recorder{name: "queue", mode: outbox.Batch}
-	log := processor.LogFromQuery("without data", w.backend.SQL(`
+	log := processor.LogFromQuery("without data", pgtest.SQL(w.backend, `
 		SELECT transaction_id, position, type, tags, NULL::jsonb AS data, occurred_at, correlation_id, causation_id
 		FROM {events}`))
 	w.run(outbox.Topic{Name: "orders", Log: log, Publishers: []outbox.Publisher{r}})

@@ -29,15 +29,6 @@ type Backend struct {
 
 var _ tenure.Backend = (*Backend)(nil)
 
-func init() {
-	schema.Provide(func(backend any) *schema.Schema {
-		if b := backend.(*Backend); b != nil {
-			return b.schema
-		}
-		return nil
-	})
-}
-
 // New makes a backend for a database. It does not connect. The connection
 // string is what pgx accepts: a URL or key=value pairs, completed by the
 // environment variables of libpq; it must lead directly to PostgreSQL, not to a
@@ -54,7 +45,7 @@ func New(dsn string, config Config) (*Backend, error) {
 	}
 	named := schema.NewNames(config.Schema, config.Prefix)
 	b := &Backend{config: config, connect: connect, names: names{named}, core: core}
-	b.schema = schema.New(named, config.ManualMigrations, b.migrateFeatures)
+	b.schema = schema.New(named, config.ManualMigrations, upper{b})
 	b.reader.init(b)
 	return b, nil
 }

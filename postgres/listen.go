@@ -22,16 +22,6 @@ func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	return b.listen(ctx, wake, b.names.channel(), b.names.nodesChannel())
 }
 
-// ListenTo is Listen for what is told on another channel of this installation.
-func (b *Backend) ListenTo(ctx context.Context, topic string, wake func()) error {
-	return b.listen(ctx, wake, b.Channel(topic))
-}
-
-// Channel returns the name of the notification channel for a topic.
-func (b *Backend) Channel(topic string) string {
-	return b.names.Channel(topic)
-}
-
 func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) error {
 	conn, err := b.dial(ctx, pgdial.Listen, "listen", nil)
 	if err != nil {

@@ -227,17 +227,6 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return b.readVersion(ctx, conn)
 }
 
-// CheckSchema returns an error that matches dberr.ErrSchema if the schema in the
-// database is newer and this package may not use it. Who reads or changes its
-// tables with statements of their own asks first; the methods of a Backend do so
-// by themselves. An older schema, or none, is no error.
-func (b *Backend) CheckSchema(ctx context.Context) error {
-	return b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := b.usableVersion(ctx, conn)
-		return err
-	})
-}
-
 // MigrationSQL returns a script for those who apply changes with tools of their
 // own. Without names it creates the tables of elections and of the cluster from
 // nothing; with names of features it creates those of the features and of what

@@ -131,7 +131,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if version, err := b.SchemaVersion(context.Background()); err != nil || version != core.Newest()+1 {
 		t.Errorf("version %d, %v after the upgrade", version, err)
 	}
-	if err := b.CheckSchema(context.Background()); err != nil {
+	if err := b.schema.CheckCore(context.Background()); err != nil {
 		t.Errorf("the newer schema, for the older program: %v", err)
 	}
 	replace(older, "older-")

@@ -89,12 +89,12 @@ func TestMigrations(t *testing.T) {
 	exec(t, b, migrationSQL(t, b))
 	version(core.Newest())
 	open(t, b).take("scheduler")
-	if err := b.CheckSchema(ctx); err != nil {
+	if err := b.schema.CheckCore(ctx); err != nil {
 		t.Errorf("the present schema: %v", err)
 	}
 	exec(t, b, "INSERT INTO {migrations} (feature, version) VALUES ('core', 99)")
 	for name, err := range map[string]error{
-		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, schema.Core, 0), "look": b.CheckSchema(ctx),
+		"up": b.Migrate(ctx), "down": b.MigrateDown(ctx, schema.Core, 0), "look": b.schema.CheckCore(ctx),
 	} {
 		if !errors.Is(err, dberr.ErrSchema) {
 			t.Errorf("a newer schema, %s: %v; want ErrSchema", name, err)
@@ -108,7 +108,7 @@ func TestOlderSchema(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
-	if err := b.CheckSchema(ctx); err != nil {
+	if err := b.schema.CheckCore(ctx); err != nil {
 		t.Errorf("no schema: %v", err)
 	}
 	if err := b.Migrate(ctx); err != nil {
@@ -116,7 +116,7 @@ func TestOlderSchema(t *testing.T) {
 	}
 	exec(t, b, `ALTER TABLE {history} DROP COLUMN ended_by; ALTER TABLE {node_history} DROP COLUMN changed_by`)
 	b.core = additive(`SELECT`) // the next version of the program, which has these columns
-	if err := b.CheckSchema(ctx); err != nil {
+	if err := b.schema.CheckCore(ctx); err != nil {
 		t.Errorf("an older schema: %v", err)
 	}
 	_, termsErr := b.History(ctx, history.Query{})

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -157,7 +158,7 @@ func TestRewindAndRebuildHandleEventsAgain(t *testing.T) {
 	})
 	w.await("all", func() bool { return len(w.numbers()) == 3 })
 	var second processor.Cursor
-	w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT transaction_id, position FROM {events} WHERE data = '2'")).
+	w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} WHERE data = '2'")).
 		Scan(&second.Transaction, &second.Position))
 	m := w.management()
 	w.must(m.Rewind(t.Context(), "counts", second, "ann"))

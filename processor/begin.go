@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -54,7 +55,7 @@ func (l *loop) claim(ctx context.Context) error {
 	err = postgres.InTxOptions(ctx, l.database, options, l.term, func(tx pgx.Tx) error {
 		// Do this first: the following statements could wait for the locks of
 		// those transactions.
-		if err := postgres.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
+		if err := schema.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, l.tables.SQL(addProcessor), l.config.Name, l.config.Kind, l.term.Role().Name()); err != nil {

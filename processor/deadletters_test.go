@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
 )
@@ -278,7 +279,7 @@ func TestReplayReportsMissingEvent(t *testing.T) {
 		Retry: retry.FixedInterval{Interval: time.Millisecond}, PollInterval: 10 * time.Millisecond,
 	})
 	w.await("the dead letter", func() bool { return slices.Equal(w.numbers(), []int{1, 3}) })
-	w.exec(w.backend.SQL("DELETE FROM {events} WHERE data = '2'"))
+	w.exec(pgtest.SQL(w.backend, "DELETE FROM {events} WHERE data = '2'"))
 	mended.Store(true)
 	_, err := w.management().Replay(t.Context(), "counts", nil, "ann")
 	w.must(err)

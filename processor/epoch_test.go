@@ -65,7 +65,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fourth <= first {
 		t.Errorf("after a crash the epoch is %d; before it was %d", fourth, first)
 	}
-	w.exec(w.backend.SQL("UPDATE {processors} SET system_identifier = 17")) // as if restored
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 17")) // as if restored
 	_, err := w.management().Repair(t.Context(), "counts", "ann")
 	w.must(err)
 	w.append(5)
@@ -73,7 +73,7 @@ func TestEpochGrowsAfterServerChange(t *testing.T) {
 	if fifth <= fourth {
 		t.Errorf("after a repair the epoch is %d; before it was %d", fifth, fourth)
 	}
-	w.exec(w.backend.SQL("DELETE FROM {processors}"))
+	w.exec(pgtest.SQL(w.backend, "DELETE FROM {processors}"))
 	if sixth := w.epochs("f", processor.Config{}, 10); sixth <= fifth {
 		t.Errorf("in a row made anew the epoch is %d; before it was %d", sixth, fifth)
 	}
@@ -102,7 +102,7 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 		lineage, server string
 	}
 	read := func() (r row) {
-		w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT epoch, term, lineage, (SELECT id::text FROM {server}) FROM {processors}")).
+		w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT epoch, term, lineage, (SELECT id::text FROM {server}) FROM {processors}")).
 			Scan(&r.epoch, &r.term, &r.lineage, &r.server))
 		return r
 	}
@@ -114,13 +114,13 @@ func TestEpochGrowsWhenAnOldServerReturns(t *testing.T) {
 		return read()
 	}
 	first := next(0)
-	w.exec(w.backend.SQL("UPDATE {server} SET id = gen_random_uuid()"))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = gen_random_uuid()"))
 	second := next(first.term)
 	if second.epoch <= first.epoch || second.lineage == first.lineage {
 		t.Fatalf("on another server: %+v; before: %+v", second, first)
 	}
-	w.exec(w.backend.SQL("UPDATE {server} SET id = $1"), first.server)
-	w.exec(w.backend.SQL("UPDATE {processors} SET epoch = $1, lineage = $2"), first.epoch, first.lineage)
+	w.exec(pgtest.SQL(w.backend, "UPDATE {server} SET id = $1"), first.server)
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET epoch = $1, lineage = $2"), first.epoch, first.lineage)
 	third := next(second.term)
 	if third.epoch <= second.epoch || third.lineage != first.lineage {
 		t.Errorf("on the old server again: %+v; before: %+v, %+v", third, first, second)

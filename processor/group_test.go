@@ -145,7 +145,7 @@ func TestEventsAreHandledInOrder(t *testing.T) {
 func TestCursorsOnlyPassesCursors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	copied := w.backend.SQL("INSERT INTO " + w.filled + ` (number)
+	copied := pgtest.SQL(w.backend, "INSERT INTO "+w.filled+` (number)
 		SELECT data::bigint FROM {events}
 		WHERE (transaction_id, position) BETWEEN ($1::text::xid8, $2::bigint) AND ($3::text::xid8, $4::bigint)
 			AND tags @> ARRAY['stream=a']`)

@@ -228,7 +228,7 @@ func TestOutcomeOfCommitInFlightIsAwaited(t *testing.T) {
 func TestProgressInFlightIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFlight(t, pgtest.Shared(t), "")
-	f.holdByTrigger(f.backend.SQL("{processors}"))
+	f.holdByTrigger(pgtest.SQL(f.backend, "{processors}"))
 	var mu sync.Mutex
 	var published []string
 	var begun atomic.Bool

@@ -44,7 +44,7 @@ func TestLagCountsWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	var mended atomic.Bool
 	w.append(1, 2, 3, 4)
-	w.exec(w.backend.SQL("UPDATE {events} SET occurred_at = occurred_at - interval '1 hour' WHERE data = '2'"))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {events} SET occurred_at = occurred_at - interval '1 hour' WHERE data = '2'"))
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.flawed(&mended), PollInterval: 10 * time.Millisecond, MaxPollInterval: 10 * time.Millisecond,
 		Retry: retry.FixedInterval{Interval: 10 * time.Millisecond}, MaxAttempts: 1_000_000,
@@ -71,7 +71,7 @@ func TestLagIsBoundedAndMeasuredWhilePaused(t *testing.T) {
 	w.await("the processor", func() bool { return w.show("counts").Led })
 	w.must(w.management().Pause(t.Context(), "counts", "ann"))
 	stop()
-	w.exec(w.backend.SQL("INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
+	w.exec(pgtest.SQL(w.backend, "INSERT INTO {events} (type, data) SELECT 'counted', to_jsonb(n) FROM generate_series(1, 10001) n"))
 	w.group(w.node("b", tenure.Config{}), config)
 	w.await("the lag", func() bool { return w.lag("counts").Behind > 0 })
 	if lag := w.lag("counts"); lag.Behind != 10_000 || !lag.Truncated || lag.OldestWait <= 0 {

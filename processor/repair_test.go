@@ -36,7 +36,7 @@ func (w *world) restore(table string, rows ...row) {
 // addProcessor adds a processor that another cluster has left.
 func (w *world) addProcessor(name, table string, system int64, cursor row) {
 	w.Helper()
-	w.exec(w.backend.SQL(`
+	w.exec(pgtest.SQL(w.backend, `
 		INSERT INTO {processors} (name, kind, role, log, log_table, log_columns, system_identifier, cursor_transaction, cursor_position)
 		VALUES ($1, 'processor', 'views', 'own', CASE WHEN $2 = '' THEN '{}' ELSE ARRAY[$3::text, $2] END,
 			CASE WHEN $2 = '' THEN '{}' ELSE ARRAY['xid', 'id'] END, $4, $5::text::xid8, $6)`),
@@ -60,7 +60,7 @@ func (w *world) left(name, table string) []int64 {
 func (w *world) handle(name, table string, events int) {
 	w.Helper()
 	cursor := w.show(name).Cursor
-	w.exec(w.backend.SQL(`
+	w.exec(pgtest.SQL(w.backend, `
 		UPDATE {processors} p SET cursor_transaction = next.xid, cursor_position = next.id
 		FROM (
 			SELECT xid, id FROM `+table+` WHERE (xid, id) > ($2::text::xid8, $3) ORDER BY xid, id OFFSET greatest($4::bigint - 1, 0) LIMIT least(1, $4::bigint)
@@ -149,7 +149,7 @@ func TestRepairKeepsValidTransactionIDs(t *testing.T) {
 	var third row
 	w.must(w.pool.QueryRow(t.Context(), "SELECT xid, id FROM "+table+" WHERE id = 2").Scan(&third.Transaction, &third.Position))
 	w.addProcessor("own", "own", 42, third)
-	w.exec(w.backend.SQL("UPDATE {processors} SET status = 'paused'"))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET status = 'paused'"))
 	repaired := w.repair("own")
 	if s := w.show("own"); repaired.Events != 0 || s.Cursor != third || s.Status != processor.Paused || len(repaired.Processors) != 1 {
 		t.Errorf("repaired %+v, now %+v", repaired, s)
@@ -167,7 +167,7 @@ func TestRepairOfCursorBehindEmptiedLog(t *testing.T) {
 	if s := w.show("own"); s.Cursor != (row{}) {
 		t.Errorf("in an empty log, the cursor is at %v", s.Cursor)
 	}
-	w.exec(w.backend.SQL("UPDATE {processors} SET system_identifier = 42, cursor_transaction = '1000000000000'"))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 42, cursor_transaction = '1000000000000'"))
 	for id := range 3 {
 		w.exec("INSERT INTO "+table+" (id) VALUES ($1)", id)
 	}
@@ -277,7 +277,7 @@ func TestRepairKeepsUnhandledEvents(t *testing.T) {
 		}
 		more := random.IntN(len(want) + 1)
 		w.handle(name, table, more)
-		w.exec(w.backend.SQL("UPDATE {processors} SET system_identifier = 43 WHERE name = $1"), name)
+		w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET system_identifier = 43 WHERE name = $1"), name)
 		w.repair(name)
 		if left := w.left(name, table); !slices.Equal(left, want[more:]) {
 			t.Fatalf("log %d, %v, after an upgrade, when %d of %v were handled: left are %v", i, ordered, more, want, left)

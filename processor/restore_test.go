@@ -49,7 +49,7 @@ func (w *world) appendInverted(first, second int) {
 // place is where the event with a number stands in the log.
 func (w *world) place(number int) (at processor.Cursor) {
 	w.Helper()
-	w.must(w.pool.QueryRow(w.Context(), w.backend.SQL("SELECT transaction_id, position FROM {events} WHERE data = to_jsonb($1::bigint)"), number).
+	w.must(w.pool.QueryRow(w.Context(), pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} WHERE data = to_jsonb($1::bigint)"), number).
 		Scan(&at.Transaction, &at.Position))
 	return at
 }
@@ -192,7 +192,7 @@ func TestRestoredLogIsRefusedUntilRepaired(t *testing.T) {
 func TestRestoredLogIsRefusedWithoutCursor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(w.backend.SQL("INSERT INTO {events} (transaction_id, type, data) VALUES ('1000000000000', 'counted', '1'), ('1000000000001', 'counted', '2')"))
+	w.exec(pgtest.SQL(w.backend, "INSERT INTO {events} (transaction_id, type, data) VALUES ('1000000000000', 'counted', '1'), ('1000000000001', 'counted', '2')"))
 	w.append(3)
 	w.group(w.node("a", tenure.Config{}), processor.Config{
 		Name: "counts", Handle: w.fill, PollInterval: 10 * time.Millisecond, MaxPollInterval: 100 * time.Millisecond,
@@ -235,7 +235,7 @@ func TestFailoverToLaggingReplica(t *testing.T) {
 	old.await("what is lost", func() bool { return len(old.numbers()) == 4 })
 	ahead := old.show("counts").Cursor
 	epochs := func(w *world) (epoch int64) {
-		w.must(w.pool.QueryRow(t.Context(), w.backend.SQL("SELECT epoch FROM {processors}")).Scan(&epoch))
+		w.must(w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT epoch FROM {processors}")).Scan(&epoch))
 		return epoch
 	}
 	before := epochs(old)
@@ -254,7 +254,7 @@ func TestFailoverToLaggingReplica(t *testing.T) {
 	}
 	stop()
 
-	w.exec(w.backend.SQL("UPDATE {processors} SET cursor_transaction = $1::text::xid8, cursor_position = $2"),
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET cursor_transaction = $1::text::xid8, cursor_position = $2"),
 		fmt.Sprint(ahead.Transaction), ahead.Position)
 	w.append(6)
 	w.group(w.node("c", tenure.Config{Lease: time.Second}), config)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/processor"
 )
 
@@ -103,7 +104,7 @@ func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 	w.append(1)
 	<-entered
 	// As a leader of the other role does that took this one's lease for expired.
-	w.exec(w.backend.SQL("UPDATE {processors} SET role = 'projections', term = 17"))
+	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET role = 'projections', term = 17"))
 	close(release)
 	w.await("the event", func() bool { return len(w.numbers()) == 1 && w.show("counts").Processed == 1 })
 	if s := w.show("counts"); s.Role != "views" || s.Errors != 0 || calls.Load() != 2 {

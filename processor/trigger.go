@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -20,7 +21,7 @@ func TriggerSQL(backend *postgres.Backend, table pgx.Identifier) string {
 	if len(table) > 1 { // with a schema
 		function = append(append(pgx.Identifier{}, table[:len(table)-1]...), name)
 	}
-	channel := quoteLiteral(backend.Channel(Topic))
+	channel := quoteLiteral(schema.Of(backend).Channel(Topic))
 	return fmt.Sprintf(strings.TrimLeft(createTrigger, "\n"), function.Sanitize(), table.Sanitize(), channel)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -23,8 +24,7 @@ const (
 // succeeds, processors only poll.
 const listenPause = 5 * time.Second
 
-// Topic is the topic of [postgres.Backend.Channel] on which inserts into logs
-// are notified.
+// Topic is the topic of the notifications of inserts into logs.
 const Topic = "events"
 
 // signals wake one loop.
@@ -76,7 +76,7 @@ func (w *wake) listen(ctx context.Context, backend *postgres.Backend, node *tenu
 	defer listening.Wait()
 	listening.Go(func() {
 		for ctx.Err() == nil {
-			err := backend.ListenTo(ctx, Topic, func() { signal(inserts) })
+			err := schema.Of(backend).Listen(ctx, Topic, func() { signal(inserts) })
 			if err != nil {
 				log.Warn("listening for events failed; polling continues", "error", err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -209,5 +210,59 @@ func TestNewChecksConfig(t *testing.T) {
 	defer other.Close(context.Background())
 	if _, err := retention.New(other, s.pool, retention.Config{}); !errors.Is(err, tenure.ErrUnsupported) {
 		t.Errorf("without PostgreSQL: %v", err)
+	}
+}
+
+// Without schedules, samples and changes, the compactor creates the tables of daily
+// totals only and rolls up what there is. Readers find the same before and after.
+func TestCompactionOfTheCoreAlone(t *testing.T) {
+	t.Parallel()
+	i := postgrestest.New(t)
+	w := world{i, i.Backend, i.Pool, i.Node("a", tenure.Config{})}
+	w.exec(`
+INSERT INTO {history} (role, term, node_id, node_name, incarnation, acquired_at, ended_at, end_reason)
+VALUES ('billing', 1, gen_random_uuid(), 'a', 1, '2026-01-01 12:00Z', '2026-01-01 13:00Z', 'resigned')`)
+	read := func() {
+		t.Helper()
+		days, err := retention.RoleDays(t.Context(), w.backend, w.pool, retention.Query{})
+		if err != nil || len(days) != 1 || days[0].Terms != 1 || days[0].Led != time.Hour {
+			t.Errorf("%+v, %v; want one day with an hour", days, err)
+		}
+		runs, err := retention.ScheduleDays(t.Context(), w.backend, w.pool, retention.Query{})
+		if err != nil || len(runs) > 0 {
+			t.Errorf("%+v, %v; want no runs", runs, err)
+		}
+	}
+	read()
+	compactor, err := retention.New(w.node, w.pool, retention.Config{Role: tenure.NamedRole("compactor of the core")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- compactor.Run(ctx) }()
+	for deadline := time.Now().Add(patience); w.count(`SELECT count(*) FROM {history}`) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("old rows are left")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	read()
+	var features []string
+	versions, err := w.backend.SchemaVersions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		if v.Version > 0 {
+			features = append(features, v.Feature)
+		}
+	}
+	if !slices.Equal(features, []string{"core", "rollups"}) {
+		t.Errorf("features %v; want the core and rollups", features)
 	}
 }

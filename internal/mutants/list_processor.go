@@ -58,7 +58,7 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "processor: transactions of the last term are left open",
-		file: "processor/begin.go", from: "		if err := postgres.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {\n", to: "		if err := postgres.EndStaleTransactions(ctx, tx, 1+l.markKey()); err != nil {\n",
+		file: "processor/begin.go", from: "		if err := schema.EndStaleTransactions(ctx, tx, l.markKey()); err != nil {\n", to: "		if err := schema.EndStaleTransactions(ctx, tx, 1+l.markKey()); err != nil {\n",
 		promise: "a new leader ends the transactions that the last one left open",
 		tests:   []tests{in("processor", "^TestTransactionsOfEarlierTermsAreTerminated$")},
 	},

@@ -233,7 +233,7 @@ func (r *runner) cut() {
 // log is what was committed, in its order.
 func (r *runner) log() []Entry {
 	r.Helper()
-	rows, err := r.pool.Query(r.Context(), r.backend.SQL(`
+	rows, err := r.pool.Query(r.Context(), pgtest.SQL(r.backend, `
 		SELECT transaction_id::text::numeric::bigint, position, coalesce(substr(tags[1], length('stream=') + 1), '')
 		FROM {events}
 		ORDER BY transaction_id, position`))

@@ -74,18 +74,18 @@ func (i *Installation) NewBackend(changes ...func(*postgres.Config)) *postgres.B
 	return backend
 }
 
-// Exec runs a statement with the names of [postgres.Backend.SQL].
+// Exec runs a statement with the names of [pgtest.SQL].
 func (i *Installation) Exec(sql string, args ...any) {
 	i.Helper()
-	if _, err := i.Pool.Exec(i.Context(), i.Backend.SQL(sql), args...); err != nil {
+	if _, err := i.Pool.Exec(i.Context(), pgtest.SQL(i.Backend, sql), args...); err != nil {
 		i.Fatalf("%s: %v", sql, err)
 	}
 }
 
-// Value reads one value with a statement with the names of [postgres.Backend.SQL].
+// Value reads one value with a statement with the names of [pgtest.SQL].
 func Value[T any](i *Installation, sql string, args ...any) T {
 	i.Helper()
-	rows, err := i.Pool.Query(i.Context(), i.Backend.SQL(sql), args...)
+	rows, err := i.Pool.Query(i.Context(), pgtest.SQL(i.Backend, sql), args...)
 	if err != nil {
 		i.Fatalf("%s: %v", sql, err)
 	}

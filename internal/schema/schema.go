@@ -16,15 +16,37 @@ import (
 type Schema struct {
 	Names
 
-	manual  bool
-	migrate func(ctx context.Context, features ...*Feature) error
-	usable  sync.Map // the features that were found or created
+	manual bool
+	core   Backend
+	usable sync.Map // the features that were found or created
 }
 
-// New returns the schema with names. Unless manual is set, migrate is called to
-// create the tables of a feature when it is first used.
-func New(names Names, manual bool, migrate func(ctx context.Context, features ...*Feature) error) *Schema {
-	return &Schema{Names: names, manual: manual, migrate: migrate}
+// Backend is what a schema needs of its backend.
+type Backend interface {
+	// Migrate creates the tables of the core and of features.
+	Migrate(ctx context.Context, features ...*Feature) error
+	// CheckCore returns an error that matches dberr.ErrSchema if the tables of the
+	// core are newer and this program may not use them. Older ones, or none, are no
+	// error.
+	CheckCore(ctx context.Context) error
+	// Listen calls wake, in this goroutine, whenever another process notifies a topic,
+	// and once when it has begun to listen. It uses a connection of its own and returns
+	// nil when the context ends.
+	Listen(ctx context.Context, topic string, wake func()) error
+}
+
+// New returns the schema of a backend. Unless manual is set, the first use of a
+// feature creates its tables.
+func New(names Names, manual bool, backend Backend) *Schema {
+	return &Schema{Names: names, manual: manual, core: backend}
+}
+
+// CheckCore is [Backend.CheckCore].
+func (s *Schema) CheckCore(ctx context.Context) error { return s.core.CheckCore(ctx) }
+
+// Listen is [Backend.Listen].
+func (s *Schema) Listen(ctx context.Context, topic string, wake func()) error {
+	return s.core.Listen(ctx, topic, wake)
 }
 
 var of func(backend any) *Schema
@@ -88,7 +110,7 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 		return fmt.Errorf("%w: %s has version %d and version %d is needed: run tenure migrate up --feature %s",
 			dberr.ErrSchema, f.Name, versions[f.Name].Present, f.Newest(), f.Name)
 	}
-	if err := s.migrate(ctx, f); err != nil {
+	if err := s.core.Migrate(ctx, f); err != nil {
 		if errors.Is(err, dberr.ErrPrivilege) {
 			err = fmt.Errorf("%w: run tenure migrate up --feature %s as the owner of the schema", err, f.Name)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/notifiers"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // notes writes notifications by hand: of a rule of that name to the notifier
@@ -99,7 +100,7 @@ func TestUnheard(t *testing.T) {
 			t.Errorf("time %d: %d were left out (%v); want %d", i, unheard, err, want)
 		}
 	}
-	rows, _ := w.pool.Query(t.Context(), w.backend.SQL(`SELECT number FROM {alert_notifications} WHERE status = 'pending' ORDER BY number`))
+	rows, _ := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `SELECT number FROM {alert_notifications} WHERE status = 'pending' ORDER BY number`))
 	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if want := []int64{2, 3, 4, 9, 10, 11}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %v (%v); want %v", left, err, want)

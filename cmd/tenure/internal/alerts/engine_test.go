@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/metrics"
 )
 
@@ -336,11 +337,11 @@ func TestChangeInFlight(t *testing.T) {
 	defer tx.Rollback(context.Background())
 	for _, table := range []string{"alert_states", "alert_notifications"} {
 		for _, sql := range []string{"CREATE TABLE {schema}.saved_%s AS SELECT * FROM {%s}", "DELETE FROM {%[2]s}"} {
-			if _, err := w.pool.Exec(t.Context(), w.backend.SQL(fmt.Sprintf(sql, table, table))); err != nil {
+			if _, err := w.pool.Exec(t.Context(), pgtest.SQL(w.backend, fmt.Sprintf(sql, table, table))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := tx.Exec(t.Context(), w.backend.SQL(fmt.Sprintf("INSERT INTO {%s} OVERRIDING SYSTEM VALUE SELECT * FROM {schema}.saved_%[1]s", table))); err != nil {
+		if _, err := tx.Exec(t.Context(), pgtest.SQL(w.backend, fmt.Sprintf("INSERT INTO {%s} OVERRIDING SYSTEM VALUE SELECT * FROM {schema}.saved_%[1]s", table))); err != nil {
 			t.Fatal(err)
 		}
 	}

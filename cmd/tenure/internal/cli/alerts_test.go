@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 	alertscli "github.com/exactly-one/tenure/cmd/tenure/internal/cli/alerts"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 const alertsFile = `
@@ -144,7 +145,7 @@ func TestAlertsList(t *testing.T) {
 		`INSERT INTO {alert_notifications} (rule, fingerprint, notifier, address, severity, labels, annotations, value, started_at, term, last_error)
 			VALUES ('down', 'f', 'hook', 'hook', 'critical', '{}', '{}', 0, now(), 1, 'it answered 500')`,
 	} {
-		if _, err := pool.Exec(t.Context(), backend.SQL(sql)); err != nil {
+		if _, err := pool.Exec(t.Context(), pgtest.SQL(backend, sql)); err != nil {
 			t.Fatal(err)
 		}
 	}

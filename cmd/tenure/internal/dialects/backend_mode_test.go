@@ -279,3 +279,43 @@ func TestMigrateDownRefusesLiveNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestLeasesLeaveTheInstallation: when the tables of leases are removed, sessions
+// whose tables are there elect again, with the lock keys that they had.
+func TestLeasesLeaveTheInstallation(t *testing.T) {
+	t.Parallel()
+	onBothWays(t, func(t *testing.T, w bothWays) {
+		sessions, leases := w.bySessions(), w.byLeases()
+		ctx := soon(t)
+		id := func() (id string) {
+			t.Helper()
+			if err := pgtest.Conn(t, w.sessions).QueryRow(ctx, `SELECT id::text FROM tenure_installation`).Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		if err := sessions.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		before := id()
+		if err := sessions.SetMode(ctx, "leases"); err != nil {
+			t.Fatal(err)
+		}
+		if err := leases.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := leases.MigrateDown(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		if after := id(); after != before {
+			t.Errorf("the id of the installation was %s and is %s", before, after)
+		}
+		node, refused := w.open(sessions, "node")
+		if refused {
+			t.Fatal("sessions are refused")
+		}
+		if err := node.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -40,7 +41,7 @@ func (f *DatabaseFlags) Work(ctx context.Context) (*WorkDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := opened.CheckSchema(ctx); err != nil {
+	if err := schema.Of(opened).CheckCore(ctx); err != nil {
 		opened.Close()
 		return nil, err
 	}

@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/schema"
+)
+
+func init() {
+	schema.Provide(func(backend any) *schema.Schema {
+		if b := backend.(*Backend); b != nil {
+			return b.schema
+		}
+		return nil
+	})
+}
+
+// upper is the backend for the packages that build on this one.
+type upper struct{ b *Backend }
+
+func (u upper) Migrate(ctx context.Context, features ...*schema.Feature) error {
+	return u.b.migrateFeatures(ctx, features...)
+}
+
+func (u upper) CheckCore(ctx context.Context) error {
+	return u.b.reader.ask(ctx, "look at the schema", func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := u.b.usableVersion(ctx, conn)
+		return err
+	})
+}
+
+func (u upper) Listen(ctx context.Context, topic string, wake func()) error {
+	return u.b.listen(ctx, wake, u.b.names.Channel(topic))
+}

@@ -156,8 +156,9 @@ func (s *session) lossError() error {
 
 // Heartbeat implements tenure.Session.
 func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
+	var pending bool // not the result: after an error it may yet be written
 	err = s.call("heartbeat", func(b *backend) (err error) {
-		requestsPending, err = b.heartbeat(load)
+		pending, err = b.heartbeat(load)
 		if b.server.defects.Relock {
 			b.relock()
 		}
@@ -166,7 +167,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	if err != nil {
 		return false, err // the effect may yet come
 	}
-	return requestsPending, nil
+	return pending, nil
 }
 
 // Requests implements tenure.Session.

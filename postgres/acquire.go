@@ -15,8 +15,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// seat is a role whose lock this session holds.
-type seat struct {
+// heldRole is a role whose lock this session holds.
+type heldRole struct {
 	role     tenure.Role
 	key      tenure.LockKey
 	lockedAt time.Duration // on the node's monotonic clock
@@ -31,13 +31,13 @@ type seat struct {
 // TryAcquire implements [tenure.Session].
 func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	attempts := make([]tenure.AcquireResult, len(candidates))
-	if err := s.reapIfBlind(); err != nil {
+	if err := s.reapIfWatchDown(); err != nil {
 		return nil, err
 	}
 
 	// What is new is locked; what waits is held already, and never locked again.
 	// Invariant 5.
-	var locking []wanted
+	var locking []lockRequest
 	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
 		if err := s.holdsName(c.Role); err != nil {
@@ -45,7 +45,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		key := c.Role.LockKey(s.installation)
-		if _, own := s.seats[c.Role.Name()]; own {
+		if _, own := s.heldRoles[c.Role.Name()]; own {
 			continue
 		}
 		if other, twice := asked[key]; twice {
@@ -57,7 +57,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 			continue
 		}
 		asked[key] = c.Role.Name()
-		locking = append(locking, wanted{i, c.Role, key})
+		locking = append(locking, lockRequest{i, c.Role, key})
 	}
 	if err := s.lockAll(locking, attempts); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 // keyInUse is the attempt for a role whose key this session holds for something
 // else.
 func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireResult {
-	for name, held := range s.seats {
+	for name, held := range s.heldRoles {
 		if held.key == key {
 			return tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(role, key.String(), name)}
 		}
@@ -97,15 +97,15 @@ func (s *session) holdsName(role tenure.Role) error {
 	return nil
 }
 
-// wanted is a role to lock: the candidate of this index.
-type wanted struct {
+// lockRequest is a role to lock: the candidate of this index.
+type lockRequest struct {
 	index int
 	role  tenure.Role
 	key   tenure.LockKey
 }
 
 // failAll sets the attempts of candidates that failed for one reason.
-func failAll(some []wanted, attempts []tenure.AcquireResult, err error) {
+func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
 	for _, w := range some {
 		attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: err}
 	}
@@ -114,7 +114,7 @@ func failAll(some []wanted, attempts []tenure.AcquireResult, err error) {
 // lockAll tries to lock roles and begins the terms of those for which nothing
 // speaks against it. An error of the database fails the attempts; one that is
 // returned ends the session.
-func (s *session) lockAll(all []wanted, attempts []tenure.AcquireResult) error {
+func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *session) lockAll(all []wanted, attempts []tenure.AcquireResult) error {
 // lockInBatches takes locks in as few statements as the server has room for. A
 // statement for which it has none gives all its locks back, and half as many are
 // tried. Then some room is left to others: the rest has failed.
-func (s *session) lockInBatches(rest []wanted, attempts []tenure.AcquireResult) error {
+func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireResult) error {
 	var full error
 	for len(rest) > 0 {
 		n := s.table.batch(len(rest))
@@ -153,7 +153,7 @@ func (s *session) lockInBatches(rest []wanted, attempts []tenure.AcquireResult) 
 			failAll(rest, attempts, err)
 			return lostOnly(err)
 		}
-		if err := s.seat(got); err != nil {
+		if err := s.beginHeld(got); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -165,25 +165,25 @@ func (s *session) lockInBatches(rest []wanted, attempts []tenure.AcquireResult) 
 	return nil
 }
 
-// seat notes the roles whose locks are held, and begins the terms of those for
+// beginHeld notes the roles whose locks are held, and begins the terms of those for
 // which nothing speaks against it.
-func (s *session) seat(got []wanted) error {
+func (s *session) beginHeld(got []lockRequest) error {
 	now := s.opening.Clock.Now().Mono
-	seats := make([]*seat, len(got))
+	heldRoles := make([]*heldRole, len(got))
 	for i, w := range got {
-		seats[i] = &seat{role: w.role, key: w.key, lockedAt: now}
-		s.seats[w.role.Name()] = seats[i]
+		heldRoles[i] = &heldRole{role: w.role, key: w.key, lockedAt: now}
+		s.heldRoles[w.role.Name()] = heldRoles[i]
 		s.keys[w.key] = struct{}{}
 	}
-	slices.SortFunc(seats, byRole)
-	err := s.begin(seats, false)
+	slices.SortFunc(heldRoles, byRole)
+	err := s.begin(heldRoles, false)
 	if err != nil && lostOnly(err) == nil { // those that are left are tried once more
 		s.log.Warn("beginning terms failed", "error", err)
 	}
 	return lostOnly(err)
 }
 
-func byRole(a, b *seat) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
+func byRole(a, b *heldRole) int { return cmp.Compare(a.role.Name(), b.role.Name()) }
 
 // lostOnly keeps an error that ends the session and drops any other.
 func lostOnly(err error) error {
@@ -195,8 +195,8 @@ func lostOnly(err error) error {
 
 // addRoles makes rows for roles that this session has not tried before, and
 // returns those whose key is that of their row. The others have failed.
-func (s *session) addRoles(all []wanted, attempts []tenure.AcquireResult) ([]wanted, error) {
-	var unknown []wanted
+func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) ([]lockRequest, error) {
+	var unknown []lockRequest
 	for _, w := range all {
 		if _, known := s.known[w.role.Name()]; !known {
 			unknown = append(unknown, w)
@@ -211,7 +211,7 @@ func (s *session) addRoles(all []wanted, attempts []tenure.AcquireResult) ([]wan
 	if err != nil {
 		return all, err
 	}
-	fitting := make([]wanted, 0, len(all))
+	fitting := make([]lockRequest, 0, len(all))
 	for _, w := range all {
 		if owner, taken := owners[w.key.String()]; taken {
 			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: errKeyTaken(w.role, w.key.String(), owner)}
@@ -229,7 +229,7 @@ func (s *session) addRoles(all []wanted, attempts []tenure.AcquireResult) ([]wan
 
 // ownersOfKeys returns, by key, the roles that have the keys of roles without a
 // row. Keys are unique, so no row was made for those.
-func (s *session) ownersOfKeys(some []wanted) (map[string]string, error) {
+func (s *session) ownersOfKeys(some []lockRequest) (map[string]string, error) {
 	var keys []string
 	for _, w := range some {
 		if _, known := s.known[w.role.Name()]; !known {
@@ -251,7 +251,7 @@ func (s *session) ownersOfKeys(some []wanted) (map[string]string, error) {
 
 // learnKeys reads the keys of roles, and makes rows for those that have none:
 // mostly somebody has led them before.
-func (s *session) learnKeys(some []wanted) error {
+func (s *session) learnKeys(some []lockRequest) error {
 	recorded, err := s.readKeys(some)
 	if err == nil && len(recorded) < len(some) {
 		roles, keys := make([]string, len(some)), make([]string, len(some))
@@ -269,7 +269,7 @@ func (s *session) learnKeys(some []wanted) error {
 }
 
 // readKeys reads the lock keys in the rows of roles.
-func (s *session) readKeys(some []wanted) (map[string]string, error) {
+func (s *session) readKeys(some []lockRequest) (map[string]string, error) {
 	roles := make([]string, len(some))
 	for i, w := range some {
 		roles[i] = w.role.Name()
@@ -288,9 +288,9 @@ func (s *session) readKeys(some []wanted) (map[string]string, error) {
 // waits are over, and fills in their attempts.
 func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	now := s.opening.Clock.Now().Mono
-	var ready []*seat
+	var ready []*heldRole
 	for _, c := range candidates {
-		held := s.seats[c.Role.Name()]
+		held := s.heldRoles[c.Role.Name()]
 		if held != nil && held.term == 0 && held.examined && held.beginAt <= now {
 			ready = append(ready, held)
 		}
@@ -306,9 +306,9 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 		}
 	}
 	for i, c := range candidates {
-		held := s.seats[c.Role.Name()]
+		held := s.heldRoles[c.Role.Name()]
 		switch {
-		case slices.ContainsFunc(ready, func(r *seat) bool { return r.role == c.Role && failure != nil }):
+		case slices.ContainsFunc(ready, func(r *heldRole) bool { return r.role == c.Role && failure != nil }):
 			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: failure}
 		case held == nil: // set before, or busy
 		case held.term > 0:

@@ -77,8 +77,8 @@ func TestThousandRolesAtOnce(t *testing.T) {
 
 func releasesOf(p *peer) []tenure.ReleaseRequest {
 	var all []tenure.ReleaseRequest
-	for _, seat := range p.seats {
-		all = append(all, tenure.ReleaseRequest{Role: seat.role, Term: seat.term, Reason: history.EndResigned})
+	for _, held := range p.heldRoles {
+		all = append(all, tenure.ReleaseRequest{Role: held.role, Term: held.term, Reason: history.EndResigned})
 	}
 	return all
 }
@@ -320,7 +320,7 @@ func TestADeletedRowIsReported(t *testing.T) {
 	if attempt.Outcome != tenure.OutcomeFailed || !errors.Is(attempt.Err, tenure.ErrLock) {
 		t.Errorf("%+v; want a failure", attempt)
 	}
-	if len(p.seats) > 0 {
+	if len(p.heldRoles) > 0 {
 		t.Error("the lock is still held")
 	}
 	p.take("scheduler") // the row is made anew
@@ -431,8 +431,8 @@ func TestLockTableAtItsEnd(t *testing.T) {
 	if failed == 0 {
 		t.Fatal("the lock table never ended")
 	}
-	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); held != 2+len(p.seats) {
-		t.Errorf("%d locks are held for %d roles", held, len(p.seats))
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); held != 2+len(p.heldRoles) {
+		t.Errorf("%d locks are held for %d roles", held, len(p.heldRoles))
 	}
 	row[int](t, b, "SELECT count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid") // bystanders work
 	for range 8 {
@@ -473,7 +473,7 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	leader, next := first, second
 	for range 100 {
 		err := leader.Release([]tenure.ReleaseRequest{{
-			Role: role, Term: leader.seats["scheduler"].term, Reason: history.EndHandedOver, Target: next.id, Reservation: time.Minute,
+			Role: role, Term: leader.heldRoles["scheduler"].term, Reason: history.EndHandedOver, Target: next.id, Reservation: time.Minute,
 		}})
 		if err != nil {
 			t.Fatal(err)

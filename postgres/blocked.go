@@ -2,16 +2,16 @@ package postgres
 
 import "time"
 
-// fenced notes that somebody else's transaction was in the way of a seat's term,
+// fenced notes that somebody else's transaction was in the way of a role's term,
 // and says when to try again.
-func (s *session) fenced(held *seat) time.Duration {
+func (s *session) fenced(held *heldRole) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono
 	since := s.blockedSince(held, now)
 	delay := min(longest, first<<min(held.skipped, 10))
 	held.skipped++
 	if now-since >= s.opening.Timing.FenceTimeout {
-		s.fencing.end(held.role.Name())
+		s.terminator.end(held.role.Name())
 	}
 	return delay
 }
@@ -26,7 +26,7 @@ type blockage struct {
 // blockedSince returns since when a role's next term has been kept from
 // beginning. An attempt that is given up and made again does not restart the
 // count, whoever held the lock in between; a new term does.
-func (s *session) blockedSince(held *seat, now time.Duration) time.Duration {
+func (s *session) blockedSince(held *heldRole, now time.Duration) time.Duration {
 	role := held.role.Name()
 	b, found := s.blocked[role]
 	if !found || b.term != held.previous {

@@ -11,10 +11,10 @@ import (
 // examineAll looks at the rows of roles whose locks are held and whose terms did
 // not begin at once, and unlocks those that cannot be had.
 func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
-	var all []wanted
+	var all []lockRequest
 	for i, c := range candidates {
-		if held := s.seats[c.Role.Name()]; held != nil && held.term == 0 && !held.examined {
-			all = append(all, wanted{i, held.role, held.key})
+		if held := s.heldRoles[c.Role.Name()]; held != nil && held.term == 0 && !held.examined {
+			all = append(all, lockRequest{i, held.role, held.key})
 		}
 	}
 	if len(all) == 0 {
@@ -28,23 +28,23 @@ func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenu
 		failAll(all, attempts, err)
 		unfit = all
 	}
-	seats := make([]*seat, len(unfit))
+	heldRoles := make([]*heldRole, len(unfit))
 	for i, w := range unfit {
-		seats[i] = s.seats[w.role.Name()]
+		heldRoles[i] = s.heldRoles[w.role.Name()]
 	}
-	return s.unlock(seats)
+	return s.unlock(heldRoles)
 }
 
 // examine closes the previous terms of roles whose locks are held, and decides
 // from their rows when the new terms may begin. Rows that somebody is writing
 // are left for the next attempt. It returns the roles that must be unlocked
 // again, with their attempts set.
-func (s *session) examine(all []wanted, attempts []tenure.AcquireResult) (unfit []wanted, err error) {
+func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (unfit []lockRequest, err error) {
 	rows, err := s.closeTerms(all)
 	if err != nil {
 		return nil, err
 	}
-	var skipped []wanted
+	var skipped []lockRequest
 	for _, w := range all {
 		row, found := rows[w.role.Name()]
 		switch {
@@ -56,7 +56,7 @@ func (s *session) examine(all []wanted, attempts []tenure.AcquireResult) (unfit 
 		case row.reservedFor != nil && *row.reservedFor != s.opening.Node.ID && row.reservation > 0:
 			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeHeld, RetryIn: row.reservation}
 		default:
-			held := s.seats[w.role.Name()]
+			held := s.heldRoles[w.role.Name()]
 			held.examined = true
 			held.previous = row.term
 			held.beginAt = s.earliest(row, held.lockedAt)
@@ -73,7 +73,7 @@ func (s *session) examine(all []wanted, attempts []tenure.AcquireResult) (unfit 
 
 // missingRows returns the roles that have no row. Of the others, it notes the
 // last terms.
-func (s *session) missingRows(some []wanted) ([]wanted, error) {
+func (s *session) missingRows(some []lockRequest) ([]lockRequest, error) {
 	if len(some) == 0 {
 		return nil, nil
 	}
@@ -91,13 +91,13 @@ func (s *session) missingRows(some []wanted) ([]wanted, error) {
 			return err
 		}
 		there[role] = struct{}{}
-		s.seats[role].previous = term
+		s.heldRoles[role].previous = term
 		return nil
 	}, roles)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(some, func(w wanted) bool {
+	return slices.DeleteFunc(some, func(w lockRequest) bool {
 		_, found := there[w.role.Name()]
 		return found
 	}), nil

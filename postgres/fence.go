@@ -28,7 +28,7 @@ import (
 // The database user needs the privileges of [Backend.ApplicationGrants]. Above
 // some thousand fenced transactions a second for one role, do more work in each.
 func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
-	backend, marks, err := marksOf(terms)
+	backend, marks, err := termRefs(terms)
 	if err != nil {
 		return err
 	}
@@ -39,26 +39,26 @@ func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
 // driver. Whether the transaction is still open cannot be seen from outside: do
 // not end it by statements of your own.
 func FenceSQL(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
-	backend, marks, err := marksOf(terms)
+	backend, marks, err := termRefs(terms)
 	if err != nil {
 		return err
 	}
 	return backend.fenceSQL(ctx, tx, marks)
 }
 
-// mark is a term as its row identifies it.
-type mark struct {
+// termRef is a term as its row identifies it.
+type termRef struct {
 	role string
 	term int64
 	node uuid.UUID
 }
 
-// marksOf identifies terms, which must come from one backend of this package.
-func marksOf(terms []*tenure.Term) (*Backend, []mark, error) {
+// termRefs identifies terms, which must come from one backend of this package.
+func termRefs(terms []*tenure.Term) (*Backend, []termRef, error) {
 	if len(terms) == 0 {
 		return nil, nil, invalid("there is no term to fence with")
 	}
-	marks := make([]mark, len(terms))
+	marks := make([]termRef, len(terms))
 	var backend *Backend
 	for i, term := range terms {
 		b, ok := term.Backend().(*Backend)
@@ -66,7 +66,7 @@ func marksOf(terms []*tenure.Term) (*Backend, []mark, error) {
 			return nil, nil, invalid("the term of %s is not kept in this PostgreSQL database: it cannot fence a transaction", term.Role())
 		}
 		backend = b
-		marks[i] = mark{term.Role().Name(), term.Number(), term.NodeID()}
+		marks[i] = termRef{term.Role().Name(), term.Number(), term.NodeID()}
 	}
 	return backend, marks, nil
 }
@@ -75,7 +75,7 @@ func marksOf(terms []*tenure.Term) (*Backend, []mark, error) {
 // taken after the sort. The term is a key column because of the unique index, so
 // that the update that begins the next one waits for this lock, and the update
 // that only closes the term does not.
-func (b *Backend) fenceQuery(marks []mark) (string, []any) {
+func (b *Backend) fenceQuery(marks []termRef) (string, []any) {
 	values := make([]string, len(marks))
 	args := make([]any, 0, 3*len(marks))
 	for i, m := range marks {
@@ -92,7 +92,7 @@ ORDER BY t.role
 FOR KEY SHARE OF t`), args
 }
 
-func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []mark) error {
+func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []termRef) error {
 	if status := tx.Conn().PgConn().TxStatus(); status != 'T' {
 		return fmt.Errorf("fence: the transaction is not open (status %q): it was ended or has failed", status)
 	}
@@ -102,12 +102,12 @@ func (b *Backend) fence(ctx context.Context, tx pgx.Tx, marks []mark) error {
 	return b.counters.refused(verdict(marks, standing, err))
 }
 
-func (b *Backend) fenceSQL(ctx context.Context, tx *sql.Tx, marks []mark) error {
-	standing, err := b.standingSQL(ctx, tx, marks)
+func (b *Backend) fenceSQL(ctx context.Context, tx *sql.Tx, marks []termRef) error {
+	standing, err := b.validTermSQL(ctx, tx, marks)
 	return b.counters.refused(verdict(marks, standing, err))
 }
 
-func (b *Backend) standingSQL(ctx context.Context, tx *sql.Tx, marks []mark) (standing []string, err error) {
+func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef) (standing []string, err error) {
 	query, args := b.fenceQuery(marks)
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *Backend) standingSQL(ctx context.Context, tx *sql.Tx, marks []mark) (st
 }
 
 // verdict compares the terms that stand with those that must.
-func verdict(marks []mark, standing []string, err error) error {
+func verdict(marks []termRef, standing []string, err error) error {
 	if err != nil {
 		return fenceError(marks, err)
 	}
@@ -139,7 +139,7 @@ func verdict(marks []mark, standing []string, err error) error {
 
 // fenceError explains a failure of the fencing statement. In REPEATABLE READ a
 // newer term shows as a serialization failure.
-func fenceError(marks []mark, err error) error {
+func fenceError(marks []termRef, err error) error {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) && state.SQLState() == codeSerialization {
 		return fmt.Errorf("%w: %s: %w", tenure.ErrFenced, marks[0].role, err)

@@ -28,10 +28,10 @@ func work(t testing.TB, b *Backend) *pgxpool.Pool {
 	return pgtest.Pool(t, b.connect.ConnString())
 }
 
-func (p *peer) mark(role string) []mark { return []mark{{role, p.seats[role].term, p.id}} }
+func (p *peer) mark(role string) []termRef { return []termRef{{role, p.heldRoles[role].term, p.id}} }
 
 // write is one fenced transaction of a peer's term.
-func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []mark, middle func(pgx.Tx)) error {
+func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []termRef, middle func(pgx.Tx)) error {
 	return p.backend.inTx(context.Background(), pool, options, marks, func(tx pgx.Tx) error {
 		_, err := tx.Exec(context.Background(), p.backend.names.sql("INSERT INTO {schema}.work (term) VALUES ($1)"), marks[0].term)
 		if middle != nil {

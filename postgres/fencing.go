@@ -14,10 +14,10 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// fencing ends transactions that keep new terms waiting longer than the fence
+// blockerTerminator ends transactions that keep new terms waiting longer than the fence
 // timeout, on a short-lived connection of its own: the session has heartbeats to
 // send meanwhile.
-type fencing struct {
+type blockerTerminator struct {
 	session *session
 	log     *slog.Logger
 	ctx     context.Context // ends with the session
@@ -38,7 +38,7 @@ const (
 	fenceAgain = 50 * time.Millisecond
 )
 
-func (f *fencing) init(s *session) {
+func (f *blockerTerminator) init(s *session) {
 	f.session, f.log = s, s.log
 	f.ctx, f.abort = context.WithCancel(context.Background())
 	f.roles = map[string]struct{}{}
@@ -46,7 +46,7 @@ func (f *fencing) init(s *session) {
 
 // end asks for the end of the transactions that hold the row of a role. It does
 // not block.
-func (f *fencing) end(role string) {
+func (f *blockerTerminator) end(role string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roles[role] = struct{}{}
@@ -60,10 +60,10 @@ func (f *fencing) end(role string) {
 }
 
 // wait waits for a round in progress; call abort first.
-func (f *fencing) wait() { f.group.Wait() }
+func (f *blockerTerminator) wait() { f.group.Wait() }
 
 // take returns the roles to look at, or marks the end of the goroutine.
-func (f *fencing) take() []string {
+func (f *blockerTerminator) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var roles []string
@@ -76,7 +76,7 @@ func (f *fencing) take() []string {
 	return roles
 }
 
-func (f *fencing) run() {
+func (f *blockerTerminator) run() {
 	defer f.session.backend.running.Done()
 	defer f.group.Done()
 	for roles := f.take(); len(roles) > 0; roles = f.take() {
@@ -148,7 +148,7 @@ SELECT gid, owner::text, prepared FROM pg_prepared_xacts WHERE transaction::text
 
 // round ends every transaction that holds the row of one of the roles, not only
 // the one that pg_blocking_pids would show, and returns how many it ended.
-func (f *fencing) round(roles []string) (ended int, err error) {
+func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
 	conn, err := f.connect(ctx)
@@ -170,7 +170,7 @@ func (f *fencing) round(roles []string) (ended int, err error) {
 	return f.endAll(ctx, conn, roles, found)
 }
 
-func (f *fencing) connect(ctx context.Context) (*pgx.Conn, error) {
+func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
 	return f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
 }
 
@@ -181,7 +181,7 @@ type culprits struct {
 }
 
 // lockers reads from the rows of roles which transactions hold them.
-func (f *fencing) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (culprits, error) {
+func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (culprits, error) {
 	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
@@ -195,7 +195,7 @@ func (f *fencing) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (
 
 // endAll ends the backends among the culprits and names the prepared
 // transactions.
-func (f *fencing) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
+func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
 	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), found.transactions, f.session.space, found.pids)
 	if err != nil {
 		return ended, fmt.Errorf("end lockers: %w", err)
@@ -223,7 +223,7 @@ func (f *fencing) endAll(ctx context.Context, conn *pgx.Conn, roles []string, fo
 	return ended, f.namePrepared(ctx, conn, roles, found.transactions)
 }
 
-func (f *fencing) namePrepared(ctx context.Context, conn *pgx.Conn, roles, transactions []string) error {
+func (f *blockerTerminator) namePrepared(ctx context.Context, conn *pgx.Conn, roles, transactions []string) error {
 	rows, err := conn.Query(ctx, readPrepared, transactions)
 	if err != nil {
 		return fmt.Errorf("read prepared transactions: %w", err)

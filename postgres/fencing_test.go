@@ -103,7 +103,7 @@ func TestOneRoundEndsAllFencedTransactions(t *testing.T) {
 	first.take("scheduler")
 	stopped := first.stopFenced(pool, "scheduler", 3)
 	first.Abort()
-	ended, err := second.fencing.round([]string{"scheduler"})
+	ended, err := second.terminator.round([]string{"scheduler"})
 	if err != nil || ended != len(stopped) {
 		t.Errorf("Invariant 7: one round terminated %d of %d fenced transactions, error %v; want all of them", ended, len(stopped), err)
 	}
@@ -252,10 +252,10 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 					break
 				}
 				second.wait(100 * time.Millisecond)
-				if len(second.seats) > 0 { // given up, as after the lock timeout
+				if len(second.heldRoles) > 0 { // given up, as after the lock timeout
 					second.release("scheduler", history.EndResigned)
 					third.try("scheduler") // another node tries between the attempts
-					if len(third.seats) > 0 {
+					if len(third.heldRoles) > 0 {
 						third.release("scheduler", history.EndResigned)
 					}
 				}

@@ -29,7 +29,7 @@ SELECT
 
 // blockers waits for the rows of roles on one more connection and returns what it
 // waits for.
-func (f *fencing) blockers(ctx context.Context, conn *pgx.Conn, roles []string) (found culprits, err error) {
+func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string) (found culprits, err error) {
 	waiter, err := f.connect(ctx)
 	if err != nil {
 		return found, err

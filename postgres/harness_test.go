@@ -212,7 +212,7 @@ func (p *peer) beat() {
 
 func (p *peer) release(role string, reason tenure.EndReason) {
 	p.t.Helper()
-	if err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole(role), Term: p.seats[role].term, Reason: reason}}); err != nil {
+	if err := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole(role), Term: p.heldRoles[role].term, Reason: reason}}); err != nil {
 		p.t.Fatalf("release %s: %v", role, err)
 	}
 }

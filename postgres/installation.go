@@ -157,7 +157,7 @@ func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing s
 // refuseNodes returns an error if nodes live that do not hold the installation's
 // lock, since their program does not know it yet.
 func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
-	living, err := b.whoLives(ctx, conn)
+	living, err := b.liveNodes(ctx, conn)
 	if err != nil || len(living) == 0 {
 		return err
 	}
@@ -187,7 +187,7 @@ func pauseForInstallation(ctx context.Context) error {
 func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, living []string) error {
 	if len(living) == 0 {
 		var err error
-		if living, err = b.whoLives(ctx, conn); err != nil {
+		if living, err = b.liveNodes(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -278,9 +278,9 @@ func (s *session) proveInstallation(ctx context.Context) error {
 	return nil
 }
 
-// whoLives lists the sessions that hold the installation's lock, and the nodes of
+// liveNodes lists the sessions that hold the installation's lock, and the nodes of
 // the registry that live, by name where the registry can be read.
-func (b *Backend) whoLives(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	nodes, err := b.readLivingNodes(ctx, conn)
 	if err != nil {
 		return nil, err

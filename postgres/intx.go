@@ -42,7 +42,7 @@ func InTx(ctx context.Context, pool Pool, term *tenure.Term, fn func(tx pgx.Tx) 
 // InTxOptions is [InTx] with options for the transaction, such as its isolation
 // level. It is fenced at every level.
 func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *tenure.Term, fn func(tx pgx.Tx) error) error {
-	backend, marks, err := marksOf([]*tenure.Term{term})
+	backend, marks, err := termRefs([]*tenure.Term{term})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func InTxOptions(ctx context.Context, pool Pool, options pgx.TxOptions, term *te
 	return backend.inTx(ctx, pool, options, marks, fn)
 }
 
-func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, marks []mark, fn func(tx pgx.Tx) error) error {
+func (b *Backend) inTx(ctx context.Context, pool Pool, options pgx.TxOptions, marks []termRef, fn func(tx pgx.Tx) error) error {
 	tx, err := pool.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -85,7 +85,7 @@ func (fencedTx) Commit(context.Context) error { return errOwnCommit }
 // InSQLTx is [InTx] for database/sql, with any PostgreSQL driver. options may be
 // nil.
 func InSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenure.Term, fn func(tx *sql.Tx) error) error {
-	backend, marks, err := marksOf([]*tenure.Term{term})
+	backend, marks, err := termRefs([]*tenure.Term{term})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func InSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, term *tenu
 	return backend.inSQLTx(ctx, db, options, marks, fn)
 }
 
-func (b *Backend) inSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, marks []mark, fn func(tx *sql.Tx) error) error {
+func (b *Backend) inSQLTx(ctx context.Context, db *sql.DB, options *sql.TxOptions, marks []termRef, fn func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

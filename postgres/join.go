@@ -125,13 +125,13 @@ func (s *session) join(ctx context.Context) error {
 	if err := s.backend.names.startListening(ctx, s.conn); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := s.watch.findGhost(ctx, s.conn); err != nil {
+	if err := s.watch.findStaleSession(ctx, s.conn); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	if err := s.writeRow(ctx); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
-	if err := s.warned("join"); err != nil {
+	if err := s.warningAsError("join"); err != nil {
 		return err
 	}
 	if _, err := s.conn.Exec(ctx, string(stmtMoved), s.backend.names.nodesChannel()); err != nil {

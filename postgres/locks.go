@@ -12,14 +12,14 @@ import (
 // lock tries to take the locks of roles, none of which is held, with distinct
 // keys. If the database fails, what it may have locked all the same is unlocked
 // again, or the session is lost.
-func (s *session) lock(all []wanted) ([]wanted, error) {
-	byKey := make(map[tenure.LockKey]wanted, len(all))
+func (s *session) lock(all []lockRequest) ([]lockRequest, error) {
+	byKey := make(map[tenure.LockKey]lockRequest, len(all))
 	var keys keyArrays
 	for _, w := range all {
 		byKey[w.key] = w
 		keys.add(w.key)
 	}
-	var got []wanted
+	var got []lockRequest
 	err := s.eachKey(stmtLock, stmtLockPairs, keys, func(key tenure.LockKey, granted bool) {
 		if granted {
 			got = append(got, byKey[key])
@@ -45,14 +45,14 @@ func (s *session) lock(all []wanted) ([]wanted, error) {
 	return nil, err
 }
 
-// unlock gives up seats. An error ends the session: a lock may still be held.
-func (s *session) unlock(seats []*seat) error {
-	if len(seats) == 0 {
+// unlock releases the locks of held roles. An error ends the session: a lock may still be held.
+func (s *session) unlock(heldRoles []*heldRole) error {
+	if len(heldRoles) == 0 {
 		return nil
 	}
 	var keys keyArrays
-	for _, seat := range seats {
-		keys.add(seat.key)
+	for _, h := range heldRoles {
+		keys.add(h.key)
 	}
 	missing := 0
 	err := s.eachKey(stmtUnlock, stmtUnlockPairs, keys, func(_ tenure.LockKey, held bool) {
@@ -68,7 +68,7 @@ func (s *session) unlock(seats []*seat) error {
 	case missing > 0:
 		return superseded("%d locks were gone before they were released", missing)
 	}
-	s.vacated(seats)
+	s.forgetReleased(heldRoles)
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (s *session) ownLocks() (map[tenure.LockKey]struct{}, error) {
 	return held, err
 }
 
-// extraLocks lists the locks that the session holds beyond its seats, its node
+// extraLocks lists the locks that the session holds beyond those of its roles, its node
 // lock and the installation's.
 func (s *session) extraLocks() (keyArrays, error) {
 	held, err := s.ownLocks()

@@ -154,8 +154,8 @@ func TestBystanderWithMostOfTheLockTable(t *testing.T) {
 			t.Errorf("role %d after the bystander's end: %+v", i, attempt)
 		}
 	}
-	if len(p.seats) != 95 {
-		t.Errorf("%d roles are held; want 95", len(p.seats))
+	if len(p.heldRoles) != 95 {
+		t.Errorf("%d roles are held; want 95", len(p.heldRoles))
 	}
 }
 

@@ -206,7 +206,7 @@ func TestRestrictedMember(t *testing.T) {
 	exec(t, owner, owner.NodeGrants("node"))
 	p, other := open(t, b, named("a")), open(t, b, named("b"))
 	description := tenure.Description{Status: tenure.StatusActive, Labels: map[string]string{"zone": "x"}}
-	p.watch.noteBlind(true)
+	p.watch.setWatchDown(true)
 	p.drain() // tells it, too
 	members, readErr := p.Members()
 	_, holdersErr := p.Holders([]string{"scheduler"})

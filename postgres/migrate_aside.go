@@ -91,7 +91,7 @@ func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		b.askAside(ctx, asking, conn.PgConn().PID(), stop)
+		b.askWatchersAside(ctx, asking, conn.PgConn().PID(), stop)
 	}()
 	err = b.tryMigration(ctx, conn, laterTableWait, fn)
 	close(stop)
@@ -100,9 +100,9 @@ func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.
 	return err
 }
 
-// askAside advances the sequence once the backend waits for the table of nodes.
+// askWatchersAside advances the sequence once the backend waits for the table of nodes.
 // What fails here leaves the migration to its next attempt.
-func (b *Backend) askAside(ctx context.Context, conn *pgx.Conn, pid uint32, stop chan struct{}) {
+func (b *Backend) askWatchersAside(ctx context.Context, conn *pgx.Conn, pid uint32, stop chan struct{}) {
 	const pause = 5 * time.Millisecond
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

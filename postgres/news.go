@@ -13,17 +13,17 @@ type news struct {
 	pending   bool
 	interrupt context.CancelFunc // of the Wait in progress
 	taken     bool               // the last news was taken
-	digested  []chan struct{}    // closed when the engine waits again after that
+	handled   []chan struct{}    // closed when the engine waits again after that
 }
 
-// announceFirst is announce, and returns a channel that is closed when the
+// announceAndTrack is announce, and returns a channel that is closed when the
 // engine has done what the news made it do and waits again.
-func (n *news) announceFirst() <-chan struct{} {
+func (n *news) announceAndTrack() <-chan struct{} {
 	n.announce()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	done := make(chan struct{})
-	n.digested = append(n.digested, done)
+	n.handled = append(n.handled, done)
 	return done
 }
 
@@ -53,10 +53,10 @@ func (n *news) await(interrupt context.CancelFunc) {
 	defer n.mu.Unlock()
 	n.interrupt = interrupt
 	if n.taken && interrupt != nil {
-		for _, done := range n.digested {
+		for _, done := range n.handled {
 			close(done)
 		}
-		n.taken, n.digested = false, nil
+		n.taken, n.handled = false, nil
 	}
 	if n.pending && interrupt != nil {
 		interrupt()

@@ -26,7 +26,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 	}
 	s.network = raw(s.conn)
 	s.news.pid = s.conn.PgConn().PID()
-	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", s.pulse)
+	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", s.silence)
 	if err != nil {
 		discard(s.conn)
 		return nil, err
@@ -42,16 +42,16 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 
 func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 	return &session{
-		backend:  b,
-		opening:  opening,
-		log:      opening.Logger,
-		news:     newEars(b.names.nodesChannel(), opening.NodesChanged),
-		seats:    map[string]*seat{},
-		keys:     map[tenure.LockKey]struct{}{},
-		known:    map[string]string{},
-		blocked:  map[string]blockage{},
-		pulse:    new(pulse),
-		openedAt: opening.Clock.Now().Mono,
+		backend:   b,
+		opening:   opening,
+		log:       opening.Logger,
+		news:      newConnListener(b.names.nodesChannel(), opening.NodesChanged),
+		heldRoles: map[string]*heldRole{},
+		keys:      map[tenure.LockKey]struct{}{},
+		known:     map[string]string{},
+		blocked:   map[string]blockage{},
+		silence:   new(silenceTimer),
+		openedAt:  opening.Clock.Now().Mono,
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 		return err
 	}
 	s.watch = newWatch(s)
-	s.fencing.init(s)
+	s.terminator.init(s)
 	s.abort = s.onceAbort()
 	if err := s.join(ctx); err != nil {
 		return err

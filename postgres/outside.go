@@ -39,7 +39,7 @@ func (o *outside) limit(period time.Duration) time.Duration {
 
 // limit bounds one call of the watch function.
 func (w *watch) limit() time.Duration {
-	return w.outside.limit(w.ghost.limit(w.session.backend.config.WatchPeriod))
+	return w.outside.limit(w.staleSession.limit(w.session.backend.config.WatchPeriod))
 }
 
 // lookOutside looks for sessions outside the ring and ends those whose time is

@@ -42,10 +42,10 @@ const (
 
 // The statements of the watch connection, besides stmtMoved and stmtReap.
 const (
-	stmtWatch statement = "watch"
-	stmtDead  statement = "mark_dead"
-	stmtNext  statement = "next_membership"
-	stmtGhost statement = "end_ghost"
+	stmtWatch        statement = "watch"
+	stmtDead         statement = "mark_dead"
+	stmtNext         statement = "next_membership"
+	stmtStaleSession statement = "end_stale_session"
 
 	stmtDeadHeld  statement = "dead_held"
 	stmtStrangers statement = "strangers"
@@ -450,7 +450,7 @@ SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation),
 
 	// The node's last session, and how long others would still wait for it. One
 	// that was marked as dead may still be kept.
-	readGhost = `
+	readStaleSession = `
 SELECT incarnation,
     (1000 * extract(epoch FROM
         last_heartbeat + (lease_ms + $2::int) * interval '1 millisecond' - clock_timestamp()))::double precision

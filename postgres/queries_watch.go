@@ -18,7 +18,7 @@ SELECT name, pg_notify($2, '') FROM dead`,
 SELECT nextval({membership:regclass})`,
 	// Whoever holds the node lock of this incarnation is the session that took
 	// it: nobody else takes it exclusively.
-	stmtGhost: `
+	stmtStaleSession: `
 SELECT l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
 WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <> pg_backend_pid()`,

@@ -37,7 +37,7 @@ func (r *reader) init(b *Backend) {
 	r.slot = make(chan *pgx.Conn, 1)
 	r.slot <- nil
 	r.idle = readerIdle
-	r.timer = time.AfterFunc(r.idle, r.rest)
+	r.timer = time.AfterFunc(r.idle, r.closeIdle)
 	r.timer.Stop()
 	r.closing = make(chan struct{})
 	r.close = sync.OnceFunc(func() {
@@ -50,9 +50,9 @@ func (r *reader) init(b *Backend) {
 	})
 }
 
-// rest closes the connection unless somebody uses it, who then starts the timer
+// closeIdle closes the connection unless somebody uses it, who then starts the timer
 // again.
-func (r *reader) rest() {
+func (r *reader) closeIdle() {
 	select {
 	case conn := <-r.slot:
 		if conn != nil {

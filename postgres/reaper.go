@@ -57,10 +57,10 @@ func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	return err
 }
 
-// reapIfBlind does the same on the session connection while the watch connection
+// reapIfWatchDown does the same on the session connection while the watch connection
 // is down, once per check interval, and ends an earlier session of this node.
-func (s *session) reapIfBlind() error {
-	if !s.watch.blind.Load() {
+func (s *session) reapIfWatchDown() error {
+	if !s.watch.down.Load() {
 		return nil
 	}
 	now := s.opening.Clock.Now().Mono
@@ -73,7 +73,7 @@ func (s *session) reapIfBlind() error {
 	err := s.query(stmtReap, func(rows pgx.Rows) error {
 		ended++
 		return scan(rows)
-	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, s.ghost.dueNow())
+	}, s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space, s.staleSession.dueNow())
 	if err != nil {
 		s.log.Warn("looking for silent nodes failed", "error", err)
 		return lostOnly(err)

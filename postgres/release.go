@@ -11,7 +11,7 @@ import (
 
 // resignation is what the statements about the ends of terms take.
 type resignation struct {
-	seats          []*seat // all, also those without a term
+	heldRoles      []*heldRole // all, also those without a term
 	roles, reasons []string
 	askers         []string
 	terms, reserve []int64
@@ -21,19 +21,19 @@ type resignation struct {
 func (s *session) resignation(releases []tenure.ReleaseRequest) resignation {
 	var all resignation
 	for _, r := range releases {
-		seat := s.seats[r.Role.Name()]
-		if seat == nil {
+		h := s.heldRoles[r.Role.Name()]
+		if h == nil {
 			continue
 		}
-		all.seats = append(all.seats, seat)
-		if seat.term == 0 {
+		all.heldRoles = append(all.heldRoles, h)
+		if h.term == 0 {
 			continue
 		}
 		var target *uuid.UUID
 		if r.Target != uuid.Nil {
 			target = &r.Target
 		}
-		all.roles, all.terms = append(all.roles, seat.role.Name()), append(all.terms, seat.term)
+		all.roles, all.terms = append(all.roles, h.role.Name()), append(all.terms, h.term)
 		all.reasons = append(all.reasons, string(r.Reason))
 		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.Reservation.Milliseconds())
 		all.askers = append(all.askers, r.By)
@@ -46,12 +46,12 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) resignation {
 // written nor a full queue of notifications may keep a role locked.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	all := s.resignation(releases)
-	if len(all.seats) == 0 {
+	if len(all.heldRoles) == 0 {
 		return nil
 	}
 	var keys keyArrays
-	for _, seat := range all.seats {
-		keys.add(seat.key)
+	for _, h := range all.heldRoles {
+		keys.add(h.key)
 	}
 	missing := 0
 	err := s.query(stmtResign, func(rows pgx.Rows) error {
@@ -72,7 +72,7 @@ func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	case missing > 0:
 		return superseded("%d locks were gone before they were released", missing)
 	}
-	s.vacated(all.seats)
+	s.forgetReleased(all.heldRoles)
 	return nil
 }
 
@@ -92,15 +92,15 @@ func (s *session) releaseInSteps(all resignation) error {
 	if err != nil {
 		return fmt.Errorf("%w: locks may be left over: %w", tenure.ErrSessionLost, err)
 	}
-	var left, freed []*seat
-	for _, seat := range all.seats {
-		if _, locked := held[seat.key]; locked {
-			left = append(left, seat)
+	var left, freed []*heldRole
+	for _, h := range all.heldRoles {
+		if _, locked := held[h.key]; locked {
+			left = append(left, h)
 		} else {
-			freed = append(freed, seat)
+			freed = append(freed, h)
 		}
 	}
-	s.vacated(freed)
+	s.forgetReleased(freed)
 	if err := s.unlock(left); err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func (s *session) releaseInSteps(all resignation) error {
 	return lostOnly(err)
 }
 
-// vacated forgets seats whose locks are free.
-func (s *session) vacated(seats []*seat) {
-	s.table.add(-len(seats))
-	for _, seat := range seats {
-		delete(s.seats, seat.role.Name())
-		delete(s.keys, seat.key)
-		if seat.term == 0 {
-			delete(s.known, seat.role.Name()) // look at its row anew the next time
+// forgetReleased forgets held roles whose locks are free.
+func (s *session) forgetReleased(heldRoles []*heldRole) {
+	s.table.add(-len(heldRoles))
+	for _, h := range heldRoles {
+		delete(s.heldRoles, h.role.Name())
+		delete(s.keys, h.key)
+		if h.term == 0 {
+			delete(s.known, h.role.Name()) // look at its row anew the next time
 		}
 	}
 }

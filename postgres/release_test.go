@@ -36,8 +36,8 @@ func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
 	if !second.wait(patience) {
 		t.Error("Invariant 7: the release was not announced")
 	}
-	if len(first.seats) > 0 {
-		t.Errorf("the session still keeps %d seats", len(first.seats))
+	if len(first.heldRoles) > 0 {
+		t.Errorf("the session still keeps %d roles", len(first.heldRoles))
 	}
 	first.beat()
 	if attempt := second.try("scheduler")[0]; attempt.Outcome == tenure.OutcomeHeld {

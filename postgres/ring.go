@@ -18,12 +18,12 @@ import (
 // predecessor in the ring, and of those before it that nobody else watches. It holds no lock that anyone needs, so it may be
 // closed at any time, and opens its connection again by itself.
 type watch struct {
-	session *session
-	log     *slog.Logger
-	seen    int64 // the membership that the last call saw
-	ghost   ghost
-	outside outside
-	blind   atomic.Bool
+	session      *session
+	log          *slog.Logger
+	seen         int64 // the membership that the last call saw
+	staleSession staleSession
+	outside      outside
+	down         atomic.Bool
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -93,7 +93,7 @@ func (w *watch) run(conn *pgx.Conn) {
 			}
 			w.session.backend.counters.watchFailures.Add(1)
 			w.log.Warn("the watch connection failed; until it is back the next node of the ring watches in this one's place", "error", err)
-			w.noteBlind(true)
+			w.setWatchDown(true)
 		}
 		if !w.pause(delay) {
 			return
@@ -105,7 +105,7 @@ func (w *watch) run(conn *pgx.Conn) {
 			continue
 		}
 		delay = first
-		w.noteBlind(false)
+		w.setWatchDown(false)
 	}
 }
 
@@ -121,14 +121,14 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		}
 		switch found.event {
 		case "died":
-			err = w.bury(conn, found.incarnation)
+			err = w.recordDeath(conn, found.incarnation)
 		case "silent":
 			err = w.reap(conn)
 		case "alone":
-			w.rest()
+			w.waitForMember()
 		}
 		if err == nil {
-			err = w.endGhost(conn)
+			err = w.endStaleSession(conn)
 		}
 		if err == nil && found.event != "died" { // a death must be told of first
 			err = w.lookOutside(conn)
@@ -161,31 +161,31 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 		membership int64
 	)
 	network := raw(conn)
-	stop := s.pulse.expect(w.silence(), func() { _ = network.Close() })
+	stop := s.silence.expect(w.silence(), func() { _ = network.Close() })
 	defer stop()
 	err := w.bounded(conn, period+closeTimeout, stmtWatch, func(rows pgx.Rows) error {
 		return rows.Scan(&found.event, &found.incarnation, &membership)
-	}, s.incarnation, w.ghost.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
+	}, s.incarnation, w.staleSession.incarnation, s.space, w.seen, period.Milliseconds(), s.opening.Timing.Margin.Milliseconds())
 	if err == nil {
 		w.seen = membership
 	}
 	return found, err
 }
 
-// bury records a death. The own session is woken first: it need not wait for
+// recordDeath records a death. The own session is woken first: it need not wait for
 // the news to come back from the server.
-func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
+func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	s := w.session
 	head := time.NewTimer(headStart)
 	defer head.Stop()
 	select {
-	case <-s.news.announceFirst():
+	case <-s.news.announceAndTrack():
 	case <-head.C:
 	case <-w.stop:
 	}
 	channel := s.backend.names.channel()
-	if incarnation == w.ghost.incarnation { // this node lives on in another session
-		w.ghost = ghost{}
+	if incarnation == w.staleSession.incarnation { // this node lives on in another session
+		w.staleSession = staleSession{}
 		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
 	}
 	var name string
@@ -207,8 +207,8 @@ func (w *watch) bury(conn *pgx.Conn, incarnation int32) error {
 // roles before it tells the others, whose tries would slow it down.
 const headStart = 5 * time.Millisecond
 
-// rest waits until another node may have joined.
-func (w *watch) rest() {
+// waitForMember waits until another node may have joined.
+func (w *watch) waitForMember() {
 	timer := time.NewTimer(w.limit())
 	defer timer.Stop()
 	select {
@@ -265,7 +265,7 @@ func (w *watch) reconnect() (*pgx.Conn, error) {
 		case <-stop:
 		}
 	}()
-	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", s.pulse)
+	conn, err := s.backend.dial(ctx, pgdial.Watch, s.opening.Node.Name+" watch", s.silence)
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func TestBlindSessionReaps(t *testing.T) {
 	silent, other := open(t, b), open(t, b)
 	silent.take("scheduler")
 	other.watch.leave()
-	other.watch.blind.Store(true)
+	other.watch.down.Store(true)
 	silent.watch.leave()
 	other.refused("scheduler")
 	start := time.Now()
@@ -204,7 +204,7 @@ func TestBlindSessionReapsItsOwnEarlierSession(t *testing.T) {
 	earlier.stick()
 	later := open(t, b, brief, func(o *peerOptions) { o.id = earlier.id })
 	later.watch.leave()
-	later.watch.blind.Store(true)
+	later.watch.down.Store(true)
 	later.refused("scheduler")
 	later.win("scheduler")
 }

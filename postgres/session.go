@@ -34,24 +34,24 @@ type session struct {
 	incarnation  int32
 	openedAt     time.Duration // on the node's monotonic clock
 
-	news    *ears
-	watch   *watch
-	ghost   ghost  // as it was when the session joined
-	pulse   *pulse // of the watch connection; made before it
-	table   lockTable
-	fencing fencing
+	news         *connListener
+	watch        *watch
+	staleSession staleSession  // as it was when the session joined
+	silence      *silenceTimer // of the watch connection; made before it
+	table        lockTable
+	terminator   blockerTerminator
 
-	registry registryCache               // what Members has read last
-	seats    map[string]*seat            // by role: those whose lock is held
-	keys     map[tenure.LockKey]struct{} // of seats, of the node and of the installation
-	known    map[string]string           // keys of the roles that have a row
-	blocked  map[string]blockage         // roles whose rows were held by others at the last attempt
-	beats    int                         // heartbeats so far
-	reapedAt time.Duration               // when reapIfBlind last looked
-	abort    func()
+	registry  registryCache               // what Members has read last
+	heldRoles map[string]*heldRole        // by role: those whose lock is held
+	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
+	known     map[string]string           // keys of the roles that have a row
+	blocked   map[string]blockage         // roles whose rows were held by others at the last attempt
+	beats     int                         // heartbeats so far
+	reapedAt  time.Duration               // when reapIfBlind last looked
+	abort     func()
 
-	trying    bool // the doctor's: all is in a transaction that is rolled back
-	toldBlind bool // what the others were told last of the watch connection
+	trying            bool // the doctor's: all is in a transaction that is rolled back
+	reportedWatchDown bool // what the registry says of the watch connection
 }
 
 var (
@@ -59,22 +59,22 @@ var (
 	_ tenure.RegistrySession = (*session)(nil)
 )
 
-// ears are what the session connection hears beside answers. They are made
-// before the connection.
-type ears struct {
+// connListener receives the notices and notifications of the session connection.
+// It is created before the connection.
+type connListener struct {
 	news
 	pid      uint32
-	nodes    string   // the channel on which nodes are told of, and nothing else
+	nodes    string   // the channel of changes to the registry of nodes only
 	heard    func()   // called when the registry of nodes may have changed
 	warnings []string // on the statement in progress; of the session's goroutine
 	moved    chan struct{}
 }
 
-func newEars(nodes string, heard func()) *ears {
-	return &ears{nodes: nodes, heard: heard, moved: make(chan struct{}, 1)}
+func newConnListener(nodes string, heard func()) *connListener {
+	return &connListener{nodes: nodes, heard: heard, moved: make(chan struct{}, 1)}
 }
 
-func (e *ears) notice(n *pgconn.Notice) {
+func (e *connListener) notice(n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
 		e.warnings = append(e.warnings, n.Code+" "+n.Message)
 	}
@@ -82,7 +82,7 @@ func (e *ears) notice(n *pgconn.Notice) {
 
 // notification wakes the engine and, in case it waits for the first other node
 // to join, the watch. The session's own news are no news to it.
-func (e *ears) notification(n *pgconn.Notification) {
+func (e *connListener) notification(n *pgconn.Notification) {
 	switch {
 	case n.PID == e.pid:
 		return
@@ -133,9 +133,9 @@ func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...
 	return rows.Err()
 }
 
-// warned makes a failure of a warning: a wait for a synchronous standby that was
+// warningAsError makes a failure of a warning: a wait for a synchronous standby that was
 // canceled reports success with one.
-func (s *session) warned(name statement) error {
+func (s *session) warningAsError(name statement) error {
 	if len(s.news.warnings) == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	if err := s.warned(stmtHeartbeat); err != nil {
+	if err := s.warningAsError(stmtHeartbeat); err != nil {
 		return false, err
 	}
 	switch {
@@ -187,7 +187,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 // Wait implements [tenure.Session]. Unless the watch connection went down or
 // came back it only receives, so nothing restarts the server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
-	if err := s.tellWatching(); err != nil {
+	if err := s.reportWatchDown(); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -242,7 +242,7 @@ func (s *session) Requests() ([]tenure.Request, error) {
 			requests = append(requests, r.request)
 			continue
 		}
-		if held := s.seats[r.request.Role]; held != nil && held.term == r.term {
+		if held := s.heldRoles[r.request.Role]; held != nil && held.term == r.term {
 			requests = append(requests, r.request)
 		}
 	}
@@ -259,7 +259,7 @@ func (s *session) Close() error {
 	}
 	discard(s.conn) // frees the node lock
 	s.Abort()
-	s.fencing.wait()
+	s.terminator.wait()
 	if err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
@@ -283,6 +283,6 @@ func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		_ = s.network.Close() // makes a read or write in progress return
 		s.watch.abort()
-		s.fencing.abort()
+		s.terminator.abort()
 	})
 }

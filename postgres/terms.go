@@ -36,7 +36,7 @@ func (r termRow) clean() bool {
 
 // closeTerms ends the terms that the previous holders of roles left open, in a
 // commit of its own, and reads the rows.
-func (s *session) closeTerms(got []wanted) (map[string]termRow, error) {
+func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	roles, keys := make([]string, len(got)), make([]string, len(got))
 	for i, w := range got {
 		roles[i], keys[i] = w.role.Name(), w.key.String()
@@ -98,16 +98,16 @@ func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	return max(lockedAt, began+max(wait, timing.Lease, row.lease, timing.FailoverWait))
 }
 
-// begin begins the terms of seats, sorted by role. A seat that is skipped stays
+// begin begins the terms of held roles, sorted by name. A role that is skipped stays
 // without a term: a fenced transaction of the old term holds its row or, if the
 // rows were not examined, the term may have to wait.
-func (s *session) begin(ready []*seat, examined bool) error {
+func (s *session) begin(ready []*heldRole, examined bool) error {
 	if len(ready) == 0 {
 		return nil
 	}
 	roles := make([]string, len(ready))
-	for i, seat := range ready {
-		roles[i] = seat.role.Name()
+	for i, h := range ready {
+		roles[i] = h.role.Name()
 	}
 	node := s.opening.Node
 	settling := s.opening.Timing.Settle > 0
@@ -121,21 +121,21 @@ func (s *session) begin(ready []*seat, examined bool) error {
 			return err
 		}
 		attempt.PrecedingVacancy = fromMilliseconds(vacant)
-		seat := s.seats[role]
-		seat.term, seat.attempt = attempt.Term, attempt
+		h := s.heldRoles[role]
+		h.term, h.attempt = attempt.Term, attempt
 		delete(s.blocked, role)
 		return nil
 	}, roles, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
 		examined, s.server.byMigration, settling)
 	if err != nil {
-		for _, seat := range ready { // rolled back, whatever rows came
-			seat.term = 0
+		for _, h := range ready { // rolled back, whatever rows came
+			h.term = 0
 		}
 		return err
 	}
 	// A term that only this server knows of has not begun. It cannot be undone
 	// without another commit, so the session is given up with its locks.
-	if err := s.warned(stmtBegin); err != nil {
+	if err := s.warningAsError(stmtBegin); err != nil {
 		return fmt.Errorf("%w: %w", tenure.ErrSessionLost, err)
 	}
 	return nil
@@ -156,7 +156,7 @@ func errKeyTaken(role tenure.Role, key, owner string) error {
 
 // errKeyMismatch says how to use the key that is recorded: derived from the name,
 // or given.
-func (s *session) errKeyMismatch(w wanted, recorded string) error {
+func (s *session) errKeyMismatch(w lockRequest, recorded string) error {
 	name := w.role.Name()
 	flag, call := shellWord(name+"="+recorded), fmt.Sprintf("NamedRole(%q).WithKey(%s)", name, recorded)
 	if tenure.NamedRole(name).LockKey(s.installation).String() == recorded {

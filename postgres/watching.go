@@ -1,31 +1,31 @@
 package postgres
 
-// A node whose watch connection is down sees nobody die. It says so in its row,
-// on the session connection, and its successor in the ring watches in its place
-// for as long.
+// A node whose watch connection is down cannot detect deaths. It records this in
+// its row, over the session connection, and its successor in the ring watches its
+// predecessor until the connection is back.
 
-// noteBlind records whether the watch connection is down and has the session
-// tell the others.
-func (w *watch) noteBlind(blind bool) {
-	w.blind.Store(blind)
+// setWatchDown records whether the watch connection is down and wakes the session,
+// which reports it.
+func (w *watch) setWatchDown(down bool) {
+	w.down.Store(down)
 	w.session.news.announce()
 }
 
-// tellWatching tells the others whether this node watches, if that has changed.
-// What fails for now is told before the next wait.
-func (s *session) tellWatching() error {
-	blind := s.watch.blind.Load()
-	if blind == s.toldBlind {
+// reportWatchDown writes into the node's row whether the watch connection is down,
+// if that has changed. After a failure it is called again before the next wait.
+func (s *session) reportWatchDown() error {
+	down := s.watch.down.Load()
+	if down == s.reportedWatchDown {
 		return nil
 	}
-	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !blind)
+	err := s.query(stmtWatching, nil, s.opening.Node.ID, s.incarnation, !down)
 	if err == nil {
 		err = s.query(stmtMoved, nil, s.backend.names.nodesChannel())
 	}
 	if err != nil {
-		s.log.Warn("telling the others whether this node watches failed", "watching", !blind, "error", err)
+		s.log.Warn("writing whether this node watches failed", "watching", !down, "error", err)
 		return lostOnly(err)
 	}
-	s.toldBlind = blind
+	s.reportedWatchDown = down
 	return nil
 }

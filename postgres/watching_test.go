@@ -96,7 +96,7 @@ func (r *ring) settled() {
 	exec(r.t, r.backend, "SELECT nextval({membership:regclass})")
 	var watches []string
 	for _, p := range r.nodes {
-		if !p.watch.blind.Load() && !p.watch.stopped() {
+		if !p.watch.down.Load() && !p.watch.stopped() {
 			watches = append(watches, watchOf(p))
 		}
 	}

@@ -97,7 +97,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a canceled wait for the standby is a success",
-		file: "postgres/session.go", from: "	if err := s.warned(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
+		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
 		tests:   []tests{in("postgres", "^TestCanceledWaitForAStandbyIsNoSuccess$")},
 	},
@@ -147,7 +147,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: nobody reaps while the watch is down",
-		file: "postgres/reaper.go", from: "	if !s.watch.blind.Load() {\n", to: "	if true || !s.watch.blind.Load() {\n",
+		file: "postgres/reaper.go", from: "	if !s.watch.down.Load() {\n", to: "	if true || !s.watch.down.Load() {\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
 		tests:   []tests{in("postgres", "^TestBlindSessionReaps$")},
 	},

@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pulse hears the messages that the watch function sends while it waits. It is
-// created before the connection.
-type pulse struct {
+// silenceTimer detects that the watch function, which sends a message now and then
+// while it waits, has fallen silent. It is created before the connection.
+type silenceTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer // of the call in progress
 	limit time.Duration
 }
 
 // expect calls silent when no message has come for a time, until stop is called.
-func (p *pulse) expect(limit time.Duration, silent func()) (stop func()) {
+func (p *silenceTimer) expect(limit time.Duration, silent func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit, p.timer = limit, time.AfterFunc(limit, silent)
@@ -28,7 +28,7 @@ func (p *pulse) expect(limit time.Duration, silent func()) (stop func()) {
 	}
 }
 
-func (p *pulse) notice(*pgconn.Notice) {
+func (p *silenceTimer) notice(*pgconn.Notice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -36,4 +36,4 @@ func (p *pulse) notice(*pgconn.Notice) {
 	}
 }
 
-func (p *pulse) notification(*pgconn.Notification) {}
+func (p *silenceTimer) notification(*pgconn.Notification) {}

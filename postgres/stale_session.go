@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// staleSession is an earlier session of this node that the server may still keep.
+// The node's row belongs to the new session, so no other node can see that the old
+// one is silent. This node ends it at the time at which the reaper would have.
+type staleSession struct {
+	incarnation int32 // 0 if there is none
+	due         time.Time
+}
+
+// findStaleSession reads the row of the node's last session, before the new one takes
+// it over.
+func (w *watch) findStaleSession(ctx context.Context, conn *pgx.Conn) error {
+	s := w.session
+	var left float64
+	err := conn.QueryRow(ctx, s.backend.names.sql(readStaleSession), s.opening.Node.ID, s.opening.Timing.Margin.Milliseconds(), s.space).
+		Scan(&w.staleSession.incarnation, &left)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	w.staleSession.due = time.Now().Add(fromMilliseconds(left))
+	s.staleSession = w.staleSession
+	return err
+}
+
+// dueNow returns the incarnation of a stale session that is due.
+func (e staleSession) dueNow() []int32 {
+	if e.incarnation == 0 || time.Now().Before(e.due) {
+		return noPairs
+	}
+	return []int32{e.incarnation}
+}
+
+// limit bounds one call of the watch so that the stale session is ended in time.
+func (e *staleSession) limit(period time.Duration) time.Duration {
+	if e.incarnation == 0 {
+		return period
+	}
+	return max(time.Millisecond, min(period, time.Until(e.due)))
+}
+
+// endStaleSession ends the stale session when it is due.
+func (w *watch) endStaleSession(conn *pgx.Conn) error {
+	if w.staleSession.incarnation == 0 || time.Now().Before(w.staleSession.due) {
+		return nil
+	}
+	w.staleSession.due = time.Now().Add(reapPause)
+	err := w.bounded(conn, callTimeout, stmtStaleSession, func(rows pgx.Rows) error {
+		var (
+			pid   int32
+			ended bool
+		)
+		if err := rows.Scan(&pid, &ended); err != nil {
+			return err
+		}
+		w.log.Warn("an earlier session of this node was ended", "incarnation", w.staleSession.incarnation, "pid", pid, "signaled", ended)
+		return nil
+	}, w.session.space, w.staleSession.incarnation)
+	if hasCode(err, codeInsufficientPrivilege) {
+		w.log.Error("an earlier session of this node may not be ended by this user", "error", err)
+		err = nil
+	}
+	return err
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
@@ -128,10 +129,17 @@ func (s *Store) Append(ctx context.Context, tx Executor, events ...NewEvent) err
 		err = rows.Err()
 	}
 	if err != nil {
+		var failure *pgconn.PgError
+		if errors.As(err, &failure) && failure.Code == codeUndefinedTable { // it was removed: the next call creates it
+			s.schema.Forget()
+			s.exists.Store(false)
+		}
 		return fmt.Errorf("append events: %w", errors.Join(createErr, err))
 	}
 	return nil
 }
+
+const codeUndefinedTable = "42P01"
 
 // mayReadVersions selects false if the table of versions exists and the user cannot read it.
 const mayReadVersions = `SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), to_regclass($1) IS NULL)`

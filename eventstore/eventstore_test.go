@@ -304,4 +304,17 @@ func TestFirstAppendCreatesTheTable(t *testing.T) {
 	if err := conn.QueryRow(ctx, pgtest.SQL(backend, "SELECT count(*) FROM {events}")).Scan(&count); err != nil || count != 2 {
 		t.Errorf("%d events, %v; want 2", count, err)
 	}
+
+	// Somebody removes the table.
+	for _, sql := range []string{"DROP TABLE {events}", "DELETE FROM {migrations} WHERE feature = 'events'"} {
+		if _, err := conn.Exec(ctx, pgtest.SQL(backend, sql)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Append(ctx, conn, eventstore.NewEvent{Type: "c"}); err == nil {
+		t.Error("an event was appended to a table that is not there")
+	}
+	if err := store.Append(ctx, conn, eventstore.NewEvent{Type: "c"}); err != nil {
+		t.Errorf("the next append did not create the table: %v", err)
+	}
 }

@@ -55,6 +55,26 @@ func TestFirstUseCreatesTables(t *testing.T) {
 	}
 }
 
+// TestFirstUseInANewInstallation: an operator removes the schema, and the node that
+// makes it anew also creates the tables of a feature that it has used before.
+func TestFirstUseInANewInstallation(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	pool := pgtest.Pool(t, pgtest.Shared(t).DSN())
+	f := newFeature()
+	for range 2 {
+		p := open(t, b)
+		if err := b.schema.Ensure(t.Context(), pool, f); err != nil {
+			t.Fatal(err)
+		}
+		if !row[bool](t, b, `SELECT to_regclass($1) IS NOT NULL`, b.names.sql("{extra}")) {
+			t.Fatal("no table extra")
+		}
+		exec(t, b, "DROP SCHEMA {schema} CASCADE")
+		p.Abort()
+	}
+}
+
 // TestFirstUseRefused: a program that must not create tables, or may not, says
 // which command does.
 func TestFirstUseRefused(t *testing.T) {

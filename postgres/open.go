@@ -36,6 +36,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		discard(s.conn)
 		return nil, b.explain(err)
 	}
+	b.schema.Forget() // the session may be the first of a new installation
 	s.watch.start(watched)
 	return s, nil
 }

@@ -69,16 +69,16 @@ func (m *meter) readProcessorTime() error {
 }
 
 func (m *meter) memory(limit float64) (percent float64, err error) {
-	resident, residentErr := m.kilobytes("proc/self/status", "VmRSS:")
-	usable, machineErr := m.kilobytes("proc/meminfo", "MemTotal:")
+	resident, residentErr := m.size("proc/self/status", "VmRSS:")
+	usable, machineErr := m.size("proc/meminfo", "MemTotal:")
 	if limit > 0 {
 		usable = min(usable, limit) // without a limit, a group can report a huge number
 	}
 	return percentage(resident, usable), errors.Join(residentErr, machineErr)
 }
 
-// kilobytes returns the value of the line "KEY N kB" of a file in bytes.
-func (m *meter) kilobytes(file, key string) (value float64, err error) {
+// size returns the value of the line "KEY N kB" of a file in bytes.
+func (m *meter) size(file, key string) (value float64, err error) {
 	content, err := fs.ReadFile(m.root, file)
 	if err != nil {
 		return 0, fmt.Errorf("measuring memory: %w", err)

@@ -39,7 +39,7 @@ func (m *Admin) Changes(ctx context.Context, name string, limit int) ([]Change, 
 	return changes, nil
 }
 
-// Remove deletes a schedule that no program has any more, and its runs. by is
+// Remove deletes a schedule that no program declares, and its runs. by is
 // the requester to record. If the leader of its role runs the schedule, it
 // would add it again; the error then matches tenure.ErrInvalidConfig. A program
 // that still has the schedule adds it as a new one when it next leads.

@@ -80,7 +80,7 @@ func (n Names) Channel(topic string) string {
 	return "tenure_" + hex.EncodeToString(sum[:16])
 }
 
-// Literal quotes a string constant; E” makes it independent of
+// Literal quotes a string constant. Its prefix E makes it independent of
 // standard_conforming_strings.
 func Literal(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const endForerunners = `
+const terminateHolders = `
 SELECT count(pg_terminate_backend(pid))
 FROM pg_locks
 WHERE locktype = 'advisory'
@@ -22,7 +22,7 @@ WHERE locktype = 'advisory'
 // hold locks that the next one needs. The user must be allowed to end them, as it
 // is for sessions of its own.
 func EndStaleTransactions(ctx context.Context, tx pgx.Tx, key int64) error {
-	if _, err := tx.Exec(ctx, endForerunners, key); err != nil {
+	if _, err := tx.Exec(ctx, terminateHolders, key); err != nil {
 		return fmt.Errorf("ending transactions of earlier terms: %w", err)
 	}
 	return nil

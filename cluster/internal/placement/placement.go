@@ -41,7 +41,7 @@ type Node struct {
 	Name   string
 	Weight float64 // more than 0
 	Labels map[string]string
-	// Leaving says that the node must not lead any role.
+	// Leaving means that the node must not lead any role.
 	Leaving bool
 }
 

@@ -1,7 +1,7 @@
 // Package alerts watches the metrics of all nodes and tells people of what is
 // wrong.
 //
-// An [Engine] stands for the role metrics-aggregator. Its leader reads the
+// An [Engine] campaigns for the role metrics-aggregator. Its leader reads the
 // samples of all nodes, evaluates every [Rule] by Prometheus's own engine, and
 // keeps in the database which alerts are pending or firing. The rules are in the
 // database too, as the configuration that was read last has them, so that

@@ -119,7 +119,7 @@ func (e *Engine) wakeWriter() {
 	}
 }
 
-// Run writes the rules to the database, and stands for the role
+// Run writes the rules to the database, and campaigns for the role
 // [cluster.MetricsAggregatorRole] until the context ends, and returns nil then.
 // In each term it evaluates and sends. It returns an error that matches
 // tenure.ErrUnsupported if the node is not on PostgreSQL, and those of

@@ -19,7 +19,7 @@ progress continue. Ticks during the pause are neither recorded nor caught up.`
 
 const cronResumeLong = `Resume a paused schedule: it ticks from now on.`
 
-const cronRemoveLong = `Remove a schedule that no program has any more, with all its runs. If the leader of
+const cronRemoveLong = `Remove a schedule that no program declares, with all its runs. If the leader of
 its role runs the schedule, the command is refused with exit code 2: first remove
 the schedule from the program, or from the file of tenure cron run. The command asks
 for confirmation; without a terminal, use --yes.`

@@ -15,7 +15,7 @@ import (
 const cronHistoryLong = `Print the runs of a schedule, latest tick first. A run is "waiting", "running",
 "succeeded", "failed", "timed_out", "panicked", "abandoned" (interrupted and not
 repeated), "missed" (there was no leader in time) or "skipped" (an earlier run had
-not ended). If very many ticks were missed, one row stands for TICKS of them.`
+not ended). If very many ticks were missed, one row represents TICKS of them.`
 
 func newCronHistory(out *console.Output) *cobra.Command {
 	return subject.ReadMost(&cobra.Command{

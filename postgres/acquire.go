@@ -35,8 +35,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 
-	// What is new is locked; what waits is held already, and never locked again.
-	// Invariant 5.
+	// Only roles that are not held are locked. Invariant 5: a role that is held, also
+	// one whose term is pending, is never locked again.
 	var locking []lockRequest
 	asked := make(map[tenure.LockKey]string, len(candidates))
 	for i, c := range candidates {
@@ -82,8 +82,8 @@ func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireR
 	return tenure.AcquireResult{} // busy
 }
 
-// holdsName refuses a name that the database could not keep, or keep apart from
-// others: in SQL_ASCII what the bytes of a name mean depends on who reads them.
+// holdsName returns an error for a name that the database cannot store or tell
+// apart from others: in SQL_ASCII the meaning of its bytes depends on the client.
 func (s *session) holdsName(role tenure.Role) error {
 	if s.server.encoding == unicodeEncoding {
 		return nil
@@ -111,9 +111,9 @@ func failAll(some []lockRequest, attempts []tenure.AcquireResult, err error) {
 	}
 }
 
-// lockAll tries to lock roles and begins the terms of those for which nothing
-// speaks against it. An error of the database fails the attempts; one that is
-// returned ends the session.
+// lockAll tries to lock roles and begins the terms of those that need not wait. An
+// error of the database fails the attempts; an error that lockAll returns ends the
+// session.
 func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) error {
 	if len(all) == 0 {
 		return nil
@@ -133,9 +133,10 @@ func (s *session) lockAll(all []lockRequest, attempts []tenure.AcquireResult) er
 	return s.lockInBatches(all[:room], attempts)
 }
 
-// lockInBatches takes locks in as few statements as the server has room for. A
-// statement for which it has none gives all its locks back, and half as many are
-// tried. Then some room is left to others: the rest has failed.
+// lockInBatches acquires locks in as few statements as the server has room for. A
+// statement for which there is no room releases all its locks, and half as many are
+// tried. After that success, the remaining roles fail, which leaves room for other
+// sessions.
 func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireResult) error {
 	var full error
 	for len(rest) > 0 {
@@ -165,8 +166,8 @@ func (s *session) lockInBatches(rest []lockRequest, attempts []tenure.AcquireRes
 	return nil
 }
 
-// beginHeld notes the roles whose locks are held, and begins the terms of those for
-// which nothing speaks against it.
+// beginHeld records the roles whose locks are held, and begins the terms of those
+// that need not wait.
 func (s *session) beginHeld(got []lockRequest) error {
 	now := s.opening.Clock.Now().Mono
 	heldRoles := make([]*heldRole, len(got))
@@ -218,7 +219,7 @@ func (s *session) addRoles(all []lockRequest, attempts []tenure.AcquireResult) (
 			continue
 		}
 		if recorded, found := s.known[w.role.Name()]; found && recorded != w.key.String() {
-			delete(s.known, w.role.Name()) // look again the next time
+			delete(s.known, w.role.Name()) // read it again the next time
 			attempts[w.index] = tenure.AcquireResult{Outcome: tenure.OutcomeFailed, Err: s.errKeyMismatch(w, recorded)}
 			continue
 		}
@@ -249,8 +250,8 @@ func (s *session) ownersOfKeys(some []lockRequest) (map[string]string, error) {
 	return owners, err
 }
 
-// learnKeys reads the keys of roles, and makes rows for those that have none:
-// mostly somebody has led them before.
+// learnKeys reads the keys of roles first, since most roles have had a leader, and
+// makes rows for those that have none.
 func (s *session) learnKeys(some []lockRequest) error {
 	recorded, err := s.readKeys(some)
 	if err == nil && len(recorded) < len(some) {
@@ -322,7 +323,8 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 	return nil
 }
 
-// findHolders looks up who led the busy roles last, where that was asked for.
+// findHolders reads the last leaders of the busy roles, for candidates that request
+// them.
 func (s *session) findHolders(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var roles []string
 	for i, c := range candidates {

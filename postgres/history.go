@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// The last term of a role is in its own row. One that its node left open is over
-// as it will be recorded by the next leader: see stmtClose.
+// The last term of a role is in the role's row. A term that its node left open is
+// shown as the next leader will record it: see stmtClose.
 const readHistory = `
 SELECT *
 FROM (
@@ -84,7 +84,7 @@ func (b *Backend) History(ctx context.Context, query history.Query) ([]history.T
 	}, query.Role, node, orNull(query.Since), orNull(query.Until), query.Rows(), query.Latest, matching)
 }
 
-// NodeHistory returns what became of nodes, the last change first.
+// NodeHistory returns the changes of the nodes' statuses, the latest first.
 func (b *Backend) NodeHistory(ctx context.Context, query history.Query) ([]history.NodeChange, error) {
 	node, matching := nodesOf(query)
 	return readRecords(ctx, b, "read the history of nodes", readNodeHistory, func(row pgx.CollectableRow) (history.NodeChange, error) {
@@ -114,7 +114,7 @@ func readRecords[R any](ctx context.Context, b *Backend, doing, sql string, scan
 	return records, err
 }
 
-// orNull returns nothing for a value that is not set.
+// orNull returns nil for the zero value.
 func orNull[T comparable](value T) *T {
 	var none T
 	if value == none {

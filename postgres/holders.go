@@ -39,10 +39,10 @@ ORDER BY l.pid`
 	readNodeSessions = `SELECT incarnation, pid, id, name FROM {nodes}`
 )
 
-// Holders reads who holds the given roles, or all roles that were ever led here
-// and are not retired if none is given, in order. It reads the whole lock table,
-// which stops it for a moment: ask seldom. Without a schema only roles with keys of
-// their own can be looked up.
+// Holders reads which sessions hold the given roles, in order. Without roles it
+// reads all that ever had a leader here and are not retired. It reads the whole lock
+// table, which stops that table for a moment: call it seldom. Without a schema it
+// can only look up roles with a fixed key.
 func (b *Backend) Holders(ctx context.Context, roles ...tenure.Role) ([]history.RoleStatus, error) {
 	for _, role := range roles {
 		if err := role.Validate(); err != nil {
@@ -174,8 +174,8 @@ func (b *Backend) readNodeSessions(ctx context.Context, conn *pgx.Conn, nodes ma
 	return nodeSpace(installation), err
 }
 
-// lookUp finds the sessions that hold the locks. That a session is a node's is
-// proven by its node lock: process ids are used again.
+// lookUp finds the sessions that hold the locks. Only the node lock proves that a
+// session belongs to a node, because process ids are reused.
 func lookUp(ctx context.Context, conn *pgx.Conn, holders []history.RoleStatus, nodes map[nodeSession]history.LockSession, space int32) error {
 	rows, err := conn.Query(ctx, readLockSessions)
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 
 // Lock keys, rows and term numbers protect only within one installation. So every
 // session holds the lock of the installation, shared, from before it reads the
-// installation's id until it ends, and who creates or removes an installation
-// holds it exclusively. The key depends on database, schema and prefix alone: a
-// session of an installation that was removed by DROP SCHEMA still holds it.
+// installation's id until the session ends. A program that creates or removes an
+// installation holds the lock exclusively. The key depends on database, schema and
+// prefix alone: a session of an installation that was removed by DROP SCHEMA still
+// holds it.
 //
-// Nobody waits in the queue for this lock, everybody tries again: an exclusive
-// lock that waits would keep new sessions out.
+// No session waits in the queue for this lock; each one retries: an exclusive lock
+// that waits would keep new sessions out.
 
 const (
 	tryInstallation       = `SELECT pg_catalog.pg_try_advisory_lock($1::int, $2::int)`
@@ -32,7 +33,7 @@ const (
 	endInstallationShared = `SELECT pg_catalog.pg_advisory_unlock_shared($1::int, $2::int)`
 )
 
-// How long an attempt on the lock lasts, and how long it pauses in between.
+// How long to keep trying to acquire the lock, and the pause between two attempts.
 const (
 	installationWait  = 3 * time.Second
 	installationPause = 20 * time.Millisecond
@@ -44,9 +45,9 @@ func (b *Backend) lockKey() tenure.LockKey {
 	return tenure.LockKey{Key: int64(first), Key2: second, Pair: true}
 }
 
-// enterInstallation takes the lock shared on a connection, of a schema that is
-// there and complete. Unless migrate is nil, it creates the schema or brings it up
-// to date.
+// enterInstallation acquires the lock, shared, on a connection whose schema exists
+// and is complete. Unless migrate is nil, it creates the schema or brings it up to
+// date.
 func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
 	for deadline := time.Now().Add(installationWait); ; {
 		version, err := b.readVersion(ctx, conn)
@@ -80,9 +81,9 @@ func (b *Backend) enterInstallation(ctx context.Context, conn *pgx.Conn, migrate
 	}
 }
 
-// completeSchema looks at the schema while the lock is held shared, and brings it
-// up to date if it may. It reports false if there is no schema and it may make
-// one.
+// completeSchema checks the schema while the lock is held shared, and brings it up
+// to date if migrate is set. It returns false if there is no schema and migrate is
+// set.
 func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) (there bool, err error) {
 	version, err := b.usableVersion(ctx, conn)
 	if err != nil {
@@ -106,8 +107,8 @@ func (b *Backend) completeSchema(ctx context.Context, conn *pgx.Conn, migrate mi
 	return true, b.checkMode(ctx, conn)
 }
 
-// createInstallation makes a schema that is missing, under the exclusive lock, and
-// keeps the lock shared. It reports false if somebody else holds the lock.
+// createInstallation creates a missing schema under the exclusive lock, and keeps
+// the lock shared. It returns false if another session holds the lock.
 func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn, migrate migrator) (created bool, err error) {
 	if locked, err := b.tryLock(ctx, conn, tryInstallation); err != nil || !locked {
 		return false, err
@@ -125,8 +126,8 @@ func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn, migrat
 	if err := migrate(ctx, conn); err != nil {
 		return false, err
 	}
-	// A session holds a lock in both modes, so there is no gap. If it ends in
-	// between, nobody is there and the schema is complete.
+	// A session can hold a lock in both modes, so there is no gap. If the session ends
+	// in between, no session holds the lock and the schema is complete.
 	shared, err := b.tryLock(ctx, conn, tryInstallationShared)
 	if err == nil && shared {
 		_, err = b.tryLock(ctx, conn, endInstallation)
@@ -134,8 +135,8 @@ func (b *Backend) createInstallation(ctx context.Context, conn *pgx.Conn, migrat
 	return err == nil && shared, err
 }
 
-// claimInstallation takes the lock exclusively, for what no node may live
-// through, or says who lives.
+// claimInstallation acquires the lock exclusively, for changes during which no node
+// may run, or returns an error that lists the running nodes.
 func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing string) error {
 	for deadline := time.Now().Add(installationWait); ; {
 		locked, err := b.tryLock(ctx, conn, tryInstallation)
@@ -154,8 +155,8 @@ func (b *Backend) claimInstallation(ctx context.Context, conn *pgx.Conn, doing s
 	}
 }
 
-// refuseNodes returns an error if nodes live that do not hold the installation's
-// lock, since their program does not know it yet.
+// refuseNodes returns an error if there are live nodes that do not hold the
+// installation's lock, because their program is too old to know it.
 func (b *Backend) refuseNodes(ctx context.Context, conn *pgx.Conn, doing string) error {
 	living, err := b.liveNodes(ctx, conn)
 	if err != nil || len(living) == 0 {
@@ -183,7 +184,7 @@ func pauseForInstallation(ctx context.Context) error {
 	}
 }
 
-// inUse says who lives under the installation.
+// inUse returns the error that lists the live nodes of the installation.
 func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, living []string) error {
 	if len(living) == 0 {
 		var err error
@@ -216,7 +217,7 @@ ORDER BY l.pid`
 	mayReadNodes = `
 SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT') AND has_table_privilege(to_regclass($2), 'SELECT'), false)`
 
-	// That a node lives is proven by its node lock.
+	// The node lock proves that a node is alive.
 	readLivingNodes = `
 SELECT n.pid, n.name, n.hostname
 FROM {nodes} n
@@ -251,10 +252,10 @@ WHERE classid = $1::int::oid
     AND NOT EXISTS (SELECT FROM pairs p WHERE p.pid = inside.pid AND p.mode = 'ExclusiveLock' AND p.classid = $3::int::oid)
 ORDER BY 1`
 
-// proveInstallation makes sure, once the node lock is held, that the installation
-// is still the one that the session has read, and that nobody lives under another
-// one in its place: somebody may have replaced the tables by hand. Of two sessions
-// that have read two ids, one sees the other's node lock or the new id.
+// proveInstallation checks, once the node lock is held, that the installation is
+// still the one that the session has read, and that no node is alive under another
+// one in its place: an operator may have replaced the tables. Of two sessions that
+// have read two ids, one sees the other's node lock or the new id.
 func (s *session) proveInstallation(ctx context.Context) error {
 	var present uuid.UUID
 	if err := s.conn.QueryRow(ctx, s.backend.names.sql(readInstallation)).Scan(&present); err != nil {
@@ -278,8 +279,8 @@ func (s *session) proveInstallation(ctx context.Context) error {
 	return nil
 }
 
-// liveNodes lists the sessions that hold the installation's lock, and the nodes of
-// the registry that live, by name where the registry can be read.
+// liveNodes lists the sessions that hold the installation's lock, and the live nodes
+// of the registry, by name if the registry can be read.
 func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	nodes, err := b.readLivingNodes(ctx, conn)
 	if err != nil {
@@ -327,8 +328,8 @@ func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, erro
 	return living, nil
 }
 
-// readLivingNodes returns the nodes of the registry that live by their process
-// ids. Without a registry that may be read there are none.
+// readLivingNodes returns the live nodes of the registry by their process ids, or
+// none if the registry does not exist or may not be read.
 func (b *Backend) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map[int32]string, error) {
 	var readable bool
 	err := conn.QueryRow(ctx, mayReadNodes, b.names.sql("{nodes}"), b.names.sql("{installation}")).Scan(&readable)

@@ -16,12 +16,12 @@ import (
 const (
 	lockNode = `SELECT pg_try_advisory_lock($1::int, $2::int)`
 
-	// One node after the other looks for its name and writes its row. No session
-	// has the number 0.
+	// Nodes check their names and write their rows one after another. No session has
+	// the number 0.
 	lockNames = `SELECT pg_advisory_xact_lock($1::int, 0)`
 
-	// The lock proves that a node lives: that of one that was killed is free as
-	// soon as the server has noticed, whatever its row says.
+	// The lock proves that a node is alive: if the node was killed, its lock is free as
+	// soon as the server has noticed, whatever its row contains.
 	findNamesake = `
 WITH namesakes AS MATERIALIZED (
     SELECT id, hostname, incarnation
@@ -63,10 +63,11 @@ SET incarnation = excluded.incarnation,
     died_at = NULL,
     last_heartbeat = clock_timestamp()`
 
-	// The row of a node tells when its session ended, until the next one takes the
-	// row over. If that one is over, so that its lock is free, its terms are closed
-	// before, as the next leader would, see stmtClose, but as of when the node saw
-	// its connection end. A row that somebody else writes is left to that leader.
+	// The row of a node records when its session ended, until the next session takes
+	// the row over. If the earlier session is over, so that its lock is free, its terms
+	// are closed first, as the next leader would close them (see stmtClose), but as of
+	// when the node saw its connection end. A row that another session is writing is
+	// left to that leader.
 	closeForerunner = `
 WITH earlier AS MATERIALIZED (
     SELECT
@@ -96,7 +97,8 @@ SET ended_at = greatest(t.acquired_at, {term_end}(c.last_heartbeat, c.lease_ms, 
 FROM closing c
 WHERE t.role = c.role`
 
-	// Nodes that died long ago, and requests that this node did not live to see.
+	// Removes nodes that died long ago with their requests, and requests that earlier
+	// sessions of this node did not handle.
 	sweepNodes = `
 WITH gone AS (
     DELETE FROM {nodes}
@@ -109,8 +111,8 @@ DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id`
 	sweepRequests = `DELETE FROM {requests} WHERE node_id = $1`
 )
 
-// join makes the session a member: first the lock, so that nobody who sees the
-// row finds the lock free; then the row; then the news.
+// join makes the session a member: first the lock, so that no node that sees the row
+// finds the lock free; then the row; then the notification.
 func (s *session) join(ctx context.Context) error {
 	var locked bool
 	if err := s.conn.QueryRow(ctx, lockNode, s.space, s.incarnation).Scan(&locked); err != nil {
@@ -146,9 +148,9 @@ func (s *session) join(ctx context.Context) error {
 	return nil
 }
 
-// writeRow writes the node's row, where names are unique only if no other living
-// node has the name. A process that was killed a moment ago may still have its
-// session: the server looks whether a client is there once a second.
+// writeRow writes the node's row. If names must be unique, it does so only if no
+// other live node has the name. A process that was killed a moment ago may still
+// have its session: the server checks once a second whether a client is connected.
 func (s *session) writeRow(ctx context.Context) error {
 	if !s.opening.UniqueName {
 		return s.insertRow(ctx, s.conn)
@@ -192,9 +194,9 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 	return nil
 }
 
-// insertUniqueRow is insertRow unless another living node has the name. Its lock
-// is kept until the row is committed, so of two that join at once the second one
-// sees the first.
+// insertUniqueRow is insertRow unless another live node has the name. It holds a
+// lock until the row is committed, so if two nodes join at the same time, the second
+// one sees the first.
 func (s *session) insertUniqueRow(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockNames, s.space); err != nil {

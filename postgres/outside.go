@@ -6,15 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The watch function sees the nodes of the ring: those whose rows do not say that
-// they are dead. Two kinds of sessions hold locks outside it. A node can be
-// marked as dead while the server keeps its session; its row says until when its
-// trust may run. And a session can have no row any more: the row was deleted, or
-// a later session of the node has taken it over. Such a session gets no heartbeat
-// acknowledged, so its trust ends within a lease from when it is seen.
+// The watch function sees the nodes of the ring, those whose rows are not marked as
+// dead. Two kinds of sessions hold locks outside the ring. First, a node can be
+// marked as dead while the server keeps its session; its row contains the time until
+// which its trust can last. Second, a session can have lost its row: the row was
+// deleted, or a later session of the node has taken it over. No heartbeat of such a
+// session is acknowledged, so its trust ends within a lease from when it is seen.
 
-// strangerGrace is how long a session without a row is left alone at least: one
-// that joins takes its lock before it writes its row.
+// strangerGrace is how long a session without a row is not terminated at least: a
+// session that joins acquires its lock before it writes its row.
 const strangerGrace = 15 * time.Second
 
 // outside is what a watch knows of the sessions outside the ring.
@@ -42,9 +42,9 @@ func (w *watch) limit() time.Duration {
 	return w.outside.limit(w.staleSession.limit(w.session.backend.config.WatchPeriod))
 }
 
-// lookOutside looks for sessions outside the ring and ends those whose time is
-// over. Those without a row are looked for once per period, since pg_locks stops
-// the server's lock table for a moment.
+// lookOutside looks for sessions outside the ring and terminates those whose time
+// is over. It looks for sessions without a row once per period, since reading
+// pg_locks stops the server's lock table for a moment.
 func (w *watch) lookOutside(conn *pgx.Conn) error {
 	o := &w.outside
 	known := !o.due.IsZero()
@@ -80,7 +80,7 @@ func (w *watch) lookOutside(conn *pgx.Conn) error {
 }
 
 // deadHeld reports whether the server still keeps the session of a node that was
-// marked as dead, and how long the first one is left alone.
+// marked as dead, and how long the watch must wait before it ends the first one.
 func (w *watch) deadHeld(conn *pgx.Conn) (held bool, left time.Duration, err error) {
 	s := w.session
 	var ms float64
@@ -121,7 +121,7 @@ func (w *watch) findStrangers(conn *pgx.Conn) error {
 	return err
 }
 
-// announceVacant has this node and the others try to take roles.
+// announceVacant makes this node and the others try to acquire roles.
 func (w *watch) announceVacant(conn *pgx.Conn) error {
 	w.session.news.announce()
 	return w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.channel())

@@ -51,9 +51,9 @@ const (
 	stmtStrangers statement = "strangers"
 )
 
-// Whoever holds the node lock of an incarnation is the session that took it:
-// nobody else takes it exclusively. The condition on pg_locks ends with the space
-// of the installation.
+// The session that holds the node lock of an incarnation is the node's session: no
+// other session acquires that lock exclusively. The condition on pg_locks ends with
+// the space of the installation.
 const (
 	nodeLocksOf = `l.locktype = 'advisory'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -103,12 +103,12 @@ SELECT role, lock_key FROM {terms} WHERE role = ANY ($1::text[])`,
 	stmtLastTerms: `
 SELECT role, term FROM {terms} WHERE role = ANY ($1::text[])`,
 
-	// Closes the terms that their holders left open, as of their term_end, and says
-	// of every role what its row was like. The rows are locked before they are read,
-	// and skipped if that is not possible: the end of a term may just be being
-	// committed. It is committed on its own, so that a stream of fenced
-	// transactions of the old term ends; it need not be durable on its own, since
-	// the commit that begins the new term also flushes this one.
+	// Closes the terms that their holders left open, as of their term_end, and returns
+	// the row of every role. The rows are locked before they are read, and skipped if
+	// that is not possible: another session may be committing the end of the term.
+	// This statement commits separately, so that a stream of fenced transactions of
+	// the old term ends. It need not be durable, since the commit that begins the new
+	// term also flushes this one.
 	stmtClose: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -204,11 +204,11 @@ FROM previous
 WHERE t.role = previous.role
 RETURNING t.role, t.term, previous.term, t.acquired_at, coalesce(t.vacant_ms, -1)`,
 
-	// A whole resignation. The rows are written before a lock is freed, since
-	// the unlocking reads how many were: a successor that finds the lock free
-	// finds the row locked until the end of the term is committed, and is told
-	// only after that. If the commit fails, the locks are free all the same,
-	// since unlocking is not undone.
+	// A complete resignation. The rows are written before a lock is released, since
+	// the unlocking reads how many were written: a successor that finds the lock free
+	// finds the row locked until the end of the term is committed, and is notified
+	// only after that. If the commit fails, the locks are released nevertheless, since
+	// unlocking is not undone.
 	stmtResign: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -257,9 +257,9 @@ WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS N
 	stmtHolders: `
 SELECT role, node_id FROM {terms} WHERE role = ANY ($1::text[]) AND node_id IS NOT NULL`,
 
-	// The equality of the incarnation with the setting is checked by the caller:
-	// after DISCARD ALL it is empty. Keys are derived from the installation's id:
-	// with another one they protect nothing.
+	// The caller checks that the incarnation equals the setting, which is empty after
+	// DISCARD ALL. Keys are derived from the installation's id: with another id they
+	// protect nothing.
 	stmtHeartbeat: `
 UPDATE {nodes} n
 SET last_heartbeat = clock_timestamp(),
@@ -280,10 +280,10 @@ RETURNING
         SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid IN (SELECT pid FROM {nodes})
     ) ELSE -1 END`,
 
-	// A node that takes a request to drain counts as draining from that moment
-	// on, and not only when it has described itself: else two who drain the last
-	// two nodes could both find the other one in service. The last who asked
-	// counts, and has asked for the status.
+	// A node that receives a request to drain counts as draining from that moment on,
+	// not only from when it has updated its description: otherwise two operators who
+	// drain the last two nodes could each find the other node active. The latest
+	// requester is recorded as the requester of the status.
 	stmtRequests: `
 WITH taken AS (
     DELETE FROM {requests} WHERE node_id = $1 RETURNING kind, role, term, target, force, requested_by, requested_at, id
@@ -295,7 +295,7 @@ WITH taken AS (
 )
 SELECT kind, role, term, target, force, requested_by, requested_at, id FROM taken`,
 
-	// Nobody waits for the durability of news.
+	// A notification need not be durable.
 	stmtNotify: `
 SELECT pg_notify($1, '')`,
 
@@ -307,12 +307,12 @@ DELETE FROM {nodes} WHERE id = $1 AND incarnation = $2`,
 	stmtMoved: `
 SELECT nextval({membership:regclass}), pg_notify($1, '')`,
 
-	// Ends the sessions of nodes that have been silent for longer than their
-	// lease although the server did not end them. What counts is the node lock
-	// that is held, not the status of the node: a node that was marked as dead may
-	// have a session all the same. The lock also proves that the backend is the
-	// node's session and belongs to this database; its start is hidden from users
-	// who may not end it. Sessions without a row are ended if they are among $4.
+	// Terminates the sessions of nodes that have been silent for longer than their
+	// lease although the server did not end them. What counts is the node lock that is
+	// held, not the status of the node: a node that was marked as dead may still have a
+	// session. The lock also proves that the backend is the node's session and belongs
+	// to this database; its start is hidden from users who may not terminate it.
+	// Sessions without a row are terminated if they are among $4.
 	stmtReap: `
 SELECT l.objid::bigint::int, coalesce(n.name, ''), l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
@@ -326,7 +326,7 @@ WHERE ` + nodeLocksOf + ` = $3::int::oid
         ELSE n.id <> $1 AND n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()
     END`,
 
-	// Need not be durable: it is told again at the next join.
+	// Need not be durable: the node writes it again at its next join.
 	stmtDescribe: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -347,7 +347,7 @@ FROM durability
 WHERE n.id = $1 AND n.incarnation = $2 AND n.status <> 'dead'
 RETURNING n.id`,
 
-	// As for a description. Only a row that says something else is written.
+	// As for a description. Only a row with another value is written.
 	stmtWatching: `
 WITH durability AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
@@ -431,8 +431,8 @@ func warm(ctx context.Context, conn *pgx.Conn, executions []execution) error {
 const (
 	readInstallation = `SELECT id FROM {installation}`
 
-	// An empty table means that locks were lost. Two sessions may insert at
-	// once; both read the one that was first.
+	// An empty table means that locks were lost. Two sessions may insert at the same
+	// time; both read the row that was inserted first.
 	renewServer = `INSERT INTO {server} (id, by_migration) VALUES (gen_random_uuid(), false) ON CONFLICT DO NOTHING`
 	readServer  = `
 SELECT
@@ -443,13 +443,13 @@ SELECT
     (SELECT coalesce(max(lease_ms), 0) FROM {nodes})
 FROM {server}`
 
-	// A replica can have lost the last values of the sequence: the numbers of
-	// rows that it kept are passed over.
+	// A replica can have lost the last values of the sequence, so the numbers of the
+	// rows that it kept are skipped.
 	drawIncarnation = `
 SELECT nextval({incarnations:regclass})::int, (SELECT coalesce(max(incarnation), 0) FROM {nodes})`
 
-	// The node's last session, and how long others would still wait for it. One
-	// that was marked as dead may still be kept.
+	// The node's last session, and how long other nodes would still wait for it. The
+	// server may still keep a session that was marked as dead.
 	readStaleSession = `
 SELECT incarnation,
     (1000 * extract(epoch FROM

@@ -16,14 +16,14 @@ WITH durability AS MATERIALIZED (
 SELECT name, pg_notify($2, '') FROM dead`,
 	stmtNext: `
 SELECT nextval({membership:regclass})`,
-	// Whoever holds the node lock of this incarnation is the session that took
-	// it: nobody else takes it exclusively.
+	// The session that holds the node lock of this incarnation is the node's session:
+	// no other session acquires that lock exclusively.
 	stmtStaleSession: `
 SELECT l.pid, pg_terminate_backend(l.pid)
 FROM pg_locks l
 WHERE ` + nodeLocksOf + ` = $1::int::oid AND l.objid = $2::int::oid AND l.pid <> pg_backend_pid()`,
-	// Nodes that were marked as dead while their sessions went on, and for how
-	// long those are left alone. It does not read pg_locks, which stops the
+	// Nodes that were marked as dead while their sessions continued, and for how long
+	// the watch must not end those sessions. It does not read pg_locks, which stops the
 	// lock table for a moment.
 	stmtDeadHeld: `
 SELECT coalesce(min(1000 * extract(epoch FROM

@@ -16,8 +16,9 @@ import (
 
 const oldestServer = 140000
 
-// server is which server a connection has reached, and in which of its lives. A
-// crash, a restart or a failover changes it, and forgets all locks.
+// server identifies the server that a connection has reached, and the current life
+// of its lock table. A crash, a restart or a failover changes it, and all locks are
+// lost.
 type server struct {
 	version int // server_version_num
 	system  string
@@ -52,8 +53,8 @@ func (s server) same(other server) bool {
 	return s.system == other.system && s.start.Equal(other.start)
 }
 
-// The probe takes a lock with a random key, which the watch connection must not
-// be able to take too.
+// The probe acquires a lock with a random key. The watch connection must not be
+// able to acquire it too.
 const probeServer = `
 SELECT
     pg_backend_pid(),
@@ -85,7 +86,7 @@ type probe struct {
 	locked bool
 }
 
-// probeKey is a random key, so that two openings do not meet.
+// probeKey is a random key, so that two backends that open do not use the same one.
 type probeKey struct{ a, b int32 }
 
 func newProbeKey() probeKey { return probeKey{rand.Int32(), rand.Int32()} }

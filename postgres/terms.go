@@ -58,17 +58,18 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	return found, err
 }
 
-// earliest decides when the term of a role whose lock was taken at lockedAt may
-// begin, on the node's monotonic clock. On another server than the last term's,
-// the old leader may not have noticed yet that its lock is gone.
+// earliest returns when the term of a role whose lock was acquired at lockedAt may
+// begin, on the node's monotonic clock. If the last term was on another server, the
+// old leader may not have noticed yet that its lock is gone.
 //
-// That wait counts from when this server's life began and not from lockedAt, or
-// each candidate would begin anew what another one has waited. The old leader's
-// trust ends one lease after the last heartbeat that the earlier life
-// acknowledged, and that life was over when this one began: a restarted server
-// starts when the processes of the earlier one are gone, and after a crash, or on
-// a promoted replica, the first session makes the row anew. What a promoted
-// replica cannot know, an old primary that goes on, is what FailoverWait is for.
+// That wait counts from when this server's life began and not from lockedAt:
+// otherwise each candidate would wait again for the time that another one has
+// already waited. The old leader's trust ends one lease after the last heartbeat
+// that the earlier life acknowledged, and that life was over when this one began: a
+// restarted server starts when the processes of the earlier one are gone, and after
+// a crash, or on a promoted replica, the first session inserts the row again. A
+// promoted replica cannot know of an old primary that continues: FailoverWait is
+// for that.
 func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	timing := s.opening.Timing
 	if row.term == 0 {
@@ -86,7 +87,7 @@ func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
 	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
 		return lockedAt + wait
 	}
-	// The same node may take its own term again: its old work has returned, or
+	// The same node may begin another term immediately: its old work has returned, or
 	// it would not campaign.
 	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
 		return lockedAt
@@ -128,7 +129,7 @@ func (s *session) begin(ready []*heldRole, examined bool) error {
 	}, roles, node.ID, node.Name, s.incarnation, s.opening.Timing.Lease.Milliseconds(), s.server.lineage(), s.server.epoch(),
 		examined, s.server.byMigration, settling)
 	if err != nil {
-		for _, h := range ready { // rolled back, whatever rows came
+		for _, h := range ready { // rolled back, whatever rows were returned
 			h.term = 0
 		}
 		return err
@@ -154,8 +155,8 @@ func errKeyTaken(role tenure.Role, key, owner string) error {
 		tenure.ErrKeyMismatch, role, key, owner)
 }
 
-// errKeyMismatch says how to use the key that is recorded: derived from the name,
-// or given.
+// errKeyMismatch explains how to use the recorded key: derived from the name, or
+// given.
 func (s *session) errKeyMismatch(w lockRequest, recorded string) error {
 	name := w.role.Name()
 	flag, call := shellWord(name+"="+recorded), fmt.Sprintf("NamedRole(%q).WithKey(%s)", name, recorded)

@@ -13,14 +13,15 @@ type heldRole struct {
 	since time.Duration
 }
 
-// TryAcquire implements tenure.Session: lock what is not held yet, close the
-// terms of those who held it, begin new ones. Each is a statement of its own.
+// TryAcquire implements tenure.Session: it locks the roles that are not held yet,
+// closes the terms of their previous holders, and begins new terms. Each step is a
+// separate statement.
 func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.AcquireResult, error) {
 	attempts := make([]tenure.AcquireResult, len(candidates))
 	if err := s.lock(candidates, attempts); err != nil {
 		return nil, err
 	}
-	var places []int // in candidates, of what is locked
+	var places []int // indexes in candidates of the roles to lock
 	var roles []tenure.Role
 	var since []time.Duration
 	for i, attempt := range attempts {
@@ -64,8 +65,8 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 	return attempts, nil
 }
 
-// lock takes the locks of the candidates that this session does not hold, and
-// fills in the attempts: Waiting for what is now held.
+// lock acquires the locks of the candidates that this session does not hold, and
+// fills in the attempts: OutcomePending for each role that it now holds.
 func (s *session) lock(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var fresh []tenure.AcquireRequest
 	var places []int

@@ -27,9 +27,9 @@ type backend struct {
 	node        tenure.NodeInfo
 	timing      tenure.Timing
 	longest     time.Duration // lease in the registry when it began
-	installed   uuid.UUID     // that it works with
+	installed   uuid.UUID     // the installation that it works with
 
-	held        []lockID      // taken at some time, in order
+	held        []lockID      // every lock that it ever acquired, in order
 	outside     *backend      // of a node that was marked dead, until its end was reported
 	strangerAt  time.Duration // when this backend was first without a row; 0 if it has one
 	reapedAt    time.Duration // when it last looked for silent nodes itself
@@ -46,7 +46,7 @@ type backend struct {
 	ended     bool
 	endedAt   time.Duration
 	killed    bool        // ended by an administrator while its client may live
-	reporting bool        // a report to its watch is under way
+	reporting bool        // a report to its watch is in flight
 	again     *time.Timer // of its watch
 
 	stuck    bool // the server neither answers nor counts it as idle
@@ -60,7 +60,7 @@ type statement struct {
 	answer func(error)          // runs at the client
 }
 
-// receive starts a statement. The idle timer does not run during it.
+// receive starts a statement. The idle timer does not run during a statement.
 func (b *backend) receive(st *statement) {
 	if b.ended {
 		b.down.send(func() { b.client.disconnected(errReset) })
@@ -116,8 +116,8 @@ func (b *backend) finish(st *statement, failure error) {
 	})
 }
 
-// setStuck puts the backend into a state that the idle timeout does not cover,
-// or ends that. Once the client is gone nothing but the reaper does.
+// setStuck puts the backend into a state that the idle timeout does not cover, or
+// ends that state. Once the client is gone, only the reaper ends the backend.
 func (b *backend) setStuck(stuck bool) {
 	if b.ended || b.stuck == stuck || b.client.hungUp || stuck && b.server.dropped {
 		return
@@ -149,7 +149,7 @@ func (b *backend) disconnect() {
 	}
 	b.abandon = true
 	if b.stuck {
-		return // only the reaper helps
+		return // only the reaper ends it
 	}
 	b.server.world.after(time.Second, func() {
 		if !b.ended && !b.stuck {
@@ -159,8 +159,8 @@ func (b *backend) disconnect() {
 	})
 }
 
-// restartIdleTimer starts the time after which the server ends a session that
-// says nothing.
+// restartIdleTimer starts the time after which the server ends a session that sends
+// nothing.
 func (b *backend) restartIdleTimer() {
 	if b.stuck {
 		return
@@ -172,7 +172,7 @@ func (b *backend) restartIdleTimer() {
 	}
 }
 
-// stopIdleTimer stops it. The timer itself runs on, to be used again.
+// stopIdleTimer disables the idle timeout. The timer keeps running, to be reused.
 func (b *backend) stopIdleTimer() { b.idleUntil = 0 }
 
 // onIdle ends the session if it has been idle for long enough by now.
@@ -190,7 +190,7 @@ func (b *backend) onIdle() {
 	b.freeSlowly()
 }
 
-// kill ends the session although its client may live and lead.
+// kill ends the session although its client may be alive and lead.
 func (b *backend) kill() {
 	b.killed = true
 	b.terminate("terminating connection due to administrator command")
@@ -202,7 +202,7 @@ func (b *backend) terminate(why string) {
 	b.freeSlowly()
 }
 
-// terminateUnlessEnded is terminate for a backend that may be gone.
+// terminateUnlessEnded is terminate for a backend that may already have ended.
 func (b *backend) terminateUnlessEnded(why string) {
 	if !b.ended {
 		b.terminate(why)
@@ -239,7 +239,7 @@ func (b *backend) freeAll() {
 	}
 }
 
-// leave removes the node's row and frees everything, as the node asked.
+// leave removes the node's row and frees everything, at the node's request.
 func (b *backend) leave() {
 	if row := b.server.nodes[b.node.ID]; row != nil && row.incarnation == b.incarnation {
 		delete(b.server.nodes, b.node.ID)
@@ -247,7 +247,7 @@ func (b *backend) leave() {
 	b.freeAll()
 }
 
-// relock takes every lock that is held once more, as a careless renewal does.
+// relock acquires every held lock once more, as a careless renewal does.
 func (b *backend) relock() {
 	for _, id := range slices.Clone(b.held) {
 		if b.server.holds(b, id) {

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// calmPhase is the calm after a storm in a cluster. Nodes still die, leave, drain
-// and join, several at once, but nothing else goes wrong, so that every member
-// must soon know of it.
+// calmPhase is the time after the faults of a cluster have ended. Nodes still die,
+// leave, drain and join, several at the same time, but nothing else goes wrong, so
+// every member must learn of each change soon.
 type calmPhase struct {
 	world  *World
 	rnd    *stream
@@ -21,19 +21,20 @@ type calmPhase struct {
 	bound  time.Duration // for graceful ends, and for recovering from the storm
 }
 
-// shareBound is how long it may take until shared roles are where they belong.
-// Members look at each other's roles rarely, and leave alone for some intervals
-// what they have found led elsewhere than it belongs.
+// shareBound is how long it may take until shared roles are led where the plan places
+// them. Members check each other's roles rarely, and for some intervals they do not act
+// on a role that they have found led by another member than planned.
 func (m *calmPhase) shareBound() time.Duration {
 	return m.bound + m.member.Spread.MoveDelay + 40*m.member.Config.CheckInterval
 }
 
-// propagationBound is within which every member knows what happened, on a working network.
+// propagationBound is the time within which every member learns of a change, on a
+// working network.
 const propagationBound = time.Second
 
 // run checks invariant 9 after the storm and after each of some rounds.
 func (m *calmPhase) run(rounds int) {
-	time.Sleep(2 * m.member.Config.Lease) // what a slow network has kept arrives
+	time.Sleep(2 * m.member.Config.Lease) // messages that a slow network has delayed arrive
 	recovered := func() string {
 		m.world.undrainAll()
 		return m.world.notServing()
@@ -50,8 +51,8 @@ func (m *calmPhase) run(rounds int) {
 	}
 }
 
-// expect waits until wrong finds no fault, and violates invariant 9, or
-// another, if that takes too long.
+// expect waits until wrong returns an empty string, and records a violation of
+// invariant 9, or another, if that takes too long.
 func (m *calmPhase) expect(within time.Duration, what string, wrong func() string) bool {
 	return m.expectThat(registryTrue, within, what, wrong)
 }
@@ -73,7 +74,7 @@ func (m *calmPhase) expectThat(invariant int, within time.Duration, what string,
 	}
 }
 
-// round has something happen to some of the nodes at the same instant.
+// round changes the state of some of the nodes at the same instant.
 func (m *calmPhase) round() {
 	w := m.world
 	w.mu.Lock()
@@ -100,11 +101,11 @@ func (m *calmPhase) round() {
 	} else if m.expect(m.bound, "have left or drained", w.unfinished) {
 		m.expect(propagationBound, "know who left and who drains", w.staleView)
 	}
-	// Who went at once is seen to go by some one after the other, and their plans
-	// differ on the way.
+	// Some members learn one after another of nodes that went at the same time, so
+	// their plans differ in between.
 	m.share(nil, nil)
 	before, served := w.leadersByClaim(), w.serving()
-	if w.unfairShare() != "" { // a member has come meanwhile, and roles move to it
+	if w.unfairShare() != "" { // a member has joined in the meantime, and roles move to it
 		before = nil
 	}
 	w.mu.Lock()
@@ -122,15 +123,15 @@ func (m *calmPhase) round() {
 	m.share(before, served)
 }
 
-// members returns the processes that live as members of a cluster.
+// members returns the running processes that are members of a cluster.
 func (w *World) members() []*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.member == nil || p.ctx.Err() != nil })
 }
 
-// notServing says why not every machine runs a member in service; empty if every
-// one does.
+// notServing returns why not every machine runs an active member, or an empty string
+// if every one does.
 func (w *World) notServing() string {
 	members := w.members()
 	if why := w.unfinished(); why != "" {
@@ -149,7 +150,7 @@ func (w *World) notServing() string {
 	return ""
 }
 
-// unfinished says who still leaves, drains or comes back.
+// unfinished names the members that are still leaving, draining or returning.
 func (w *World) unfinished() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,8 +171,8 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// staleView compares what every member knows with what is so, and returns the
-// first difference.
+// staleView compares the view of every member with the truth, and returns the first
+// difference.
 func (w *World) staleView() string {
 	const dead = "gone"
 	truth := map[uuid.UUID]string{} // of every node that ever was

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// leadersByClaim returns who leads each role, by what the nodes themselves say.
+// leadersByClaim returns the leader of each role, as the nodes themselves report.
 func (w *World) leadersByClaim() map[string]*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,7 +19,7 @@ func (w *World) leadersByClaim() map[string]*Process {
 	return holders
 }
 
-// serving returns the members that are in service.
+// serving returns the active members.
 func (w *World) serving() map[*Process]bool {
 	serving := map[*Process]bool{}
 	for _, p := range w.members() {
@@ -29,8 +29,8 @@ func (w *World) serving() map[*Process]bool {
 	return serving
 }
 
-// unfairShare says why not every role is led by a member in service, or which of them
-// has not its share.
+// unfairShare returns why not every role is led by an active member, or which member
+// has less or more than its share.
 func (w *World) unfairShare() string {
 	serving := w.serving()
 	leads := map[*Process]int{}
@@ -57,9 +57,9 @@ func (w *World) unfairShare() string {
 	return ""
 }
 
-// share waits until the roles are shared fairly. If members have only come, and
-// it is known who led before, it checks that no role has moved from a member that
-// served already to another that did.
+// share waits until the roles are shared fairly. If members have only joined, and the
+// earlier leaders are known, it checks that no role has moved between two members that
+// were both active before.
 func (m *calmPhase) share(before map[string]*Process, served map[*Process]bool) {
 	if m.member.Spread == nil || m.world.Failure() != nil {
 		return

@@ -10,26 +10,26 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// checker watches the invariants. It knows nothing of how the engine or the
-// server work; it remembers what it was told and compares. Its methods are
-// called with World.mu held.
+// checker checks the invariants. It does not depend on how the engine or the server
+// work: it records what they report, and compares. Its methods are called with
+// World.mu held.
 type checker struct {
 	world    *World
 	terms    map[string][]begun       // by role, in order
 	reserved map[string]time.Duration // until when a role was last reserved
 	lasting  map[string]int64         // the newest term of a role that the server remembers
 	next     map[string]int64         // event to be applied, by role
-	due      bool                     // a look is coming
+	due      bool                     // a check is scheduled
 	failure  *Violation
 
 	// vain switches invariant 1 off: the clocks of machines stand still.
 	vain bool
-	// shy is not to ask nodes whether they lead: that can make a node notice
-	// that it does not. Then only the contexts of their work tell.
+	// shy prevents asking nodes whether they lead: the call can make a node notice
+	// that it does not. Then only the contexts of their work are checked.
 	shy bool
 }
 
-// begun is the begin of a term on the server.
+// begun records that a term began on the server.
 type begun struct {
 	term    int64
 	backend *backend
@@ -42,7 +42,7 @@ func (next begun) settlesFor(b begun) bool {
 
 // Violation is a broken invariant. It is an error.
 type Violation struct {
-	Invariant int // as the package numbers them; 0 for the contract of the seam
+	Invariant int // as the package numbers them; 0 for the contract of the backend interface
 	At        time.Duration
 	What      string
 }
@@ -81,8 +81,8 @@ func (w *World) Failure() *Violation {
 	return w.checker.failure
 }
 
-// checkSoon has the nodes looked at once everybody has done what this instant
-// brought: time goes on only then.
+// checkSoon schedules a check for when every process has done what is due at this
+// instant: the fake time advances only then.
 func (c *checker) checkSoon() {
 	if c.due {
 		return
@@ -95,13 +95,13 @@ func (c *checker) checkSoon() {
 }
 
 // check checks invariant 1: no two nodes trust a term of one role, and no work
-// goes on uncanceled under a term that has been succeeded.
+// continues uncanceled under a term after its successor has begun.
 func (c *checker) check() {
 	if c.vain {
 		return
 	}
 	for _, role := range c.world.roleNames {
-		working := c.working(role) // before anybody is asked
+		working := c.working(role) // before any node is asked whether it leads
 		trusting := working
 		if !c.shy {
 			trusting = c.leading(role)
@@ -132,7 +132,7 @@ type claim struct {
 	term    int64
 }
 
-// leading returns the processes that say they lead, by term.
+// leading returns the processes that report that they lead, by term.
 func (c *checker) leading(role string) []claim {
 	var claims []claim
 	for _, p := range c.world.alive() {
@@ -160,11 +160,11 @@ func (c *checker) working(role string) []claim {
 	return byTerm(claims)
 }
 
-// excused reports whether a claim outlives its session for the one reason that
-// the design allows: somebody ended a living leader's session on the server,
-// the news has not reached the leader, and its successor did not settle for the
-// leader's lease: it is configured otherwise, or the schema was removed as well,
-// and no row is left to settle by.
+// excused reports whether a claim outlives its session for the one reason that the
+// design allows: an administrator ended a running leader's session on the server, the
+// leader has not learned of it yet, and its successor did not settle for the leader's
+// lease. The successor does not settle if its configuration says so, or if the schema
+// was removed as well, so that no row is left to settle by.
 func (c *checker) excused(role string, old claim) bool {
 	for i, b := range c.terms[role] {
 		if b.term != old.term || !b.backend.killed {
@@ -191,8 +191,9 @@ func (c *checker) termBegan(role string, term int64, b *backend) {
 	c.checkSoon()
 }
 
-// promoted is told that another server goes on with what it had received. Terms
-// that it has not heard of, and what was committed under them, are lost.
+// promoted records that another server takes over with the tables that it had
+// received. Terms that it has not received, and what was committed under them, are
+// lost.
 func (c *checker) promoted(tables snapshot) {
 	clear(c.lasting)
 	for role, row := range tables.roles {
@@ -233,7 +234,8 @@ func (c *checker) nestedCalls(b *backend, depth int) {
 	c.violate(5, "session %d of %s holds a lock %d times", b.incarnation, b.client.process, depth)
 }
 
-// acquiredTwice checks what the seam demands of the engine for invariant 5.
+// acquiredTwice checks what the backend interface demands of the engine for
+// invariant 5.
 func (c *checker) acquiredTwice(s *session, role string) {
 	c.violate(5, "%s asks for %s, which its session %d leads", s.process, role, s.Incarnation())
 }

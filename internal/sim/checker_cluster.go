@@ -2,13 +2,13 @@ package sim
 
 // The invariants of clusters, as Violation numbers them.
 const (
-	registryTrue = 9  // every member knows of every node whether it lives and serves
-	serversLead  = 10 // only a node in service begins a term, and a drained one leads nothing
-	fairShares   = 11 // who share roles lead all of them, fairly, and move as few as possible
+	registryTrue = 9  // every member knows of every node whether it is alive and active
+	serversLead  = 10 // only an active node begins a term, and a drained one leads nothing
+	fairShares   = 11 // members that share roles lead all of them, fairly, and move as few as possible
 )
 
-// begins checks invariant 10 where a term begins. What the node itself thinks of
-// its status does not matter: it tells the registry before it asks for a role.
+// begins checks invariant 10 where a term begins, by the registry's status and not the
+// node's own: a node updates the registry before it campaigns for a role.
 func (c *checker) begins(role string, b *backend) {
 	row := b.row()
 	if row == nil || b.client.undescribed || row.description.Status.AcceptsWork() {

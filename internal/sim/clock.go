@@ -69,8 +69,8 @@ func (c *Clock) suspend(freeze bool) {
 	c.suspended, c.frozen, c.asleep = true, freeze, c.world.now()
 }
 
-// awake ends a suspension, and reports whether there was one: the time that has
-// passed is lost to the clocks that stood still.
+// awake ends a suspension, and reports whether there was one. The clocks that stood
+// still do not catch up.
 func (c *Clock) awake() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (t *alarm) arm(d time.Duration) {
 	t.timer = t.clock.world.after(d, func() { t.clock.machine.pass(t.ring) })
 }
 
-// ring calls f on its own goroutine, unless the monotonic clock stood still
-// meanwhile, so that it is too early.
+// ring calls f on its own goroutine, unless the monotonic clock has stood still in the
+// meantime, so that it is too early.
 func (t *alarm) ring() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/exactly-one/tenure/internal/sessiontest"
 )
 
-// TestConformance runs the suite of the seam against the simulated database.
+// TestConformance runs the conformance suite of backends against the simulated
+// database.
 func TestConformance(t *testing.T) {
 	sessiontest.RunIn(t, synctest.Test, func(t *testing.T) tenure.Backend {
 		w := NewWorld(1, Network{Least: time.Millisecond, Most: 3 * time.Millisecond})
@@ -22,11 +23,11 @@ func TestConformance(t *testing.T) {
 	}, sessiontest.Registry, sessiontest.UniqueNames)
 }
 
-// databases is the database as a whole cluster reaches it: every node from a machine
-// of its own.
+// databases is the database as a whole cluster reaches it: every node from a separate
+// machine.
 type databases struct {
 	world *World
-	own   *database // for questions outside sessions
+	own   *database // for reads outside sessions
 
 	mu    sync.Mutex
 	nodes map[uuid.UUID]*database

@@ -15,7 +15,7 @@ var errNoServer = errors.New("connection refused")
 // database is the simulated database as one process reaches it.
 type database struct {
 	process *Process
-	rnd     *stream // of questions outside a session
+	rnd     *stream // of requests outside a session
 }
 
 var _ tenure.Backend = (*database)(nil)
@@ -48,7 +48,7 @@ func (d *database) Open(ctx context.Context, opening tenure.SessionOptions) (ten
 			switch {
 			case !server.up:
 				s.down.send(func() { answer <- errNoServer })
-			case s.up.closed: // the client has gone meanwhile
+			case s.up.closed: // the client has closed the connection in the meantime
 			case !server.enter() && patience > 0:
 				w.after(installationPause, func() { accept(patience - installationPause) })
 			case server.dropped:
@@ -107,7 +107,7 @@ func (d *database) Request(ctx context.Context, request tenure.Request) error {
 	return d.ask(ctx, func(s *server) error { return s.request(request) })
 }
 
-// ask puts one question to the server, on a connection of its own.
+// ask sends one request to the server, on a separate connection.
 func (d *database) ask(ctx context.Context, question func(*server) error) error {
 	p, w := d.process, d.process.machine.world
 	w.mu.Lock()

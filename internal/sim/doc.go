@@ -5,27 +5,26 @@
 // The layers, from the bottom:
 //
 //   - [World] is the clock, the lock over everything simulated, the transcript
-//     and the checker. Every simulated action is an event at an instant of its
-//     own, so that a seed replays.
+//     and the checker. Every simulated action is an event at its own instant, so
+//     that a seed can be replayed.
 //   - A path and its links carry messages between a machine and the server, in
 //     order and with random latencies; a blocked path keeps them.
 //   - The server holds sessions, advisory locks, roles, requests, fenced
 //     transactions, as far as the protocol depends on them: an idle timeout that
 //     starts when a statement has finished, a FATAL that is sent before the locks
-//     go, locks that go one by one.
+//     are released, locks that are released one by one.
 //   - [Machine] has a clock and paths, and runs one [Process] after another: a
 //     node with its elections and their work, alone or as a member of a cluster.
 //   - [Schedule] draws a configuration and faults from a seed, and [Script] reads
 //     them from a text.
 //
-// How long a role may stay vacant is checked state by state, by what the page on
-// guarantees promises: see vacancies. Code that is not the engine's (log handlers,
-// callbacks, retry strategies, functions for load and description) blocks and
-// panics, leases differ among nodes, watch connections stall, and nobody but the
-// reaper ends a session that is stuck.
+// How long a role may stay vacant is checked state by state, against what the page on
+// guarantees promises: see vacancies. User code (log handlers, callbacks, retry
+// strategies, functions for load and description) blocks and panics, leases differ
+// among nodes, watch connections stall, and only the reaper ends a stuck session.
 //
-// Numbered invariants are those of the design: one leader, terms grow, fenced
-// writes are ordered, work ends first, no stacking, someone leads. Those from 9
+// Numbered invariants are those of the design: one leader, term numbers increase,
+// fenced writes are ordered, work ends first, no stacking, vacancies end. Those from 9
 // to 11 are about the nodes of a cluster, and 12 is about the events of a log that
 // leaders process; see the constants.
 package sim

@@ -9,17 +9,17 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// fault is one kind of thing that goes wrong, or that somebody does. strike is
-// called with World.mu held and arranges its own end.
+// fault is one kind of failure, or of action by an operator or a program. strike is
+// called with World.mu held and schedules its own end.
 type fault struct {
 	name   string
 	weight int
 	strike func(*storm, *Machine)
 }
 
-// faults is everything that can happen. Which of two kinds of clock faults a
-// schedule has is its choice: a wall clock that is set back while the monotonic
-// clock stands still is outside the promises.
+// faults is everything that can happen. A schedule has only one kind of clock faults: a
+// wall clock that is set back while the monotonic clock stands still is outside the
+// guarantees.
 var faults = []fault{
 	{"crash", 3, (*storm).crash},
 	{"pause", 3, (*storm).pause},
@@ -49,7 +49,7 @@ var faults = []fault{
 	{"code panics", foreignWeight, (*storm).spoilForeign},
 }
 
-// foreignWeight is the weight of each fault of code that is not the engine's.
+// foreignWeight is the weight of each fault of user code.
 const foreignWeight = 2
 
 // storm strikes machines with faults.
@@ -157,7 +157,7 @@ func (s *storm) blockFor(d time.Duration, paths ...*path) {
 	})
 }
 
-// delay makes one way slow: an answer can take as long as trust lasts.
+// delay makes one path slow: an answer can take as long as trust lasts.
 func (s *storm) delay(m *Machine) {
 	paths := m.paths()
 	way := paths[s.rnd.below(len(paths))]
@@ -165,8 +165,8 @@ func (s *storm) delay(m *Machine) {
 	s.world.after(s.lasting(), way.heal)
 }
 
-// degrade makes answers slow, and after a while lets nothing through: the last
-// answers come long after the last statements.
+// degrade makes answers slow and later blocks the path: the last answers arrive long
+// after the last statements were sent.
 func (s *storm) degrade(m *Machine) {
 	m.sessionDown.extra = s.rnd.between(0, s.lease)
 	s.world.after(s.lasting(), func() {
@@ -306,8 +306,8 @@ func (s *storm) leave(m *Machine) {
 	})
 }
 
-// drain takes a node out of service for a while, as its program does or because
-// another node asks for it.
+// drain drains a node for a while, as its program does or at the request of another
+// node.
 func (s *storm) drain(m *Machine) {
 	p, patience := m.process, s.rnd.rarely(s.lease)
 	asker := s.world.machines[s.rnd.below(len(s.world.machines))].process
@@ -325,8 +325,8 @@ func (s *storm) drain(m *Machine) {
 	})
 }
 
-// probe has one or two things happen while nothing else is wrong, mostly to who
-// leads, and ends them.
+// probe starts one or two faults while nothing else is wrong, mostly on the leader's
+// machine, and ends them.
 func (s *storm) probe(loss float64) {
 	s.world.mu.Lock() // faults draw from the stream, too
 	s.over = false

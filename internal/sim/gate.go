@@ -2,9 +2,8 @@ package sim
 
 import "time"
 
-// gate stops a process, as SIGSTOP does: while it is shut no timer fires, no
-// call of the seam proceeds or returns, and no message is looked at. It is
-// guarded by World.mu.
+// gate stops a process, as SIGSTOP does: while it is shut, no timer fires, no backend
+// call proceeds or returns, and no message is read. It is guarded by World.mu.
 type gate struct {
 	world    *World
 	rnd      *stream
@@ -12,8 +11,8 @@ type gate struct {
 	deferred []func()
 }
 
-// wait returns when the process runs. After a pause every caller goes on at an
-// instant of its own, drawn from its own stream.
+// wait returns when the process runs. After a pause every caller resumes at its own
+// instant, drawn from its own stream.
 func (g *gate) wait(rnd *stream) {
 	for {
 		g.world.mu.Lock()

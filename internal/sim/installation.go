@@ -9,21 +9,20 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Somebody may remove the schema under living nodes. The next session makes it
-// anew, as another installation with other keys. So every session holds a lock of
-// the schema's name, shared, until it ends, and who makes an installation needs it
-// alone.
+// An operator may remove the schema while nodes are running. The next session creates
+// it again, as another installation with other keys. So every session holds a lock of
+// the schema's name, shared, until it ends, and a session that creates an installation
+// needs that lock exclusively.
 
 var errNoTables = errors.New("relation does not exist")
 
-// How long an opening waits until it may make the installation, and how often it
-// tries.
+// How long Open waits until it may create the installation, and how often it tries.
 const (
 	installationWait  = 3 * time.Second
 	installationPause = 20 * time.Millisecond
 )
 
-// drop removes the schema with all that is in it, once no transaction holds a row.
+// drop removes the schema with its contents, once no transaction holds a row.
 func (s *server) drop() {
 	s.restore(snapshot{roles: map[string]*roleRow{}, nodes: map[uuid.UUID]*nodeRow{}, cursors: map[string]int64{}, dropped: true})
 	s.world.log("server", "the schema is removed")
@@ -56,7 +55,7 @@ func (b *backend) isStranded() bool {
 	return b.server.dropped || b.installed != b.server.installed
 }
 
-// stranded is what a statement of a session fails with whose installation is gone.
+// stranded is the error of a statement of a session whose installation is gone.
 func (st *statement) stranded() error {
 	switch st.name {
 	case "heartbeat":
@@ -68,10 +67,10 @@ func (st *statement) stranded() error {
 	}
 }
 
-// dropSchema has somebody remove the schema, unless a session is stuck: nobody
-// might be left who could end it. Nor does the server forget its locks from one
-// longest lease before that until the schema is there again: the lock of its name
-// would be among them, and no row is left that says how long to wait.
+// dropSchema removes the schema as an operator would, unless a session is stuck: there
+// might be no node left that could end it. The server does not lose its locks from one
+// longest lease before that until the schema exists again: the lock of the schema's
+// name would be among them, and no row is left that says how long to wait.
 func (s *storm) dropSchema(m *Machine) {
 	server := s.world.server
 	if s.over || !server.up || server.dropped || server.life.up() > 0 && s.world.now() < server.life.up()+5*s.lease {

@@ -56,9 +56,9 @@ func (p *Process) share(ctx context.Context, member Member) {
 	}
 }
 
-// enterElections takes note of elections that others than the process have made.
+// enterElections records the elections that were not created by the process itself.
 func (p *Process) enterElections() {
-	elections := p.node.Elections() // before the lock: the node has one of its own
+	elections := p.node.Elections() // before World.mu is locked: the node has its own mutex
 	p.machine.world.mu.Lock()
 	defer p.machine.world.mu.Unlock()
 	for _, election := range elections {
@@ -66,7 +66,7 @@ func (p *Process) enterElections() {
 	}
 }
 
-// drain takes the process out of service, as its program would.
+// drain drains the node of the process, as its program would.
 func (p *Process) drain(patience time.Duration) {
 	if p.node == nil {
 		return
@@ -85,7 +85,7 @@ func (p *Process) drain(patience time.Duration) {
 	})
 }
 
-// undrain takes it back.
+// undrain reverses drain.
 func (p *Process) undrain() {
 	if p.node == nil {
 		return

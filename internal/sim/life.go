@@ -6,9 +6,9 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// life is what the server knows of how long it has kept its locks. The row of its
-// unlogged table outlasts a restart in order; a crash and a promotion empty the
-// table, and the first session after that makes the row anew.
+// life records since when the server has kept its locks. The row of its unlogged table
+// survives a clean restart; a crash and a promotion empty the table, and the first
+// session after that inserts the row again.
 type life struct {
 	started     time.Duration // of the server's process
 	born        time.Duration // when the row was made; -1 while there is none
@@ -18,14 +18,14 @@ type life struct {
 // forget handles the deletion of the row.
 func (l *life) forget() { l.born, l.byMigration = -1, false }
 
-// meet makes the row for the first session.
+// meet inserts the row for the first session.
 func (l *life) meet(now time.Duration) {
 	if l.born < 0 {
 		l.born = now
 	}
 }
 
-// up is since when the server has been back, for all candidates together.
+// up is when the server came back, the same for all candidates.
 func (l *life) up() time.Duration { return max(l.started, l.born) }
 
 // longestLease is that of all nodes in the registry.
@@ -37,10 +37,9 @@ func (s *server) longestLease() time.Duration {
 	return longest
 }
 
-// earliest is when the term of a role whose lock was taken at locked may begin:
-// after the time to settle where the last term did not end cleanly, and on a
-// server that may have forgotten the old leader's lock, one lease after it came
-// back.
+// earliest is when the term of a role whose lock was acquired at locked may begin: after
+// the time to settle if the last term did not end cleanly, and, on a server that may
+// have lost the old leader's lock, one lease after the server came back.
 func (b *backend) earliest(row *roleRow, locked time.Duration) time.Duration {
 	return b.earliestFrom(row, locked, b.server.life.born, b.server.life.up())
 }

@@ -19,14 +19,14 @@ func (s *server) roleLock(role tenure.Role) lockID { return lockID{key: role.Loc
 // roleLock is the lock of a role in the installation of b.
 func (b *backend) roleLock(role tenure.Role) lockID { return lockID{key: role.LockKey(b.installed)} }
 
-// lock is a session-level advisory lock. Like PostgreSQL's it stacks: a session
-// can take it again, and must then release it as often.
+// lock is a session-level advisory lock. As in PostgreSQL, it stacks: a session can
+// acquire it again, and must then release it as often.
 type lock struct {
 	holder *backend
 	depth  int
 }
 
-// tryLock takes a lock for b unless another session holds it.
+// tryLock acquires a lock for b unless another session holds it.
 func (s *server) tryLock(b *backend, id lockID) bool {
 	l := s.locks[id]
 	if l == nil {
@@ -61,7 +61,7 @@ func (s *server) holds(b *backend, id lockID) bool {
 	return l != nil && l.holder == b
 }
 
-// free takes a lock away from a backend that has ended.
+// free releases a lock of a backend that has ended.
 func (s *server) free(b *backend, id lockID) {
 	if s.holds(b, id) {
 		delete(s.locks, id)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// logger returns a logger that writes what the engine says into the transcript.
+// logger returns a logger that writes the engine's log records to the transcript.
 func (p *Process) logger() *slog.Logger { return slog.New(&recorder{process: p}) }
 
 // recorder is the slog handler of a process.
@@ -24,7 +24,7 @@ func (r *recorder) Handle(_ context.Context, record slog.Record) error {
 	var line strings.Builder
 	line.WriteString(record.Message)
 	record.Attrs(func(a slog.Attr) bool {
-		if a.Key != "node" && a.Key != "target" { // a random id says nothing
+		if a.Key != "node" && a.Key != "target" { // random ids are left out
 			line.WriteString(" " + a.String())
 		}
 		return true

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Machine is a host with its own clock and its own ways to the server. One
+// Machine is a host with its own clock and its own network paths to the server. One
 // process runs on it at a time.
 type Machine struct {
 	world *World
@@ -18,7 +18,7 @@ type Machine struct {
 
 	member  Member        // how its processes run the engine
 	slow    time.Duration // most that a fault adds to each statement of its session
-	blind   bool          // its watch has no connection, and it knows
+	blind   bool          // its watch has no connection, and the node knows it
 	process *Process
 	lives   int
 }
@@ -47,13 +47,13 @@ func (w *World) NewMachine() *Machine {
 	return m
 }
 
-// paths returns all ways between the machine and the server.
+// paths returns all network paths between the machine and the server.
 func (m *Machine) paths() []*path {
 	return []*path{m.sessionUp, m.sessionDown, m.watchUp, m.watchDown, m.poolUp, m.poolDown}
 }
 
-// watchDown reports whether the watch has no connection and the node knows: it
-// notices within a lease that nothing gets through.
+// watchBroken reports whether the watch has no connection and the node knows it: a node
+// notices within a lease that the connection is blocked.
 func (m *Machine) watchBroken() bool {
 	now := m.world.now()
 	stalled := func(p *path) bool {

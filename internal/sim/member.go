@@ -27,7 +27,7 @@ type Member struct {
 // closeTimeout is how long a node may take to close.
 const closeTimeout = time.Minute
 
-// Start starts a process on the machine that stands for every role of the world
+// Start starts a process on the machine that campaigns for every role of the world
 // until it crashes or the world closes.
 func (m *Machine) Start(member Member) *Process {
 	m.world.mu.Lock()
@@ -36,7 +36,7 @@ func (m *Machine) Start(member Member) *Process {
 	return m.start()
 }
 
-// start starts a process as the machine's others were.
+// start starts a process with the configuration of the machine's earlier ones.
 func (m *Machine) start() *Process {
 	p, member := m.newProcess(), m.member
 	m.world.log(p.name, "starts")
@@ -75,7 +75,7 @@ func (p *Process) live(member Member) {
 	w.mu.Lock()
 	p.node = node
 	w.mu.Unlock()
-	// What ends first, the context of Run or the node, is a matter of taste.
+	// A program may end either the context of Run or the node first: chance decides.
 	running, byContext := context.Background(), p.rnd.fork().chance(0.5)
 	if byContext {
 		running = p.ctx
@@ -120,8 +120,8 @@ func (p *Process) campaignForAll(ctx context.Context, member Member, standing *s
 	}
 }
 
-// campaign runs an election, again if it stops by itself. It begins at an instant
-// of its own.
+// campaign runs an election, and runs it again if it stops without being asked to. It
+// begins at its own instant.
 func (p *Process) campaign(ctx context.Context, election *tenure.Election, work Work, rnd *stream) {
 	p.sleep(p.ctx, rnd.between(0, time.Millisecond))
 	for p.ctx.Err() == nil {
@@ -148,8 +148,7 @@ func (p *Process) retry(check time.Duration) retry.Strategy {
 	})
 }
 
-// sleep waits on the machine's clock and reports whether the context still
-// stands.
+// sleep waits on the machine's clock and reports whether the context has not ended.
 func (p *Process) sleep(ctx context.Context, d time.Duration) bool {
 	passed := make(chan struct{})
 	stop := p.machine.clock.AfterFunc(d, func() { close(passed) })
@@ -176,12 +175,12 @@ func (p *Process) trusts(role string) int64 {
 		return term.Number()
 	}
 	if work := p.work[role]; work != nil {
-		return work.term // it says that it leads, whatever has become of the term
+		return work.term // the engine reports that it leads, although the term may have ended
 	}
 	return 0
 }
 
-// request has the process ask the leader of a role, or a node, for something.
+// request sends a request of the process to the leader of a role, or to a node.
 func (p *Process) request(r tenure.Request) {
 	database := p.database()
 	p.do(func() {
@@ -190,8 +189,7 @@ func (p *Process) request(r tenure.Request) {
 	})
 }
 
-// do runs f beside everything else that the process does. It is called with
-// World.mu held.
+// do runs f in another goroutine of the process. It is called with World.mu held.
 func (p *Process) do(f func()) {
 	w := p.machine.world
 	if w.closing || p.crashed {
@@ -206,7 +204,7 @@ func (p *Process) do(f func()) {
 	})
 }
 
-// stepDown has the process give up a role, as its program would.
+// stepDown makes the process step down from a role, as its program would.
 func (p *Process) stepDown(r tenure.Request, patience time.Duration) {
 	election := p.elections[r.Role]
 	if election == nil {

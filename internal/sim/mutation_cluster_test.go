@@ -4,8 +4,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// takeWhileDraining tries once more for the roles that it did not get, after it
-// has told that it drains.
+// takeWhileDraining tries once more to acquire the roles that the node did not get,
+// after the node has reported that it drains.
 func takeWhileDraining(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &greedySession{registering: s}
 }
@@ -46,7 +46,7 @@ func (s *boastfulSession) WriteDescription(description tenure.Description) error
 	return s.registering.WriteDescription(description)
 }
 
-// readOnce never looks again at the registry.
+// readOnce never reads the registry a second time.
 func readOnce(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &forgetfulSession{registering: s}
 }
@@ -63,8 +63,8 @@ func (s *forgetfulSession) Members() (_ []tenure.Member, err error) {
 	return append([]tenure.Member(nil), s.read...), err
 }
 
-// knowNoHolders tells those who share roles that nobody leads any, so that they
-// deal them out anew whenever somebody comes.
+// knowNoHolders reports to members that share roles that all roles are vacant, so that
+// they place all of them again whenever a node joins.
 func knowNoHolders(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &obliviousSession{s}
 }

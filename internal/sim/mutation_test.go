@@ -187,8 +187,8 @@ func (s *carelessSession) Heartbeat(load tenure.Load) (requestsPending bool, err
 	return pending, err
 }
 
-// lateTimers makes every timer of a node late: whether it leads is answered
-// rightly, but the contexts of its terms outlive them.
+// lateTimers makes every timer of a node late: IsLeader answers correctly, but the
+// contexts of its terms outlive them.
 func lateTimers(b cluster.Store, clock *Clock) cluster.Store {
 	clock.mu.Lock()
 	defer clock.mu.Unlock()
@@ -196,8 +196,8 @@ func lateTimers(b cluster.Store, clock *Clock) cluster.Store {
 	return b
 }
 
-// releaseEarly releases a role as soon as it is asked to, before the engine has
-// ended the work.
+// releaseEarly releases a role as soon as a request for that arrives, before the engine
+// has ended the work.
 func releaseEarly(s registering, _ tenure.SessionOptions, _ *Clock) tenure.Session {
 	return &hastySession{registering: s, terms: map[string]int64{}}
 }

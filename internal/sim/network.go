@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// path is one direction of the way between a machine and the server for one
-// kind of connection. It is guarded by World.mu.
+// path is one direction of the network between a machine and the server for one kind of
+// connection. It is guarded by World.mu.
 type path struct {
 	world   *World
 	least   time.Duration // latency
@@ -23,7 +23,7 @@ func (w *World) newPath() *path {
 	return &path{world: w, least: w.network.Least, most: w.network.Most}
 }
 
-// block keeps every message, also those on their way, until heal.
+// block holds back every message, also those in flight, until heal.
 func (p *path) block() {
 	if p.blocked {
 		return
@@ -34,7 +34,7 @@ func (p *path) block() {
 	}
 }
 
-// heal delivers what was kept, and removes extra latency.
+// heal delivers the messages that were held back, and removes extra latency.
 func (p *path) heal() {
 	p.blocked, p.extra = false, 0
 	for _, l := range p.links {
@@ -49,8 +49,8 @@ func (p *path) heal() {
 	}
 }
 
-// link is one direction of one connection. As on TCP, nothing is reordered and
-// nothing is lost as long as the connection lives. It is guarded by World.mu.
+// link is one direction of one connection. As on TCP, nothing is reordered and nothing
+// is lost as long as the connection is open. It is guarded by World.mu.
 type link struct {
 	path    *path
 	rnd     *stream
@@ -103,7 +103,7 @@ func (l *link) arrive() {
 	f()
 }
 
-// close drops what is on its way and everything sent from now on.
+// close drops the messages in flight and everything sent from now on.
 func (l *link) close() {
 	l.closed = true
 	l.queue, l.sent = nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// Process is one life of a node on a machine, as the operating system and the
-// network see it. Its fields are guarded by World.mu.
+// Process is one run of a node on a machine, as the operating system and the network
+// see it. Its fields are guarded by World.mu.
 type Process struct {
 	machine *Machine
 	name    string
@@ -23,10 +23,10 @@ type Process struct {
 	id      uuid.UUID // of the node, once it has opened a session
 
 	crashed      bool
-	silent       atomic.Bool   // as crashed, for those who do not hold World.mu
+	silent       atomic.Bool   // as crashed, for readers that do not hold World.mu
 	died         chan struct{} // closed when it crashes
-	ended        chan struct{} // closed when nothing of it is left
-	dazed        time.Duration // until when it may not have done what was overdue when it went on
+	ended        chan struct{} // closed when all its goroutines have ended
+	dazed        time.Duration // until when it may not have done what was overdue when it resumed
 	sessions     []*session
 	transactions []*transaction
 
@@ -34,11 +34,11 @@ type Process struct {
 	panics [foreignKinds]bool
 
 	node      *tenure.Node
-	member    *cluster.Member // of a cluster, or nil
+	member    *cluster.Member // nil unless it belongs to a cluster
 	elections map[string]*tenure.Election
 	work      map[string]*work         // that has not returned, by role
 	returned  map[string]time.Duration // when work last returned, by role
-	doing     int                      // what others or its program asked for and is being done
+	doing     int                      // requests of other nodes or its program that it is handling
 	ctx       context.Context          // of everything that the process does
 	end       context.CancelFunc
 }
@@ -66,8 +66,8 @@ func (m *Machine) newProcess() *Process {
 
 func (p *Process) String() string { return p.name }
 
-// log adds to the transcript what the process does, as long as it lives: after
-// a crash its goroutines still have to end.
+// log adds an entry about the process to the transcript until the process crashes:
+// after that its goroutines still have to end.
 func (p *Process) log(format string, args ...any) {
 	if !p.silent.Load() {
 		p.machine.world.log(p.name, format, args...)
@@ -83,9 +83,8 @@ func (p *Process) pause() {
 	p.gate.shut()
 }
 
-// How long a process that goes on may take to do what is overdue. Timers are
-// late where the monotonic clock stood still; once a second the engine looks at
-// the wall clock.
+// How long a resumed process may take to do what is overdue. Timers are late if the
+// monotonic clock stood still; the engine checks the wall clock once a second.
 const (
 	afterPause      = time.Millisecond
 	afterSuspension = time.Second + time.Millisecond
@@ -106,14 +105,14 @@ func (p *Process) resume() {
 	w.after(takes+1, w.checker.check)
 }
 
-// paused reports whether the process stands still, or has only just begun to go
-// on, so that what is overdue may not have been done.
+// paused reports whether the process is paused, or has resumed so recently that it may
+// not have done what was overdue.
 func (p *Process) paused() bool {
 	return p.gate.resumed != nil || p.machine.world.now() < p.dazed
 }
 
-// crash ends the process. Its kernel closes the connections, unless the whole
-// machine vanishes without a word.
+// crash ends the process. Its kernel closes the connections, unless the whole machine
+// vanishes.
 func (p *Process) crash(vanish bool) {
 	if p.crashed {
 		return

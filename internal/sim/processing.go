@@ -9,9 +9,9 @@ import (
 )
 
 // Some leaders process a log: they apply its events, which are numbered from 0, in
-// fenced transactions that move a cursor from where the batch began. A commit may
-// take long, and the connection may be lost meanwhile: then the server finishes it
-// or gives it up, and the leader does not know which.
+// fenced transactions that move a cursor from where the batch began. A commit may take
+// long, and the connection may be lost before it ends: then the server either finishes
+// the commit or rolls back, and the leader does not know which.
 
 // appliedOnce is an invariant, as Violation numbers them: each event of a log is
 // applied exactly once, and in order.
@@ -25,18 +25,18 @@ var (
 // batch is the part of the log that a transaction applies.
 type batch struct{ from, to int64 }
 
-// processing is what a leader knows of its cursor during one term.
+// processing is what a leader knows about its cursor during one term.
 type processing struct {
 	process *Process
 	term    *tenure.Term
 	rnd     *stream
 	at      int64
 	known   bool
-	doubt   bool // a commit was not answered
+	doubt   bool // the outcome of a commit is unknown
 }
 
-// rowPause is the pause between two looks at a row that another transaction
-// holds, rowPatience how many there are.
+// rowPause is the pause between two attempts to lock a row that another transaction
+// holds; rowPatience is the number of attempts.
 const (
 	rowPause    = 5 * time.Millisecond
 	rowPatience = 50
@@ -76,7 +76,7 @@ func (l *processing) apply(ctx context.Context, work, linger func() error) error
 	return nil
 }
 
-// settle waits for a commit that was not answered, and reads what became of it.
+// settle waits for a commit whose outcome is unknown, and then reads the outcome.
 func (l *processing) settle(ctx context.Context) error {
 	if !l.doubt || l.process.machine.world.server.defects.NoSettle {
 		return nil
@@ -109,7 +109,7 @@ func (l *processing) read(ctx context.Context, t *transaction) error {
 	return err
 }
 
-// locked performs a statement that waits for a row, but not for ever.
+// locked performs a statement that waits for a row, for a limited time.
 func (l *processing) locked(ctx context.Context, t *transaction, effect func() error) error {
 	for range rowPatience {
 		if err := t.ask(ctx, effect); !errors.Is(err, errRowLocked) {
@@ -146,8 +146,8 @@ func (t *transaction) move(b *batch) error {
 	return nil
 }
 
-// commitSlowly commits after a while. The connection may be lost before that, and
-// the commit may fail.
+// commitSlowly commits after a delay. The connection may be lost before that, and the
+// commit may fail.
 func (t *transaction) commitSlowly(done func(error)) {
 	w, rnd := t.server.world, t.server.rnd
 	t.committing = true

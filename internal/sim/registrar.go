@@ -46,13 +46,13 @@ func read[T any](s *session, name string, question func(*server) T) (answer T, e
 		return nil
 	})
 	if err != nil {
-		return answer, err // the statement may yet run
+		return answer, err // the statement may still run
 	}
 	return found, nil
 }
 
-// The questions of people and of members that do not go through a session. They
-// make database a cluster.Store.
+// Reads and changes by operators and members that do not use a session. With them,
+// database implements cluster.Store.
 
 // Members reads the registry.
 func (d *database) Members(ctx context.Context) ([]tenure.Member, error) {
@@ -75,15 +75,14 @@ func (d *database) Forget(ctx context.Context, node uuid.UUID) error {
 	})
 }
 
-// ForgetDead removes the dead nodes that were heard of last longer ago than a
-// time.
+// ForgetDead removes the dead nodes whose last heartbeat is older than olderThan.
 func (d *database) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error) {
 	return askFor(ctx, d, func(s *server) []uuid.UUID {
 		return s.forget(func(row *nodeRow) bool { return row.silentFor(s) > olderThan })
 	})
 }
 
-// askFor is ask for a question with an answer.
+// askFor is ask for a request with a result.
 func askFor[T any](ctx context.Context, d *database, question func(*server) T) (answer T, err error) {
 	var found T
 	err = d.ask(ctx, func(s *server) error {
@@ -91,7 +90,7 @@ func askFor[T any](ctx context.Context, d *database, question func(*server) T) (
 		return nil
 	})
 	if err != nil {
-		return answer, err // the question may yet be asked
+		return answer, err // the request may still be sent
 	}
 	return found, nil
 }

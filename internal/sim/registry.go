@@ -25,14 +25,14 @@ func (s *server) register(b *backend) {
 	}
 }
 
-// moved tells everybody else that a node has come, or changed what it tells.
+// moved notifies all other nodes that a node has joined or changed its description.
 func (s *server) moved(by *backend) {
 	s.notifyAllBut(by, (*session).noticedNodes)
 	s.ring()
 }
 
-// row returns the row of the node, unless b is not its session any more or was
-// found dead.
+// row returns the row of the node, or nil if b is no longer its session or was marked
+// dead.
 func (b *backend) row() *nodeRow {
 	row := b.server.nodes[b.node.ID]
 	if row == nil || row.incarnation != b.incarnation || row.dead {
@@ -41,8 +41,8 @@ func (b *backend) row() *nodeRow {
 	return row
 }
 
-// describe changes what the registry tells of a node. The news is a statement
-// of its own.
+// describe changes a node's description in the registry. The notification is a separate
+// statement.
 func (b *backend) describe(description tenure.Description) error {
 	row := b.row()
 	if row == nil {
@@ -52,7 +52,7 @@ func (b *backend) describe(description tenure.Description) error {
 	return nil
 }
 
-// recordDeath marks a node dead, unless it lives on in another session.
+// recordDeath marks a node dead, unless it has opened another session.
 func (s *server) recordDeath(incarnation int64) {
 	for _, row := range s.nodes {
 		if row.incarnation == incarnation && !row.dead {
@@ -91,8 +91,8 @@ func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
 	})
 }
 
-// change calls f with every row and returns the ids of those that it changed, of
-// which it tells.
+// change calls f with every row and returns the ids of the rows that it changed. It
+// sends a notification if there are any.
 func (s *server) change(f func(*nodeRow) bool) []uuid.UUID {
 	var changed []uuid.UUID
 	for _, row := range s.inOrder() {
@@ -136,7 +136,7 @@ func (s *server) members() []tenure.Member {
 	return members
 }
 
-// holders reads who leads roles, or for whom they are reserved.
+// holders reads which nodes lead roles, or for which nodes the roles are reserved.
 func (s *server) holders(names []string) []tenure.RoleHolder {
 	holders := []tenure.RoleHolder{}
 	for _, name := range names {
@@ -183,8 +183,8 @@ func (s *server) requestOfNode(r tenure.Request) error {
 	return nil
 }
 
-// anotherActive reports whether a node is in service besides one, and not asked to
-// leave.
+// anotherActive reports whether a node other than the given one is active and has not
+// received a request to drain.
 func (s *server) anotherActive(than uuid.UUID) bool {
 	for id, row := range s.nodes {
 		asked := slices.ContainsFunc(s.requests, func(r tenure.Request) bool {
@@ -197,7 +197,7 @@ func (s *server) anotherActive(than uuid.UUID) bool {
 	return false
 }
 
-// errNotDead is the error of forgetting a node that is not there or lives.
+// errNotDead is the error of forgetting a node that is unknown or alive.
 func errNotDead(node uuid.UUID) error {
 	return fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
 }

@@ -6,11 +6,12 @@ import (
 )
 
 // The ring: the watch connection of each node waits for the node lock of its
-// predecessor, so that exactly one node is told at once when a session ends. It
-// also ends sessions of nodes that are silent although the server keeps them. A
-// node that knows that its watch is blind says so, and others watch in its place.
+// predecessor, so that exactly one node learns immediately when a session ends. It also
+// ends sessions of nodes that are silent although the server keeps them. A node that
+// knows that its watch connection is down records this, and other nodes watch in its
+// place.
 
-// ring has every watcher look at what it watches: a node lock was freed, or the
+// ring makes every watch check its predecessors: a node lock was released, or the
 // registry has changed.
 func (s *server) ring() {
 	for _, b := range slices.Clone(s.backends) {
@@ -18,19 +19,19 @@ func (s *server) ring() {
 	}
 }
 
-// blindPause is how often a watcher looks at nodes for whose locks it does not
+// blindPause is the interval at which a watch checks nodes for whose locks it does not
 // wait.
 const blindPause = 100 * time.Millisecond
 
-// watch looks at the predecessors in the ring up to the first that watches
-// itself, and again when one of them will have been silent for too long.
+// watch checks the predecessors in the ring up to the first one whose own watch works,
+// and again when one of them will have been silent for too long.
 func (b *backend) watch() {
 	s := b.server
 	if b.again != nil {
 		b.again.Stop()
 	}
 	if b.ended || b.reporting || b.client.process.machine.watchBroken() {
-		return // one at a time; then it looks again
+		return // one at a time; then it checks again
 	}
 	next := time.Duration(-1)
 	sooner := func(d time.Duration) {
@@ -94,9 +95,9 @@ func (s *server) predecessors(b *backend) []*nodeRow {
 	return append(before, behind...)
 }
 
-// recordDeath tells the watch of b that a session has ended. If its process runs and
-// can be reached, it marks the node dead and tells the others. Otherwise that is
-// left to those who look for silent nodes.
+// recordDeath reports to the watch of b that a session has ended. If the process of b
+// runs and can be reached, it marks the node dead and notifies the others. Otherwise
+// that is left to the nodes that look for silent nodes.
 func (b *backend) recordDeath(dead int64) {
 	s := b.server
 	b.report(func() {
@@ -106,8 +107,8 @@ func (b *backend) recordDeath(dead int64) {
 	})
 }
 
-// endStaleSession tells the watch of b that an earlier session of its node has ended,
-// whose roles are vacant now.
+// endStaleSession reports to the watch of b that an earlier session of its node has
+// ended, so that its roles are vacant now.
 func (b *backend) endStaleSession(stale *backend) {
 	b.report(func() {
 		b.server.world.log("server", "%s saw its session %d end", b.client.process, stale.incarnation)
@@ -121,15 +122,16 @@ func (b *backend) endStaleSession(stale *backend) {
 // notification.
 func (b *backend) wakeOwn() { b.client.process.gate.pass(b.client.noticed) }
 
-// How long a session without a row may go unseen, and is left alone then.
+// How long a session without a row may stay undetected, and how long after that it is
+// not ended.
 const (
 	watchPeriod   = 30 * time.Second
 	strangerGrace = 15 * time.Second
 )
 
-// checkOthers looks at the sessions that the ring does not show: those of nodes
-// that were marked dead, and those whose row a later session has taken over. It
-// reports whether there was something to do.
+// checkOthers checks the sessions that are not in the ring: those of nodes that were
+// marked dead, and those whose row a later session has taken over. It reports whether
+// there was something to do.
 func (b *backend) checkOthers(sooner func(time.Duration)) bool {
 	s, now := b.server, b.server.world.now()
 	if s.defects.NoReaper {
@@ -163,7 +165,7 @@ func (b *backend) checkOthers(sooner func(time.Duration)) bool {
 	return false
 }
 
-// reap has b end a session that has been silent for too long.
+// reap makes b end a session that has been silent for too long.
 func (b *backend) reap(silent *backend) {
 	b.report(func() {
 		b.server.reap(silent)
@@ -171,7 +173,7 @@ func (b *backend) reap(silent *backend) {
 	})
 }
 
-// report tells the watch of b something and performs what it answers.
+// report sends a message to the watch of b and performs its answer.
 func (b *backend) report(answer func()) {
 	b.reporting = true
 	process := b.client.process

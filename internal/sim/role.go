@@ -27,7 +27,7 @@ type roleRow struct {
 	reservedUntil time.Duration
 }
 
-// tryRoles tries to lock roles: the first statement of taking them.
+// tryRoles tries to lock roles: the first statement of acquiring them.
 func (b *backend) tryRoles(candidates []tenure.AcquireRequest) []tenure.AcquireResult {
 	attempts := make([]tenure.AcquireResult, len(candidates))
 	for i, c := range candidates {
@@ -62,8 +62,8 @@ func (b *backend) tryRole(c tenure.AcquireRequest) tenure.AcquireResult {
 	return attempt
 }
 
-// reapIfWatchDown has the session look itself for a silent node, at its check
-// intervals, while its watch does not.
+// reapIfWatchDown makes the session itself check for a silent node, at its check
+// intervals, while its watch connection is down.
 func (b *backend) reapIfWatchDown(holder *backend) {
 	now := b.server.world.now()
 	if !b.client.process.machine.watchBroken() || b.reapedAt > 0 && now-b.reapedAt < b.timing.CheckInterval {
@@ -108,7 +108,7 @@ func (b *backend) closeTerms(roles []tenure.Role) {
 	}
 }
 
-// silent reports whether the holder of a role had not been heard of for a lease.
+// silent reports whether the holder of a role has sent no heartbeat for a lease.
 func (s *server) silent(row *roleRow) bool {
 	node := s.nodes[row.node]
 	return node == nil || node.lastHeartbeat+row.lease <= s.world.now()
@@ -187,7 +187,7 @@ func (b *backend) endTerms(releases []tenure.ReleaseRequest) {
 	}
 }
 
-// heartbeat proves that the session is still the node's own.
+// heartbeat proves that the session is still the node's session.
 func (b *backend) heartbeat(load tenure.Load) (requestsPending bool, err error) {
 	row := b.row()
 	if row == nil {
@@ -219,8 +219,8 @@ func (b *backend) takeRequests() []tenure.Request {
 	return taken
 }
 
-// follow makes a node that took a request to drain count as leaving, before it
-// describes itself.
+// follow makes a node that received a request to drain count as leaving, before the
+// node updates its description.
 func (b *backend) follow(taken []tenure.Request) {
 	row := b.row()
 	for _, r := range taken {

@@ -24,16 +24,16 @@ type Schedule struct {
 	Full bool
 }
 
-// Result is what came of a schedule.
+// Result is the result of a schedule.
 type Result struct {
-	Violation  *Violation // nil if all went well
+	Violation  *Violation // nil if every check passed
 	Transcript *Transcript
 	Terms      int           // that began
 	Lasted     time.Duration // of fake time
 }
 
-// bound is how long a willing candidate may leave a role vacant when nothing is
-// wrong any more (Invariant 7).
+// bound is how long a candidate may leave a role vacant after all faults have ended
+// (invariant 7).
 func (p plan) bound() time.Duration {
 	c := p.member.Config
 	for i := range p.machines {
@@ -46,7 +46,7 @@ func (p plan) bound() time.Duration {
 	bound += 5 * time.Second             // reconnecting, starting again
 	bound += watchPeriod + strangerGrace // a stuck session whose node has had another one since
 	if p.member.Work.Term > 0 {
-		bound += 12 * c.CheckInterval // who returned early lets others go first
+		bound += 12 * c.CheckInterval // work that returned early backs off before it campaigns again
 	}
 	return bound
 }
@@ -60,14 +60,14 @@ type plan struct {
 	clocks   clockFaults
 	lasts    time.Duration
 	every    time.Duration // mean time between faults
-	looks    time.Duration // time between looks that no event causes; 0 for none
-	shy      bool          // looks ask nobody whether he leads
-	probes   int           // faults that happen one at a time, after the storm
+	looks    time.Duration // time between checks that no event causes; 0 for none
+	shy      bool          // checks ask no node whether it leads
+	probes   int           // faults that happen one at a time, after the faults of the storm
 	scales   []int         // by machine: how often its lease, and what follows from it, is doubled
 }
 
-// memberOn says how the processes of one machine run: nodes may have different
-// leases.
+// memberOn returns the configuration of the processes of one machine: nodes may have
+// different leases.
 func (p plan) memberOn(machine int) Member {
 	m := p.member
 	if machine < len(p.scales) {
@@ -139,7 +139,7 @@ func (s Schedule) draw() plan {
 	return p
 }
 
-// drawCluster makes a plan one for the members of a cluster.
+// drawCluster changes a plan so that its nodes are members of a cluster.
 func (s Schedule) drawCluster(p *plan) {
 	rnd := newStream(s.Seed, "cluster")
 	lease := p.member.Config.Lease
@@ -163,8 +163,8 @@ func (s Schedule) drawCluster(p *plan) {
 	}
 	p.member.Spread = &cluster.SpreadConfig{MoveDelay: pick(rnd, time.Millisecond, time.Second), Election: p.member.Election}
 	p.member.Config.CheckInterval = pick(rnd, lease/4, lease/2)
-	p.member.Work.Term = 0     // who returns early lets others lead for a long time
-	p.member.Config.Settle = 0 // as does who has to wait for longer than an interval
+	p.member.Work.Term = 0     // a process whose work returns early leaves the role to others for a long time
+	p.member.Config.Settle = 0 // so does one that has to wait for longer than an interval
 }
 
 // Run runs the schedule to its end or to the first violation, and fills in the
@@ -216,7 +216,7 @@ func (s Schedule) Run(result *Result) {
 	result.Violation, result.Terms, result.Lasted = w.Failure(), w.checker.count(), w.now()
 }
 
-// checkEvery looks at the nodes at fixed times.
+// checkEvery checks the nodes at fixed times.
 func (w *World) checkEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -256,8 +256,8 @@ func (w *World) awaitLeaders(bound time.Duration) {
 	}
 }
 
-// undrainAll takes back the nodes that still drain after all faults have ended: they
-// were asked to before that.
+// undrainAll undrains the nodes that still drain after all faults have ended, at
+// earlier requests.
 func (w *World) undrainAll() {
 	w.mu.Lock()
 	alive := slices.DeleteFunc(w.alive(), func(p *Process) bool { return p.node == nil || p.doing > 0 })

@@ -29,7 +29,7 @@ func schedulesFromEnvironment() int {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // run runs a schedule in a bubble. A bubble that does not end, because
-// something waits for ever, is a failure like any other.
+// something waits forever, is a failure like any other.
 func run(t *testing.T, s Schedule) (result Result) {
 	defer func() {
 		if r := recover(); r != nil {

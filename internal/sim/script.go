@@ -38,8 +38,8 @@ func init() {
 	}
 }
 
-// settling is the time after each command in which everybody does what it
-// brings. It is odd, so that no later command coincides with an event.
+// settling is the time after each command in which all processes react to it. It is
+// odd, so that no later command coincides with an event.
 const settling = 137 * time.Microsecond
 
 // Do performs one command and returns what happened since the last one.
@@ -79,8 +79,8 @@ func (s *Script) Close() *Violation {
 	return s.world.Failure()
 }
 
-// report returns the entries of the transcript since the last report, without
-// what only a programmer wants to know.
+// report returns the entries of the transcript since the last report, without those
+// that only matter to a programmer.
 func (s *Script) report() string {
 	t := s.world.Transcript
 	t.mu.Lock()
@@ -260,7 +260,7 @@ func (s *Script) cluster(words []string) error {
 	s.world = NewWorld(1, Network{Least: time.Millisecond, Most: time.Millisecond, Steady: true}, roles...)
 	s.world.server.defects = s.defects
 	s.world.Transcript.keep = 1 << 30
-	s.world.checker.shy = true // what a script asks is seen in it
+	s.world.checker.shy = true // a script's own calls of IsLeader appear in its transcript
 	s.transactions = map[*Machine]*transaction{}
 	for range nodes {
 		s.world.NewMachine()
@@ -281,7 +281,7 @@ func (s *Script) start(words []string) error {
 	return nil
 }
 
-// begin begins a transaction under the present term of a node.
+// begin begins a transaction under the current term of a node.
 func (s *Script) begin(words []string) error {
 	m, err := s.machine(words, 0)
 	if err != nil || len(words) != 2 {
@@ -297,7 +297,7 @@ func (s *Script) begin(words []string) error {
 	return nil
 }
 
-// transact sends one statement of a node's transaction; its result comes later.
+// transact sends one statement of a node's transaction; the result arrives later.
 func (s *Script) transact(words []string, name string, effect func(*transaction) func() error) error {
 	m, err := s.machine(words, 0)
 	if err != nil {

@@ -19,13 +19,13 @@ type server struct {
 	up        bool
 	started   identity
 	life      life
-	backends  []*backend // by incarnation, which grows
+	backends  []*backend // in order of incarnation
 	locks     map[lockID]*lock
 	roles     map[string]*roleRow
 	nodes     map[uuid.UUID]*nodeRow
 	requests  []tenure.Request
 	open      []*transaction
-	cursors   map[string]int64 // by role: the event that its log goes on with
+	cursors   map[string]int64 // by role: the next event of its log
 	last      int64            // incarnation drawn from the sequence
 	defects   Defects
 	installed uuid.UUID
@@ -33,8 +33,7 @@ type server struct {
 	former    *primary // that a replica has replaced
 }
 
-// identity is the server incarnation: which server this is, and since when it
-// has kept its locks.
+// identity identifies the server, and since when it has kept its locks.
 type identity struct {
 	timeline int // changes with a failover
 	boot     int // changes with a restart
@@ -46,7 +45,7 @@ type Defects struct {
 	CountTerms         bool // the number of a term is one more than that in the row
 	NoServerLag        bool // a new term does not wait on another server
 	WaitAnew           bool // that wait counts from when each candidate took the lock
-	WaitEarly          bool // that wait forgets that the server was restarted in order
+	WaitEarly          bool // that wait ignores that the server was restarted cleanly
 	NoInstallationLock bool // a new installation does not wait for sessions of the old one
 	NoCompare          bool // a cursor moves from wherever it is
 	NoSettle           bool // a commit that was not answered counts as decided
@@ -54,10 +53,10 @@ type Defects struct {
 	Relock             bool // a role that is held is locked again
 	NoReaper           bool // sessions that the idle timeout does not cover live on
 
-	StalledWatch  bool // nobody notices that a watch connection lets nothing through
+	StalledWatch  bool // no node notices that a watch connection is blocked
 	DeadHidden    bool // the reaper does not look at nodes that were marked dead
-	NoBurial      bool // nobody sees a node die
-	SilentChanges bool // nobody is told that a node changed its description
+	NoBurial      bool // no node detects that a node has died
+	SilentChanges bool // no node is notified that a node changed its description
 }
 
 // nodeRow is a node in the registry.
@@ -70,7 +69,7 @@ type nodeRow struct {
 	started       time.Duration // of the node's first session
 	lastHeartbeat time.Duration
 	load          tenure.Load
-	leaving       bool // it took a request to drain, and has not described itself since
+	leaving       bool // it received a request to drain, and has not updated its description since
 	dead          bool
 }
 
@@ -87,9 +86,9 @@ func newServer(w *World) *server {
 // wall is the server's wall clock.
 func (s *server) wall(at time.Duration) time.Time { return s.world.start.Add(at) }
 
-// connect starts a backend for a new session: a fresh incarnation, the node
-// lock, the node's row, the news. Backends that the same node left behind are its
-// stale sessions: they keep their locks, and the new session's watch ends them in time.
+// connect starts a backend for a new session: a new incarnation, the node lock, the
+// node's row, the notification. Backends that the same node left behind are its stale
+// sessions: they keep their locks until the new session's watch ends them.
 func (s *server) connect(c *session) *backend {
 	s.last++
 	b := &backend{
@@ -129,9 +128,9 @@ func (s *server) notifyAllBut(but *backend, noticed func(*session)) {
 	}
 }
 
-// crash ends every session and transaction, and forgets the locks. If silent,
-// no client is told: it finds out when it sends something. Otherwise the server
-// goes down in order.
+// crash ends every session and transaction, and all locks are lost. If silent, no
+// client receives a message: it finds out when it sends something. Otherwise the server
+// shuts down cleanly.
 func (s *server) crash(silent bool) {
 	s.world.log("server", "crashes")
 	s.up = false
@@ -147,8 +146,8 @@ func (s *server) crash(silent bool) {
 	}
 }
 
-// start takes connections again. The locks are gone, so it is another server to
-// the protocol.
+// start accepts connections again. The locks are gone, so to the protocol it is another
+// server.
 func (s *server) start() {
 	s.up = true
 	s.started.boot++
@@ -196,7 +195,7 @@ func copyRows[K comparable, V any](rows map[K]*V) map[K]*V {
 	return rows
 }
 
-// restore puts other tables in the place of those that are there.
+// restore replaces the tables by those of a snapshot.
 func (s *server) restore(tables snapshot) {
 	s.roles, s.nodes, s.cursors = tables.roles, tables.nodes, tables.cursors
 	s.installed, s.dropped = tables.installed, tables.dropped
@@ -220,7 +219,7 @@ type primary struct {
 	tables   snapshot
 }
 
-// restart makes the last primary the server again, which never restarted.
+// restart makes the last primary, which never restarted, the server again.
 func (s *server) restart() {
 	s.restore(s.former.tables)
 	s.up, s.started, s.life = true, s.former.identity, s.former.life

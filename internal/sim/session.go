@@ -26,13 +26,13 @@ type session struct {
 	down    *link
 
 	news chan struct{} // holds a value when a notification has arrived
-	// nodeNews is the same for those that make no role vacant.
+	// nodeNews is the same for notifications that make no role vacant.
 	nodeNews chan struct{}
 	lost     chan struct{} // closed when the client knows that the connection has ended
 	cause    error         // why
 	hungUp   bool          // the client has closed the connection
 
-	undescribed bool // the registry may not have what the node told last
+	undescribed bool // the registry may not have the node's latest description
 
 	// roles is what this session holds. Only the goroutine that owns the session
 	// changes it.
@@ -72,7 +72,7 @@ func (s *session) disconnected(why error) {
 }
 
 // disconnect closes the connection from the client's side, with World.mu held. The
-// server learns of it, unless the whole machine vanished.
+// server notices, unless the whole machine vanished.
 func (s *session) disconnect(vanish bool) {
 	if s.hungUp {
 		return
@@ -135,7 +135,7 @@ func (s *session) call(name string, effect func(*backend) error) error {
 	}
 	s.process.gate.wait(s.rnd)
 	select {
-	case err = <-answer: // it came before the end
+	case err = <-answer: // it arrived before the connection ended
 	default:
 		if err == nil {
 			err = s.lossError()
@@ -156,7 +156,7 @@ func (s *session) lossError() error {
 
 // Heartbeat implements tenure.Session.
 func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
-	var pending bool // not the result: after an error it may yet be written
+	var pending bool // not the named result: after an error it may still be written
 	err = s.call("heartbeat", func(b *backend) (err error) {
 		pending, err = b.heartbeat(load)
 		if b.server.defects.Relock {
@@ -165,7 +165,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 		return err
 	})
 	if err != nil {
-		return false, err // the effect may yet come
+		return false, err // the statement may still take effect
 	}
 	return pending, nil
 }
@@ -200,9 +200,9 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	return news, nil
 }
 
-// await waits for news, for news of the nodes alone, or for the end. One after
-// the other is looked at first, so that a choice between several is not left to
-// chance.
+// await waits for a notification, for one about nodes only, or for the end of the
+// session. It checks them in that order first, so that a choice between several does
+// not depend on chance.
 func (s *session) await(ctx context.Context) (news, nodes bool) {
 	select {
 	case <-s.news:

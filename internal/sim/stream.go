@@ -11,7 +11,7 @@ import (
 // not safe for concurrent use.
 type stream struct {
 	rnd    *rand.Rand
-	steady bool // everything takes the least time and what may happen does not
+	steady bool // everything takes the least time, and nothing optional happens
 }
 
 func newStream(seed uint64, actor string) *stream {
@@ -27,7 +27,7 @@ func (w *World) stream(actor string) *stream {
 	return s
 }
 
-// fork returns a stream of its own for an actor that s's actor starts.
+// fork returns a separate stream for an actor that the actor of s starts.
 func (s *stream) fork() *stream {
 	return &stream{rand.New(rand.NewPCG(s.rnd.Uint64(), s.rnd.Uint64())), s.steady}
 }

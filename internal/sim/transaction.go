@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// transaction is a fenced transaction of a leader, on a connection of its own.
+// transaction is a fenced transaction of a leader, on a separate connection.
 type transaction struct {
 	server  *server
 	process *Process
@@ -27,7 +27,7 @@ type transaction struct {
 	ended   bool
 
 	locks      bool   // holds the row of its role's cursor
-	batch      *batch // that it applies, or nil
+	batch      *batch // the batch that it applies, or nil
 	committing bool   // continues without its connection
 }
 
@@ -44,8 +44,9 @@ func (s *server) fencing(role string) []*transaction {
 	return fencing
 }
 
-// fence lets a transaction of the standing term pass, and from then on holds off
-// a new term. It is called with World.mu held.
+// fence returns nil for a transaction of the role's last term if that term has not
+// ended. From then on the transaction holds off a new term. It is called with World.mu
+// held.
 func (t *transaction) fence() error {
 	row := t.server.roles[t.role]
 	if row == nil || row.term != t.term || row.node != t.node || row.ended {
@@ -101,7 +102,7 @@ func (t *transaction) ask(ctx context.Context, effect func() error) error {
 	})
 }
 
-// perform is ask for a statement that says itself when it is done. It runs with
+// perform is ask for a statement that calls done when it has finished. It runs with
 // World.mu held.
 func (t *transaction) perform(ctx context.Context, run func(done func(error))) error {
 	p, w := t.process, t.server.world
@@ -128,8 +129,8 @@ func (t *transaction) perform(ctx context.Context, run func(done func(error))) e
 	return err
 }
 
-// close gives the connection back; what is left of the transaction is rolled
-// back when the server learns of it, unless it commits already.
+// close closes the connection. When the server notices, it rolls the transaction back,
+// unless the transaction is already committing.
 func (t *transaction) close() {
 	w := t.server.world
 	w.mu.Lock()

@@ -49,7 +49,7 @@ func (t *Transcript) add(at time.Duration, actor, format string, args ...any) {
 	t.total++
 }
 
-// freeze ends the recording: what follows is of no interest.
+// freeze ends the recording: later entries are dropped.
 func (t *Transcript) freeze() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Code that is not the engine's runs in a process, too: the log's handler, the
-// callbacks, the retry strategy, the functions for the load and the description.
-// Faults make it block, or panic. That must never keep trust from ending, nor a
-// node from leading: only what such code decides may wait for it.
+// User code runs in a process too: the log handler, the callbacks, the retry strategy,
+// the functions for the load and the description. Faults make it block or panic. That
+// must never keep trust from ending, nor a node from leading: only what such code
+// decides may wait for it.
 
-// userCode is a kind of code that is not the engine's.
+// userCode is a kind of user code.
 type userCode int
 
 const (
@@ -26,8 +26,7 @@ const (
 
 var errForeign = errors.New("on purpose")
 
-// enter is called by such code: it blocks while a fault has it block, and panics
-// if a fault has it panic.
+// enter is called by user code: it blocks or panics while a fault demands that.
 func (p *Process) enter(kind userCode) {
 	w := p.machine.world
 	w.mu.Lock()
@@ -41,7 +40,7 @@ func (p *Process) enter(kind userCode) {
 	}
 }
 
-// hold has one kind of code block from now on. It is called with World.mu held,
+// hold makes one kind of user code block from now on. It is called with World.mu held,
 // and so are the others.
 func (p *Process) hold(kind userCode) {
 	if p.held[kind] == nil && !p.crashed {
@@ -49,7 +48,7 @@ func (p *Process) hold(kind userCode) {
 	}
 }
 
-// releaseForeign ends what hold and spoil began, for all kinds.
+// releaseForeign ends the effects of hold and spoil, for all kinds.
 func (p *Process) releaseForeign() {
 	for kind, held := range p.held {
 		if held != nil {
@@ -60,8 +59,8 @@ func (p *Process) releaseForeign() {
 	}
 }
 
-// isHeldUp reports whether the retry strategy blocks, so that the process tries
-// for nothing unless it is notified.
+// isHeldUp reports whether the retry strategy blocks, so that the process tries to
+// acquire no role unless it is notified.
 func (p *Process) isHeldUp() bool { return p.held[ofRetry] != nil }
 
 // load is the function for the load of a process.
@@ -75,8 +74,8 @@ func (p *Process) listen(e *tenure.Election) {
 	e.OnStateChange(func(tenure.State, tenure.State) { p.enter(ofCallbacks) })
 }
 
-// describe has the process change its description, by a function that can block
-// and panic.
+// describe changes the description of the process, with a function that can block and
+// panic.
 func (p *Process) describe(version string) {
 	if p.node == nil {
 		return
@@ -95,14 +94,14 @@ func (p *Process) describe(version string) {
 	})
 }
 
-// goAside runs f beside everything else, for as long as the process lives.
+// goAside runs f in another goroutine of the process, which ends with the process.
 func (p *Process) goAside(f func()) {
 	if w := p.machine.world; !w.closing && !p.crashed {
 		w.group.Go(f)
 	}
 }
 
-// block has code of a process block.
+// blockForeign makes user code of a process block.
 func (s *storm) blockForeign(m *Machine) {
 	kind, p := userCode(s.rnd.below(int(foreignKinds))), m.process
 	s.world.log("storm", "%s: code of kind %d blocks", p, kind)
@@ -113,7 +112,7 @@ func (s *storm) blockForeign(m *Machine) {
 	s.world.after(2*s.lasting(), p.releaseForeign)
 }
 
-// spoil has code of a process panic.
+// spoilForeign makes user code of a process panic.
 func (s *storm) spoilForeign(m *Machine) {
 	kind, p := userCode(s.rnd.below(int(foreignKinds))), m.process
 	s.world.log("storm", "%s: code of kind %d panics", p, kind)
@@ -124,23 +123,23 @@ func (s *storm) spoilForeign(m *Machine) {
 	s.world.after(s.lasting(), p.releaseForeign)
 }
 
-// markDead has somebody mark silent nodes dead.
+// markDead marks silent nodes dead, as an operator would.
 func (s *storm) markDead(*Machine) {
 	for range 4 {
 		s.world.after(s.rnd.between(0, 3*s.lease), func() { s.world.server.markDead(time.Millisecond) })
 	}
 }
 
-// markLiveNodeDead has the session of a node stuck and the node cut off, and somebody
-// mark it dead.
+// markLiveNodeDead makes the session of a node stuck, cuts the node off, and marks it
+// dead as an operator would.
 func (s *storm) markLiveNodeDead(m *Machine) {
 	s.blockSession(m)
 	s.block(m.paths()...)
 	s.markDead(m)
 }
 
-// dropNotices has a node vanish with its session stuck, while the watch connections of
-// all others let nothing through for a long time.
+// dropNotices makes a node vanish with its session stuck, while the watch connections
+// of all other nodes are blocked for a long time.
 func (s *storm) dropNotices(m *Machine) {
 	s.blockSession(m)
 	m.process.crash(true)

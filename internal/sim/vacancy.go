@@ -10,12 +10,12 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Invariant 7: a role that some candidate could lead does not stay vacant for
-// longer than the page on guarantees says. What that is depends on why the role
-// is vacant, so vacancies follows each role from one look to the next: whether
-// it is led; if not, until when something that the page names excuses that; and
-// since when each candidate could lead it. A candidate that could do so after the
-// last excuse has ended, and has had time to notice, must lead.
+// Invariant 7: a role that some candidate could lead does not stay vacant for longer
+// than the page on guarantees states. That time depends on why the role is vacant, so
+// vacancies follows each role from one check to the next: whether it has a leader; if
+// not, until when a reason that the page names excuses that; and since when each
+// candidate could lead it. A candidate that could do so after the last excuse has
+// ended, and has had time to notice, must lead.
 
 // vacancies watches the roles of a world. Its methods are called with World.mu
 // held.
@@ -31,8 +31,8 @@ type vacancies struct {
 type vacancy struct {
 	until  time.Duration // when the last excuse ended, or will end
 	why    string
-	polled bool                       // the end of the excuse is announced to nobody
-	busy   map[*Process]time.Duration // until when a process lets others go first
+	polled bool                       // no node is notified of the end of the excuse
+	busy   map[*Process]time.Duration // until when a process backs off
 }
 
 // fencedRole is a role whose next term, after the given one, a backend cannot begin.
@@ -50,7 +50,7 @@ func newVacancies(w *World) *vacancies {
 	return v
 }
 
-// watchVacancies looks at the roles at fixed times.
+// watchVacancies checks the roles at fixed times.
 func (w *World) watchVacancies(ctx context.Context, interval time.Duration) {
 	v := newVacancies(w)
 	ticker := time.NewTicker(interval)
@@ -103,8 +103,8 @@ func vacancyOf(old *vacancy, until time.Duration, why string) vacancy {
 func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 	now := v.world.now()
 	since, seen := v.disturbed[p]
-	// Who was told that the role is reserved tries again only when that is over,
-	// even if the target has led and gone meanwhile.
+	// A candidate that has learned of a reservation tries again only when that is
+	// over, even if the target has led and left in the meantime.
 	since = max(since, vacancy.busy[p], v.world.checker.reserved[role])
 	if !seen || since >= now || !isCampaigning(p, role) {
 		return
@@ -124,8 +124,8 @@ func (v *vacancies) check(role string, vacancy *vacancy, p *Process) {
 // longestRetry is the longest pause after an attempt that failed; see retry.
 const longestRetry = 2 * time.Second
 
-// slack is what a change of leader takes when everything works: some round
-// trips, and the pauses between the quick attempts.
+// slack is how long a change of leader takes when everything works: some round trips,
+// and the pauses between the quick attempts.
 func (v *vacancies) slack() time.Duration { return 20*v.world.network.Most + 250*time.Millisecond }
 
 // isCampaigning reports whether a process campaigns for a role.
@@ -138,28 +138,28 @@ func isCampaigning(p *Process, role string) bool {
 	return state == tenure.Follower || state == tenure.Acquiring || state == tenure.Reconnecting
 }
 
-// followWork notes who has worked for a role: who returned lets others go first.
+// followWork records the processes that have worked for a role: a process whose work
+// has returned backs off.
 func (v *vacancy) followWork(role string, alive []*Process, now time.Duration) {
 	for _, p := range alive {
 		if election := p.elections[role]; p.work[role] != nil || election != nil && !isCampaigning(p, role) {
 			v.busy[p] = now + p.machine.member.backsOff()
 		}
-		if at, worked := p.returned[role]; worked { // a term may be shorter than the time between two looks
+		if at, worked := p.returned[role]; worked { // a term may be shorter than the time between two checks
 			v.busy[p] = max(v.busy[p], at+p.machine.member.backsOff())
 		}
 	}
 }
 
-// backsOff is for how long a process lets others go first, at most, after its
-// work has returned.
+// backsOff is how long a process backs off, at most, after its work has returned.
 func (m Member) backsOff() time.Duration {
 	if m.Work.Term > 0 {
 		return 12 * m.Config.CheckInterval
 	}
-	return time.Second + m.Config.CheckInterval // NoReacquire: it stands again after a second
+	return time.Second + m.Config.CheckInterval // NoReacquire: it campaigns again after a second
 }
 
-// isLed reports whether a process works for a role under the present term.
+// isLed reports whether a process works for a role under the current term.
 func (v *vacancies) isLed(role string, alive []*Process) bool {
 	for _, p := range alive {
 		if work := p.work[role]; work != nil && work.ctx.Err() == nil && !p.paused() {
@@ -189,22 +189,22 @@ func (v *vacancies) isDisturbed(p *Process) bool {
 	return row == nil || !row.description.Status.AcceptsWork() || row.leaving || b.client.undescribed
 }
 
-// isDisturbed reports whether messages are kept or late.
+// isDisturbed reports whether messages are held back or late.
 func (p *path) isDisturbed() bool {
 	return p.blocked || p.extra > 0 || slices.ContainsFunc(p.links, func(l *link) bool {
 		return len(l.sent) > 0 && p.world.now()-l.sent[0] > p.most
 	})
 }
 
-// isDoubtful reports whether the end of a session, or a notification, may go
-// unnoticed: it may be lost, or whoever watches is disturbed.
+// isDoubtful reports whether the end of a session, or a notification, may go unnoticed:
+// it may be lost, or the node that watches is disturbed.
 func (v *vacancies) isDoubtful() bool {
 	w := v.world
 	if w.network.Loss > 0 || !w.server.up {
 		return true
 	}
 	for _, m := range w.machines {
-		// Who releases a role tells the others in a statement of its own.
+		// A node that releases a role notifies the others in a separate statement.
 		for _, way := range []*path{m.watchUp, m.watchDown, m.sessionUp, m.sessionDown} {
 			if m.blind || way.isDisturbed() {
 				return true
@@ -219,7 +219,7 @@ func (v *vacancies) isDoubtful() bool {
 	return false
 }
 
-// whoHolds says who has the lock of a role.
+// whoHolds describes the session that holds the lock of a role.
 func (s *server) whoHolds(role string) string {
 	l := s.locks[s.roleLock(tenure.NamedRole(role))]
 	if l == nil {
@@ -234,8 +234,8 @@ func (s *server) whoHolds(role string) string {
 		b.incarnation, b.client.process, b.stuck, b.ended, b.beatAt, held.term, held.since, b.earliest(cmp.Or(s.roles[role], &roleRow{}), held.since))
 }
 
-// excuse returns until when a vacancy is excused by what is so now, and whether
-// nobody is told of the end of that.
+// excuse returns until when the current state excuses a vacancy, and whether no node is
+// notified of the end of that state.
 func (v *vacancies) excuse(role string) (until time.Duration, why string, polled bool) {
 	s, now := v.world.server, v.world.now()
 	if !s.up {
@@ -267,8 +267,9 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 	if held == nil || held.term > 0 {
 		return 0, "", false
 	}
-	// What a fenced transaction holds up is tried again after a part of the refresh interval.
-	// Who was disturbed meanwhile, or suspended, tries again within one, and does not wait anew.
+	// A term that a fenced transaction holds up is tried again after a part of the refresh
+	// interval. A node that was disturbed in the meantime, or suspended, tries again within
+	// one refresh interval, and does not wait for the full time again.
 	retry := b.timing.RefreshInterval / 2
 	until, why = max(b.earliest(row, held.since), v.disturbed[p]+retry)+retry, "a wait before the term"
 	if len(s.fencing(role)) > 0 {
@@ -287,7 +288,7 @@ func (v *vacancies) excuse(role string) (until time.Duration, why string, polled
 func (v *vacancies) silence(b *backend) time.Duration {
 	lease := b.timing.Lease
 	reaped := b.beatAt + lease + b.timing.Margin
-	if now := v.world.now(); v.doubt >= now-lease { // whoever should end it may not see it
+	if now := v.world.now(); v.doubt >= now-lease { // the node that should end it may not see it
 		reaped += v.longestCheck()
 	}
 	if since := v.strangerSince(b); since > 0 {
@@ -319,9 +320,9 @@ func (v *vacancies) strangerSince(b *backend) time.Duration {
 	}
 }
 
-// longestCheck is within which some node looks for silent ones although the
-// watch of the one that should is blocked: it notices that after a lease, and
-// looks again at its check intervals.
+// longestCheck is the time within which some node checks for silent nodes although the
+// watch of the node that should do so is blocked: that node notices the fault after a
+// lease, and then checks at its check intervals.
 func (v *vacancies) longestCheck() time.Duration {
 	longest := time.Duration(0)
 	for _, m := range v.world.machines {

@@ -8,14 +8,14 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Work says what leaders do during their terms: fenced transactions, one after
+// Work configures what leaders do during their terms: fenced transactions, one after
 // another. All durations are means.
 type Work struct {
 	Between     time.Duration // two transactions; 0 for none at all
 	Transaction time.Duration // from begin to the fence
 	Linger      time.Duration // from the fence to commit
-	Stubborn    time.Duration // that work takes to return after its context ended
-	Term        time.Duration // after which work returns by itself; 0 for never
+	Stubborn    time.Duration // how long work takes to return after its context has ended
+	Term        time.Duration // after which work returns although the term has not ended; 0 for never
 	Heedless    bool          // transactions in progress ignore the end of the context
 	Polite      bool          // work listens to Stopping
 	Processes   bool          // the transactions apply the events of a log
@@ -38,7 +38,7 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	p.log("leads %s, term %d", role, term.Number())
 	w.mu.Unlock()
 	err := p.workLoop(ctx, term, plan, rnd)
-	returns := rnd.between(0, 100*time.Microsecond) // an instant of its own
+	returns := rnd.between(0, 100*time.Microsecond) // its own instant
 	if ctx.Err() != nil {
 		returns += rnd.rarely(plan.Stubborn)
 	}
@@ -53,9 +53,9 @@ func (p *Process) lead(ctx context.Context, term *tenure.Term, plan Work, rnd *s
 	return err
 }
 
-// workLoop works until the term ends or is to end, or its time is up. Transactions
-// in progress when it is to end are finished, those in progress when it ends are
-// not, unless the work is heedless.
+// workLoop works until the term ends or is about to end, or until its time is up.
+// Transactions that are in progress when the term is about to end are finished; those
+// that are in progress when it ends are canceled, unless the work is heedless.
 func (p *Process) workLoop(ctx context.Context, term *tenure.Term, plan Work, rnd *stream) error {
 	begin, cancel := context.WithCancel(ctx) // new transactions
 	defer cancel()
@@ -93,7 +93,7 @@ func (p *Process) workLoop(ctx context.Context, term *tenure.Term, plan Work, rn
 	}
 }
 
-// busy returns a piece of work that takes d, or until the context ends.
+// busy returns a function that takes d, or until the context ends.
 func (p *Process) busy(ctx context.Context, d time.Duration) func() error {
 	return func() error {
 		if d > 0 && !p.sleep(ctx, d) {

@@ -10,13 +10,12 @@ type Network struct {
 	Least, Most time.Duration // latency, one way
 	Loss        float64       // part of the notifications that are lost
 
-	// Steady leaves nothing to chance: everything takes its least time, the
-	// messages of each machine a little longer than those of the one before.
+	// Steady removes chance: everything takes its least time, and the messages of each
+	// machine take a little longer than those of the machine before it.
 	Steady bool
 }
 
-// World is one simulated installation. It must be made inside a synctest
-// bubble.
+// World is one simulated installation. It must be created inside a synctest bubble.
 type World struct {
 	seed    uint64
 	network Network
@@ -30,7 +29,7 @@ type World struct {
 	mu        sync.Mutex
 	server    *server
 	machines  []*Machine
-	processes []*Process // all that ever were
+	processes []*Process // all that ever ran
 	checker   *checker
 	closing   bool // no new process starts
 	stopped   bool // no new event happens
@@ -48,7 +47,7 @@ func NewWorld(seed uint64, network Network, roles ...string) *World {
 	return w
 }
 
-// now is the time since the start; it is the same for everybody, and exact.
+// now is the time since the start; it is exact, and the same for all machines.
 func (w *World) now() time.Duration { return time.Since(w.start) }
 
 // after runs f under World.mu after d, unless the world has stopped by then.
@@ -82,7 +81,7 @@ func (w *World) alive() []*Process {
 func (w *World) Close() {
 	w.mu.Lock()
 	w.closing = true
-	for _, p := range w.processes { // one that was left may still end
+	for _, p := range w.processes { // one that has crashed may still be ending
 		p.releaseForeign()
 	}
 	for _, m := range w.machines {

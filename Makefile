@@ -19,6 +19,11 @@ test-modules = failed=; for module in $(MODULES); do \
 	done; \
 	[ -z "$$failed" ] || { echo "Tests failed in:$$failed"; exit 1; }
 
+# PG=17 runs a target on a version of PostgreSQL that is downloaded for it.
+ifneq ($(PG),)
+export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
+endif
+
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8
 

@@ -32,10 +32,7 @@ func (s *Server) Replica(ctx context.Context, options ReplicaOptions) (*Server, 
 	if err != nil {
 		return nil, err
 	}
-	err = s.sandbox.files.Execute(ctx, s.Installation.program("pg_basebackup"), "--pgdata", replica.Data,
-		"--host", s.Socket, "--port", strconv.Itoa(s.Port), "--username", Superuser,
-		"--checkpoint", "fast", "--wal-method", "stream", "--no-sync")
-	if err != nil {
+	if err := s.backUp(ctx, replica.Data); err != nil {
 		return nil, err
 	}
 	replica.settings = settings

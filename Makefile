@@ -28,7 +28,7 @@ endif
 PARALLEL ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -72,6 +72,11 @@ manual: build ## the manual pages, in bin/man
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)
 
+chaos-patroni: ## failovers under Patroni: FAILOVERS=200 (0: one of each kind) MODE=async|sync|both KIND=a,b SEED=n (ARGS=-h)
+	@.ci/prerequisites $(PATRONI)
+	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
+	exec $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
+
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)
 
@@ -89,10 +94,11 @@ clean: ## remove what was built
 
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
-# is wanted.
-SERVERS := git pgbouncer pgpool:pgpool2 mariadbd:mariadb-server-core mariadb:mariadb-client-core
+# is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
+SERVERS := git pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
+PATRONI := patroni etcd:etcd-server setpriv:util-linux
 prerequisites:
-	@.ci/prerequisites $(SERVERS) systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites $(SERVERS) $(PATRONI) systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -1,0 +1,268 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/internal/sandbox"
+)
+
+const members = 3
+
+// bed is a cluster of PostgreSQL servers under Patroni, with etcd, and the nodes
+// that use it.
+type bed struct {
+	options
+	synchronous  bool
+	installation pgserver.Installation
+	box          *sandbox.Sandbox
+	network      *network
+	etcd         *etcd
+	servers      []*server
+	probes       []*probe
+	nodes        []*node
+}
+
+// newBed starts everything and waits until the servers replicate.
+func newBed(ctx context.Context, o options, synchronous bool) (*bed, error) {
+	b := &bed{options: o, synchronous: synchronous}
+	err := b.start(ctx)
+	if err != nil {
+		b.close()
+	}
+	return b, err
+}
+
+func (b *bed) start(ctx context.Context) (err error) {
+	if b.installation, err = find(); err != nil {
+		return err
+	}
+	if b.network, err = newNetwork(ctx, members); err != nil {
+		return err
+	}
+	if b.box, err = sandbox.New(patroniKind); err != nil {
+		return err
+	}
+	if err := b.startEtcd(); err != nil {
+		return err
+	}
+	for i := range members {
+		s, err := b.newServer(i)
+		if err != nil {
+			return err
+		}
+		b.servers = append(b.servers, s)
+		if err := s.start(b); err != nil {
+			return err
+		}
+	}
+	if err := b.awaitCluster(ctx, 90*time.Second); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	for _, s := range b.servers {
+		b.probes = append(b.probes, startProbe(b.dsn(s)))
+	}
+	return nil
+}
+
+func (b *bed) close() {
+	for _, n := range b.nodes {
+		n.kill()
+	}
+	for _, p := range b.probes {
+		p.stop()
+	}
+	for _, s := range b.servers {
+		if s.patroni != nil {
+			s.killPatroni()
+		}
+	}
+	if b.etcd != nil && b.etcd.process != nil {
+		_ = b.etcd.process.Process.Kill()
+		_ = b.etcd.process.Wait()
+	}
+	if b.network != nil {
+		b.network.close()
+	}
+	if b.box != nil {
+		_ = b.box.Close() // the directory is temporary
+	}
+}
+
+// launch starts a program that ends with this one, not as root, in a namespace if
+// one is named.
+func (b *bed) launch(namespace, log, program string, args ...string) (*exec.Cmd, error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the program has its own descriptor
+	command := append([]string{program}, args...)
+	if os.Geteuid() == 0 {
+		account, err := unprivileged()
+		if err != nil {
+			return nil, err
+		}
+		// The signal is set anew: a change of the account takes it back.
+		command = append([]string{"setpriv", "--reuid", account.Uid, "--regid", account.Gid, "--init-groups", "--pdeathsig", "KILL"}, command...)
+	}
+	if namespace != "" {
+		command = append([]string{"ip", "netns", "exec", namespace}, command...)
+	}
+	process := exec.Command(command[0], command[1:]...)
+	process.Dir = b.box.Directory
+	process.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin", "LC_ALL=C", "TZ=UTC", "HOME=" + b.box.Directory}
+	process.Stdout, process.Stderr = file, file
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	return process, process.Start()
+}
+
+func unprivileged() (*user.User, error) {
+	for _, name := range patroniKind.Accounts {
+		if account, err := user.Lookup(name); err == nil {
+			return account, nil
+		}
+	}
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no account %s", strings.Join(patroniKind.Accounts, " or "))
+}
+
+// dsn leads to one server.
+func (b *bed) dsn(s *server) string {
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=2", s.address(b.network))
+}
+
+// hosts leads to whichever server is the primary.
+func (b *bed) hosts() string {
+	var all []string
+	for _, s := range b.servers {
+		all = append(all, s.address(b.network))
+	}
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&target_session_attrs=read-write&connect_timeout=2", strings.Join(all, ","))
+}
+
+func (b *bed) named(name string) *server {
+	for _, s := range b.servers {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// view is the first answer of a Patroni.
+func (b *bed) view(ctx context.Context) (v view, err error) {
+	for _, s := range b.servers {
+		if v, err = s.view(ctx, b); err == nil {
+			return v, nil
+		}
+	}
+	return v, err
+}
+
+// primary is the server that Patroni says leads, with its synchronous standby if
+// there is one.
+func (b *bed) primary(ctx context.Context) (primary, standby *server, err error) {
+	v, err := b.view(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if primary = b.named(v.named("leader")); primary == nil {
+		return nil, nil, errors.New("Patroni names no primary")
+	}
+	return primary, b.named(v.named("sync_standby")), nil
+}
+
+// awaitCluster waits until there are a primary and two standbys that stream.
+func (b *bed) awaitCluster(ctx context.Context, limit time.Duration) error {
+	var last error
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if last = b.healthy(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("the servers are not well after %v: %w%s", limit, last, b.logs())
+}
+
+func (b *bed) healthy(ctx context.Context) error {
+	primary, standby, err := b.primary(ctx)
+	if err != nil {
+		return err
+	}
+	if b.synchronous && standby == nil {
+		return errors.New("no synchronous standby")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, b.dsn(primary))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was read from only
+	var streaming, synchronous int
+	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum'))
+		FROM pg_stat_replication WHERE state = 'streaming' AND NOT pg_is_in_recovery()`).Scan(&streaming, &synchronous)
+	switch {
+	case err != nil:
+		return err
+	case streaming < members-1:
+		return fmt.Errorf("%d standbys stream", streaming)
+	case b.synchronous && synchronous == 0:
+		return errors.New("no standby is synchronous")
+	}
+	return nil
+}
+
+// prepare makes the tables of the probes and of the writers.
+func (b *bed) prepare(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, b.hosts())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, `
+		CREATE TABLE probe (n bigint);
+		INSERT INTO probe VALUES (0);
+		CREATE TABLE ledger_head (position bigint);
+		INSERT INTO ledger_head VALUES (0);
+		CREATE TABLE ledger (position bigint PRIMARY KEY, term bigint, node text, sequence bigint)`)
+	return err
+}
+
+// logs are the ends of the logs of Patroni.
+func (b *bed) logs() string {
+	if !b.verbose {
+		return ""
+	}
+	var text strings.Builder
+	for _, s := range b.servers {
+		fmt.Fprintf(&text, "\n--- %s\n%s", s.name, sandbox.LogTail(s.place+"/patroni.log"))
+	}
+	return text.String()
+}
+
+func (n *network) namespaceOf(i int) string {
+	if !n.namespaces {
+		return ""
+	}
+	return n.namespace(i)
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// verdict is what a run has shown.
+type verdict struct {
+	Terms      int      `json:"terms"`
+	Written    int      `json:"acknowledged_writes"`
+	Lost       int      `json:"lost_writes"` // in asynchronous mode the servers may lose them
+	Overlaps   []string `json:"excused_overlaps,omitempty"`
+	Violations []string `json:"violations,omitempty"`
+}
+
+func (v *verdict) violation(format string, args ...any) {
+	v.Violations = append(v.Violations, fmt.Sprintf(format, args...))
+}
+
+// check judges everything that the run recorded.
+func (b *bed) check(ctx context.Context) (verdict, error) {
+	var v verdict
+	b.checkTerms(&v)
+	b.checkOverlaps(&v)
+	return v, b.checkLedger(ctx, &v)
+}
+
+func (b *bed) checkTerms(v *verdict) {
+	terms := b.terms()
+	v.Terms = len(terms)
+	for i := 1; i < len(terms); i++ {
+		if last, next := terms[i-1], terms[i]; next.number <= last.number {
+			v.violation("term %d of %s began at %s, after term %d of %s", next.number, next.node, next.at.Format(time.StampMilli), last.number, last.node)
+		}
+	}
+}
+
+// checkOverlaps looks for two nodes that both trusted their terms. That is
+// documented for asynchronous replication with two servers that take writes, for
+// as long as both do and a lease longer, unless FailoverWait covers that.
+func (b *bed) checkOverlaps(v *verdict) {
+	now := time.Now()
+	for i, one := range b.nodes {
+		for _, other := range b.nodes[i+1:] {
+			for _, a := range one.leadsUntil(now) {
+				for _, c := range other.leadsUntil(now) {
+					if a.shared(c) <= 0 {
+						continue
+					}
+					both := interval{later(a.from, c.from), earlier(a.to, c.to)}
+					text := fmt.Sprintf("%s and %s both trusted their terms for %v from %s", one.name, other.name, a.shared(c), both.from.Format(time.StampMilli))
+					if b.excused(both) {
+						v.Overlaps = append(v.Overlaps, text)
+					} else {
+						v.violation("%s", text)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (b *bed) excused(both interval) bool {
+	if b.synchronous {
+		return false
+	}
+	const imprecision = time.Second // of the probes
+	for _, split := range b.splits() {
+		lasted := split.to.Sub(split.from)
+		around := interval{split.from.Add(-imprecision), split.to.Add(b.lease + imprecision)}
+		if b.failoverWait < lasted+b.lease && around.from.Before(both.from) && both.to.Before(around.to) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLedger looks for acknowledged writes that are gone, and for writes of an
+// old term after one of a newer.
+func (b *bed) checkLedger(ctx context.Context, v *verdict) error {
+	conn, err := pgx.Connect(ctx, b.hosts())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, "SELECT position, term, sequence FROM ledger ORDER BY position")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	there := map[entry]bool{}
+	var newest int64
+	for rows.Next() {
+		var position int64
+		var e entry
+		if err := rows.Scan(&position, &e.term, &e.sequence); err != nil {
+			return err
+		}
+		if e.term < newest {
+			v.violation("write %d of term %d committed after a write of term %d", e.sequence, e.term, newest)
+		}
+		newest = max(newest, e.term)
+		there[e] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, n := range b.nodes {
+		n.mu.Lock()
+		for _, e := range n.written {
+			v.Written++
+			if there[e] {
+				continue
+			}
+			v.Lost++
+			if b.synchronous {
+				v.violation("the acknowledged write %d of term %d is gone", e.sequence, e.term)
+			}
+		}
+		n.mu.Unlock()
+	}
+	return nil
+}
+
+// checkCampaigns kills one leader after another: each node must lead in its turn.
+func (b *bed) checkCampaigns(ctx context.Context) error {
+	for left := len(b.nodes); left > 1; left-- {
+		leader, _ := b.leader()
+		if leader == nil {
+			return fmt.Errorf("no node leads")
+		}
+		killed := time.Now()
+		leader.kill()
+		leader.note(report{Kind: "disconnected"})
+		leader.note(report{Kind: "follow", Last: killed.UnixNano()})
+		if err := b.awaitOthers(ctx, killed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bed) awaitOthers(ctx context.Context, since time.Time) error {
+	limit := b.lease + slack
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if _, found := b.termAfter(since); found {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("after the kill of a leader no other node led within %v: not all nodes take part", limit)
+}

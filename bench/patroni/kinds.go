@@ -1,0 +1,119 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/exactly-one/tenure/internal/sandbox"
+)
+
+// kind is one way to provoke a failover.
+type kind struct {
+	name string
+	does string
+	// namespaces says that the fault cannot be made without them.
+	namespaces bool
+	// hold is the least time that the fault lasts. If awaitsLeader is set, it lasts
+	// until another term has begun, but not longer than [longestHold].
+	hold         time.Duration
+	awaitsLeader bool
+	// inject makes the fault at the primary and returns what ends it.
+	inject func(ctx context.Context, b *bed, primary, standby *server) (heal func(context.Context) error, err error)
+}
+
+const longestHold = 30 * time.Second
+
+func nothing(context.Context) error { return nil }
+
+var kinds = []kind{
+	{name: "kill", does: "SIGKILL of the primary", inject: killPrimary},
+	{name: "switchover", does: "a switchover that an operator asks for", inject: switchOver},
+	{name: "restart", does: "a restart of the primary that an operator asks for", inject: restartPrimary},
+	{
+		name: "freeze", does: "SIGSTOP of the primary and its Patroni, beyond the ttl; then it returns",
+		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: freezePrimary,
+	},
+	{
+		name: "kill-patroni", does: "SIGKILL of the primary's Patroni; PostgreSQL goes on. Patroni returns after the ttl",
+		hold: (ttl + 4) * time.Second, inject: killPatroni,
+	},
+	{
+		name: "etcd-pause", does: "SIGSTOP of etcd, beyond the ttl",
+		hold: (ttl + retryTimeout + 2) * time.Second, inject: pauseEtcd,
+	},
+	{
+		name: "cut-standbys", does: "the primary is cut off from its standbys, but not from etcd and the nodes",
+		hold: (ttl + 2) * time.Second, inject: cutStandbys,
+	},
+	{
+		name: "isolate", does: "the primary is cut off from everything", namespaces: true,
+		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: isolate,
+	},
+	{
+		name: "orphan", does: "the primary is cut off from its standbys and from etcd, but not from the nodes", namespaces: true,
+		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: orphan,
+	},
+}
+
+func killPrimary(_ context.Context, _ *bed, primary, _ *server) (func(context.Context) error, error) {
+	pid, err := primary.postmaster()
+	if err != nil {
+		return nil, err
+	}
+	return nothing, sandbox.Signal(pid, syscall.SIGKILL)
+}
+
+func switchOver(ctx context.Context, b *bed, primary, standby *server) (func(context.Context) error, error) {
+	order := map[string]string{"leader": primary.name}
+	if standby != nil {
+		order["candidate"] = standby.name
+	}
+	return nothing, primary.post(ctx, b, "/switchover", order)
+}
+
+func restartPrimary(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
+	return nothing, primary.post(ctx, b, "/restart", struct{}{})
+}
+
+func freezePrimary(_ context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
+	thaw, err := primary.freeze(b)
+	return func(context.Context) error { thaw(); return nil }, err
+}
+
+func killPatroni(_ context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
+	primary.killPatroni()
+	return func(context.Context) error { return primary.start(b) }, nil
+}
+
+func pauseEtcd(_ context.Context, b *bed, _, _ *server) (func(context.Context) error, error) {
+	resume := b.etcd.pause(b.network)
+	return func(context.Context) error { resume(); return nil }, nil
+}
+
+func cutStandbys(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		return b.network.joinMembers(ctx, primary.index, members)
+	}, b.network.cutFromMembers(ctx, primary.index, members)
+}
+
+func isolate(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		return b.network.join(ctx, primary.index)
+	}, b.network.isolate(ctx, primary.index)
+}
+
+func orphan(ctx context.Context, b *bed, primary, standby *server) (func(context.Context) error, error) {
+	heal, err := cutStandbys(ctx, b, primary, standby)
+	if err != nil {
+		return heal, err
+	}
+	return func(ctx context.Context) error {
+		if err := b.network.find(ctx, primary.index, b.network.etcdAddress()); err != nil {
+			return err
+		}
+		return heal(ctx)
+	}, b.network.lose(ctx, primary.index, b.network.etcdAddress())
+}

@@ -1,0 +1,166 @@
+//go:build linux
+
+// Command patroni provokes failovers of a PostgreSQL cluster that Patroni
+// manages, with etcd, while three nodes elect a leader that writes. It starts
+// everything itself, measures how long the role is vacant after each kind of
+// fault, and checks afterwards that no two nodes led at once, that terms grew,
+// and that the fenced writes are there and in order.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	lease, failoverWait time.Duration
+	verbose             bool
+	nodeLog             io.Writer
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "child" {
+		if err := runChild(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "patroni: node:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	o := options{nodeLog: os.Stderr}
+	failovers := flag.Int("failovers", 200, "number of faults in all; 0: one of each kind in each mode")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the order of the faults")
+	mode := flag.String("mode", "both", "replication: async, sync or both")
+	only := flag.String("kinds", "", "comma-separated kinds of fault; default all: "+strings.Join(kindNames(), ","))
+	flag.DurationVar(&o.lease, "lease", 4*time.Second, "the nodes' lease")
+	flag.DurationVar(&o.failoverWait, "failover-wait", 0, "the nodes' FailoverWait")
+	flag.BoolVar(&o.verbose, "v", false, "print the nodes' log and, after a failure, Patroni's")
+	path := flag.String("json", "", "file to write the results to")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, *failovers, *seed, *mode, *only, *path); err != nil {
+		fmt.Fprintln(os.Stderr, "patroni:", err)
+		os.Exit(1)
+	}
+}
+
+func kindNames() []string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+func run(ctx context.Context, o options, failovers int, seed uint64, mode, only, path string) error {
+	modes := map[string][]bool{"async": {false}, "sync": {true}, "both": {false, true}}[mode]
+	if modes == nil {
+		return fmt.Errorf("unknown mode %q", mode)
+	}
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	installation, err := find()
+	if err != nil {
+		return err
+	}
+	result := &outcome{
+		Date: time.Now().UTC().Truncate(time.Second), Seed: seed, PostgreSQL: installation.Version,
+		Lease: o.lease.String(), FailoverWait: o.failoverWait.String(), Verdicts: map[string]verdict{},
+		Patroni: map[string]int{"ttl": ttl, "loop_wait": loopWait, "retry_timeout": retryTimeout},
+	}
+	fmt.Printf("Seed %d; PostgreSQL %s; Patroni with ttl %d, loop_wait %d, retry_timeout %d; lease %v, FailoverWait %v.\n",
+		seed, installation.Version, ttl, loopWait, retryTimeout, o.lease, o.failoverWait)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the order must repeat
+	var failed error
+	for i, synchronous := range modes {
+		count := (failovers + i) / len(modes)
+		if failed = runMode(ctx, o, synchronous, chosen, count, random, result); failed != nil {
+			break
+		}
+	}
+	fmt.Printf("\nTimes in seconds, median / maximum.\n\n%s", result.table())
+	if path != "" {
+		failed = errors.Join(failed, result.write(path))
+	}
+	if failed != nil {
+		return fmt.Errorf("seed %d: %w", seed, failed)
+	}
+	return nil
+}
+
+func choose(only string) ([]kind, error) {
+	if only == "" {
+		return kinds, nil
+	}
+	var chosen []kind
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown kind %q; there are %s", name, strings.Join(kindNames(), ", "))
+		}
+		chosen = append(chosen, kinds[i])
+	}
+	return chosen, nil
+}
+
+func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, count int, random *rand.Rand, result *outcome) error {
+	b, err := newBed(ctx, o, synchronous)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	result.Namespaces = b.network.namespaces
+	if !b.network.namespaces {
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(k kind) bool { return k.namespaces })
+	}
+	if count == 0 {
+		count = len(chosen)
+	}
+	for i := range members {
+		if err := b.spawn(ctx, fmt.Sprintf("node-%d", i+1)); err != nil {
+			return err
+		}
+	}
+	failed := b.chaos(ctx, chosen, count, random, func(r round) {
+		result.Rounds = append(result.Rounds, r)
+		fmt.Println(r)
+	})
+	if failed == nil {
+		failed = b.checkCampaigns(ctx)
+	}
+	v, err := b.check(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	result.Verdicts[b.mode()] = v
+	fmt.Printf("%s: %d terms, %d acknowledged fenced writes (%d lost with a primary), %d overlaps of two primaries that both took writes, %d violations.\n",
+		b.mode(), v.Terms, v.Written, v.Lost, len(v.Overlaps), len(v.Violations))
+	for _, text := range v.Overlaps {
+		fmt.Println("  excused:", text)
+	}
+	for _, text := range v.Violations {
+		failed = errors.Join(failed, errors.New(text))
+	}
+	return failed
+}
+
+func (r round) String() string {
+	line := fmt.Sprintf("%-12s %3d %-12s %s -> %s", r.Mode, r.Number, r.Kind, r.From, r.To)
+	if r.Kept {
+		return line + "  the leader stayed"
+	}
+	return line + fmt.Sprintf("  vacant %7.0f ms; writes after %7.0f ms; then first session %6.0f, all sessions %6.0f, next term %6.0f ms",
+		r.Vacancy, r.Writable, r.FirstSession, r.AllSessions, r.Leader)
+}

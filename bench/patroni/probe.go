@@ -1,0 +1,141 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// interval is a stretch of time.
+type interval struct{ from, to time.Time }
+
+// shared is how long two intervals overlap; it is negative if they do not.
+func (i interval) shared(other interval) time.Duration {
+	from, to := i.from, i.to
+	if other.from.After(from) {
+		from = other.from
+	}
+	if other.to.Before(to) {
+		to = other.to
+	}
+	return to.Sub(from)
+}
+
+// probe writes to one server every few milliseconds and notes when the server
+// acknowledged that.
+type probe struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex
+	writable []interval // from the end of the first write to the end of the last
+	open     bool       // the last interval goes on
+}
+
+func startProbe(dsn string) *probe {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &probe{cancel: cancel, done: make(chan struct{})}
+	go p.run(ctx, dsn)
+	return p
+}
+
+func (p *probe) stop() {
+	p.cancel()
+	<-p.done
+}
+
+func (p *probe) run(ctx context.Context, dsn string) {
+	defer close(p.done)
+	var conn *pgx.Conn
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			if conn != nil {
+				_ = conn.Close(context.Background())
+			}
+			return
+		}
+		once, cancel := context.WithTimeout(ctx, time.Second)
+		written := false
+		var err error
+		if conn == nil {
+			conn, err = pgx.Connect(once, dsn)
+		}
+		if err == nil {
+			written, err = write(once, conn)
+		}
+		cancel()
+		p.note(written && err == nil, time.Now())
+		if err != nil && conn != nil {
+			_ = conn.Close(context.Background())
+			conn = nil
+		}
+	}
+}
+
+func write(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var standby bool
+	if err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil || standby {
+		return false, err
+	}
+	_, err := conn.Exec(ctx, "UPDATE probe SET n = n + 1")
+	return err == nil, err
+}
+
+func (p *probe) note(written bool, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !written:
+		p.open = false
+	case p.open:
+		p.writable[len(p.writable)-1].to = at
+	default:
+		p.writable, p.open = append(p.writable, interval{at, at}), true
+	}
+}
+
+func (p *probe) intervals() []interval {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.writable)
+}
+
+// splits are the stretches of time in which two servers acknowledged writes.
+func (b *bed) splits() []interval {
+	var all []interval
+	for i, one := range b.probes {
+		for _, other := range b.probes[i+1:] {
+			for _, a := range one.intervals() {
+				for _, c := range other.intervals() {
+					if a.shared(c) > 0 {
+						all = append(all, interval{later(a.from, c.from), earlier(a.to, c.to)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,189 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// round is one fault and what followed from it. Times are in milliseconds.
+type round struct {
+	Mode   string    `json:"mode"`
+	Kind   string    `json:"kind"`
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	From   string    `json:"from"` // the primary before
+	To     string    `json:"to"`   // the primary after
+	Kept   bool      `json:"leader_kept"`
+
+	Vacancy      float64 `json:"vacancy_ms"`                 // from the end of the last term to the next one
+	Writable     float64 `json:"writable_ms"`                // from the fault to the first write that a server acknowledged
+	FirstSession float64 `json:"writable_to_session_ms"`     // from that to the first session of a node
+	AllSessions  float64 `json:"writable_to_all_ms"`         // ... of the last node
+	Leader       float64 `json:"writable_to_leader_ms"`      // ... to the next term
+	AfterReunion float64 `json:"all_to_leader_ms"`           // from the session of the last node to the next term
+	Both         float64 `json:"both_trusting_ms,omitempty"` // how long two nodes trusted their terms
+}
+
+// The least that a node may need to be back: its pause between two attempts is 2 s
+// at most, and an attempt at a host that does not answer takes connect_timeout, 2 s.
+const (
+	reconnect = 2*time.Second + (members-1)*2*time.Second
+	slack     = 2 * time.Second // of a loaded machine
+)
+
+func ms(d time.Duration) float64 {
+	return float64(d.Round(100*time.Microsecond)) / float64(time.Millisecond)
+}
+
+// chaos runs faults of the kinds in a random order, each as often as the others.
+func (b *bed) chaos(ctx context.Context, chosen []kind, count int, random *rand.Rand, each func(round)) error {
+	var order []kind
+	for len(order) < count {
+		for _, i := range random.Perm(len(chosen)) {
+			order = append(order, chosen[i])
+		}
+	}
+	for i, k := range order[:count] {
+		r, err := b.round(ctx, k)
+		if err != nil {
+			return fmt.Errorf("round %d, %s: %w", i+1, k.name, err)
+		}
+		r.Number = i + 1
+		each(r)
+	}
+	return nil
+}
+
+func (b *bed) round(ctx context.Context, k kind) (round, error) {
+	r := round{Mode: b.mode(), Kind: k.name}
+	if err := b.awaitCluster(ctx, 90*time.Second); err != nil {
+		return r, err
+	}
+	if err := b.await(ctx, 60*time.Second, "the nodes do not all take part again", b.settled); err != nil {
+		return r, err
+	}
+	primary, standby, err := b.primary(ctx)
+	if err != nil {
+		return r, err
+	}
+	leader, number := b.leader()
+	if leader == nil {
+		return r, errors.New("no node leads although nothing happens")
+	}
+	r.At, r.From = time.Now(), primary.name
+	heal, err := k.inject(ctx, b, primary, standby)
+	if err != nil {
+		return r, err
+	}
+	held := b.hold(ctx, k, r.At)
+	// Whatever happened: what was stopped or cut must come back.
+	if err := errors.Join(held, heal(context.WithoutCancel(ctx))); err != nil {
+		return r, err
+	}
+	if err := b.recover(ctx, r.At); err != nil {
+		return r, err
+	}
+	return b.measure(ctx, r, leader, number)
+}
+
+// hold waits for as long as the fault lasts.
+func (b *bed) hold(ctx context.Context, k kind, since time.Time) error {
+	select {
+	case <-time.After(k.hold):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !k.awaitsLeader {
+		return nil
+	}
+	return b.await(ctx, longestHold, "no term began while the fault lasted", func() bool {
+		_, found := b.termAfter(since)
+		return found
+	})
+}
+
+// recover waits until the servers are well, and a node leads.
+func (b *bed) recover(ctx context.Context, since time.Time) error {
+	// A server that is stopped on purpose looks well until it is: a kill is noticed
+	// at the next turn of Patroni.
+	select {
+	case <-time.After((loopWait + 1) * time.Second):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := b.awaitCluster(ctx, 120*time.Second); err != nil {
+		return err
+	}
+	limit := max(b.lease, b.failoverWait) + reconnect + slack
+	return b.await(ctx, limit, fmt.Sprintf("the nodes do not all take part again, or none leads, %v after the fault and with the servers well,", time.Since(since).Round(time.Second)), b.settled)
+}
+
+// measure fills in what followed from the fault.
+func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) (round, error) {
+	primary, _, err := b.primary(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.To = primary.name
+	writable, wrote := b.writableAfter(r)
+	if wrote {
+		r.Writable = ms(writable.Sub(r.At))
+	}
+	next, began := b.termAfter(r.At)
+	if _, now := b.leader(); now == number || !began {
+		r.Kept = true
+		return r, nil
+	}
+	last := r.At
+	for _, lead := range leader.leadsUntil(time.Now()) {
+		if lead.from.Before(r.At) {
+			last = lead.to
+		}
+	}
+	r.Vacancy = ms(next.at.Sub(last))
+	if !wrote {
+		return r, nil
+	}
+	r.Leader = ms(next.at.Sub(writable))
+	first, all, err := b.sessionsAfter(r.At)
+	if err != nil {
+		return r, nil // some kept their sessions
+	}
+	r.FirstSession, r.AllSessions = ms(first.Sub(writable)), ms(all.Sub(writable))
+	r.AfterReunion = ms(next.at.Sub(all))
+	if wait := max(b.lease, b.failoverWait); next.at.Sub(later(writable, first)) > wait+slack {
+		return r, fmt.Errorf("the next term began %v after the first session on the new primary; the documented wait is %v", next.at.Sub(first), wait)
+	}
+	if late := first.Sub(writable); late > reconnect+slack {
+		return r, fmt.Errorf("the first node was back %v after the new primary took writes; documented are %v", late, reconnect)
+	}
+	return r, nil
+}
+
+// writableAfter is when a server first acknowledged a write after the fault: if
+// the primary changed, another than the one before.
+func (b *bed) writableAfter(r round) (at time.Time, found bool) {
+	for i, p := range b.probes {
+		if r.From != r.To && b.servers[i].name == r.From {
+			continue
+		}
+		for _, interval := range p.intervals() {
+			if interval.from.After(r.At) && (!found || interval.from.Before(at)) {
+				at, found = interval.from, true
+			}
+		}
+	}
+	return at, found
+}
+
+func (b *bed) mode() string {
+	if b.synchronous {
+		return "synchronous"
+	}
+	return "asynchronous"
+}

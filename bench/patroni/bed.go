@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -99,6 +100,9 @@ func (b *bed) close() {
 	if b.network != nil {
 		b.network.close()
 	}
+	if err := b.keepLogs(); err != nil {
+		fmt.Fprintln(os.Stderr, "patroni: keeping the logs:", err)
+	}
 	if b.box != nil {
 		_ = b.box.Close() // the directory is temporary
 	}
@@ -129,7 +133,10 @@ func (b *bed) launch(namespace, log, program string, args ...string) (*exec.Cmd,
 	process.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin", "LC_ALL=C", "TZ=UTC", "HOME=" + b.box.Directory}
 	process.Stdout, process.Stderr = file, file
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	return process, process.Start()
+	if err := process.Start(); err != nil {
+		return nil, err
+	}
+	return process, nil
 }
 
 func unprivileged() (*user.User, error) {
@@ -182,7 +189,7 @@ func (b *bed) primary(ctx context.Context) (primary, standby *server, err error)
 		return nil, nil, err
 	}
 	if primary = b.named(v.named("leader")); primary == nil {
-		return nil, nil, errors.New("Patroni names no primary")
+		return nil, nil, errors.New("no primary is named by Patroni")
 	}
 	return primary, b.named(v.named("sync_standby")), nil
 }
@@ -200,7 +207,7 @@ func (b *bed) awaitCluster(ctx context.Context, limit time.Duration) error {
 			return ctx.Err()
 		}
 	}
-	return fmt.Errorf("the servers are not well after %v: %w%s", limit, last, b.logs())
+	return fmt.Errorf("the servers are not well after %v: %w%s", limit, last, b.logTails())
 }
 
 func (b *bed) healthy(ctx context.Context) error {
@@ -217,7 +224,7 @@ func (b *bed) healthy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was read from only
+	defer conn.Close(context.WithoutCancel(ctx))
 	var streaming, synchronous int
 	err = conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum'))
 		FROM pg_stat_replication WHERE state = 'streaming' AND NOT pg_is_in_recovery()`).Scan(&streaming, &synchronous)
@@ -248,14 +255,30 @@ func (b *bed) prepare(ctx context.Context) error {
 	return err
 }
 
-// logs are the ends of the logs of Patroni.
-func (b *bed) logs() string {
+// keepLogs copies the logs of Patroni, which hold those of PostgreSQL.
+func (b *bed) keepLogs() error {
+	if b.options.logs == "" {
+		return nil
+	}
+	failed := os.MkdirAll(b.options.logs, 0o755)
+	for _, s := range b.servers {
+		content, err := os.ReadFile(filepath.Join(s.place, "patroni.log"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.options.logs, b.mode()+"-"+s.name+".log"), content, 0o644) //nolint:gosec // it is for reading
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// logTails are the ends of the logs of Patroni.
+func (b *bed) logTails() string {
 	if !b.verbose {
 		return ""
 	}
 	var text strings.Builder
 	for _, s := range b.servers {
-		fmt.Fprintf(&text, "\n--- %s\n%s", s.name, sandbox.LogTail(s.place+"/patroni.log"))
+		fmt.Fprintf(&text, "\n--- %s\n%s", s.name, sandbox.LogTail(filepath.Join(s.place, "patroni.log")))
 	}
 	return text.String()
 }

@@ -28,7 +28,8 @@ func (b *bed) check(ctx context.Context) (verdict, error) {
 	var v verdict
 	b.checkTerms(&v)
 	b.checkOverlaps(&v)
-	return v, b.checkLedger(ctx, &v)
+	err := b.checkLedger(ctx, &v)
+	return v, err
 }
 
 func (b *bed) checkTerms(v *verdict) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -37,7 +36,7 @@ func tell(r report) {
 	line, _ := json.Marshal(r) // it has numbers and text only
 	printing.Lock()
 	defer printing.Unlock()
-	os.Stdout.Write(append(line, '\n')) //nolint:errcheck // the parent has gone, and so will this process
+	os.Stdout.Write(append(line, '\n'))
 }
 
 // runChild is a node: a candidate that writes while it leads.
@@ -79,21 +78,9 @@ func runChild(args []string) error {
 	})
 	tell(report{Kind: "ready"})
 	go watch(n, election)
-	go obey(ctx, election, logger)
 	return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		return writeLedger(ctx, pool, term, *name)
 	})
-}
-
-// obey does what the parent asks for.
-func obey(ctx context.Context, election *tenure.Election, logger *slog.Logger) {
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if lines.Text() == "step-down" {
-			if err := election.StepDown(ctx); err != nil {
-				logger.Error("step down", "error", err)
-			}
-		}
-	}
 }
 
 // appendEntry locks the one row of the head, so that positions are in the order

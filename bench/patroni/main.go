@@ -26,6 +26,7 @@ type options struct {
 	lease, failoverWait time.Duration
 	verbose             bool
 	nodeLog             io.Writer
+	logs                string
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&o.lease, "lease", 4*time.Second, "the nodes' lease")
 	flag.DurationVar(&o.failoverWait, "failover-wait", 0, "the nodes' FailoverWait")
 	flag.BoolVar(&o.verbose, "v", false, "print the nodes' log and, after a failure, Patroni's")
+	flag.StringVar(&o.logs, "logs", "", "directory to copy Patroni's logs to at the end")
 	path := flag.String("json", "", "file to write the results to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -31,7 +31,6 @@ type entry struct{ term, sequence int64 }
 type node struct {
 	name    string
 	process *exec.Cmd
-	stdin   io.WriteCloser
 	ended   chan struct{}
 
 	mu        sync.Mutex
@@ -61,9 +60,6 @@ func (b *bed) spawn(ctx context.Context, name string) error {
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	stdout, err := n.process.StdoutPipe()
 	if err != nil {
-		return err
-	}
-	if n.stdin, err = n.process.StdinPipe(); err != nil {
 		return err
 	}
 	if err := n.process.Start(); err != nil {
@@ -110,11 +106,6 @@ func (n *node) note(r report) {
 	case "written":
 		n.written = append(n.written, entry{r.Term, r.Sequence})
 	}
-}
-
-func (n *node) command(word string) error {
-	_, err := io.WriteString(n.stdin, word+"\n")
-	return err
 }
 
 func (n *node) kill() {

@@ -46,7 +46,7 @@ func (b *bed) newServer(index int) (*server, error) {
 	if s.place, err = b.box.Place(); err != nil {
 		return nil, err
 	}
-	replication := ""
+	replication := s.address(b.network)
 	if !b.network.namespaces {
 		var errs [2]error
 		s.port, errs[0] = sandbox.FreePort()
@@ -57,8 +57,6 @@ func (b *bed) newServer(index int) (*server, error) {
 		}
 		b.network.proxies = append(b.network.proxies, proxy)
 		replication = proxy.Addr()
-	} else {
-		replication = s.address(b.network)
 	}
 	address := b.network.address(index)
 	rest := net.JoinHostPort(address, strconv.Itoa(s.restPort))
@@ -237,8 +235,7 @@ type view struct {
 	}
 }
 
-// leader and synchronous name the primary and its synchronous standby, or are
-// empty.
+// named is the first member with a role, or empty.
 func (v view) named(role string) string {
 	for _, m := range v.Members {
 		if m.Role == role {
@@ -260,7 +257,8 @@ func (s *server) view(ctx context.Context, b *bed) (v view, err error) {
 		return v, err
 	}
 	defer response.Body.Close()
-	return v, json.NewDecoder(response.Body).Decode(&v)
+	err = json.NewDecoder(response.Body).Decode(&v)
+	return v, err
 }
 
 // etcd is the store in which Patroni keeps who is primary.

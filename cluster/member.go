@@ -174,7 +174,7 @@ func (m *Member) SetStatus(ctx context.Context, status NodeStatus) error {
 	case Draining:
 		return m.Drain(ctx)
 	case Active:
-		m.readiness.meet()
+		m.readiness.markMet()
 		if m.node.Description().Status == Draining {
 			return m.Undrain(ctx)
 		}

@@ -41,7 +41,7 @@ func (r *readiness) isMet() bool {
 	return r.met
 }
 
-func (r *readiness) meet() {
+func (r *readiness) markMet() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.met = true
@@ -137,7 +137,7 @@ func (m *Member) awaitMinNodes(ctx context.Context) {
 	for ctx.Err() == nil {
 		members, changed := m.view.members()
 		if len(countedNames(members)) >= m.config.MinNodes {
-			m.readiness.meet()
+			m.readiness.markMet()
 		}
 		if m.readiness.isMet() {
 			break

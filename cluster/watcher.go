@@ -33,9 +33,9 @@ func (w *watcher) run(ctx context.Context, changes chan<- Change) {
 		switch {
 		case !read:
 		case !begun:
-			next = w.first(nodes, readAt)
+			next = w.firstStep(nodes, readAt)
 		default:
-			next = w.next(nodes, readAt)
+			next = w.nextStep(nodes, readAt)
 		}
 		out := changes
 		if next.Kind == "" {
@@ -67,8 +67,8 @@ func newStep(kind ChangeKind, node NodeInfo, told []reportedNode) step {
 	return step{Change{Kind: kind, Node: node, Nodes: nodes}, told}
 }
 
-// first returns the step to a snapshot.
-func (w *watcher) first(nodes []NodeInfo, readAt time.Duration) step {
+// firstStep returns the step to a snapshot.
+func (w *watcher) firstStep(nodes []NodeInfo, readAt time.Duration) step {
 	var told []reportedNode
 	for _, node := range nodes {
 		if w.filter.Matches(node) {
@@ -78,9 +78,9 @@ func (w *watcher) first(nodes []NodeInfo, readAt time.Duration) step {
 	return newStep(Snapshot, NodeInfo{}, told)
 }
 
-// next returns one step toward the nodes that were read: first those that left,
+// nextStep returns one step toward the nodes that were read: first those that left,
 // then the others in order.
-func (w *watcher) next(nodes []NodeInfo, readAt time.Duration) step {
+func (w *watcher) nextStep(nodes []NodeInfo, readAt time.Duration) step {
 	read := make(map[NodeID]int, len(nodes))
 	for i := range nodes {
 		read[nodes[i].ID] = i

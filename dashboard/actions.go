@@ -79,7 +79,7 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	})
 	d.publish(changeRecord{Roles: []roleRecord{}, Events: []eventRecord{event}})
 	d.notify()
-	answer(w, http.StatusOK, d.await(r.Context(), asked{body, before, about.run}))
+	answer(w, http.StatusOK, d.await(r.Context(), pendingAction{body, before, about.run}))
 }
 
 // refusal is why an action was not done.

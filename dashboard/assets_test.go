@@ -12,9 +12,9 @@ import (
 // maxSize is what all that a browser loads may weigh together.
 const maxSize = 300_000
 
-// TestAssets: they are small, refer to nothing elsewhere, and need nothing that
-// the content policy forbids.
-func TestAssets(t *testing.T) {
+// The assets are small, refer to no other server, and need nothing that the
+// content policy forbids.
+func TestAssetsFollowContentPolicy(t *testing.T) {
 	t.Parallel()
 	forbidden := map[string]*regexp.Regexp{
 		"refers to another host": regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`),
@@ -50,7 +50,6 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestUnchangedAssetIsNotSentAgain: what a browser has already is not sent again.
 func TestUnchangedAssetIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})

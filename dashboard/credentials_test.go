@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestCredentialsOfAnotherSystemAreIgnored: what something before the dashboard asks its clients for
-// is not taken for wrong credentials here.
+// Credentials for a system in front of the dashboard are not taken for wrong
+// credentials here.
 func TestCredentialsOfAnotherSystemAreIgnored(t *testing.T) {
 	t.Parallel()
 	const basic, bearer, other = "Basic YmVydDp3cm9uZw==", "Bearer of-something-else", "Negotiate xyz"
@@ -51,9 +51,9 @@ func TestCredentialsOfAnotherSystemAreIgnored(t *testing.T) {
 	}
 }
 
-// TestCookies: over TLS the cookie has a name that no other host can set, and one
-// that another host did set neither logs anybody in nor out.
-func TestCookies(t *testing.T) {
+// Over TLS the cookie has a name that no other host can set. A cookie that
+// another host did set logs nobody in or out.
+func TestCookieNameDependsOnTLS(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{"": "__Host-tenure_session", "/ops": "__Secure-tenure_session"} {
 		g := newGuard(Config{BasePath: base, Authentication: authentication(t)})
@@ -80,9 +80,9 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// TestProxyWithoutUsers: a proxy that names no user is trusted to say where a
-// request comes from, and that it came over TLS.
-func TestProxyWithoutUsers(t *testing.T) {
+// A proxy that names no user is trusted for the address of a request, and for
+// whether it came over TLS.
+func TestProxyWithoutUsersIsTrustedForAddress(t *testing.T) {
 	t.Parallel()
 	who := Authentication{Token: authentication(t).Token, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	if err := who.validate(); err != nil {
@@ -99,9 +99,9 @@ func TestProxyWithoutUsers(t *testing.T) {
 	}
 }
 
-// TestOddRequests: what is asked for in other ways than a browser's gets no more
-// than a browser does, and holds nothing open.
-func TestOddRequests(t *testing.T) {
+// Requests in forms that browsers do not send get no more than a browser's
+// request does, and hold nothing open.
+func TestOddRequestsGainNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})
 	type ask struct {

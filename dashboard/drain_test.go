@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestTwoOperatorsDrainOneNode: of two who drain a node at the same moment both are let, and
-// both are recorded; the change of the node names the one whose request took it
-// out of service.
+// If two operators drain a node at the same moment, both requests succeed and
+// both are recorded; the change of the node names the one whose request made it
+// drain.
 func TestTwoOperatorsDrainOneNode(t *testing.T) {
 	t.Parallel()
 	people := []string{"anna", strings.Repeat("🦊", maxUser/len("🦊"))}

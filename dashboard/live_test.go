@@ -16,8 +16,9 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// TestLeadership: who leads, since when and why it changed, in all that is served.
-func TestLeadership(t *testing.T) {
+// All responses state the leader, since when it leads, and why leadership
+// changed.
+func TestLeadershipIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	first, stop := w.node("api-1", "scheduler")
@@ -75,8 +76,8 @@ func TestLeadership(t *testing.T) {
 	}
 }
 
-// TestHealth: what matters most, in a sentence.
-func TestHealth(t *testing.T) {
+// The health is one sentence about the most important problem.
+func TestHealthStatesWorstProblem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	sentence := func(level, want string) {
@@ -96,8 +97,8 @@ func TestHealth(t *testing.T) {
 	sentence(critical, "Nobody leads "+isolate+"scheduler"+ended+".")
 }
 
-// TestSilentNodeIsShown: a node that is not heard of shows as silent, and what it leads as
-// vacant when its lease is over.
+// A node that sends no heartbeat is shown as silent, and its roles as vacant
+// when its lease has expired.
 func TestSilentNodeIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -130,8 +131,8 @@ func TestSilentNodeIsShown(t *testing.T) {
 	}
 }
 
-// TestViewersAddNoStatements: 100 people who look at everything make the watch ask the
-// database nothing more.
+// 100 viewers who open everything make the watch send no additional statement
+// to the database.
 func TestViewersAddNoStatements(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -174,8 +175,8 @@ func TestViewersAddNoStatements(t *testing.T) {
 	}
 }
 
-// TestViewerResumesWithoutLoss: a viewer that comes back is told everything that it missed, and one
-// that cannot be told to read anew.
+// A viewer that reconnects receives everything that it missed. If that is no
+// longer possible, it is told to read everything again.
 func TestViewerResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -218,8 +219,8 @@ func TestViewerResumesWithoutLoss(t *testing.T) {
 	}
 }
 
-// TestOneStreamTooManyIsRefused: there are only so many streams, and a place is free again when a
-// viewer goes.
+// The number of streams is limited, and a slot is free again when a viewer
+// disconnects.
 func TestOneStreamTooManyIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -238,8 +239,8 @@ func TestOneStreamTooManyIsRefused(t *testing.T) {
 	w.follow("")
 }
 
-// TestOutageIsShownAndRecovered: while the database does not answer, the page says so and shows what
-// was seen; afterwards nothing that happened meanwhile is missing.
+// While the database does not answer, the page says so and shows the last known
+// state. Afterwards, nothing that happened in the meantime is missing.
 func TestOutageIsShownAndRecovered(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -282,7 +283,8 @@ func TestOutageIsShownAndRecovered(t *testing.T) {
 	}
 }
 
-// TestMissingPrivilegeHidesOnlyWork: who may not read processors and schedules sees the rest.
+// Without the privilege to read processors and schedules, the rest is still
+// shown.
 func TestMissingPrivilegeHidesOnlyWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{}, func(w *world) { w.exec("ALTER TABLE {processors} RENAME TO elsewhere") })

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// asked is an action whose outcome is waited for.
-type asked struct {
+// pendingAction is an action whose outcome is waited for.
+type pendingAction struct {
 	actionBody
 
 	before uint64 // the last event before it
@@ -22,7 +22,7 @@ type asked struct {
 
 // await waits until the snapshot shows what came of an action. It asks no
 // database.
-func (d *Dashboard) await(ctx context.Context, what asked) outcome {
+func (d *Dashboard) await(ctx context.Context, what pendingAction) outcome {
 	ctx, cancel := context.WithTimeout(ctx, outcomeTimeout)
 	defer cancel()
 	for {
@@ -40,7 +40,7 @@ func (d *Dashboard) await(ctx context.Context, what asked) outcome {
 
 // outcomeOf says what can be seen of an action, and whether that is all there is
 // to see.
-func (p *snapshot) outcomeOf(what asked) (message string, done bool, changed <-chan struct{}) {
+func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, changed <-chan struct{}) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	switch what.Action {
@@ -55,11 +55,11 @@ func (p *snapshot) outcomeOf(what asked) (message string, done bool, changed <-c
 	default:
 		message, done = quoted(what.Name)+" goes on.", true
 	}
-	return message, done, p.news
+	return message, done, p.changed
 }
 
 // succession says who leads a role after its leader was asked to give it up.
-func (p *snapshot) succession(what asked) (message string, done bool) {
+func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 	var over *eventRecord
 	for _, e := range p.since(what.before) {
 		switch {
@@ -81,7 +81,7 @@ func (p *snapshot) succession(what asked) (message string, done bool) {
 }
 
 // drained says how far a node is that was asked to drain, or to come back.
-func (p *snapshot) drained(what asked) (message string, done bool) {
+func (p *snapshot) drained(what pendingAction) (message string, done bool) {
 	m, ok := p.member(what.Node)
 	switch {
 	case !ok || p.nodeState(m) == dead:
@@ -98,7 +98,7 @@ func (p *snapshot) drained(what asked) (message string, done bool) {
 }
 
 // ran says what came of a run that was asked for.
-func (p *snapshot) ran(what asked) (message string, done bool) {
+func (p *snapshot) ran(what pendingAction) (message string, done bool) {
 	i := slices.IndexFunc(p.work.Schedules, func(s scheduleRecord) bool { return s.Name == what.Name })
 	if i < 0 {
 		return quoted(what.Name) + " was asked to run.", false

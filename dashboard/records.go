@@ -113,9 +113,9 @@ type changeRecord struct {
 
 // Bounds on what is told to everybody. Whoever needs more asks for it.
 const (
-	maxNodesTold  = 300
-	maxRolesTold  = 100
-	maxEventsTold = 200
+	maxNodesTold       = 300
+	maxRolesPublished  = 100
+	maxEventsPublished = 200
 )
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRetiredRoleIsHidden: nobody is missed who is not meant to lead, neither by those who look
-// already nor by a dashboard that begins; what was stays.
+// A retired role is not reported as vacant, neither to connected viewers nor by
+// a dashboard that starts later. Its history stays.
 func TestRetiredRoleIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})

@@ -56,9 +56,9 @@ func (w *world) logIn(token string) (cookie, forgery string) {
 	return cookie, get[sessionRecord](w, "/api/session", "Cookie", cookie).Token
 }
 
-// TestReadOnly: without authentication everybody may look and nobody may act, and
-// with ReadOnly nobody either.
-func TestReadOnly(t *testing.T) {
+// Without authentication, everybody may view and nobody may act. With ReadOnly,
+// nobody may act even with authentication.
+func TestReadOnlyPreventsActions(t *testing.T) {
 	t.Parallel()
 	bearer := []string{"Authorization", "Bearer " + annasToken}
 	for name, config := range map[string]Config{"nothing": {}, "read only": {ReadOnly: true, Authentication: authentication(t)}} {
@@ -73,9 +73,9 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestAttempts are requests that must be refused, or must not be; the page on
+// The table contains requests that must be refused, or must not be; the page on
 // security lists them.
-func TestAttempts(t *testing.T) {
+func TestAttackRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})
 	cookie, forgery := w.logIn(annasToken)
@@ -135,9 +135,9 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestPaths: paths that try to leave where they may be find nothing, and lead
-// nowhere else. Every answer carries what protects the page.
-func TestPaths(t *testing.T) {
+// Paths that try to leave the allowed folders find nothing and redirect nowhere
+// else. Every response carries the protective headers.
+func TestUnknownPathsFindNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{BasePath: "/ops/tenure"})
 	for path, want := range map[string]int{
@@ -169,9 +169,9 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestLogin: the cookie is kept from scripts and other sites, guesses are limited,
-// and a session ends with its token.
-func TestLogin(t *testing.T) {
+// The cookie is hidden from scripts and other sites, guesses are limited, and a
+// login session ends with its token.
+func TestLoginLimitsGuesses(t *testing.T) {
 	t.Parallel()
 	var valid atomic.Bool
 	valid.Store(true)
@@ -239,9 +239,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestSecureCookie: over TLS the cookie does not go without, and behind a proxy
-// that says so neither.
-func TestSecureCookie(t *testing.T) {
+// Over TLS the cookie is marked secure, also behind a proxy that reports TLS.
+func TestCookieIsSecureOverTLS(t *testing.T) {
 	t.Parallel()
 	g := newGuard(Config{Authentication: authentication(t)})
 	for name, c := range map[string]struct {
@@ -264,9 +263,9 @@ func TestSecureCookie(t *testing.T) {
 	}
 }
 
-// TestProxies: the header of a user counts from a trusted proxy alone, and a
-// handler around the dashboard goes before it.
-func TestProxies(t *testing.T) {
+// The user header counts only if it comes from a trusted proxy. A handler that
+// wraps the dashboard takes precedence.
+func TestUserHeaderNeedsTrustedProxy(t *testing.T) {
 	t.Parallel()
 	g := newGuard(Config{Authentication: authentication(t)})
 	for name, c := range map[string]struct {
@@ -307,8 +306,9 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestHostsAcceptsOwnNamesOnly: on the loopback interface no other name than its own is answered.
-func TestHosts(t *testing.T) {
+// On the loopback interface, only requests for the dashboard's own host names
+// are answered.
+func TestHostsAcceptsOwnNamesOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		local string
@@ -329,8 +329,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a body that does not come is not waited for.
-func TestSlowBody(t *testing.T) {
+// A request whose body does not arrive is abandoned.
+func TestSlowBodyIsAbandoned(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})
@@ -356,9 +356,9 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// TestNames: whatever nodes and roles are called is data in JSON, which can be
-// part of no page.
-func TestNames(t *testing.T) {
+// Names of nodes and roles are data in JSON, whatever characters they contain,
+// and never become part of a page.
+func TestNamesAreEncodedAsData(t *testing.T) {
 	t.Parallel()
 	names := []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, strings.Repeat("🦊", 63), "\u202egnorw\u202c \u05d0\u05d1", `</title><svg onload=alert(1)>`, "a/b?c#d%2f", `' OR 1=1 --`,
@@ -386,9 +386,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestActions: what is asked for happens, its outcome is seen, and it is recorded
-// with who asked.
-func TestActions(t *testing.T) {
+// A requested action is done, its outcome is shown, and its requester is
+// recorded.
+func TestActionsAreDoneAndRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{Authentication: authentication(t)})
 	first, _ := w.node("api-1", "scheduler")
@@ -450,8 +450,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestConfig: what cannot be meant is refused, without telling secrets.
-func TestConfig(t *testing.T) {
+// An invalid configuration is refused, and the error reveals no secret.
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
 	for name, config := range map[string]Config{

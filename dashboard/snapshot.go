@@ -40,7 +40,7 @@ type snapshot struct {
 	nodeAt    map[nodeChange]bool // changes of nodes that became events, of the last look
 	work      workRecord
 	alerts    []Alert
-	news      chan struct{} // closed at the next change
+	changed   chan struct{} // closed at the next change
 }
 
 // problem is why the database cannot be read, and since when.
@@ -67,7 +67,7 @@ type nodeChange struct {
 
 func newSnapshot() *snapshot {
 	return &snapshot{
-		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, news: make(chan struct{})}
+		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
 // reading is one look at the database.
@@ -116,7 +116,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		}
 	}
 	if first { // everybody reads it
-		return anew
+		return readAgain
 	}
 	return change
 }
@@ -240,8 +240,8 @@ func (p *snapshot) record(events []eventRecord) {
 	if len(p.events) > maxEvents*5/4 {
 		p.events = slices.Clone(p.events[len(p.events)-maxEvents:])
 	}
-	close(p.news)
-	p.news = make(chan struct{})
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // note records an event of this process itself, that happens now.

@@ -29,9 +29,9 @@ func longTimeline(terms int) (line *timeline, began time.Time) {
 	return line, began
 }
 
-// TestTimelineDetail: however much there is, there are few spans, which cover it
-// all; from near each term is told apart.
-func TestTimelineDetail(t *testing.T) {
+// However many terms there are, the timeline has few spans, which cover all of
+// them; after zooming in, each term is a separate span.
+func TestTimelineDetailDependsOnZoom(t *testing.T) {
 	t.Parallel()
 	const terms, most = 100_000, 500
 	line, began := longTimeline(terms)
@@ -60,9 +60,9 @@ func TestTimelineDetail(t *testing.T) {
 	}
 }
 
-// TestTimelineFollows: news of terms comes in any order, more than once, and while
-// the history is still being read.
-func TestTimelineFollows(t *testing.T) {
+// Terms arrive in any order, more than once, and while the history is still
+// being read.
+func TestTimelineFollowsTermsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	line, began := longTimeline(3)
 	line.reading = true
@@ -86,8 +86,8 @@ func TestTimelineFollows(t *testing.T) {
 	}
 }
 
-// TestManyFailovers: what is plotted does not grow with what there is.
-func TestManyFailovers(t *testing.T) {
+// The size of the plot does not grow with the number of failovers.
+func TestPlotOfFailoversIsBounded(t *testing.T) {
 	t.Parallel()
 	var all []failoverRecord
 	now := time.Now()

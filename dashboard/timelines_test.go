@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestManyViewersOfManyRoles: 100 people who open every page at once, each on a role
-// of their own, cost one reading for each role and nothing more, then and later.
-func TestManyViewersOfManyRoles(t *testing.T) {
+// 100 viewers who open every page at the same time, each on a different role,
+// cause one read per role and no more, then and later.
+func TestManyViewersReadEachRoleOnce(t *testing.T) {
 	t.Parallel()
 	const viewers = 100
 	w := newWorld(t, Config{Alerts: func(context.Context) ([]Alert, error) { return nil, nil }})
@@ -57,8 +57,8 @@ func TestManyViewersOfManyRoles(t *testing.T) {
 	}
 }
 
-// TestTimelineRetriesAfterAFailure: a history that cannot be read is not asked for by everybody,
-// nor given up with the one who asked first.
+// A history that cannot be read is not read for every viewer, and the read does
+// not end with the viewer that caused it.
 func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -103,8 +103,8 @@ func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestTimelinesAreBounded: what is kept is bounded by the terms, not only by the
-// roles, and goes on being so.
+// The memory for timelines is bounded by the number of terms, not only by the
+// number of roles, and stays bounded.
 func TestTimelinesAreBounded(t *testing.T) {
 	t.Parallel()
 	lines := newTimelines(nil)
@@ -150,9 +150,9 @@ func (p *pastOfMany) History(_ context.Context, query history.Query) (part []his
 	return part, nil
 }
 
-// TestReadTerms: a long history is read in parts, each term once, also where many
-// began at the same time, and the newest where there are too many.
-func TestReadTerms(t *testing.T) {
+// A long history is read in parts, each term once, also if many terms began at
+// the same time. If there are too many, the newest are read.
+func TestReadTermsReturnsEachTermOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for together, most := range map[int]int{1: timelinePart, 7: timelinePart, 3 * timelinePart: 4 * timelinePart} {

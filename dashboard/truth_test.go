@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestInvalidRowsHideNothingElse: what somebody wrote into the tables that no page can show, or
-// what a node measured wrongly, hides nothing else and ends nothing.
+// Rows with values that no page can show, and wrong measurements of a node,
+// hide nothing else and stop nothing.
 func TestInvalidRowsHideNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -36,7 +36,7 @@ func TestInvalidRowsHideNothingElse(t *testing.T) {
 	}
 }
 
-// TestFeedRefusesInvalidTimes: what has no form in JSON is refused, and told of in no stream.
+// A time that has no form in JSON is refused and sent in no stream.
 func TestFeedRefusesInvalidTimes(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
@@ -67,7 +67,7 @@ func lookAt(p *snapshot, r reading) changeRecord {
 	return p.update(r)
 }
 
-// TestSnapshotFollowsARestoredServer: where a server takes over that lacks the last terms, what it has is
+// If a server takes over that lacks the last terms, the terms that it has are
 // shown, also under the same number.
 func TestSnapshotFollowsARestoredServer(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestSnapshotFollowsARestoredServer(t *testing.T) {
 	}
 }
 
-// TestRemovedRoleDisappears: a role whose row somebody removed is not shown for ever.
+// A role whose row was removed disappears from the page.
 func TestRemovedRoleDisappears(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
@@ -110,9 +110,9 @@ func TestRemovedRoleDisappears(t *testing.T) {
 	}
 }
 
-// TestClocks: times are those of the database, whatever the clock here says; that
-// of a server that takes over may be behind, and nothing is told twice.
-func TestClocks(t *testing.T) {
+// Times are those of the database, whatever the local clock shows. The clock of
+// a server that takes over may be behind, and nothing is reported twice.
+func TestTimesFollowDatabaseClock(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
 	behind := time.Now().Add(-time.Hour)
@@ -129,25 +129,25 @@ func TestClocks(t *testing.T) {
 		t.Errorf("told twice: %+v", change.Events)
 	}
 
-	w := watcher{mark: time.Now()}
+	w := watcher{readFrom: time.Now()}
 	w.advance(reading{clock: behind})
-	if want := behind.Add(-overlap); !w.mark.Equal(want) || !w.again {
-		t.Errorf("the mark is %v, again %v; want %v", w.mark, w.again, want)
+	if want := behind.Add(-overlap); !w.readFrom.Equal(want) || !w.rewound {
+		t.Errorf("the mark is %v, again %v; want %v", w.readFrom, w.rewound, want)
 	}
 	w.advance(reading{clock: behind.Add(time.Second)})
-	if w.again {
+	if w.rewound {
 		t.Error("read again though the clock went on")
 	}
-	w.mark = time.Time{}
+	w.readFrom = time.Time{}
 	w.advance(reading{terms: []history.Term{snapshotTerm(1, 1, behind)}})
-	if want := behind.Add(-overlap); !w.mark.Equal(want) {
-		t.Errorf("without nodes the mark is %v; want %v", w.mark, want)
+	if want := behind.Add(-overlap); !w.readFrom.Equal(want) {
+		t.Errorf("without nodes the mark is %v; want %v", w.readFrom, want)
 	}
 }
 
-// TestStopped: after a time in which this process did not run, nodes are not
-// called dead before the database was asked.
-func TestStopped(t *testing.T) {
+// After this process was stopped for a while, it reports no node as dead before
+// it has read the database.
+func TestResumedProcessReadsBeforeReportingDeaths(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
 	lookAt(p, reading{terms: []history.Term{snapshotTerm(1, 1, time.Now())}, whole: true})
@@ -165,9 +165,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestMostWanted: where there are too many nodes to tell everybody of, those that
-// lead are told of.
-func TestMostWanted(t *testing.T) {
+// If there are too many nodes to publish, those that lead are published.
+func TestLeadingNodesArePublishedFirst(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
 	var r reading
@@ -184,8 +183,8 @@ func TestMostWanted(t *testing.T) {
 	}
 }
 
-// TestWhy: a role tells how the term before ended, and who asked for that.
-func TestWhy(t *testing.T) {
+// A role states how its previous term ended, and who requested that.
+func TestRoleStatesEndOfPreviousTerm(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)
@@ -198,9 +197,9 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what is said of an action is what came of it, also where that is
-// not what was asked for.
-func TestOutcomes(t *testing.T) {
+// The reported outcome of an action is what happened, also if that differs from
+// the request.
+func TestOutcomesReportWhatHappened(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-time.Minute)
 	ended := func(t history.Term) history.Term {
@@ -226,7 +225,7 @@ func TestOutcomes(t *testing.T) {
 		p := newSnapshot()
 		lookAt(p, reading{terms: []history.Term{first}, whole: true})
 		c.ask.Name = "scheduler"
-		what := asked{actionBody: c.ask, before: p.eventsSeen()}
+		what := pendingAction{actionBody: c.ask, before: p.eventsSeen()}
 		lookAt(p, reading{terms: c.then})
 		if message, done, _ := p.outcomeOf(what); !strings.Contains(message, c.want) || done != c.done {
 			t.Errorf("%s: %q, %v; want %q, %v", name, message, done, c.want, c.done)
@@ -234,9 +233,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestAllFailovers: what is summed up once for everybody is summed up again when
-// there is more, and its rows are the newest.
-func TestAllFailovers(t *testing.T) {
+// The shared summary of all failovers is computed again when there are more,
+// and its rows are the newest.
+func TestFailoverSummaryIsUpdated(t *testing.T) {
 	t.Parallel()
 	p := newSnapshot()
 	began := time.Now().Add(-time.Minute)

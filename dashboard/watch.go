@@ -37,7 +37,7 @@ func (d *Dashboard) watch(ctx context.Context) {
 	defer timer.Stop()
 	for looked := len(recheckDelays); ; {
 		began := time.Now()
-		w.look(ctx, looked < len(recheckDelays))
+		w.poll(ctx, looked < len(recheckDelays))
 		took := time.Since(began)
 		pause := d.snapshot.pace()
 		if looked < len(recheckDelays) {
@@ -97,16 +97,16 @@ type watcher struct {
 	allAt         time.Time // when everything was read last
 	wholeAt       time.Time // when the last term of each role was
 	workAt        time.Time
-	mark          time.Time // from when on terms and nodes are read, by the database's clock
-	again         bool      // that is earlier than it was
+	readFrom      time.Time // from when on terms and nodes are read, by the database's clock
+	rewound       bool      // that is earlier than it was
 	work          string    // as it was told last
 	alerts        string
 	failed        bool // to read processors and schedules, the last time
 	publishFailed bool // something could not be told, the last time
 }
 
-// look reads what may have changed and tells it.
-func (w *watcher) look(ctx context.Context, news bool) {
+// poll reads what may have changed and tells it.
+func (w *watcher) poll(ctx context.Context, news bool) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	all := news || time.Since(w.allAt) >= allInterval
@@ -121,7 +121,7 @@ func (w *watcher) look(ctx context.Context, news bool) {
 		if w.snapshot.failed(err) {
 			w.log.Warn("the dashboard cannot read the database", "error", err)
 		}
-		w.tell(kindNow, w.snapshot.now())
+		w.publishState(kindNow, w.snapshot.now())
 		return
 	}
 	change := w.snapshot.update(reading)
@@ -135,19 +135,19 @@ func (w *watcher) look(ctx context.Context, news bool) {
 		w.timelines.follow(reading.terms)
 		w.publish(change.bounded())
 	}
-	w.tell(kindNow, w.snapshot.now())
+	w.publishState(kindNow, w.snapshot.now())
 }
 
 // publish tells everybody of a change. One that cannot be told has them read anew.
 func (d *Dashboard) publish(change changeRecord) {
 	if err := d.feed.Publish(kindChange, change); err != nil {
 		d.log.Warn("a change cannot be told", "error", err)
-		_ = d.feed.Publish(kindChange, anew) // it always can be told
+		_ = d.feed.Publish(kindChange, readAgain) // it always can be told
 	}
 }
 
-// tell tells everybody of a state.
-func (w *watcher) tell(kind string, now any) {
+// publishState tells everybody of a state.
+func (w *watcher) publishState(kind string, now any) {
 	err := w.feed.SetState(kind, now)
 	if err != nil && !w.publishFailed {
 		w.log.Warn("what was seen cannot be told", "kind", kind, "error", err)
@@ -155,13 +155,13 @@ func (w *watcher) tell(kind string, now any) {
 	w.publishFailed = err != nil
 }
 
-// anew has everybody read everything.
-var anew = changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
+// readAgain has everybody read everything.
+var readAgain = changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
 
 // bounded leaves out what is too much to tell everybody.
 func (c changeRecord) bounded() changeRecord {
-	if len(c.Roles) > maxRolesTold || len(c.Events) > maxEventsTold {
-		return anew
+	if len(c.Roles) > maxRolesPublished || len(c.Events) > maxEventsPublished {
+		return readAgain
 	}
 	return c
 }
@@ -196,7 +196,7 @@ func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
 func (w *watcher) advance(r reading) {
 	to := r.clock.Add(-overlap)
 	if r.clock.IsZero() { // no node tells it
-		to = w.mark
+		to = w.readFrom
 		for _, t := range r.terms {
 			for _, at := range []time.Time{t.Began, t.Ended} {
 				if at = at.Add(-overlap); at.After(to) {
@@ -205,18 +205,18 @@ func (w *watcher) advance(r reading) {
 			}
 		}
 	}
-	w.again = to.Before(w.mark)
-	w.mark = to
+	w.rewound = to.Before(w.readFrom)
+	w.readFrom = to
 }
 
 // readPast reads terms and changes of nodes since the mark.
 func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err error) {
-	if w.mark.IsZero() {
+	if w.readFrom.IsZero() {
 		return w.readFirst(ctx)
 	}
 	backend := w.config.Backend
-	r.again = w.again
-	query := history.Query{Since: w.mark, Limit: maxRead}
+	r.again = w.rewound
+	query := history.Query{Since: w.readFrom, Limit: maxRead}
 	if r.terms, err = backend.History(ctx, query); err != nil {
 		return r, err
 	}

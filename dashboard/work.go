@@ -102,7 +102,7 @@ func (w *watcher) tellNew(kind string, last *string, now any) {
 		return
 	}
 	*last = string(text)
-	w.tell(kind, now)
+	w.publishState(kind, now)
 }
 
 func (w *watcher) readManagement(ctx context.Context) (workRecord, error) {
@@ -149,8 +149,8 @@ func (p *snapshot) setWork(work workRecord, alerts []Alert) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.work, p.alerts = work, alerts
-	close(p.news)
-	p.news = make(chan struct{})
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 func (p *snapshot) workNow() workRecord {

@@ -25,7 +25,7 @@ func numbered(n int) []string {
 	return roles
 }
 
-func TestThousandRolesAtOnce(t *testing.T) {
+func TestThousandRolesAreAcquiredInOneCall(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -61,7 +61,7 @@ func TestThousandRolesAtOnce(t *testing.T) {
 		}
 		missing = left
 	}
-	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.news.pid); held != 1002 { // with the node's and the installation's
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.listener.pid); held != 1002 { // with the node's and the installation's
 		t.Errorf("the session holds %d locks, want 1002", held)
 	}
 	if err := second.Release(releasesOf(second)); err != nil {
@@ -70,7 +70,7 @@ func TestThousandRolesAtOnce(t *testing.T) {
 	if n := row[int](t, b, "SELECT count(*) FROM {terms} WHERE ended_at IS NULL"); n > 0 {
 		t.Errorf("%d terms are open after their release", n)
 	}
-	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.news.pid); held != 2 {
+	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", second.listener.pid); held != 2 {
 		t.Errorf("the session holds %d locks after the release, want 2", held)
 	}
 }
@@ -93,7 +93,7 @@ func (p *peer) attempt(c tenure.AcquireRequest) tenure.AcquireResult {
 	return attempts[0]
 }
 
-func TestKeys(t *testing.T) {
+func TestRolesWithOneKeyAreRefused(t *testing.T) {
 	t.Parallel()
 	b := backendOn(t, pgtest.Shared(t).Database(t), Config{}) // the keys are the database's
 	first, second := open(t, b), open(t, b)
@@ -148,7 +148,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestInstallationsInOneDatabaseDoNotMeet(t *testing.T) {
+func TestInstallationsInOneDatabaseAreIndependent(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -173,7 +173,7 @@ func (p *peer) refusedBy(other *peer) {
 	other.refused("scheduler")
 }
 
-func TestReservation(t *testing.T) {
+func TestReservationIsForItsTargetOnly(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b), open(t, b)
@@ -203,7 +203,7 @@ func TestReservation(t *testing.T) {
 	first.win("scheduler") // the target never came
 }
 
-func TestHolderIsReportedToTheRecovering(t *testing.T) {
+func TestHolderIsReportedToRecoveringCandidate(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -217,7 +217,7 @@ func TestHolderIsReportedToTheRecovering(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestTermSettlesAfterUncleanEnd(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	settle := 300 * time.Millisecond
@@ -251,8 +251,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A role that waits can be given up, and its lock is then free.
-func TestReleaseOfAWaitingRole(t *testing.T) {
+// A role whose term is pending can be released, and its lock is then free.
+func TestPendingRoleCanBeReleased(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b, func(o *peerOptions) { o.timing.Settle = time.Hour }), open(t, b)
@@ -269,8 +269,8 @@ func TestReleaseOfAWaitingRole(t *testing.T) {
 	third.take("scheduler")
 }
 
-// One row that somebody is writing delays no other role.
-func TestARowInUseDelaysOnlyItsRole(t *testing.T) {
+// A role row that another session is writing delays no other role.
+func TestLockedRowDelaysOnlyItsRole(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -309,7 +309,7 @@ func (p *peer) busy(role string) bool {
 	return p.try(role)[0].Outcome == tenure.OutcomeHeld
 }
 
-func TestADeletedRowIsReported(t *testing.T) {
+func TestDeletedRowIsReported(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -326,7 +326,7 @@ func TestADeletedRowIsReported(t *testing.T) {
 	p.take("scheduler") // the row is made anew
 }
 
-func TestAnotherServer(t *testing.T) {
+func TestTermWaitsAfterServerChange(t *testing.T) {
 	const lease = 400 * time.Millisecond
 	changed := map[string]string{
 		"restarted":       "UPDATE {terms} SET server_epoch = 'of an earlier life'",
@@ -389,7 +389,7 @@ func TestAnotherServer(t *testing.T) {
 	})
 }
 
-func TestLockTableAtItsEnd(t *testing.T) {
+func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
 		"max_locks_per_transaction": "10", "max_connections": "20",
@@ -440,7 +440,7 @@ func TestLockTableAtItsEnd(t *testing.T) {
 	}
 }
 
-// A node that tries all the time never gets between the release of a role and
+// A node that tries continuously never gets between the release of a role and
 // its reservation.
 func TestReservationIsNeverSnatched(t *testing.T) {
 	t.Parallel()
@@ -494,9 +494,9 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 	}
 }
 
-// TestRolesThatManyAddAtOnce: whoever is second to add a role finds it, whichever
-// of its unique keys the server looks at first.
-func TestRolesThatManyAddAtOnce(t *testing.T) {
+// If two sessions add a role at the same time, the second one finds it,
+// whichever of its unique keys the server checks first.
+func TestConcurrentlyAddedRolesAreFound(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	peers := make([]*peer, 6)

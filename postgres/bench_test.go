@@ -68,7 +68,7 @@ func BenchmarkFailover(b *testing.B) {
 						}
 					}
 					if missing = left; len(missing) > 0 {
-						standby.news.announce()
+						standby.listener.announce()
 					}
 				}
 				took := time.Since(<-start)

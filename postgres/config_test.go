@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-func TestNewRefusesBadConfigurations(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	const dsn = "postgres://localhost/db"
 	for name, config := range map[string]Config{
 		"long schema":  {Schema: strings.Repeat("s", 64)},
@@ -54,7 +54,7 @@ func TestNewNeverShowsThePassword(t *testing.T) {
 	}
 }
 
-func TestNewWantsADatabaseNamed(t *testing.T) {
+func TestNewRequiresADatabaseName(t *testing.T) {
 	for _, name := range []string{"PGHOST", "PGSERVICE", "PGDATABASE", "PGPORT", "PGUSER"} {
 		t.Setenv(name, "")
 	}
@@ -70,7 +70,7 @@ func TestNewWantsADatabaseNamed(t *testing.T) {
 
 func namesOf(in, prefix string) names { return names{schema.NewNames(in, prefix)} }
 
-func TestChannel(t *testing.T) {
+func TestChannelDependsOnSchemaAndPrefix(t *testing.T) {
 	if got := namesOf("public", "tenure_").channel(); got != "public_tenure_" {
 		t.Errorf("channel %q, want public_tenure_", got)
 	}
@@ -81,7 +81,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-func TestApplicationName(t *testing.T) {
+func TestApplicationNameFitsItsLimit(t *testing.T) {
 	for _, c := range [][3]string{
 		{"tenure", "api-1 session", "tenure api-1 session"},
 		{strings.Repeat("a", 60), "session", strings.Repeat("a", 55) + " session"},

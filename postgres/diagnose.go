@@ -45,7 +45,7 @@ func (d *diagnosis) fail(name string, err error) {
 func (d *diagnosis) run(ctx context.Context) {
 	s := d.backend.newSession(doctorOpening())
 	var err error
-	if s.conn, err = d.backend.dial(ctx, pgdial.Migration, "doctor", s.news); err != nil {
+	if s.conn, err = d.backend.dial(ctx, pgdial.Migration, "doctor", s.listener); err != nil {
 		d.fail(findingOf(err), err)
 		return
 	}

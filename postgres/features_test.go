@@ -21,8 +21,9 @@ func newFeature() *schema.Feature {
 	}
 }
 
-// TestFirstUseCreatesTables: many processes use a feature at once for the first
-// time, nodes live, and one creates its tables and those that it needs.
+// Many processes use a feature for the first time, at the same time, while
+// nodes run. One of them creates the tables of the feature and of those that it
+// requires.
 func TestFirstUseCreatesTables(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
@@ -55,8 +56,8 @@ func TestFirstUseCreatesTables(t *testing.T) {
 	}
 }
 
-// TestFirstUseInANewInstallation: an operator removes the schema, and the node that
-// makes it anew also creates the tables of a feature that it has used before.
+// An operator removes the schema. The node that creates it again also creates
+// the tables of a feature that it has used before.
 func TestFirstUseInANewInstallation(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -75,9 +76,9 @@ func TestFirstUseInANewInstallation(t *testing.T) {
 	}
 }
 
-// TestFirstUseRefused: a program that must not create tables, or may not, says
-// which command does.
-func TestFirstUseRefused(t *testing.T) {
+// If a program must not or may not create tables, the error names the command
+// that does.
+func TestFirstUseWithoutMigrationIsRefused(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
 	owner := backendOn(t, server.DSN(), Config{})
@@ -107,9 +108,9 @@ func TestFirstUseRefused(t *testing.T) {
 	}
 }
 
-// TestVersionsOfAFeature: the programs of version n-1 and n of a feature work side
-// by side where the migration says so, and each feature has a version of its own.
-func TestVersionsOfAFeature(t *testing.T) {
+// Programs of versions n-1 and n of a feature work side by side if the
+// migration allows it, and each feature has a separate version.
+func TestFeaturesHaveSeparateVersions(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := t.Context()

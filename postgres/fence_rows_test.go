@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A node that leads again can fence with its present term only.
+// A node that leads again can fence with its current term only.
 func TestFenceRejectsEarlierTermOfSameNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -41,7 +41,7 @@ func (p *peer) write(pool *pgxpool.Pool, options pgx.TxOptions, marks []termRef,
 	})
 }
 
-func TestFencedTransaction(t *testing.T) {
+func TestFencedTransactionCommitsDuringItsTermOnly(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
@@ -112,9 +112,9 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	}
 }
 
-// Without the commit that closes the old term, transactions that overlap would
-// keep the new one waiting for ever.
-func TestOverlappingFencedTransactions(t *testing.T) {
+// Without the commit that closes the old term, overlapping transactions would
+// delay the new term forever.
+func TestOverlappingFencedTransactionsDoNotBlockNextTerm(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
@@ -223,7 +223,7 @@ func TestInTxSavepointRolledBack(t *testing.T) {
 	}
 }
 
-// A function that ends its transaction itself, or fails, gets an error. Nothing is
+// A function that ends its transaction, or fails, gets an error. Nothing is
 // committed without the fence, unless the function sends COMMIT as a statement.
 func TestInTxCommitsOnlyItself(t *testing.T) {
 	t.Parallel()
@@ -295,8 +295,8 @@ func TestFenceWithDatabaseSQL(t *testing.T) {
 	}
 }
 
-// The public way, from a term of the engine.
-func TestInTxWithTerm(t *testing.T) {
+// This test uses the exported way, from a term of the engine.
+func TestInTxWithTermOfNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)

@@ -41,9 +41,9 @@ func logTo(l *logBuffer) func(*peerOptions) {
 	return func(o *peerOptions) { o.logger = slog.New(slog.NewTextHandler(l, nil)) }
 }
 
-// A worker that stopped in the middle of its transaction must not stop the
-// election; several of them at once hold the row as a set.
-func TestStoppedFencedTransactionsAreEnded(t *testing.T) {
+// A worker that is stopped during its transaction must not stop the election.
+// Several such transactions hold the row together.
+func TestStoppedFencedTransactionsAreTerminated(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
@@ -93,9 +93,9 @@ func (p *peer) stopFenced(pool *pgxpool.Pool, role string, n int) (stopped []pgx
 	return stopped
 }
 
-// One round is enough for all of them: each further one would keep the role
+// One round terminates all of them: each further round would keep the role
 // vacant for longer.
-func TestOneRoundEndsAllFencedTransactions(t *testing.T) {
+func TestOneRoundTerminatesAllFencedTransactions(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	pool := work(t, b)
@@ -109,7 +109,7 @@ func TestOneRoundEndsAllFencedTransactions(t *testing.T) {
 	}
 }
 
-func TestPreparedTransactionIsNamed(t *testing.T) {
+func TestPreparedTransactionIsReported(t *testing.T) {
 	for name, before := range map[string]string{
 		"as a whole":     "SELECT",
 		"in a savepoint": "SAVEPOINT s",
@@ -169,9 +169,10 @@ func testPreparedTransactionIsNamed(t *testing.T, before string) {
 	}
 }
 
-// Whatever an application may do to the row of a role with the privileges that
-// it needs to fence, and leaves undone: the election goes on.
-func TestTransactionsThatHoldTheRowAreEnded(t *testing.T) {
+// With the privileges that it needs to fence, an application can lock the row
+// of a role in several ways and leave its transaction open. The election
+// continues.
+func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 	for name, hold := range map[string]string{
 		"an update":         "UPDATE {terms} SET fence = 0 WHERE role = 'scheduler'",
 		"FOR UPDATE":        "SELECT FROM {terms} WHERE role = 'scheduler' FOR UPDATE",
@@ -227,7 +228,8 @@ func applicationUser(t *testing.T, b *Backend) string {
 	return user
 }
 
-// Attempts that each end before the fence timeout do not count from nothing.
+// The fence timeout continues across attempts that each end before it has
+// passed.
 func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 	for name, hold := range map[string]string{
 		"the term is closed":     "SELECT FROM {terms} WHERE role = 'scheduler' FOR KEY SHARE",

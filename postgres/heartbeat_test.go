@@ -22,7 +22,7 @@ func (p *peer) meddle(sql string) {
 	}
 }
 
-func TestHeartbeatNoticesAForeignHand(t *testing.T) {
+func TestHeartbeatDetectsInterference(t *testing.T) {
 	for name, sql := range map[string]string{
 		"DISCARD ALL":      "DISCARD ALL",
 		"RESET ALL":        "RESET ALL",
@@ -51,7 +51,7 @@ func TestHeartbeatNoticesAForeignHand(t *testing.T) {
 	}
 }
 
-func TestHeartbeatNoticesANewerSession(t *testing.T) {
+func TestHeartbeatDetectsNewerSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first := open(t, b)
@@ -65,7 +65,7 @@ func TestHeartbeatNoticesANewerSession(t *testing.T) {
 	second.beat()
 }
 
-func TestHeartbeatOfANodeFoundDead(t *testing.T) {
+func TestHeartbeatFailsAfterNodeWasMarkedDead(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -87,8 +87,9 @@ func TestHeartbeatWritesLoad(t *testing.T) {
 	}
 }
 
-// The server itself ends a session that is silent for a lease, and not before.
-func TestServerEndsASilentSession(t *testing.T) {
+// The server itself ends a session that has been silent for a lease, and not
+// before.
+func TestServerEndsSilentSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	lease := 4 * time.Second // longer than a busy machine takes between two statements
@@ -115,9 +116,9 @@ func TestServerEndsASilentSession(t *testing.T) {
 	}
 }
 
-// A session that the server does not count as idle is ended by its successor in
-// the ring.
-func TestReaperEndsAStuckSession(t *testing.T) {
+// A session that the server does not count as idle is terminated by its
+// successor in the ring.
+func TestReaperEndsStuckSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	lease := 3 * time.Second // as above
@@ -144,7 +145,7 @@ func TestReaperEndsAStuckSession(t *testing.T) {
 	}
 }
 
-func TestIncarnationsPassOverRowsThatARestoredServerKept(t *testing.T) {
+func TestIncarnationsSkipRowsOfRestoredServer(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first := open(t, b)

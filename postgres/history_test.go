@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// Every term is told of once, with its end, whatever that was.
-func TestHistory(t *testing.T) {
+// Every term is listed once, with its end, whatever the reason of the end.
+func TestHistoryListsEveryTermOnce(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -80,9 +80,10 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A term whose node died when nobody was there ended when the server had ended
-// its session at the latest, and not when somebody came: the role was vacant since.
-func TestHistoryOfAnUnseenEnd(t *testing.T) {
+// If a node died while no other node ran, its term ended, at the latest, when
+// the server had ended its session, and not when the next node started. The
+// role was vacant from then on.
+func TestUnseenEndIsBoundedByLease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		found  bool // dead by the node that comes, before it takes the role
@@ -132,8 +133,9 @@ func TestHistoryOfAnUnseenEnd(t *testing.T) {
 	}
 }
 
-// A term whose node nobody knows any more, and whose role nobody took, is over.
-func TestHistoryOfAForgottenNode(t *testing.T) {
+// A term is over if its node has been forgotten, even if no node has led the
+// role since.
+func TestTermOfForgottenNodeIsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, forget := range map[string]func(*testing.T, *Backend, uuid.UUID) error{
@@ -170,8 +172,8 @@ func TestHistoryOfAForgottenNode(t *testing.T) {
 	}
 }
 
-// The history of nodes follows from the registry, in the same transactions.
-func TestNodeHistory(t *testing.T) {
+// The history of nodes is written with the registry, in the same transactions.
+func TestNodeHistoryFollowsRegistry(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -215,8 +217,8 @@ func TestNodeHistory(t *testing.T) {
 	}
 }
 
-// Who asks for the last minute does not have the server read years.
-func TestHistoryOfAMinute(t *testing.T) {
+// A query for the last minute does not make the server read years.
+func TestHistoryOfAMinuteReadsFewRows(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()

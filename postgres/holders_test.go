@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestHolders(t *testing.T) {
+func TestHoldersReportsSessionsOfRoles(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	b := backendOn(t, server.Database(t), Config{}) // the keys are the database's
@@ -53,13 +53,13 @@ func TestHolders(t *testing.T) {
 		t.Errorf("archive: %+v; want nobody", h)
 	}
 	if h := holders[1]; h.Leader == nil || h.Leader.NodeID != p.id || len(h.Sessions) != 1 ||
-		h.Sessions[0].NodeID != p.id || h.Sessions[0].PID != int32(p.news.pid) ||
+		h.Sessions[0].NodeID != p.id || h.Sessions[0].PID != int32(p.listener.pid) ||
 		!strings.HasPrefix(h.Sessions[0].Application, "tenure node-") {
-		t.Errorf("scheduler: %+v; want node %v with process %d", h, p.id, p.news.pid)
+		t.Errorf("scheduler: %+v; want node %v with process %d", h, p.id, p.listener.pid)
 	}
 }
 
-func TestDiagnose(t *testing.T) {
+func TestDiagnoseReportsOnDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	severities := func() map[string]doctor.Severity {
@@ -102,7 +102,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsReachLeaderAndNode(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)

@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A host that accepts connections and never answers keeps no node and no question
-// from the primary behind it.
-func TestHungHostBeforeThePrimary(t *testing.T) {
+// A host that accepts connections and never answers keeps neither a node nor a
+// read from the primary that is listed after it.
+func TestHungHostDoesNotHidePrimary(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts

@@ -14,10 +14,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestRemovedInstallationWithAStuckSession: after a DROP SCHEMA by hand nothing is
-// left that says for how long a stuck session is trusted. It keeps the lock of the
-// installation, so no new one begins, until an operator ends it as the error says.
-func TestRemovedInstallationWithAStuckSession(t *testing.T) {
+// After an operator's DROP SCHEMA, nothing is left that states how long a stuck
+// session is trusted. The session keeps the lock of the installation, so no new
+// installation begins until an operator ends the session as the error says.
+func TestRemovedInstallationWaitsForStuckSession(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
@@ -31,9 +31,9 @@ func TestRemovedInstallationWithAStuckSession(t *testing.T) {
 		t.Errorf("the rival's heartbeat: %v; want ErrSuperseded", err)
 	}
 	rival.Abort()
-	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, rival.news.pid)
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, rival.listener.pid)
 
-	pid := fmt.Sprintf("PID %d", stuck.news.pid)
+	pid := fmt.Sprintf("PID %d", stuck.listener.pid)
 	for time.Since(last) < 2*stuckLease {
 		_, err := tryOpen(t, b)
 		if !errors.Is(err, dberr.ErrInstallationInUse) || !strings.Contains(err.Error(), pid) || !strings.Contains(err.Error(), "pg_terminate_backend") {
@@ -47,7 +47,7 @@ func TestRemovedInstallationWithAStuckSession(t *testing.T) {
 			t.Fatalf("the printed script: %v; want it refused", err)
 		}
 	}
-	exec(t, b, `SELECT pg_terminate_backend($1)`, stuck.news.pid)
-	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, stuck.news.pid)
+	exec(t, b, `SELECT pg_terminate_backend($1)`, stuck.listener.pid)
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, stuck.listener.pid)
 	open(t, b).take("scheduler")
 }

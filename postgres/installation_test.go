@@ -14,15 +14,15 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestRemovedInstallation: nobody removes the schema under a node that lives, and
-// where somebody does it by hand, a new one takes its place only when all
-// sessions of the old one have ended.
-func TestRemovedInstallation(t *testing.T) {
+// The programs do not remove the schema while a node runs. If an operator does
+// so with SQL, a new installation takes its place only when all sessions of the
+// old one have ended.
+func TestNewInstallationWaitsForSessionsOfRemovedOne(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
-	r := newReign(t)
+	r := newLeaderWatch(t)
 	first := backendOn(t, server.DSN(), Config{Schema: schema})
 	r.candidate(first, "first", 3*time.Second)
 	if name := r.next(); name != "first" {
@@ -52,9 +52,8 @@ func TestRemovedInstallation(t *testing.T) {
 	r.next()
 }
 
-// TestReplacedInstallation: somebody puts other tables in the place of those that
-// a node works with.
-func TestReplacedInstallation(t *testing.T) {
+// An operator replaces the tables that a node works with by others.
+func TestReplacedInstallationEndsSessions(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]string{
 		"tables": `DROP SCHEMA {schema} CASCADE; `,
@@ -77,16 +76,16 @@ func TestReplacedInstallation(t *testing.T) {
 				t.Errorf("heartbeat: %v; want ErrSuperseded", err)
 			}
 			old.Abort()
-			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, old.news.pid)
+			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, old.listener.pid)
 			open(t, b).take("scheduler")
 		})
 	}
 }
 
-// TestRowOfARoleStays: while a session lives, nobody gives a role another lock key
-// or deletes its row, after which a node with another key could lead beside the
+// While a session is open, no other session can give a role another lock key or
+// delete its row: after that, a node with another key could lead beside the
 // leader.
-func TestRowOfARoleStays(t *testing.T) {
+func TestRoleRowCannotBeChangedDuringSessions(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -110,9 +109,10 @@ func TestRowOfARoleStays(t *testing.T) {
 	open(t, b).take("scheduler")
 }
 
-// TestRestoredTables: somebody restores an older state of the tables under a node
-// that lives. Its session ends, nobody leads before that, and no number returns.
-func TestRestoredTables(t *testing.T) {
+// An operator restores an older state of the tables while a node runs. The
+// node's session ends, no other node leads before that, and no term number is
+// repeated.
+func TestRestoredTablesEndSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	exec(t, b, `CREATE SCHEMA IF NOT EXISTS {schema}; `+migrationSQL(t, b))
@@ -145,9 +145,9 @@ func TestRestoredTables(t *testing.T) {
 	}
 }
 
-// TestForgottenNode: a node that is declared dead and forgotten while its process
-// lives keeps its locks until its session has ended.
-func TestForgottenNode(t *testing.T) {
+// A node that is marked dead and forgotten while its process runs keeps its
+// locks until its session has ended.
+func TestForgottenNodeKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p, other := open(t, b), open(t, b)
@@ -162,9 +162,9 @@ func TestForgottenNode(t *testing.T) {
 	other.win("scheduler")
 }
 
-// TestServerRowRemoved: without the row that tells one life of the server from
-// the next, sessions take it for another server and wait, but lead never at once.
-func TestServerRowRemoved(t *testing.T) {
+// Without the row that identifies the server's current life, sessions take it
+// for another server and wait. They never lead immediately.
+func TestRemovedServerRowCausesWait(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -182,10 +182,10 @@ func TestServerRowRemoved(t *testing.T) {
 	}
 }
 
-// TestRenamedSchema: nobody leads under the new name of a schema, whose functions
-// still know the old one, and nobody makes a new one under the old name while
-// a session lives.
-func TestRenamedSchema(t *testing.T) {
+// No node leads under the new name of a schema, whose functions still use the
+// old name, and no program creates a new schema under the old name while a
+// session is open.
+func TestRenamedSchemaIsNotUsed(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	from, to := server.Schema(t), server.Schema(t)
@@ -204,9 +204,9 @@ func TestRenamedSchema(t *testing.T) {
 	}
 }
 
-// TestPrintedScriptRefusesNodes: the script for those who migrate with tools of
-// their own makes no installation beside one that lives.
-func TestPrintedScriptRefusesNodes(t *testing.T) {
+// The script for operators who migrate with their own tools creates no
+// installation beside one that has live nodes.
+func TestPrintedScriptRefusesLiveNodes(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -216,14 +216,14 @@ func TestPrintedScriptRefusesNodes(t *testing.T) {
 		t.Errorf("the script under a session: %v; want it refused", err)
 	}
 	p.Abort()
-	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, p.news.pid)
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, p.listener.pid)
 	exec(t, b, `ROLLBACK; `+migrationSQL(t, b))
 	open(t, b).take("scheduler")
 }
 
-// TestInstallationLock: each session holds the lock, it is noticed when it is
-// gone, and a role with its key cannot be led.
-func TestInstallationLock(t *testing.T) {
+// Each session holds the lock, notices if the lock is gone, and no role with
+// its key can be led.
+func TestSessionHoldsInstallationLock(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	if err := b.Migrate(context.Background()); err != nil { // so that the session finds the schema

@@ -19,7 +19,7 @@ func named(name string) func(*peerOptions) {
 	return func(o *peerOptions) { o.name, o.unique = name, true }
 }
 
-func TestUniqueName(t *testing.T) {
+func TestUniqueNameIsRefusedWhileInUse(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first := open(t, b, named("worker-0"))
@@ -41,9 +41,9 @@ func TestUniqueName(t *testing.T) {
 	}
 }
 
-// A process that was killed does not keep its name, even where nobody has seen
-// its death yet.
-func TestNameOfAKilledNode(t *testing.T) {
+// A process that was killed does not keep its name, even if no node has
+// detected its death yet.
+func TestKilledNodeDoesNotKeepItsName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	for range 5 {
@@ -59,7 +59,7 @@ func TestNameOfAKilledNode(t *testing.T) {
 }
 
 // A lock timeout must not be taken for a free name.
-func TestNameWhileAnotherJoins(t *testing.T) {
+func TestLockTimeoutIsNotAFreeName(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
@@ -78,9 +78,9 @@ func TestNameWhileAnotherJoins(t *testing.T) {
 	}
 }
 
-// All have looked for the name, or wait for that, before the first can write its
-// row.
-func TestNodesThatJoinAtOnceWithOneName(t *testing.T) {
+// All nodes have looked for the name, or wait to do so, before the first one
+// can write its row.
+func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	if err := b.Migrate(context.Background()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestNeededLocks(t *testing.T) {
+func TestNeededLocksAreMinimal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := lockCapacity{transactions: rapid.IntRange(1, 5000).Draw(t, "transactions")}
@@ -29,9 +29,9 @@ func TestNeededLocks(t *testing.T) {
 	})
 }
 
-// What is said of a lock table that is too small is true: with the setting that
-// is named, the roles fit.
-func TestLockTableForPlannedRoles(t *testing.T) {
+// The advice about a lock table that is too small is correct: with the
+// suggested setting, the roles fit.
+func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 	t.Parallel()
 	const roles = 600
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
@@ -88,10 +88,10 @@ func TestLockTableForPlannedRoles(t *testing.T) {
 	}
 }
 
-// A bystander that holds most of the server's lock table, as a dump of many
-// partitions does, is no reason not to try: only the server says when there is no
-// room.
-func TestBystanderWithMostOfTheLockTable(t *testing.T) {
+// If another program holds most of the server's lock table, as a dump of many
+// partitions does, candidates still try: only the server decides whether there
+// is room.
+func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
 		"max_locks_per_transaction": "10", "max_connections": "20",

@@ -27,9 +27,9 @@ func ask(b *Backend, kind tenure.RequestKind, node uuid.UUID) error {
 	return b.Request(context.Background(), tenure.Request{Kind: kind, Node: node, By: "tests"})
 }
 
-// A node is not marked as dead while it may trust itself, whatever threshold is
-// asked for.
-func TestMarkDead(t *testing.T) {
+// A node is not marked as dead while it may trust its terms, whatever threshold
+// is given.
+func TestMarkDeadSparesTrustedNodes(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -64,8 +64,8 @@ func TestMarkDead(t *testing.T) {
 	}
 }
 
-// A node that was forgotten although it lives comes back with its next session.
-func TestForget(t *testing.T) {
+// A live node that was forgotten returns with its next session.
+func TestForgottenLiveNodeReturns(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -114,8 +114,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// One who asks for a drain and stops in the middle keeps no session waiting.
-func TestRequestThatStalls(t *testing.T) {
+// A requester that stops in the middle of a drain request blocks no session.
+func TestStalledRequestBlocksNoSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p, other := open(t, b), open(t, b)
@@ -139,7 +139,7 @@ func TestRequestThatStalls(t *testing.T) {
 	other.beat()
 }
 
-func TestAutoscalingView(t *testing.T) {
+func TestAutoscalingViewCountsLiveNodes(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	type figures struct {
@@ -192,9 +192,9 @@ func TestAutoscalingView(t *testing.T) {
 	}
 }
 
-// Everything that a member does is allowed to a user with the grants, who does
-// not own the schema.
-func TestRestrictedMember(t *testing.T) {
+// A user with the grants who does not own the schema is allowed to do
+// everything that a member does.
+func TestRestrictedMemberNeedsNodeGrantsOnly(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	owner := backendOn(t, server.DSN(), Config{})
@@ -232,8 +232,8 @@ func TestRestrictedMember(t *testing.T) {
 	row[int](t, b, "SELECT active_nodes FROM {autoscaling}")
 }
 
-// The way down from a later version restores what was there.
-func TestMigrationDownRestoresTheWatch(t *testing.T) {
+// Migrating down from a later version restores the earlier function.
+func TestMigrationDownRestoresWatch(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// A session that has to migrate first asks for the time, and gives it back; the
-// next one does not ask.
-func TestMigrationHasItsOwnBound(t *testing.T) {
+// A session that has to migrate first extends its time limit and restores it;
+// the next session does not extend it.
+func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	open := func() (asked []time.Duration) {

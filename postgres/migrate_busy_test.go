@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// TestMigrationLetsOthersPass: a transaction that lasts, such as a fenced one,
-// keeps a migration waiting, but not the others who come after that.
-func TestMigrationLetsOthersPass(t *testing.T) {
+// A long transaction, such as a fenced one, delays a migration, but the
+// migration does not delay the sessions that come after it.
+func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -27,9 +27,9 @@ func later(t *testing.T, schema string) *Backend {
 	return b
 }
 
-// TestMigrationUnderNodes: nodes that watch each other keep no migration waiting,
-// and lead on meanwhile.
-func TestMigrationUnderNodes(t *testing.T) {
+// Nodes that watch each other do not delay a migration, and keep leading while
+// it runs.
+func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"present":      "SELECT",
@@ -43,7 +43,7 @@ func TestMigrationUnderNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			exec(t, b, script)
-			r := newReign(t)
+			r := newLeaderWatch(t)
 			for _, name := range []string{"first", "second", "third"} {
 				r.candidate(backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema}), name, 10*time.Second)
 			}
@@ -92,10 +92,10 @@ WHERE waits.locktype = 'advisory' AND NOT waits.granted
         SELECT FROM pg_locks tables
         WHERE tables.pid = waits.pid AND tables.relation = {nodes:regclass})`
 
-// TestRollingUpgrade: the nodes of one program are replaced one by one by those of
-// the next, and back, while each leader works as fast as it can. The schema stays
-// that of the newer one.
-func TestRollingUpgrade(t *testing.T) {
+// The nodes of one program are replaced one by one by those of the next, and
+// back, while each leader works as fast as it can. The schema stays that of the
+// newer one.
+func TestRollingUpgradeKeepsInvariants(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -107,7 +107,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	exec(t, b, `CREATE TABLE {schema}.work (term bigint)`)
 	pool := pgtest.Pool(t, server.DSN())
-	r := newReign(t)
+	r := newLeaderWatch(t)
 	r.load = func(ctx context.Context, term *tenure.Term) {
 		for ctx.Err() == nil {
 			_ = InTx(ctx, pool, term, func(tx pgx.Tx) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-func TestTenProcessesMigrateAtOnce(t *testing.T) {
+func TestConcurrentMigrationsSucceed(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	namespace := server.Schema(t)
@@ -46,7 +46,7 @@ func TestTenProcessesMigrateAtOnce(t *testing.T) {
 	nodes[9].refused("scheduler")
 }
 
-func TestMigrations(t *testing.T) {
+func TestMigrationsUpAndDown(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	b := backendOn(t, server.DSN(), Config{Schema: server.Schema(t), Prefix: `o'd "d\_`, ManualMigrations: true})
@@ -102,9 +102,9 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// An older schema, or none, is no reason to read nothing; what it has not yet is
-// told as such.
-func TestOlderSchema(t *testing.T) {
+// An older schema, or none, is no error. Reading what it lacks returns an error
+// that says so.
+func TestOlderSchemaIsReportedByReads(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -148,7 +148,7 @@ func user(t testing.TB, server *pgtest.Server, name string) string {
 	return server.DSNFor(name, "postgres")
 }
 
-func TestRestrictedUser(t *testing.T) {
+func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
 	owner := backendOn(t, server.DSN(), Config{Schema: "elections"})
@@ -191,9 +191,9 @@ func TestRestrictedUser(t *testing.T) {
 	open(t, node).take("scheduler")
 }
 
-// A user that may not end the sessions of another node's user is refused, since
-// it could not free that node's roles.
-func TestStrangeSibling(t *testing.T) {
+// A user that may not terminate the sessions of another node's user is refused,
+// since it could not free that node's roles.
+func TestUserThatCannotTerminateOtherNodesIsRefused(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	owner := backendOn(t, server.DSN(), Config{})
@@ -212,7 +212,7 @@ func TestStrangeSibling(t *testing.T) {
 	open(t, two)
 }
 
-func TestApplicationUser(t *testing.T) {
+func TestApplicationUserFencesWithGrants(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	b := backendOn(t, server.DSN(), Config{})
@@ -241,8 +241,9 @@ func TestApplicationUser(t *testing.T) {
 	}
 }
 
-// A table or function of another program that has a name of the schema's is
-// refused with the advice to choose another prefix, and nothing is changed.
+// If a table or function of another program has a name that the schema needs,
+// the migration is refused with the advice to choose another prefix, and
+// nothing is changed.
 func TestMigrationRefusesForeignObjects(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]string{
@@ -263,9 +264,8 @@ func TestMigrationRefusesForeignObjects(t *testing.T) {
 	}
 }
 
-// A migration that finds something in its way says what, and after the remedy it
-// succeeds.
-func TestMigrationNamesWhatIsInItsWay(t *testing.T) {
+// A migration that is prevented names the cause, and succeeds after the remedy.
+func TestMigrationNamesObstacle(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()

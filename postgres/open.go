@@ -21,11 +21,11 @@ import (
 func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	s := b.newSession(opening)
 	var err error
-	if s.conn, err = b.dial(ctx, pgdial.Migration, opening.Node.Name+" session", s.news); err != nil {
+	if s.conn, err = b.dial(ctx, pgdial.Migration, opening.Node.Name+" session", s.listener); err != nil {
 		return nil, err
 	}
 	s.network = raw(s.conn)
-	s.news.pid = s.conn.PgConn().PID()
+	s.listener.pid = s.conn.PgConn().PID()
 	watched, err := b.dial(ctx, pgdial.Watch, opening.Node.Name+" watch", s.silence)
 	if err != nil {
 		discard(s.conn)
@@ -46,7 +46,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 		backend:   b,
 		opening:   opening,
 		log:       opening.Logger,
-		news:      newConnListener(b.names.nodesChannel(), opening.NodesChanged),
+		listener:  newConnListener(b.names.nodesChannel(), opening.NodesChanged),
 		heldRoles: map[string]*heldRole{},
 		keys:      map[tenure.LockKey]struct{}{},
 		known:     map[string]string{},

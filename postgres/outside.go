@@ -123,6 +123,6 @@ func (w *watch) findStrangers(conn *pgx.Conn) error {
 
 // announceVacant makes this node and the others try to acquire roles.
 func (w *watch) announceVacant(conn *pgx.Conn) error {
-	w.session.news.announce()
+	w.session.listener.announce()
 	return w.bounded(conn, callTimeout, stmtNotify, nil, w.session.backend.names.channel())
 }

@@ -55,8 +55,8 @@ func checkPooled(t *testing.T, what string, err error) {
 	}
 }
 
-// Whatever lies between, a session that is not idle after a statement of its own
-// commits nothing that others could see.
+// Whatever is between the node and the server: a session that is not idle after
+// one of its statements commits nothing that other sessions could see.
 func TestSessionInTransactionIsLost(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -15,8 +15,9 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// The connection for questions goes when nobody asks, and comes back.
-func TestReaderRests(t *testing.T) {
+// The connection for reads is closed when it is idle, and opened again for the
+// next read.
+func TestReaderClosesIdleConnection(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	open(t, b)
@@ -51,8 +52,8 @@ func TestReaderRests(t *testing.T) {
 	}
 }
 
-// An error that says what is wrong is not told so again.
-func TestAnswersOfTheReader(t *testing.T) {
+// An error that already describes the failure is not described a second time.
+func TestReaderDoesNotRepeatErrorText(t *testing.T) {
 	t.Parallel()
 	b := new(Backend)
 	refused := &pgconn.PgError{Code: codeInsufficientPrivilege, Message: "permission denied"}

@@ -82,6 +82,6 @@ func (s *session) reapIfWatchDown() error {
 		return nil
 	}
 	// The locks come free in a moment, and no watch may be there to tell of it.
-	s.news.announce()
+	s.listener.announce()
 	return lostOnly(s.query(stmtNotify, nil, s.backend.names.channel()))
 }

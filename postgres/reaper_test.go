@@ -39,7 +39,7 @@ func (p *peer) stickIn(messages ...pgproto3.FrontendMessage) time.Time {
 	if _, err := p.network.Write(sent); err != nil {
 		p.t.Fatal(err)
 	}
-	eventually(p.t, p.backend, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", p.news.pid)
+	eventually(p.t, p.backend, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", p.listener.pid)
 	return last
 }
 
@@ -57,9 +57,9 @@ func markDeadSoon(t *testing.T, b *Backend, id uuid.UUID) {
 	}
 }
 
-// A session that is stuck is ended for the locks that it holds, whatever the
-// registry says of its node.
-func TestStuckSessionOutsideTheRing(t *testing.T) {
+// A stuck session is terminated because of the locks that it holds, whatever
+// the registry contains about its node.
+func TestStuckSessionOutsideTheRingIsTerminated(t *testing.T) {
 	const promised = stuckLease + stuckLease/10
 	for name, c := range map[string]struct {
 		leave func(t *testing.T, p *peer)
@@ -125,9 +125,9 @@ func TestStuckSessionOutsideTheRing(t *testing.T) {
 
 const watchPeriodOfTest = 3 * time.Second
 
-// A node that is silent for most of its lease may trust itself: it is left alone
-// until the lease and the margin are over.
-func TestReaperSparesTrust(t *testing.T) {
+// A node that is silent for most of its lease may still trust its terms: its
+// session is not terminated until the lease and the margin are over.
+func TestReaperSparesTrustedSession(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	b := newBackend(t)
@@ -150,7 +150,7 @@ func TestReaperSparesTrust(t *testing.T) {
 				EXISTS (SELECT FROM pg_stat_activity WHERE pid = $2),
 				1000 * extract(epoch FROM clock_timestamp() - last_heartbeat)::double precision
 			FROM {nodes}
-			WHERE id = $1`), stuck.id, stuck.news.pid).Scan(&held, &silent)
+			WHERE id = $1`), stuck.id, stuck.listener.pid).Scan(&held, &silent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +167,8 @@ func TestReaperSparesTrust(t *testing.T) {
 	}
 }
 
-// A database that was made of another one's copy has the rows of its nodes, and
-// with them the process ids of sessions that live in the other one.
+// A copy of a database has the rows of the original's nodes, and with them the
+// process ids of sessions in the original.
 func TestReaperSparesOtherDatabases(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -180,11 +180,11 @@ func TestReaperSparesOtherDatabases(t *testing.T) {
 		INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start, last_heartbeat)
 		SELECT gen_random_uuid(), 1000, 'copied', 'localhost', 1000, pid, backend_start, clock_timestamp() - interval '1 hour'
 		FROM pg_stat_activity
-		WHERE pid = $1`, living.news.pid)
+		WHERE pid = $1`, living.listener.pid)
 	if err := other.query(stmtReap, nil, other.id, 1000, other.space, noPairs); err != nil {
 		t.Fatal(err)
 	}
-	if !row[bool](t, original, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", living.news.pid) {
+	if !row[bool](t, original, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", living.listener.pid) {
 		t.Error("the session of a node of another database was ended")
 	}
 	living.beat()

@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// Neither a row that cannot be written nor news that cannot be sent keeps a role
-// locked.
-func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
+// Neither a row that cannot be written nor a notification that cannot be sent
+// keeps a role locked.
+func TestRoleIsReleasedWhenRecordFails(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	brief := func(o *peerOptions) { o.timing.RefreshInterval = 400 * time.Millisecond }
@@ -50,7 +50,7 @@ func TestReleaseWhenTheRecordCannotBeWritten(t *testing.T) {
 	second.win("archive")
 }
 
-func TestReleaseOfLocksThatAreGone(t *testing.T) {
+func TestReleaseOfLostLocksIsReported(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)

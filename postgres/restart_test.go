@@ -8,10 +8,11 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The wait after a restart is the same for all candidates: one that freezes in
-// it does not make the next one wait anew. No term begins before a leader that
-// the server acknowledged in its earlier life has stopped trusting its own.
-func TestWaitAfterARestartCountsOnce(t *testing.T) {
+// The wait after a restart is the same for all candidates: if one freezes
+// during the wait, the next one does not wait for the full time again. No term
+// begins before a leader that the server acknowledged in its earlier life has
+// stopped trusting its own.
+func TestWaitAfterRestartCountsOnce(t *testing.T) {
 	const lease = 8 * time.Second
 	of := func(o *peerOptions) { o.timing.Lease, o.timing.RefreshInterval = lease, lease/3 }
 	for name, restart := range map[string]func(*testing.T, *pgtest.Server){

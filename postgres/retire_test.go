@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A role that nobody is meant to lead is out of sight until somebody does.
-func TestRetire(t *testing.T) {
+// A retired role is hidden until a node leads it.
+func TestRetiredRoleIsHiddenUntilItIsLed(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()
@@ -69,8 +69,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// A term that begins in the same moment is not retired with its role.
-func TestRetireWhileATermBegins(t *testing.T) {
+// A term that begins at the same moment is not retired with its role.
+func TestRetireSparesTermThatBegins(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	ctx := context.Background()

@@ -179,7 +179,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	head := time.NewTimer(headStart)
 	defer head.Stop()
 	select {
-	case <-s.news.announceAndTrack():
+	case <-s.listener.announceAndTrack():
 	case <-head.C:
 	case <-w.stop:
 	}
@@ -214,7 +214,7 @@ func (w *watch) waitForMember() {
 	select {
 	case <-w.stop:
 	case <-timer.C:
-	case <-w.session.news.moved:
+	case <-w.session.listener.moved:
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// What a role, a database or an administrator sets must not change how
-// elections work.
+// Settings of a database user, a database or an administrator must not change
+// how elections work.
 func TestSettingsAreNotInherited(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
@@ -80,7 +80,7 @@ func TestSettingsAreNotInherited(t *testing.T) {
 	second.win("scheduler")
 }
 
-// A wait for a standby must not hold back the cleaning of dead rows.
+// The wait of a watch connection must not hold back the cleaning of dead rows.
 func TestWatchLetsTheHorizonAdvance(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
@@ -104,9 +104,9 @@ func TestWatchLetsTheHorizonAdvance(t *testing.T) {
 	}
 }
 
-// A wait for a synchronous standby that somebody cancels looks like success,
-// with a warning.
-func TestCanceledWaitForAStandbyIsNoSuccess(t *testing.T) {
+// If an operator cancels a wait for a synchronous standby, the statement looks
+// successful, with a warning.
+func TestCanceledWaitForReplicaIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	b := backendOn(t, server.DSN(), Config{})
@@ -130,7 +130,7 @@ func TestCanceledWaitForAStandbyIsNoSuccess(t *testing.T) {
 				return err
 			default:
 			}
-			if _, err := admin.Exec(context.Background(), cancel, p.news.pid); err != nil {
+			if _, err := admin.Exec(context.Background(), cancel, p.listener.pid); err != nil {
 				t.Fatal(err)
 			}
 			if time.Now().After(deadline) {
@@ -157,7 +157,7 @@ func TestCanceledWaitForAStandbyIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestWatchConnectionComesBack(t *testing.T) {
+func TestWatchConnectionIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b), open(t, b)
@@ -176,7 +176,7 @@ func TestWatchConnectionComesBack(t *testing.T) {
 }
 
 // While the watch connection is down, the session looks for silent nodes.
-func TestBlindSessionReaps(t *testing.T) {
+func TestSessionReapsWhileWatchIsDown(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	silent, other := open(t, b), open(t, b)
@@ -193,9 +193,9 @@ func TestBlindSessionReaps(t *testing.T) {
 	}
 }
 
-// TestBlindSessionReapsItsOwnEarlierSession: the only node that is left has lost its
-// watch connection, and its earlier session is stuck with the lock.
-func TestBlindSessionReapsItsOwnEarlierSession(t *testing.T) {
+// The only node left has lost its watch connection, and its earlier session is
+// stuck with the lock.
+func TestSessionReapsItsEarlierSessionWhileWatchIsDown(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	earlier := open(t, b, brief)
@@ -209,7 +209,7 @@ func TestBlindSessionReapsItsOwnEarlierSession(t *testing.T) {
 	later.win("scheduler")
 }
 
-func TestSeveralHosts(t *testing.T) {
+func TestPrimaryIsFoundAmongSeveralHosts(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	replica := primary.Replica(t, pgtest.ReplicaOptions{})
@@ -228,7 +228,7 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-func TestConnectFunction(t *testing.T) {
+func TestConnectFunctionOpensAllConnections(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	calls := 0

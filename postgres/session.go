@@ -34,7 +34,7 @@ type session struct {
 	incarnation  int32
 	openedAt     time.Duration // on the node's monotonic clock
 
-	news         *connListener
+	listener     *connListener
 	watch        *watch
 	staleSession staleSession  // as it was when the session joined
 	silence      *silenceTimer // of the watch connection; made before it
@@ -62,7 +62,7 @@ var (
 // connListener receives the notices and notifications of the session connection.
 // It is created before the connection.
 type connListener struct {
-	news
+	changeSignal
 	pid      uint32
 	nodes    string   // the channel of changes to the registry of nodes only
 	heard    func()   // called when the registry of nodes may have changed
@@ -107,7 +107,7 @@ func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) 
 	if !s.opening.MaySend() {
 		return fmt.Errorf("%w: %s was not sent: trust has ended", tenure.ErrSessionLost, name)
 	}
-	s.news.warnings = s.news.warnings[:0]
+	s.listener.warnings = s.listener.warnings[:0]
 	err := forEach(s.conn, name, scan, args...)
 	if err == nil && !s.trying {
 		err = pgdial.Idle(s.conn.PgConn())
@@ -136,10 +136,10 @@ func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...
 // warningAsError makes a failure of a warning: a wait for a synchronous standby that was
 // canceled reports success with one.
 func (s *session) warningAsError(name statement) error {
-	if len(s.news.warnings) == 0 {
+	if len(s.listener.warnings) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: the server warned: %v", name, s.news.warnings)
+	return fmt.Errorf("%s: the server warned: %v", name, s.listener.warnings)
 }
 
 // Heartbeat implements [tenure.Session].
@@ -192,8 +192,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.news.await(cancel)
-	defer s.news.await(nil)
+	s.listener.await(cancel)
+	defer s.listener.await(nil)
 	for {
 		// The end of this context is the one deadline that pgx survives: it
 		// ends the read and leaves the connection as it was.
@@ -201,7 +201,7 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 		switch {
 		case s.conn.IsClosed():
 			return false, lost("wait", err)
-		case s.news.take():
+		case s.listener.take():
 			return true, nil
 		case ctx.Err() != nil:
 			return false, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-func TestOneLeader(t *testing.T) {
+func TestOnlyOneOfManyNodesLeads(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -33,7 +33,7 @@ func TestOneLeader(t *testing.T) {
 	}
 }
 
-func TestResignation(t *testing.T) {
+func TestResignationFreesTheRole(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -74,7 +74,7 @@ func (p *peer) awaitWatcher() {
 	)`, uint32(p.space), p.Incarnation())
 }
 
-func TestCrashIsNoticedAtOnce(t *testing.T) {
+func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second, third := open(t, b), open(t, b), open(t, b)
@@ -102,7 +102,7 @@ func TestCrashIsNoticedAtOnce(t *testing.T) {
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", first.id)
 }
 
-func TestWait(t *testing.T) {
+func TestWaitReturnsOnNotification(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -148,7 +148,7 @@ func TestNothingIsSentWithoutTrust(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestCloseFreesTheRoles(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b)
@@ -166,9 +166,10 @@ func TestClose(t *testing.T) {
 	first.Abort()
 }
 
-// When a node has a new session and the server drops the old one at last, the
-// others are told, although nobody watches the old one in the ring.
-func TestEndOfAnEarlierSessionIsNoticed(t *testing.T) {
+// When a node has a new session and the server finally drops the old one, the
+// other nodes are notified, although no node watches the old session in the
+// ring.
+func TestEndOfEarlierSessionIsNotified(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	for _, others := range []int{0, 1} {

@@ -35,8 +35,9 @@ var unfit = map[string]string{
 	"search_path":                   "elsewhere",
 }
 
-// Whatever a role has set, a node opens, leads, and reads what it wrote.
-func TestNodesWithUnfitSettings(t *testing.T) {
+// Whatever settings a database user has, a node opens, leads, and reads what it
+// wrote.
+func TestNodesOverrideUnfitSettings(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for name, value := range unfit {
@@ -78,7 +79,7 @@ func TestNodesWithUnfitSettings(t *testing.T) {
 
 // A user for whom another current role is set opens sessions as itself, and its
 // migrations belong to that role.
-func TestAnotherCurrentRole(t *testing.T) {
+func TestSessionUserIsUsed(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	admin := backendOn(t, server.DSN(), Config{})
@@ -107,8 +108,8 @@ func TestAnotherCurrentRole(t *testing.T) {
 	}
 }
 
-// A server whose own configuration makes it read-only is fenced on purpose.
-func TestFencedServer(t *testing.T) {
+// A server whose configuration makes it read-only is fenced on purpose.
+func TestReadOnlyServerIsFenced(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	b := backendOn(t, server.DSN(), Config{})
@@ -172,8 +173,8 @@ func eventuallyRefused(t *testing.T, b *Backend) {
 	t.Fatal("the server is never fenced")
 }
 
-// A primary is found beside one that was fenced.
-func TestFencedServerBesideAPrimary(t *testing.T) {
+// A primary is found beside a server that was fenced.
+func TestPrimaryIsFoundBesideFencedServer(t *testing.T) {
 	t.Parallel()
 	fenced := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"default_transaction_read_only": "on"}})
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -181,9 +182,9 @@ func TestFencedServerBesideAPrimary(t *testing.T) {
 	open(t, backendOn(t, dsn, Config{})).take("scheduler")
 }
 
-// A database that is not in UTF-8 elects for names of ASCII characters, and fails
-// the attempts for others alone.
-func TestEncodings(t *testing.T) {
+// A database that is not in UTF-8 elects for names of ASCII characters. Only
+// attempts for other names fail.
+func TestDatabaseNotInUTF8ElectsForASCIINames(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	admin := backendOn(t, server.DSN(), Config{})
@@ -212,8 +213,9 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// A node uses PostgreSQL's own operators. In a schema that is searched by default
-// another program could define one that fits a node's statements better.
+// A node uses PostgreSQL's own operators. In a schema that is searched by
+// default, another program could define an operator that fits a node's
+// statements better.
 func TestOperatorsOfOtherSchemasAreNotUsed(t *testing.T) {
 	t.Parallel()
 	b := backendOn(t, pgtest.Shared(t).Database(t), Config{Schema: "tenure"})

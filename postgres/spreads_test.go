@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-func TestSpreadsAreSaved(t *testing.T) {
+func TestSpreadDefinitionsAreSaved(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBackend(t), t.Context()
 	if err := b.Migrate(ctx); err != nil {
@@ -63,8 +63,8 @@ func TestSpreadsAreSaved(t *testing.T) {
 	}
 }
 
-// A role that was handed over is its target's before that leads.
-func TestHoldersKnowWhatIsReserved(t *testing.T) {
+// A role that was handed over is shown as its target's before the target leads.
+func TestHoldersReportsReservations(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	from, to := open(t, b), open(t, b)

@@ -62,9 +62,9 @@ func chownLike(t *testing.T, path string, like os.FileInfo) {
 	}
 }
 
-// An interrupted Wait reads with a deadline; over TLS too that must lose neither
-// a notification nor the connection.
-func TestWaitOverTLS(t *testing.T) {
+// An interrupted Wait reads with a deadline. Over TLS too, that must lose
+// neither a notification nor the connection.
+func TestInterruptedWaitKeepsTLSConnection(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	certificate(t, server)

@@ -8,7 +8,7 @@ package postgres
 // which reports it.
 func (w *watch) setWatchDown(down bool) {
 	w.down.Store(down)
-	w.session.news.announce()
+	w.session.listener.announce()
 }
 
 // reportWatchDown writes into the node's row whether the watch connection is down,

@@ -150,7 +150,7 @@ func (r *ring) died(what string, took, limit time.Duration) {
 	}
 }
 
-func TestNeighborsThatDieAtOnce(t *testing.T) {
+func TestConcurrentDeathsOfNeighborsAreDetected(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 9)
 	r.died("one node", r.kill(8), soon)
@@ -160,9 +160,9 @@ func TestNeighborsThatDieAtOnce(t *testing.T) {
 	r.died("all but two, the ends of the ring among them", r.kill(7, 0, 1), soon)
 }
 
-// Deaths are seen although the nodes next to the dead cannot see them: by those
-// after them.
-func TestDeathsBehindBlindNodes(t *testing.T) {
+// If the nodes next to dead nodes cannot detect the deaths, the nodes after
+// them do.
+func TestDeathsAreDetectedBehindNodesWithoutWatch(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 8)
 	r.cut(2, 3, 4)
@@ -177,8 +177,8 @@ func TestDeathsBehindBlindNodes(t *testing.T) {
 	r.died("with one watcher left that has just been told", r.kill(2, 6), 2*soon)
 }
 
-// Whoever watches again takes its place back.
-func TestSightComesBack(t *testing.T) {
+// A node whose watch connection recovers takes its place in the ring again.
+func TestWatchConnectionRecovers(t *testing.T) {
 	t.Parallel()
 	r := newRing(t, 3)
 	r.cut(1)

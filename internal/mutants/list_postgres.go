@@ -19,37 +19,37 @@ var postgresMutants = []mutant{
 		name: "postgres: an ended term passes the fence",
 		file: "postgres/fence.go", from: "WHERE t.ended_at IS NULL\n", to: "WHERE true\n",
 		promise: "3 Fenced writes are ordered: a stream of fenced transactions of the old term ends",
-		tests:   []tests{in("postgres", "^TestOverlappingFencedTransactions$|^TestFencedTransaction$")},
+		tests:   []tests{in("postgres", "^TestOverlappingFencedTransactionsDoNotBlockNextTerm$|^TestFencedTransactionCommitsDuringItsTermOnly$")},
 	},
 	{
 		name: "postgres: InTx does not fence",
 		file: "postgres/intx.go", from: "	if err := b.fence(ctx, tx, marks); err != nil {", to: "	if err := b.fence(ctx, tx, marks); err != nil && false {",
 		promise: "3 Fenced writes are ordered",
-		tests:   []tests{in("postgres", "^TestFencedTransaction$|^TestInTxWithTerm$")},
+		tests:   []tests{in("postgres", "^TestFencedTransactionCommitsDuringItsTermOnly$|^TestInTxWithTermOfNode$")},
 	},
 	{
 		name: "postgres: a fenced role holds up the others",
 		file: "postgres/queries.go", from: "    FOR UPDATE OF t SKIP LOCKED\n", to: "    FOR UPDATE OF t\n",
 		promise: "one slow role delays no other",
-		tests:   []tests{in("postgres", "^TestARowInUseDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
+		tests:   []tests{in("postgres", "^TestLockedRowDelaysOnlyItsRole$|^TestNextTermWaitsForFencedTransaction$")},
 	},
 	{
 		name: "postgres: fenced transactions are never ended",
 		file: "postgres/blocked.go", from: "if now-since >= s.opening.Timing.FenceTimeout {", to: "if now-since >= 1000*s.opening.Timing.FenceTimeout {",
 		promise: "7 Someone leads: a fenced transaction is ended after FenceTimeout",
-		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreEnded$")},
+		tests:   []tests{in("postgres", "^TestStoppedFencedTransactionsAreTerminated$")},
 	},
 	{
 		name: "postgres: one of several fenced transactions is ended",
 		file: "postgres/fencing.go", from: "append(found.transactions, members...)", to: "append(found.transactions, members[:min(1, len(members))]...)",
 		promise: "7 Someone leads: all fenced transactions of the old term are ended, not only one",
-		tests:   []tests{in("postgres", "^TestOneRoundEndsAllFencedTransactions$")},
+		tests:   []tests{in("postgres", "^TestOneRoundTerminatesAllFencedTransactions$")},
 	},
 	{
 		name: "postgres: nothing settles",
 		file: "postgres/terms.go", from: "		wait = timing.Settle\n", to: "		wait = 0 * timing.Settle\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
-		tests:   []tests{in("postgres", "^TestSettle$")},
+		tests:   []tests{in("postgres", "^TestTermSettlesAfterUncleanEnd$")},
 	},
 	{
 		name: "postgres: a reserved role is taken by anybody",
@@ -61,7 +61,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the end of a term is not recorded",
 		file: "postgres/queries.go", from: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NULL\n    RETURNING t.role\n", to: "WHERE t.role = c.role AND t.term = c.term AND t.node_id = $6 AND t.ended_at IS NOT NULL\n    RETURNING t.role\n",
 		promise: "a resignation is recorded before the lock is free",
-		tests:   []tests{in("postgres", "^TestResignation$|^TestHistory$|^TestSession/a_release_wakes_candidates$")},
+		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$|^TestHistoryListsEveryTermOnce$|^TestSession/a_release_wakes_candidates$")},
 	},
 	{
 		name: "postgres: a key that differs from the recorded one is used",
@@ -75,31 +75,31 @@ var postgresMutants = []mutant{
 		name: "postgres: a newer session does not end the older one",
 		file: "postgres/queries.go", from: "WHERE id = $1 AND incarnation = $2 AND status <> 'dead'\nRETURNING\n", to: "WHERE id = $1 AND $2::int > 0 AND status <> 'dead'\nRETURNING\n",
 		promise: "1 One leader: a heartbeat proves that the session still owns the node",
-		tests:   []tests{in("postgres", "^TestHeartbeatNoticesANewerSession$")},
+		tests:   []tests{in("postgres", "^TestHeartbeatDetectsNewerSession$")},
 	},
 	{
 		name: "postgres: a node that was found dead lives on",
 		file: "postgres/queries.go", from: "WHERE id = $1 AND incarnation = $2 AND status <> 'dead'\nRETURNING\n", to: "WHERE id = $1 AND incarnation = $2\nRETURNING\n",
 		promise: "a node that was found dead opens a new session",
-		tests:   []tests{in("postgres", "^TestHeartbeatOfANodeFoundDead$")},
+		tests:   []tests{in("postgres", "^TestHeartbeatFailsAfterNodeWasMarkedDead$")},
 	},
 	{
 		name: "postgres: a session that was reset is trusted",
 		file: "postgres/session.go", from: "	case incarnation != fmt.Sprint(s.incarnation):\n", to: "	case incarnation == \"reset\":\n",
 		promise: "1 One leader: DISCARD ALL on the session is noticed at the next heartbeat",
-		tests:   []tests{in("postgres", "^TestHeartbeatNoticesAForeignHand$")},
+		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
 	{
 		name: "postgres: locks that are gone are not missed",
 		file: "postgres/session.go", from: "	case counting && held != len(s.keys):\n", to: "	case counting && held < 0:\n",
 		promise: "1 One leader: pg_advisory_unlock_all is noticed at the eighth heartbeat",
-		tests:   []tests{in("postgres", "^TestHeartbeatNoticesAForeignHand$")},
+		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
 	{
 		name: "postgres: a canceled wait for the standby is a success",
 		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
-		tests:   []tests{in("postgres", "^TestCanceledWaitForAStandbyIsNoSuccess$")},
+		tests:   []tests{in("postgres", "^TestCanceledWaitForReplicaIsNoSuccess$")},
 	},
 	{
 		name: "postgres: statements are sent without trust",
@@ -111,7 +111,7 @@ var postgresMutants = []mutant{
 		name: "postgres: a request for an earlier term is obeyed",
 		file: "postgres/session.go", from: "held != nil && held.term == r.term {", to: "held != nil && held.term != 0 {",
 		promise: "a request is for the leader that it was made for",
-		tests:   []tests{in("postgres", "^TestRequests$|^TestSession/a_request")},
+		tests:   []tests{in("postgres", "^TestRequestsReachLeaderAndNode$|^TestSession/a_request")},
 	},
 
 	// The lease and the reaper.
@@ -119,7 +119,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the server does not end silent sessions",
 		file: "internal/pgdial/settings.go", from: "of(func(l Limits) time.Duration { return l.Idle })", to: "of(func(l Limits) time.Duration { return 100 * l.Idle })",
 		promise: "7 Someone leads: the server ends a session that was silent for one lease",
-		tests:   []tests{in("postgres", "^TestServerEndsASilentSession$")},
+		tests:   []tests{in("postgres", "^TestServerEndsSilentSession$")},
 	},
 	{
 		name: "postgres: TCP frees the locks before the lease has passed",
@@ -137,19 +137,19 @@ var postgresMutants = []mutant{
 		name: "postgres: the reaper at half a lease",
 		file: "postgres/queries.go", from: "n.last_heartbeat + (n.lease_ms + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,", to: "n.last_heartbeat + (n.lease_ms / 2 + $2::int) * interval '1 millisecond' < clock_timestamp()\n    END`,",
 		promise: "1 One leader: no session is ended before its lease has passed",
-		tests:   []tests{in("postgres", "^TestReaperSparesTrust$")},
+		tests:   []tests{in("postgres", "^TestReaperSparesTrustedSession$")},
 	},
 	{
 		name: "postgres: the reaper does not reap",
 		file: "postgres/queries.go", from: "coalesce(n.name, ''), l.pid, pg_terminate_backend(l.pid)\n", to: "coalesce(n.name, ''), l.pid, true\n",
 		promise: "7 Someone leads: a stuck session of a silent node is ended",
-		tests:   []tests{in("postgres", "^TestReaperEndsAStuckSession$")},
+		tests:   []tests{in("postgres", "^TestReaperEndsStuckSession$")},
 	},
 	{
 		name: "postgres: nobody reaps while the watch is down",
 		file: "postgres/reaper.go", from: "	if !s.watch.down.Load() {\n", to: "	if true || !s.watch.down.Load() {\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
-		tests:   []tests{in("postgres", "^TestBlindSessionReaps$")},
+		tests:   []tests{in("postgres", "^TestSessionReapsWhileWatchIsDown$")},
 	},
 
 	// The ring.
@@ -157,7 +157,7 @@ var postgresMutants = []mutant{
 		name: "postgres: the watch connection does not come back",
 		file: "postgres/ring.go", from: "	const first, longest = 10 * time.Millisecond, 2 * time.Second\n", to: "	const first, longest = 10 * time.Minute, 20 * time.Minute\n",
 		promise: "7 Someone leads: a lost watch connection is opened again",
-		tests:   []tests{in("postgres", "^TestWatchConnectionComesBack$")},
+		tests:   []tests{in("postgres", "^TestWatchConnectionIsOpenedAgain$")},
 	},
 
 	// Opening.
@@ -183,7 +183,7 @@ var postgresMutants = []mutant{
 		name: "postgres: an incarnation is used twice",
 		file: "postgres/open.go", from: "		if s.incarnation > present {\n", to: "		if s.incarnation > 0 {\n",
 		promise: "incarnations grow, also on a replica that lost the last values of the sequence",
-		tests:   []tests{in("postgres", "^TestIncarnationsPassOverRowsThatARestoredServerKept$")},
+		tests:   []tests{in("postgres", "^TestIncarnationsSkipRowsOfRestoredServer$")},
 	},
 
 	// Fences, resignations and deaths.
@@ -221,24 +221,24 @@ var postgresMutants = []mutant{
 		name: "postgres: a resignation is not announced",
 		file: "postgres/queries.go", from: "IS NOT NULL WHERE $10::text <> ''`", to: "IS NOT NULL WHERE $10::text = ''`",
 		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation",
-		tests:   []tests{in("postgres", "^TestResignation$")},
+		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$")},
 	},
 	{
 		name: "postgres: a resignation keeps the lock",
 		file: "postgres/queries.go", from: "SELECT pg_advisory_unlock(k) FROM written, unnest($7::bigint[]) k\n", to: "SELECT k IS NOT NULL FROM written, unnest($7::bigint[]) k\n",
 		promise: "7 Someone leads: a resignation frees the lock",
-		tests:   []tests{in("postgres", "^TestResignation$")},
+		tests:   []tests{in("postgres", "^TestResignationFreesTheRole$")},
 	},
 	{
 		name: "postgres: a resignation in steps is not announced",
 		file: "postgres/release.go", from: "	err = s.query(stmtNotify, nil, s.backend.names.channel())\n", to: "	err = nil\n",
 		promise: "7 Someone leads: a vacant role is filled in milliseconds after a resignation, also if its record cannot be written",
-		tests:   []tests{in("postgres", "^TestReleaseWhenTheRecordCannotBeWritten$")},
+		tests:   []tests{in("postgres", "^TestRoleIsReleasedWhenRecordFails$")},
 	},
 	{
 		name: "postgres: a death is not announced",
 		file: "postgres/queries_watch.go", from: "SELECT name, pg_notify($2, '') FROM dead`", to: "SELECT name, $2::text FROM dead`",
 		promise: "7 Someone leads: the node that sees a death notifies all candidates",
-		tests:   []tests{in("postgres", "^TestCrashIsNoticedAtOnce$")},
+		tests:   []tests{in("postgres", "^TestCrashIsNoticedInMilliseconds$")},
 	},
 }

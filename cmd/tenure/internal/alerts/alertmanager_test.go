@@ -154,7 +154,7 @@ func TestRefresh(t *testing.T) {
 		a.Rule, a.Labels = "r"+strconv.Itoa(i), map[string]string{"alertname": "r" + strconv.Itoa(i)}
 		present[a.key()] = a
 	}
-	s := &sender{leading: &leading{engine: &Engine{present: present}}, notifier: set["am"], log: slog.New(slog.DiscardHandler)}
+	s := &sender{termWork: &termWork{engine: &Engine{present: present}}, notifier: set["am"], log: slog.New(slog.DiscardHandler)}
 	s.refresh(t.Context())
 	if body := <-requests; !strings.Contains(body, `"alertname":"r0"`) || strings.Contains(body, "r1") || strings.Contains(body, "r2") {
 		t.Error(body)

@@ -13,13 +13,13 @@ const lookAgain = time.Minute
 
 // deliver sends what is pending until the term ends, by each notifier on its own,
 // so that a slow one delays no other.
-func (l *leading) deliver(ctx context.Context) {
+func (l *termWork) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		set, changed := l.engine.notifiers()
 		until, stop := context.WithCancel(ctx)
 		var senders sync.WaitGroup
 		for _, n := range set {
-			s := &sender{leading: l, notifier: n, limiter: newLimiter(n.PerMinute()), log: l.log.With("notifier", n.Name())}
+			s := &sender{termWork: l, notifier: n, limiter: newLimiter(n.PerMinute()), log: l.log.With("notifier", n.Name())}
 			senders.Go(func() { s.run(until) })
 		}
 		senders.Go(func() { l.keepTidy(until, set) })
@@ -37,14 +37,14 @@ func (l *leading) deliver(ctx context.Context) {
 
 // retryAtOnce makes due what waits to be tried again: the notifiers have changed,
 // perhaps to mend them.
-func (l *leading) retryAtOnce(ctx context.Context) error {
+func (l *termWork) retryAtOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	return l.makeDue(ctx)
 }
 
 // keepTidy tidies up at once and then every minute.
-func (l *leading) keepTidy(ctx context.Context, set notifiers.Set) {
+func (l *termWork) keepTidy(ctx context.Context, set notifiers.Set) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -61,7 +61,7 @@ func (l *leading) keepTidy(ctx context.Context, set notifiers.Set) {
 	}
 }
 
-func (l *leading) tidyOnce(ctx context.Context, set notifiers.Set) error {
+func (l *termWork) tidyOnce(ctx context.Context, set notifiers.Set) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	unheard, err := l.tidy(ctx, set, l.node)

@@ -30,7 +30,7 @@ VALUES (
 // senderOf is a sender by a notifier, of a leader that does nothing else.
 func (w *world) sender(n *notifiers.Notifier) *sender {
 	return &sender{
-		leading:  &leading{tables: w.tables, engine: &Engine{}, news: make(chan struct{})},
+		termWork: &termWork{tables: w.tables, engine: &Engine{}, news: make(chan struct{})},
 		notifier: n, limiter: newLimiter(n.PerMinute()), log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -142,7 +142,7 @@ func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	defer writing.Wait()
 	defer cancel()
 	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		e.lead(ctx, &leading{
+		e.lead(ctx, &termWork{
 			engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, news: make(chan struct{}),
 			log: node.Logger().With("role", term.Role().Name(), "term", term.Number()),
 		})
@@ -202,7 +202,7 @@ func (e *Engine) show(leads bool, present map[alertKey]alert, took time.Duration
 }
 
 // lead works for one term, or until it is asked to end.
-func (e *Engine) lead(ctx context.Context, l *leading) {
+func (e *Engine) lead(ctx context.Context, l *termWork) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var beside sync.WaitGroup

@@ -308,7 +308,7 @@ func TestFencedChange(t *testing.T) {
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l := &leading{tables: w.tables, term: term, present: map[alertKey]alert{}}
+	l := &termWork{tables: w.tables, term: term, present: map[alertKey]alert{}}
 	began := alert{Rule: "r", State: Firing, Severity: "info", ActiveAt: time.Now(), FiredAt: time.Now(), Notified: []string{"hook"}}
 	c := change{written: []alert{began}, notify: []notification{{began, "hook", time.Time{}}}}
 	if err := l.commit(t.Context(), c); !errors.Is(err, tenure.ErrFenced) || l.present != nil {

@@ -19,7 +19,7 @@ const (
 
 // sender sends by one notifier.
 type sender struct {
-	*leading
+	*termWork
 	notifier *notifiers.Notifier
 	limiter  *limiter
 	log      *slog.Logger

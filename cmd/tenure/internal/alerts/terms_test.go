@@ -88,7 +88,7 @@ func TestClockOfAnotherServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leading{engine: engine, tables: w.tables, log: node.Logger(), evaluator: newEvaluator(engine.store), unreadable: map[uuid.UUID]bool{}}
+	l := &termWork{engine: engine, tables: w.tables, log: node.Logger(), evaluator: newEvaluator(engine.store), unreadable: map[uuid.UUID]bool{}}
 	measured := func() string {
 		now := value[time.Time](w, `SELECT clock_timestamp()`)
 		vector, err := l.evaluator.query(t.Context(), "max(tenure_queue)", now)

@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/service"
 )
 
-// TestAcquire: a free role is acquired and released again; a held one is not.
-func TestAcquire(t *testing.T) {
+// A free role is acquired and released again; a held role is not acquired.
+func TestAcquireOfHeldRoleFails(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	last := int64(0)
@@ -55,8 +55,8 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-// TestAcquireOfAForeignLock: any program that has the lock holds the role.
-func TestAcquireOfAForeignLock(t *testing.T) {
+// Any program that has the lock holds the role.
+func TestAcquireFailsWhileForeignProgramHoldsLock(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	if _, err := place.server.Conn(t).Exec(t.Context(), "SELECT pg_advisory_lock(41, 42)"); err != nil {
@@ -69,7 +69,7 @@ func TestAcquireOfAForeignLock(t *testing.T) {
 	invoke(t, place.with("acquire", "--key1", "42", "--key2", "41")...).want(t, console.ExitDone)
 }
 
-// TestHoldEndsWithTheTerm: a loss is an error, a request to step down is not.
+// A loss of the term is an error, a request to step down is not.
 func TestHoldEndsWithTheTerm(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)

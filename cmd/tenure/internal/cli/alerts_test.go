@@ -48,8 +48,8 @@ func writeAlerts(t *testing.T, text, url string) string {
 	return path
 }
 
-// TestAlertsCheck: errors with their places, and warnings of traps.
-func TestAlertsCheck(t *testing.T) {
+// Errors are listed with their positions, and warnings about common mistakes.
+func TestAlertsCheckListsErrorsAndWarnings(t *testing.T) {
 	t.Parallel()
 	path := writeAlerts(t, alertsFile, "https://hooks.example/x")
 	want := path + ":12: alerts[1].condition: rate is per second: > 5 means 1500 in 5m; " +
@@ -71,9 +71,9 @@ func TestAlertsCheck(t *testing.T) {
 	invoke(t, "alerts", "check", "a", "b").want(t, console.ExitUsage)
 }
 
-// TestAlertsTest: a notifier, and an alert's, get a beginning and an end; what is
-// refused is told without the URL.
-func TestAlertsTest(t *testing.T) {
+// A notifier, and an alert's notifiers, receive a beginning and an end. A
+// refused notification is reported without the URL.
+func TestAlertsTestNotifiesReceivers(t *testing.T) {
 	t.Parallel()
 	bodies := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,9 +107,9 @@ func TestAlertsTest(t *testing.T) {
 	invoke(t, "alerts", "test").want(t, console.ExitUsage)
 }
 
-// TestAlertsExport: Prometheus's own reader takes the file, and finds in it what
-// the configuration says.
-func TestAlertsExport(t *testing.T) {
+// Prometheus's parser accepts the file and finds the rules of the configuration
+// in it.
+func TestAlertsExportIsReadByPrometheus(t *testing.T) {
 	t.Parallel()
 	text := invoke(t, "alerts", "export", "--config", writeAlerts(t, alertsFile, "https://hooks.example/x")).want(t, console.ExitDone).stdout
 	groups, errs := rulefmt.Parse([]byte(text), false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -123,9 +123,8 @@ func TestAlertsExport(t *testing.T) {
 	}
 }
 
-// TestAlertsList: the rules of the database with their states and what is wrong
-// with them.
-func TestAlertsList(t *testing.T) {
+// The command lists the rules in the database with their states and problems.
+func TestAlertsListShowsStates(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	var seen alertscli.AlertsRecord

@@ -50,8 +50,8 @@ func nodeNamed(t *testing.T, seen record.Cluster, name string) record.Node {
 	return found[0]
 }
 
-// TestClusterStatus shows nodes, leaders and counts, the dead among them.
-func TestClusterStatus(t *testing.T) {
+// The command shows nodes, including dead ones, leaders and counts.
+func TestClusterStatusShowsNodesAndLeaders(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	if empty := invoke(t, place.with("cluster", "status")...); empty.code != console.ExitUsage || !strings.Contains(empty.stderr, "a node creates them, or tenure migrate") {
@@ -103,8 +103,8 @@ func TestClusterStatus(t *testing.T) {
 	}
 }
 
-// TestClusterWatch tells of every change, and of nothing else, until a signal.
-func TestClusterWatch(t *testing.T) {
+// The command reports every change, and nothing else, until a signal.
+func TestClusterWatchReportsEveryChange(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
@@ -148,8 +148,8 @@ func TestClusterWatch(t *testing.T) {
 	}
 }
 
-// TestClusterOnLeases: what needs the registry says so, before it changes anything.
-func TestClusterOnLeases(t *testing.T) {
+// Commands that need the registry say so before they change anything.
+func TestClusterCommandsRefuseLeases(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"cluster", "status"}, {"node", "list"}, {"node", "show", "a"}, {"node", "forget", "a"},

@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFrozen: when a supervisor, its guardian and the command are stopped for
-// longer than the lease, as the pause of a container does it, others lead; when
-// they go on, the command is dead within 50 ms.
-func TestFrozen(t *testing.T) {
+// A supervisor, its guardian and the command are stopped for longer than the
+// lease, as a container's pause does. Another node leads. When they resume, the
+// command is dead within 50 ms.
+func TestFrozenCommandDiesWhenResumed(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	c := newContest(t, newPlace(t), "--lease", "1s", "--grace", "100ms")
@@ -136,10 +136,9 @@ func throughput(t testing.TB, path string, program ...string) float64 {
 	return outputSize / 1e6 / seconds
 }
 
-// TestCommandOutput: nothing stands between the command and who reads its
-// output. Every byte arrives, and what the command reads and writes are the very
-// pipes that its supervisor was given.
-func TestCommandOutput(t *testing.T) {
+// No process copies the command's output. Every byte arrives, and the command
+// reads and writes the same pipes that its supervisor was given.
+func TestCommandOutputIsNotCopied(t *testing.T) {
 	path, sum := pattern(t)
 	supervisor := append(append([]string{os.Args[0]}, newPlace(t).with("run", "--role", "billing")...), "--")
 	hash := sha256.New()
@@ -208,9 +207,10 @@ func BenchmarkCommandOutput(b *testing.B) {
 	b.ReportMetric(guarded[middle]/plain[middle], "ratio")
 }
 
-// TestIdle: what a supervisor and its guardian cost while the command runs. The
-// bounds leave room for a machine under load and for the race detector.
-func TestIdle(t *testing.T) {
+// The test measures what a supervisor and its guardian cost while the command
+// runs. The bounds leave room for a machine under load and for the race
+// detector.
+func TestIdleSupervisorCostsLittle(t *testing.T) {
 	pgtest.Long(t)
 	program := buildProgram(t)
 	c := newArena(t, newPlace(t))

@@ -91,9 +91,9 @@ func (c *contest) another() func(call) bool {
 	return func(news call) bool { return news.Node != name }
 }
 
-// TestChildrenNeverOverlap: three supervisors, whose children defend themselves
-// against being killed; whatever happens to the leader, no process of an earlier
-// term's child lives when the next child starts, and one does start.
+// There are three supervisors, whose children defend themselves against being
+// killed. Whatever happens to the leader, no process of an earlier term's child
+// is alive when the next child starts, and a child does start.
 func TestChildrenNeverOverlap(t *testing.T) {
 	t.Parallel()
 	// Where a connection is only silent or its owner dead, the next leader need
@@ -194,10 +194,9 @@ func TestChildrenNeverOverlap(t *testing.T) {
 	})
 }
 
-// TestTheLockOutlivesTheSupervisor: while a killed supervisor's tree lives, and
-// its guardian with it, nobody leads: the guardian does nothing here but hold the
-// connection.
-func TestTheLockOutlivesTheSupervisor(t *testing.T) {
+// While processes of a killed supervisor and its guardian are alive, no node
+// leads: the guardian does nothing here but hold the connection.
+func TestLockOutlivesSupervisor(t *testing.T) {
 	t.Parallel()
 	c := newContest(t, newPlace(t), "--lease", "20s", "--settle", "0", "--check-interval", "100ms")
 	c.begin()
@@ -209,9 +208,9 @@ func TestTheLockOutlivesTheSupervisor(t *testing.T) {
 	c.verdict()
 }
 
-// TestStoppedGuardianOfAKilledSupervisor: the kernel wakes a stopped process
-// group that loses its last tie to its session, so the guardian does its work.
-func TestStoppedGuardianOfAKilledSupervisor(t *testing.T) {
+// The kernel resumes a stopped process group that becomes orphaned, so the
+// guardian does its work.
+func TestStoppedGuardianResumesWhenSupervisorIsKilled(t *testing.T) {
 	t.Parallel()
 	c := newContest(t, newPlace(t), "--lease", "20s", "--settle", "0")
 	c.begin()

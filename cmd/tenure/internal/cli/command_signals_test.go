@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommandGetsSignals: other signals are for the command alone.
+// Other signals are passed on to the command only.
 func TestCommandGetsSignals(t *testing.T) {
 	t.Parallel()
 	script := `for s in HUP QUIT USR1 USR2; do trap "echo $s" $s; done; echo ready; while :; do sleep 0.01; done`

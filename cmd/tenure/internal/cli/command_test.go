@@ -23,9 +23,9 @@ func (p place) guarded(script string, flags ...string) []string {
 	return append(append(p.with("run", "--role", "billing"), flags...), "--", "sh", "-c", script)
 }
 
-// TestCommandEnds: what the program ends with when its command has ended by
-// itself. Only the command writes to standard output.
-func TestCommandEnds(t *testing.T) {
+// The test checks the program's exit code after its command has ended without a
+// signal. Only the command writes to standard output.
+func TestExitCodeFollowsCommand(t *testing.T) {
 	t.Parallel()
 	twice := `n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo run $n; `
 	for _, test := range []struct {
@@ -74,9 +74,9 @@ func TestCommandEnds(t *testing.T) {
 	}
 }
 
-// TestCommandIsAskedToEnd: a signal that asks the program to end is the one that
-// the command gets; its code is then of no account.
-func TestCommandIsAskedToEnd(t *testing.T) {
+// The command receives the same signal that asks the program to end; the
+// command's exit code then does not matter.
+func TestTerminationSignalIsPassedOn(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -123,8 +123,8 @@ func (p *process) wantMatch(pattern string) {
 	}
 }
 
-// TestCommandEnvironment: it knows its term and its node, and the connection
-// string only if that was asked for.
+// The command's environment has its term and its node, and the connection
+// string only if a flag asks for it.
 func TestCommandEnvironment(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -137,8 +137,8 @@ func TestCommandEnvironment(t *testing.T) {
 	node.want("none")
 }
 
-// TestCommandInput: what this program could read, the command reads.
-func TestCommandInput(t *testing.T) {
+// The command reads the program's standard input.
+func TestCommandReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -150,9 +150,9 @@ func TestCommandInput(t *testing.T) {
 	}
 }
 
-// TestNoLeaderExit: with somebody else in the seat the program ends as it was
-// told to, and without, it leads.
-func TestNoLeaderExit(t *testing.T) {
+// If another node leads, the program ends with the configured exit code;
+// otherwise it leads.
+func TestNoLeaderExitCode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	leader := launch(t, place.guarded("echo leads; exec sleep 600", "--no-leader-exit", "9")...)
@@ -165,9 +165,9 @@ func TestNoLeaderExit(t *testing.T) {
 	}
 }
 
-// TestCommandStepsDown: the command is asked to end, the role is released, and
-// the other node's command starts.
-func TestCommandStepsDown(t *testing.T) {
+// The command is asked to end, the role is released, and the other node's
+// command starts.
+func TestStepDownMovesCommand(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	script := `trap 'echo stopping; exit' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
@@ -180,10 +180,10 @@ func TestCommandStepsDown(t *testing.T) {
 	second.wantTerm(led)
 }
 
-// TestCommandLost: when the server ends the session, the command is killed
-// without being asked, and runs again in the next term; a command that was to
-// run once does not.
-func TestCommandLost(t *testing.T) {
+// When the server ends the session, the command is killed without being asked
+// to end, and runs again in the next term; a command that is to run once does
+// not.
+func TestLostCommandIsKilled(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo asked' TERM; echo term $TENURE_TERM; while :; do sleep 0.01; done`
 	t.Run("again", func(t *testing.T) {
@@ -209,9 +209,9 @@ func TestCommandLost(t *testing.T) {
 	})
 }
 
-// TestCommandOnLeases: a killed supervisor's command dies with it; the lease
-// keeps the seat meanwhile, and then another leads.
-func TestCommandOnLeases(t *testing.T) {
+// A killed supervisor's command dies with it. The lease reserves the role until
+// it expires, and then another node leads.
+func TestCommandDiesWithSupervisorOnLeases(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
@@ -231,9 +231,8 @@ func TestCommandOnLeases(t *testing.T) {
 	second.wantTerm(led)
 }
 
-// TestNoSuchCommand: a command that cannot be run is found before anything is
-// connected.
-func TestNoSuchCommand(t *testing.T) {
+// A command that cannot be run is reported before the program connects.
+func TestMissingCommandIsReportedBeforeConnecting(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -256,9 +255,9 @@ func TestNoSuchCommand(t *testing.T) {
 	}
 }
 
-// TestOneOfTen: of ten programs that a clock starts at the same time, one runs
+// Of ten programs that are started at the same time, as by a clock, one runs
 // its command, and the others end successfully.
-func TestOneOfTen(t *testing.T) {
+func TestOnlyOneOfTenRunsItsCommand(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	var nodes []*process

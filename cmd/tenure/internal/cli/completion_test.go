@@ -29,8 +29,8 @@ func offered(t *testing.T, args ...string) []string {
 	return values
 }
 
-// TestCompletionOfRolesAndNodes: they come from the database.
-func TestCompletionOfRolesAndNodes(t *testing.T) {
+// Names are completed from the database.
+func TestCompletionReadsRolesAndNodes(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--role", "backup", "--role", "reports", "--name", "api-1")
@@ -66,8 +66,8 @@ func TestCompletionOfRolesAndNodes(t *testing.T) {
 	}
 }
 
-// TestCompletionOffersOnlyShellWords: bash inserts and evaluates names as they are.
-// A role whose name is a command must not run when somebody completes a line.
+// bash inserts names without quoting and evaluates them. A role whose name is a
+// command must not run when a user completes a line.
 func TestCompletionOffersOnlyShellWords(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -118,7 +118,7 @@ for word in "${COMPREPLY[@]}"; do eval "printf '%s\n' $word"; done`
 	}
 }
 
-// TestCompletionFailsSilently: no database, none that answers, a wrong file.
+// The cases are: no database, a database that does not answer, an invalid file.
 func TestCompletionFailsSilently(t *testing.T) {
 	t.Parallel()
 	hangs := listenSilently(t)
@@ -159,8 +159,8 @@ func TestCompletionOfFixedValues(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts: there is one for each shell, and bash can read its own.
-func TestCompletionScripts(t *testing.T) {
+// There is a script for each shell, and bash can parse its script.
+func TestCompletionScriptsExistForEachShell(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		script := invoke(t, "completion", shell).want(t, console.ExitDone).stdout

@@ -87,8 +87,7 @@ var withoutKey = map[string]string{
 	"missed-after":    "how late cron run runs a tick, for all [[cron]] alike",
 }
 
-// TestEveryFlagHasAKey: what a command line can say a file can say, or there is a
-// reason.
+// Every flag has a key in the configuration file, or a reason why not.
 func TestEveryFlagHasAKey(t *testing.T) {
 	known := config.Flags()
 	used := map[string]bool{}
@@ -125,8 +124,8 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// TestConfigurationIsApplied: the flag outranks the variable, that the file.
-func TestConfigurationIsApplied(t *testing.T) {
+// A flag overrides the variable, and the variable overrides the file.
+func TestFlagOverridesVariableAndFile(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -153,8 +152,8 @@ func TestConfigurationIsApplied(t *testing.T) {
 	}
 }
 
-// TestConfigurationOfRun: the file alone makes a node stand for its roles.
-func TestConfigurationOfRun(t *testing.T) {
+// With the configuration file alone, a node campaigns for its roles.
+func TestRunReadsRolesFromFile(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`,
@@ -165,9 +164,9 @@ func TestConfigurationOfRun(t *testing.T) {
 	}
 }
 
-// TestCommandInAFile: the command can be in the file, and SIGHUP is not for it
-// then; nor are the variables of a service manager.
-func TestCommandInAFile(t *testing.T) {
+// The command can be in the file. Then it does not receive SIGHUP, nor the
+// variables of a service manager.
+func TestCommandInConfigurationFile(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	path := writeFile(t, "[database]", `dsn = "`+place.server.DSN()+`"`, `schema = "`+place.schema+`"`, "[run]",
@@ -191,9 +190,8 @@ func TestCommandInAFile(t *testing.T) {
 	}
 }
 
-// TestBadConfiguration: every fault is told, each on its own line, and nothing is
-// started.
-func TestBadConfiguration(t *testing.T) {
+// Every error is reported on its own line, and nothing is started.
+func TestBadConfigurationListsAllErrors(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "[cluster.leader_election]", "refresh_interval = 5", `lease_durations = "10s"`)
 	lines := []string{path + ":2:20: cluster.leader_election.refresh_interval: 5 has no unit", path + `:3:1: unknown key "lease_durations"`}
@@ -221,7 +219,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-func TestConfigCheck(t *testing.T) {
+func TestConfigCheckReportsErrors(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "[[alerts]]", `name = "busy"`, `condition = "rate(tenure_leader_elections_total[5m]) > 5"`, "[run]", `roles = ["a"]`)
 	got := invoke(t, "config", "check", path).want(t, console.ExitDone)
@@ -237,7 +235,7 @@ func TestConfigCheck(t *testing.T) {
 	invoke(t, "config", "check", path, path).want(t, console.ExitUsage)
 }
 
-func TestConfigShow(t *testing.T) {
+func TestConfigShowPrintsSources(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "[database]", `dsn = "postgres://app:`+secret+`@db/app"`, "[node]", `log_level = "info"`)
 	got := invokeWith(t, []string{"TENURE_REFRESH=2s"}, "config", "show", "--config", path, "--lease", "7s").want(t, console.ExitDone)
@@ -258,9 +256,9 @@ func TestConfigShow(t *testing.T) {
 	}
 }
 
-// TestReload: SIGHUP applies what can be applied and says what cannot; a file with
-// errors changes nothing.
-func TestReload(t *testing.T) {
+// SIGHUP applies the keys that can be changed and reports those that cannot; a
+// file with errors changes nothing.
+func TestReloadAppliesChangeableKeys(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	begin := []string{"[database]", `dsn = "` + place.server.DSN() + `"`, `schema = "` + place.schema + `"`, "[run]", `roles = ["billing"]`}
@@ -300,8 +298,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestHangupWithoutAFile ends the program: nothing could be read again.
-func TestHangupWithoutAFile(t *testing.T) {
+// Without a file, SIGHUP ends the program: there is nothing to read again.
+func TestHangupWithoutFileEndsProgram(t *testing.T) {
 	t.Parallel()
 	node := newPlace(t).run(t, "--role", "billing")
 	node.await("acquired")

@@ -86,9 +86,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestCommandsOnSchedules: how commands end is how their runs end, and what they
-// find in their environment.
-func TestCommandsOnSchedules(t *testing.T) {
+// The state of a run follows how its command ended. The test also checks the
+// commands' environment.
+func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	folder := t.TempDir()
@@ -164,10 +164,10 @@ func numberIn(t *testing.T, path string) (number int) {
 	return number
 }
 
-// TestLeaderKilledWithinACommand: what the commands of a leader have started that is
-// killed, or stopped, is dead before the next leader begins, which repeats what is to run at least once and
-// abandons what is to run at most once.
-func TestLeaderKilledWithinACommand(t *testing.T) {
+// If a leader is killed or stopped, the processes of its commands are dead
+// before the next leader begins. The next leader repeats commands that are to
+// run at least once and abandons those that are to run at most once.
+func TestCommandOfKilledLeaderDiesBeforeNextLeader(t *testing.T) {
 	t.Parallel()
 	for what, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": sandbox.PauseSignal} {
 		t.Run(what, func(t *testing.T) {
@@ -225,9 +225,9 @@ func (p place) schedulesOf(t *testing.T) []cron.ScheduleRecord {
 	return record.Schedules
 }
 
-// TestCommandsWhenTheNodeLeaves: a command that ends in time has succeeded; what
-// must be cut off is for the next leader.
-func TestCommandsWhenTheNodeLeaves(t *testing.T) {
+// A command that ends in time succeeds; a command that must be killed is left
+// to the next leader.
+func TestLeavingNodeEndsCommands(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	folder := t.TempDir()
@@ -261,9 +261,9 @@ func TestCommandsWhenTheNodeLeaves(t *testing.T) {
 	}
 }
 
-// TestPrivilegesOfSchedules: a user with the privileges that are printed can run
-// commands on schedules; who lacks one is told how to get it.
-func TestPrivilegesOfSchedules(t *testing.T) {
+// A user with the privileges that are printed can run commands on schedules. A
+// user who lacks one learns how to get it.
+func TestCronRunNeedsPrintedGrantsOnly(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate", "up", "--feature", "processors")...).want(t, console.ExitDone)
@@ -314,8 +314,7 @@ func TestPrivilegesOfSchedules(t *testing.T) {
 	}
 }
 
-// TestCronRunRefused: bad input.
-func TestCronRunRefused(t *testing.T) {
+func TestCronRunRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	good := place.schedules(t, `name = "a"`+"\n"+never+"\n"+`command = "true"`)
@@ -341,9 +340,9 @@ func TestCronRunRefused(t *testing.T) {
 	}
 }
 
-// TestSchedulesAreReloaded: SIGHUP changes what runs without a new term; a file with
-// a fault changes nothing.
-func TestSchedulesAreReloaded(t *testing.T) {
+// SIGHUP changes the schedules without a new term; a file with an error changes
+// nothing.
+func TestReloadChangesSchedules(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	folder := t.TempDir()

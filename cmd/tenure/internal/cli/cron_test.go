@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cron"
 )
 
-// TestTicksOfAnExpression: they are printed without a database, and exactly so.
-func TestTicksOfAnExpression(t *testing.T) {
+// The ticks are printed without a database, and exactly.
+func TestCronNextPrintsTicksWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -42,8 +42,8 @@ func TestTicksOfAnExpression(t *testing.T) {
 	}
 }
 
-// TestCronRefused: bad input is one line, and exit code 2.
-func TestCronRefused(t *testing.T) {
+// Bad input is reported in one line, with exit code 2.
+func TestCronRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	on := place.with
@@ -80,9 +80,9 @@ func TestCronRefused(t *testing.T) {
 	}
 }
 
-// TestCronManagement: schedules are listed, paused, resumed and removed, and who
-// did it is recorded.
-func TestCronManagement(t *testing.T) {
+// Schedules are listed, paused, resumed and removed, and the requester is
+// recorded.
+func TestCronCommandsRecordRequester(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	path := place.schedules(t,

@@ -80,9 +80,9 @@ func awaitNothingLeft(t *testing.T, temporary string) {
 	}
 }
 
-// TestDemo kills leaders, tells of each failover, sums up, and leaves nothing
-// behind.
-func TestDemo(t *testing.T) {
+// The demonstration kills leaders, reports each failover, prints a summary, and
+// leaves nothing behind.
+func TestDemoReportsFailovers(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	program, temporary := launchDemo(t, "--for", "10s", "--kill-every", "0.5", "-o", "json")
@@ -124,8 +124,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoInterrupted: after a signal, and also after a kill, nothing is left.
-func TestDemoInterrupted(t *testing.T) {
+// After a signal, and also after a kill, nothing is left.
+func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal
@@ -154,7 +154,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// TestDemoNodeEndsWithStandardInput: whatever becomes of the demonstration.
+// A node ends with its standard input, however the demonstration itself ends.
 func TestDemoNodeEndsWithStandardInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)

@@ -27,8 +27,8 @@ func examine(t *testing.T, code int, args ...string) map[string]string {
 	return found
 }
 
-// TestDoctorOnAHealthyDatabase finds no failure, and changes nothing.
-func TestDoctorOnAHealthyDatabase(t *testing.T) {
+// The command finds no failure, and changes nothing.
+func TestDoctorFindsNoFailureOnHealthyDatabase(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for range 2 { // without and with a schema
@@ -53,8 +53,8 @@ func TestDoctorOnAHealthyDatabase(t *testing.T) {
 	}
 }
 
-// TestDoctorOnABadDatabase says what is wrong, with exit code 3.
-func TestDoctorOnABadDatabase(t *testing.T) {
+// The command reports what is wrong, with exit code 3.
+func TestDoctorReportsFailures(t *testing.T) {
 	t.Parallel()
 	found := examine(t, console.ExitDatabase, "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/nowhere")
 	if found["connection"] != doctor.Failure.String() {
@@ -78,8 +78,8 @@ func TestDoctorOnABadDatabase(t *testing.T) {
 	}
 }
 
-// TestDoctorPlans predicts whether the lock table has room for a number of roles.
-func TestDoctorPlans(t *testing.T) {
+// The command predicts whether the lock table has room for a number of roles.
+func TestDoctorPredictsLockTable(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)

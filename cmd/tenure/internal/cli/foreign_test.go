@@ -203,8 +203,8 @@ var printsNothingForeign = map[string]string{
 	"tenure migrate status":        "prints versions",
 }
 
-// TestForeignTextIsPrintable: whatever is written into the tables, no command
-// prints a character that acts on a terminal.
+// Whatever is written into the tables, no command prints a character that
+// controls a terminal.
 func TestForeignTextIsPrintable(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestHistory: each term is shown with its end, and each change of a node.
-func TestHistory(t *testing.T) {
+// Each term is shown with its end, and each change of a node.
+func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
@@ -100,8 +100,8 @@ func checkDays(t *testing.T, place place) {
 	}
 }
 
-// TestHistoryRefuses bad input in one line.
-func TestHistoryRefuses(t *testing.T) {
+// Bad input is reported in one line.
+func TestHistoryRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for arguments, want := range map[string]string{

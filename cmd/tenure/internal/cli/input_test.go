@@ -12,9 +12,9 @@ import (
 
 const secret = "hunter2secret"
 
-// TestBadInput: a clear error of one line, exit code 2, nothing on standard
-// output, no password, and nothing changed in the database.
-func TestBadInput(t *testing.T) {
+// Bad input leads to a clear error of one line and exit code 2, with nothing on
+// standard output and no password, and nothing is changed in the database.
+func TestBadInputIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -137,8 +137,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestWhereTheDatabaseIsNamed: the flag wins, then the variables in their order.
-func TestWhereTheDatabaseIsNamed(t *testing.T) {
+// The flag takes precedence, then the variables in their order.
+func TestDatabaseFlagOverridesVariables(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	schema := server.Schema(t)
@@ -165,8 +165,8 @@ func TestWhereTheDatabaseIsNamed(t *testing.T) {
 	}
 }
 
-// TestUnreachable: one-shot commands give up with exit code 3.
-func TestUnreachable(t *testing.T) {
+// One-shot commands give up with exit code 3.
+func TestUnreachableDatabaseExitsWith3(t *testing.T) {
 	t.Parallel()
 	dsn := "postgres://u:" + secret + "@127.0.0.1:1/nowhere"
 	for _, args := range [][]string{

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestReplacedLeaseFile: when the file of SQLite, or the log beside it, is removed
-// under a leader, its term ends at once, and another process leads through what
-// is at the path.
-func TestReplacedLeaseFile(t *testing.T) {
+// When the SQLite file, or the log beside it, is removed under a leader, its
+// term ends immediately, and another process leads with the file that is now at
+// the path.
+func TestReplacedLeaseFileEndsTerm(t *testing.T) {
 	t.Parallel()
 	for name, endings := range map[string][]string{
 		"the file": {"", "-wal", "-shm"},

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// TestLeases goes through the commands on a file of SQLite, with nodes as
+// The test goes through the commands on an SQLite file, with nodes as
 // processes.
-func TestLeases(t *testing.T) {
+func TestCommandsOnLeases(t *testing.T) {
 	t.Parallel()
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	on := func(args ...string) []string { return append(args, "--dsn", dsn) }
@@ -71,8 +71,8 @@ func TestLeases(t *testing.T) {
 	invoke(t, on("status")...).want(t, console.ExitUsage)
 }
 
-// TestLocal: the database is a file of the user's, and that is said.
-func TestLocal(t *testing.T) {
+// The database is a file of the user, and the program says so.
+func TestLocalUsesFileOfUser(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	got := invokeWith(t, []string{"XDG_STATE_HOME=" + state}, "acquire", "--role", "r", "--local").want(t, console.ExitDone)

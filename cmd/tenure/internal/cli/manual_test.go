@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// TestManual: each command has a page with all its flags, the same each time.
-func TestManual(t *testing.T) {
+// Each command has a page with all its flags, the same on each run.
+func TestManualListsAllFlags(t *testing.T) {
 	t.Parallel()
 	first, second := filepath.Join(t.TempDir(), "new", "man1"), t.TempDir()
 	invoke(t, "manual", first).want(t, console.ExitDone)

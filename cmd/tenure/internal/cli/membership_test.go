@@ -11,9 +11,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// TestMembershipBadInput: each is one line and exit code 2, and nothing is
-// registered.
-func TestMembershipBadInput(t *testing.T) {
+// Each error is one line with exit code 2, and nothing is registered.
+func TestMembershipRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	on := func(args ...string) []string { return place.with(append([]string{"run", "--role", "a"}, args...)...) }
@@ -50,8 +49,8 @@ func TestMembershipBadInput(t *testing.T) {
 	}
 }
 
-// TestRunDescribesItself: what the flags say of a node is in the registry.
-func TestRunDescribesItself(t *testing.T) {
+// The registry has what the flags say about a node.
+func TestRunWritesDescription(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "plain").await("acquired")
@@ -70,9 +69,9 @@ func TestRunDescribesItself(t *testing.T) {
 	place.awaitCluster(t, "a measured load", func(c record.Cluster) bool { return nodeNamed(t, c, "told").MemoryUsage > 0 })
 }
 
-// TestMinNodes: no node stands before the third has come; then all go on,
+// No node campaigns before the third has joined; then all nodes continue,
 // however many leave.
-func TestMinNodes(t *testing.T) {
+func TestMinNodesDelaysCampaign(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	start := func(name string) *process {
@@ -102,9 +101,8 @@ func TestMinNodes(t *testing.T) {
 	others[0].await("acquired")
 }
 
-// TestUniqueNames: a second node of a name is refused while the first lives, and
-// only then.
-func TestUniqueNames(t *testing.T) {
+// A second node with the same name is refused only while the first is alive.
+func TestUniqueNamesRefuseSecondNode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	first := place.run(t, "--role", "billing", "--name", "one", "--unique-names")
@@ -125,9 +123,9 @@ func TestUniqueNames(t *testing.T) {
 	}
 }
 
-// TestShutdownIsPolite: a node that is asked to end is seen to drain before its
-// command ends, and its role moves without a lease having to pass.
-func TestShutdownIsPolite(t *testing.T) {
+// A node that is asked to end is shown as draining before its command ends, and
+// its role moves without waiting for a lease to expire.
+func TestShutdownDrainsBeforeCommandEnds(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one", "--grace", "2s"), "--", "sh", "-c",

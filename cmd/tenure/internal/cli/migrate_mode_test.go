@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// TestMistypedConnectionString: one node elects by sessions, another by leases in
-// the same database; the second is refused, with the command that changes it.
-func TestMistypedConnectionString(t *testing.T) {
+// One node elects by sessions, another by leases in the same database. The
+// second is refused, and the error names the command that changes the mode.
+func TestSecondModeInOneDatabaseIsRefused(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	place := newPlace(t)

@@ -34,9 +34,9 @@ func (p place) pair(t *testing.T) (one, two *process) {
 	return one, two
 }
 
-// TestDrain takes a node of another process out of service and back, and tells
-// how it goes.
-func TestDrain(t *testing.T) {
+// The command drains a node of another process, undrains it, and reports the
+// progress.
+func TestDrainAndUndrainNodeOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, two := place.pair(t)
@@ -101,9 +101,9 @@ func TestDrain(t *testing.T) {
 	two.await("acquired")
 }
 
-// TestDrainCommand: a command ends politely, and runs again when the node is back
-// and leads.
-func TestDrainCommand(t *testing.T) {
+// A command ends gracefully, and runs again when the node is undrained and
+// leads.
+func TestDrainedCommandRunsAgainAfterUndrain(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := launch(t, append(place.with("run", "--role", "billing", "--name", "one"), "--", "sh", "-c",
@@ -132,9 +132,8 @@ func TestDrainCommand(t *testing.T) {
 	}
 }
 
-// TestDrainOnlyNode is refused unless it is forced, and refuses nothing that did
-// not happen.
-func TestDrainOnlyNode(t *testing.T) {
+// Draining the only node is refused without --force, and nothing is changed.
+func TestDrainOfOnlyNodeNeedsForce(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "one").await("acquired")
@@ -154,8 +153,8 @@ func TestDrainOnlyNode(t *testing.T) {
 	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
 }
 
-// TestDrainTakesTooLong: what is left is told, and the node keeps draining.
-func TestDrainTakesTooLong(t *testing.T) {
+// The command reports what is left, and the node keeps draining.
+func TestDrainTimeoutReportsRemainingWork(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, _ := place.pair(t)
@@ -174,8 +173,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
 }
 
-// TestDeathWhileDraining is told at once.
-func TestDeathWhileDraining(t *testing.T) {
+func TestDeathWhileDrainingIsReported(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one, two := place.pair(t)
@@ -193,9 +191,9 @@ func TestDeathWhileDraining(t *testing.T) {
 	}
 }
 
-// TestTwoOperators: both who drain the same node see it to its end; of two who
-// drain the last two nodes one is refused.
-func TestTwoOperators(t *testing.T) {
+// If two operators drain the same node, both commands wait until it is drained.
+// If they drain the last two nodes, one is refused.
+func TestConcurrentDrainsOfTwoOperators(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.pair(t)

@@ -32,8 +32,9 @@ func twins(t *testing.T, p place) (dead record.Node, alive []record.Node) {
 	return dead, alive
 }
 
-// TestNodeShow finds a node by its id, by the beginning of its id, and by its name.
-func TestNodeShow(t *testing.T) {
+// The command finds a node by its id, by the beginning of its id, and by its
+// name.
+func TestNodeShowFindsNodeByIDAndName(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--name", "api-1").await("acquired")
@@ -69,9 +70,9 @@ func TestNodeShow(t *testing.T) {
 	}
 }
 
-// TestNodesOfOneName are told apart by their ids; the living come before the
-// dead, and where the dead are wanted, the other way round.
-func TestNodesOfOneName(t *testing.T) {
+// Nodes with the same name are distinguished by their ids. Live nodes come
+// before dead ones, and the other way around if dead nodes are requested.
+func TestNodesWithOneNameAreListedByID(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	dead, alive := twins(t, place)
@@ -96,8 +97,9 @@ func TestNodesOfOneName(t *testing.T) {
 	}
 }
 
-// TestForgetMany removes the dead, and only those that died long enough ago.
-func TestForgetMany(t *testing.T) {
+// The command removes dead nodes only, and only those that died long enough
+// ago.
+func TestForgetDeadRemovesOldDeadNodes(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	twins(t, place)

@@ -23,9 +23,9 @@ func (p *process) nextChange() roles.ChangeRecord {
 	return change
 }
 
-// TestObserve: first who leads, then every change, by notification long before
-// the next question is due.
-func TestObserve(t *testing.T) {
+// The command shows the leader first, then every change, by notification long
+// before the next poll is due.
+func TestObserveReportsChangesByNotification(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--role", "other", "--name", "one")
@@ -77,9 +77,9 @@ SELECT EXISTS (
 	}
 }
 
-// TestObserveWithoutNews: a leader that died with nobody to tell of it is missed
-// when its lease has ended.
-func TestObserveWithoutNews(t *testing.T) {
+// If a leader dies while no node can report it, the change is shown when its
+// lease has expired.
+func TestObservePollsWithoutNotification(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--lease", "1s")

@@ -78,9 +78,8 @@ func (p place) awaitProcessor(t *testing.T, name, what string, is func(work.Proc
 	eventually(t, what, func() bool { last = p.show(t, name); return is(last) })
 }
 
-// TestProcessorManagement: each command does what it says, and who asked for it is
-// recorded.
-func TestProcessorManagement(t *testing.T) {
+// Each command has its effect, and its requester is recorded.
+func TestProcessorCommandsRecordRequester(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	var handled, emptied atomic.Int64
@@ -200,9 +199,9 @@ func TestProcessorManagement(t *testing.T) {
 	}
 }
 
-// TestProcessorLag: events that wait for an old transaction are told from others,
-// and the transaction is named.
-func TestProcessorLag(t *testing.T) {
+// Events that wait for an old transaction are counted separately, and the
+// transaction is named.
+func TestProcessorLagNamesOldTransaction(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{}) // the transactions of other tests would hold the horizon
@@ -254,8 +253,8 @@ func TestProcessorLag(t *testing.T) {
 	}
 }
 
-// TestPauseTakesTooLong: the exit code says so, and the pause stands.
-func TestPauseTakesTooLong(t *testing.T) {
+// The exit code reports the timeout, and the processor stays paused.
+func TestPauseTimeoutKeepsPause(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
@@ -280,8 +279,8 @@ func TestPauseTakesTooLong(t *testing.T) {
 	invoke(t, place.with("processor", "pause", "counts")...).want(t, console.ExitDone)
 }
 
-// TestProcessorRefused: bad input is one line, and exit code 2.
-func TestProcessorRefused(t *testing.T) {
+// Bad input is reported in one line, with exit code 2.
+func TestProcessorRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	on := place.with

@@ -96,8 +96,8 @@ func (s *sharing) prefer(t *testing.T) {
 	}
 }
 
-// TestRebalance shows which roles should move, and moves them if it may.
-func TestRebalance(t *testing.T) {
+// The command shows which roles should move, and moves them if it is confirmed.
+func TestRebalanceMovesRoles(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	s := newSharing(t)
@@ -135,8 +135,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestUnplaced: a role that no living node may lead is shown with the reason.
-func TestUnplaced(t *testing.T) {
+// A role that no live node may lead is shown with the reason.
+func TestUnplacedRoleIsShownWithReason(t *testing.T) {
 	t.Parallel()
 	s := newSharing(t)
 	s.join(t, "one", map[string]string{"zone": "eu"})
@@ -158,8 +158,8 @@ func TestUnplaced(t *testing.T) {
 	}
 }
 
-// TestRebalanceBadInput: each is one line and exit code 2.
-func TestRebalanceBadInput(t *testing.T) {
+// Each error is one line with exit code 2.
+func TestRebalanceRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 )
 
-// TestRetire: a role is out of sight until somebody leads it.
-func TestRetire(t *testing.T) {
+// A retired role is hidden until a node leads it.
+func TestRetiredRoleIsHidden(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")

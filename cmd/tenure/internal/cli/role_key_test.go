@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 )
 
-// TestBuiltInRoleByName: a role that somebody has acquired by its name is the one
-// that the built-in scheduler leads.
+// A role that a program has acquired by its name is the role that the built-in
+// scheduler leads.
 func TestBuiltInRoleByName(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -31,9 +31,9 @@ func TestBuiltInRoleByName(t *testing.T) {
 // advised is the flag in the message about another key.
 var advised = regexp.MustCompile(`--role (\S+|'[^']*'),`)
 
-// TestRoleWithAStoredKey: a role keeps the key that it was first given, status
-// shows that one, and the message about another key says how to use it.
-func TestRoleWithAStoredKey(t *testing.T) {
+// A role keeps the key that it was first given, status shows that key, and the
+// message about another key explains how to use the stored one.
+func TestRoleKeepsStoredKey(t *testing.T) {
 	t.Parallel()
 	const given = "0x464F52470001"
 	for name, c := range map[string]struct{ first, other string }{
@@ -66,9 +66,9 @@ func TestRoleWithAStoredKey(t *testing.T) {
 	}
 }
 
-// TestEveryRoleFlag: every command reads --role in the same forms, and refuses
-// others in one line before it looks at a database.
-func TestEveryRoleFlag(t *testing.T) {
+// Every command accepts --role in the same forms, and rejects others in one
+// line before it connects to a database.
+func TestEveryRoleFlagHasTheSameForms(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)

@@ -61,9 +61,9 @@ func (p place) terminate(t *testing.T, role string) {
 	}
 }
 
-// TestLeaderKilled: of three processes one leads; each time it is killed,
-// another one does, with a larger term.
-func TestLeaderKilled(t *testing.T) {
+// Of three processes one leads. Each time it is killed, another one leads with
+// a larger term number.
+func TestStandbyTakesOverWhenLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	var nodes []*process
@@ -85,9 +85,9 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// TestGracefulEnd: on SIGTERM and SIGINT the role is released, then the election
-// stops, then the process exits with 0.
-func TestGracefulEnd(t *testing.T) {
+// On SIGTERM and SIGINT the role is released, then the election stops, then the
+// process exits with 0.
+func TestSignalReleasesRoleBeforeExit(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -127,9 +127,9 @@ func TestGracefulEnd(t *testing.T) {
 	}
 }
 
-// TestSeveralRoles: one process leads all the roles it was given, by name and by
-// key, and each is what it is called.
-func TestSeveralRoles(t *testing.T) {
+// One process leads all the roles that it was given, by name and by key, each
+// under its name.
+func TestOneProcessLeadsSeveralRoles(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	for _, test := range []struct {
@@ -153,7 +153,7 @@ func TestSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestEveryFlagOfRun: a node with all of them works.
+// A node with all flags works.
 func TestEveryFlagOfRun(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -177,9 +177,9 @@ func TestEveryFlagOfRun(t *testing.T) {
 	}
 }
 
-// TestLossIsReacquired: a leader whose session an administrator ends tells of
-// the loss and leads again.
-func TestLossIsReacquired(t *testing.T) {
+// A leader whose session an administrator terminates reports the loss and leads
+// again.
+func TestLostRoleIsReacquired(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing")
@@ -193,9 +193,9 @@ func TestLossIsReacquired(t *testing.T) {
 	}
 }
 
-// TestReconnectGrace: within it a loss is silent, and the recovered role is a
-// new term.
-func TestReconnectGrace(t *testing.T) {
+// Within the grace time a loss is not reported, and the recovered role is a new
+// term.
+func TestReconnectGraceSuppressesLossEvent(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--reconnect-grace", "20")
@@ -210,8 +210,8 @@ func TestReconnectGrace(t *testing.T) {
 	}
 }
 
-// TestNoAutoReacquire: after a loss the election stops, and the process exits.
-func TestNoAutoReacquire(t *testing.T) {
+// After a loss the election stops, and the process exits.
+func TestNoAutoReacquireStopsAfterLoss(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--no-auto-reacquire")
@@ -224,9 +224,9 @@ func TestNoAutoReacquire(t *testing.T) {
 	}
 }
 
-// TestRunWaitsForTheDatabase: a database that cannot be reached is tried again,
-// as often as the retry flags say, until a signal.
-func TestRunWaitsForTheDatabase(t *testing.T) {
+// A database that cannot be reached is tried again, as often as the retry flags
+// say, until a signal.
+func TestRunRetriesUnreachableDatabase(t *testing.T) {
 	t.Parallel()
 	node := launch(t, "run", "--role", "billing", "--dsn", "postgres://u:"+secret+"@127.0.0.1:1/db",
 		"--retry-base", "0.01", "--retry-max", "0.02", "--log-format", "json")
@@ -240,8 +240,7 @@ func TestRunWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
-// TestTextOutput: one line for each event.
-func TestTextOutput(t *testing.T) {
+func TestTextOutputHasOneLinePerEvent(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := launch(t, place.with("run", "--role", "billing")...)
@@ -260,8 +259,8 @@ func TestTextOutput(t *testing.T) {
 	}
 }
 
-// TestAnotherKey: a role that others lead by another lock is refused.
-func TestAnotherKey(t *testing.T) {
+// A role that other nodes lead with another lock key is refused.
+func TestRoleWithAnotherKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "billing")...).want(t, console.ExitDone)
@@ -277,9 +276,9 @@ func TestAnotherKey(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: one that comes while the first waits for a database that
-// does not answer ends the process at once.
-func TestSecondSignal(t *testing.T) {
+// A second signal, while the first one waits for a database that does not
+// answer, ends the process immediately.
+func TestSecondSignalEndsProcessImmediately(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--lease", "1m")
@@ -310,8 +309,8 @@ func (p place) freeze(t *testing.T) {
 	})
 }
 
-// TestDatabaseDoesNotAnswer: a graceful end is bounded by the lease.
-func TestDatabaseDoesNotAnswer(t *testing.T) {
+// If the database does not answer, a graceful end takes at most a lease.
+func TestGracefulEndIsBoundedByLease(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--lease", "500ms")

@@ -42,8 +42,8 @@ func wantTables(t *testing.T, p place, when string, parts ...[]string) {
 	}
 }
 
-// TestRunCreatesCoreTablesOnly: on an empty database, a node that only elects makes
-// the tables of elections and of the cluster, and schedules add theirs.
+// On an empty database, a node that only elects creates the tables of elections
+// and of the cluster, and schedules add theirs.
 func TestRunCreatesCoreTablesOnly(t *testing.T) {
 	t.Parallel()
 	if len(coreTables) > 9 {
@@ -80,8 +80,8 @@ func TestRunCreatesCoreTablesOnly(t *testing.T) {
 	}
 }
 
-// TestMigrateFeatures: the commands on the schema know each feature on its own.
-func TestMigrateFeatures(t *testing.T) {
+// The commands on the schema handle each feature separately.
+func TestMigrateHandlesEachFeature(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	status := func(want map[string]int) {

@@ -24,8 +24,8 @@ func (p place) schemaVersion(t *testing.T) int {
 	return record.SchemaVersion
 }
 
-// TestMigrate goes up, down, and up again.
-func TestMigrate(t *testing.T) {
+// The command migrates up, down, and up again.
+func TestMigrateUpAndDown(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	if version := place.schemaVersion(t); version != 0 {
@@ -50,8 +50,8 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestMigratePrint: the SQL it prints makes the schema that nodes accept.
-func TestMigratePrint(t *testing.T) {
+// The printed SQL creates the schema that nodes accept.
+func TestMigratePrintCreatesAcceptedSchema(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	sql := invoke(t, "migrate", "print", "--schema", place.schema).want(t, console.ExitDone).stdout
@@ -67,8 +67,8 @@ func TestMigratePrint(t *testing.T) {
 	}
 }
 
-// TestMigrateGrants: a user with the privileges that it prints can be a node.
-func TestMigrateGrants(t *testing.T) {
+// A user with the printed privileges can run a node.
+func TestMigrateGrantsSufficeForNode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
@@ -105,9 +105,9 @@ func TestMigrateGrants(t *testing.T) {
 	}
 }
 
-// TestManageAsGranted: a user with the privileges for work, and no others, manages
-// what is there, and without them is told what to do.
-func TestManageAsGranted(t *testing.T) {
+// A user with only the privileges for work can use the commands on processors
+// and schedules. Without them, the error says what to do.
+func TestWorkGrantsSufficeForManagement(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
@@ -151,8 +151,8 @@ func (p place) user(t *testing.T, name string) (run func(sql string)) {
 	return run
 }
 
-// TestNewerSchema is refused by everything that would use it.
-func TestNewerSchema(t *testing.T) {
+// Every command that would use a newer schema refuses it.
+func TestNewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
@@ -177,8 +177,8 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// TestPrivileges: a user who lacks one is told which, and nothing is created.
-func TestPrivileges(t *testing.T) {
+// A user who lacks a privilege learns which one, and nothing is created.
+func TestMissingPrivilegeIsNamed(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	place := place{server, server.Schema(t)}

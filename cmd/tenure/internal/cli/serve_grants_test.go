@@ -15,10 +15,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestServeAsGranted: a user with what "migrate grants" prints, and nothing else,
-// does all that serve does: it folds what is old, evaluates alerts, writes samples
-// and acts for people.
-func TestServeAsGranted(t *testing.T) {
+// A user with only the privileges that "migrate grants" prints can do
+// everything that serve does: roll up old rows, evaluate alerts, write samples
+// and handle requests of operators.
+func TestMigrateGrantsSufficeForServe(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	owner := server.Database(t) // the roles that serve stands for have locks of their own in it

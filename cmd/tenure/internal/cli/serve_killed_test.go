@@ -16,10 +16,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestAggregatorKilled: when the process that evaluates alerts is killed while one
-// is pending, the next goes on from when its condition began to hold, and people
-// are told once.
-func TestAggregatorKilled(t *testing.T) {
+// When the process that evaluates alerts is killed while one is pending, the
+// next one counts from when the condition began to hold, and receivers are
+// notified once.
+func TestPendingAlertSurvivesKilledAggregator(t *testing.T) {
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	var mu sync.Mutex

@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestServeLoginRequired: what tells of the cluster is for those who are known, by
-// whichever path; the health of the node is for everybody.
-func TestServeLoginRequired(t *testing.T) {
+// Everything about the cluster needs a login, on every path; the health of the
+// node does not.
+func TestServeLoginProtectsCluster(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}

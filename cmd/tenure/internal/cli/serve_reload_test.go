@@ -14,10 +14,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestNotifierIsMended: SIGHUP applies a change of a notifier, with no alert
-// changed, and what waited for it is sent at once; a list is applied once, however
-// much of it changed.
-func TestNotifierIsMended(t *testing.T) {
+// SIGHUP applies a change of a notifier without a change of any alert, and
+// sends immediately what waited for it. A list is applied once, however much of
+// it has changed.
+func TestReloadAppliesNotifier(t *testing.T) {
 	t.Parallel()
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	told := make(chan string, 100)

@@ -52,10 +52,10 @@ func served(p *process) string {
 	return "http://" + servedAt.FindStringSubmatch(p.log())[1]
 }
 
-// TestServe: the page, the API and the metrics of the cluster are served beside
-// each other; an alert over what the nodes tell is sent, and resolved; and who has
-// the token may act.
-func TestServe(t *testing.T) {
+// The page, the API and the metrics of the cluster are served together. An
+// alert on the nodes' samples is sent and resolved, and a client with the token
+// may act.
+func TestServeServesPageAPIAndMetrics(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	// The roles that serve stands for have locks of their own in a database.
@@ -165,8 +165,8 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 	}
 }
 
-// TestSamplesOfNodes: a node that serves tells what it measures.
-func TestSamplesOfNodes(t *testing.T) {
+// A node that serves writes samples of its metrics.
+func TestServeWritesSamples(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	place.run(t, "--role", "billing", "--listen", ":0").await("acquired")
@@ -178,8 +178,8 @@ func TestSamplesOfNodes(t *testing.T) {
 	})
 }
 
-// TestServeRefused: each is one clear line and exit code 2, before anything runs.
-func TestServeRefused(t *testing.T) {
+// Each error is one clear line with exit code 2, before anything runs.
+func TestServeRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	broken := filepath.Join(t.TempDir(), "tenure.toml")

@@ -65,9 +65,9 @@ func (n news) await(line string) {
 	}
 }
 
-// TestServiceWithoutADatabase: the manager is told why the program is not ready, and
-// the configuration can be read again all the same.
-func TestServiceWithoutADatabase(t *testing.T) {
+// The service manager learns why the program is not ready, and the
+// configuration can still be read again.
+func TestServiceWithoutDatabaseReportsStatus(t *testing.T) {
 	t.Parallel()
 	manager := listenForNews(t)
 	path := writeFile(t, "[database]", `dsn = "postgres://127.0.0.1:1/nowhere"`)
@@ -83,8 +83,8 @@ func TestServiceWithoutADatabase(t *testing.T) {
 	invokeWith(t, []string{"NOTIFY_SOCKET=nowhere"}, "run", "--role", "billing", "--config", path).want(t, console.ExitUsage)
 }
 
-// TestWatchdogFollowsTheSession: it is fed while the database answers, not while it
-// does not, and again when it does.
+// The watchdog is fed while the database answers, not while it does not, and
+// again when it does.
 func TestWatchdogFollowsTheSession(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})

@@ -20,9 +20,9 @@ func (p place) status(t *testing.T, args ...string) roles.StatusRecord {
 	return status
 }
 
-// TestStatus shows leaders with their sessions, vacant roles, and sessions that
-// are not Tenure's.
-func TestStatus(t *testing.T) {
+// The command shows leaders with their sessions, vacant roles, and sessions of
+// other programs.
+func TestStatusShowsLeadersAndSessions(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("acquire", "--role", "ancient")...).want(t, console.ExitDone)
@@ -58,9 +58,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusOfForeignHolders: programs that hold a key are shown, also without a
-// schema.
-func TestStatusOfForeignHolders(t *testing.T) {
+// Programs that hold a key are shown, also without a schema.
+func TestStatusShowsForeignHolders(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	config, err := pgx.ParseConfig(place.server.DSN())
@@ -92,8 +91,8 @@ func TestStatusOfForeignHolders(t *testing.T) {
 	}
 }
 
-// TestStatusWithoutRoles: nothing was ever led, which is not an error.
-func TestStatusWithoutRoles(t *testing.T) {
+// If no role has ever been led, the command prints that, without an error.
+func TestStatusWithoutRolesSucceeds(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
@@ -105,9 +104,9 @@ func TestStatusWithoutRoles(t *testing.T) {
 	}
 }
 
-// TestReaders: a user who may only read can use status and observe, and is told
-// what is missing for the rest.
-func TestReaders(t *testing.T) {
+// A user who may only read can use status and observe, and learns what is
+// missing for the rest.
+func TestReadOnlyUserCanUseStatusAndObserve(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	place := place{server, server.Schema(t)}

@@ -18,9 +18,8 @@ func (p place) stepDown(t *testing.T, args ...string) roles.StepDownRecord {
 	return record
 }
 
-// TestStepDown: somebody else leads afterwards, or the same node again if there
-// is nobody else.
-func TestStepDown(t *testing.T) {
+// Another node leads afterwards, or the same node again if there is no other.
+func TestStepDownChangesLeader(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	one := place.run(t, "--role", "billing", "--name", "one")
@@ -46,8 +45,8 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
-// TestHandOver: the named node leads next, by name and by id.
-func TestHandOver(t *testing.T) {
+// The named node leads next, by name and by id.
+func TestHandOverToNamedNode(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	names := []string{"one", "two", "three", "four"}
@@ -81,8 +80,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestHandOverToNobody: what cannot be done is refused, and nothing changes.
-func TestHandOverToNobody(t *testing.T) {
+// A handover that cannot be done is refused, and nothing changes.
+func TestInvalidHandOverIsRefused(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	invoke(t, place.with("migrate")...).want(t, console.ExitDone)
@@ -112,9 +111,9 @@ func TestHandOverToNobody(t *testing.T) {
 	}
 }
 
-// TestStepDownLeavesNobody: a leader that does not stand again leaves the role
-// vacant, which is said.
-func TestStepDownLeavesNobody(t *testing.T) {
+// A leader that does not campaign again leaves the role vacant, and the command
+// says so.
+func TestStepDownReportsVacantRole(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	node := place.run(t, "--role", "billing", "--no-auto-reacquire")
@@ -129,9 +128,9 @@ func TestStepDownLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestStepDownOfOneself: what a container does before it stops ends its own node's
-// term and nobody else's.
-func TestStepDownOfOneself(t *testing.T) {
+// The command that a container runs before it stops ends the term of its own
+// node and of no other.
+func TestStepDownOfOwnNodeEndsItsTermOnly(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
 	first := place.run(t, "--role", "billing", "--name", "one")

@@ -73,7 +73,7 @@ type member struct {
 	node    *tenure.Node
 	joined  *cluster.Member // nil if it is no member of a cluster
 	leaders *lookup[leadership]
-	census  *lookup[census] // nil if the database keeps no registry of nodes
+	nodes   *lookup[nodeSnapshot] // nil if the database keeps no registry of nodes
 }
 
 func (h *Handler) newMember(node *tenure.Node, joined *cluster.Member, name string) *member {
@@ -82,8 +82,8 @@ func (h *Handler) newMember(node *tenure.Node, joined *cluster.Member, name stri
 		return askLeaders(ctx, node.Backend())
 	})
 	if source, ok := node.Backend().(roster.Source); ok {
-		m.census = newLookup(h, "the nodes", func(ctx context.Context) (census, error) {
-			return askNodes(ctx, source, name)
+		m.nodes = newLookup(h, "the nodes", func(ctx context.Context) (nodeSnapshot, error) {
+			return readNodes(ctx, source, name)
 		})
 	}
 	return m

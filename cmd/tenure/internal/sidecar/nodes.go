@@ -16,26 +16,26 @@ type nodesRecord struct {
 	Nodes []record.Node `json:"nodes"`
 }
 
-// census is who is in the cluster, as the database said.
-type census struct {
+// nodeSnapshot is the nodes of the cluster, as the database returned them.
+type nodeSnapshot struct {
 	roster  *roster.Roster
 	cluster []byte // a record.Cluster, encoded once
 	nodes   []byte // a nodesRecord
 }
 
-// askNodes asks the database who is in the cluster.
-func askNodes(ctx context.Context, source roster.Source, name string) (census, error) {
+// readNodes reads the nodes of the cluster from the database.
+func readNodes(ctx context.Context, source roster.Source, name string) (nodeSnapshot, error) {
 	found, err := roster.ReadAll(ctx, source)
 	if err != nil {
-		return census{}, err
+		return nodeSnapshot{}, err
 	}
 	all := found.Record(name)
 	encoded, err := json.Marshal(all)
 	if err != nil {
-		return census{}, err
+		return nodeSnapshot{}, err
 	}
 	nodes, err := json.Marshal(nodesRecord{all.Nodes})
-	return census{found, encoded, nodes}, err
+	return nodeSnapshot{found, encoded, nodes}, err
 }
 
 // cluster tells the nodes, who leads, and how many nodes have which status.
@@ -63,20 +63,20 @@ func (h *Handler) oneNode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) count(w http.ResponseWriter, r *http.Request) (census, bool) {
+func (h *Handler) count(w http.ResponseWriter, r *http.Request) (nodeSnapshot, bool) {
 	m, ok := h.present(w)
 	if !ok {
-		return census{}, false
+		return nodeSnapshot{}, false
 	}
-	if m.census == nil {
+	if m.nodes == nil {
 		refuseWithoutRegistry(w)
-		return census{}, false
+		return nodeSnapshot{}, false
 	}
-	found, err := m.census.find(r.Context())
+	found, err := m.nodes.find(r.Context())
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, codeDatabase,
 			"the database did not say who is in the cluster; the log of the node says why")
-		return census{}, false
+		return nodeSnapshot{}, false
 	}
 	return found, true
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestConfirm: only yes is an agreement.
-func TestConfirm(t *testing.T) {
+// Only yes counts as a confirmation.
+func TestConfirmAcceptsYesOnly(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
 		var shown strings.Builder

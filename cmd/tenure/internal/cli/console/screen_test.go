@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestOver: a text is drawn over the last one and never scrolls.
-func TestOver(t *testing.T) {
+// A text is drawn over the last one and never scrolls.
+func TestScreenIsDrawnOverLastText(t *testing.T) {
 	text, lines := over("a\nb\nc\n", 0, 0)
 	if text != "a\x1b[K\nb\x1b[K\nc\x1b[K\n\x1b[J" || lines != 3 {
 		t.Errorf("first: %q, %d", text, lines)

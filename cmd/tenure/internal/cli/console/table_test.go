@@ -51,8 +51,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWidthOfWhatIsNoTerminal: nothing is cut in a file, a pipe or a buffer.
-func TestWidthOfWhatIsNoTerminal(t *testing.T) {
+// Nothing is cut off in a file, a pipe or a buffer.
+func TestWidthIsUnlimitedWithoutTerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// TestDemoScreen: the picture is drawn over the last one.
-func TestDemoScreen(t *testing.T) {
+// The screen is drawn over the last one.
+func TestDemoScreenIsDrawnOverLast(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	now := time.Now()
@@ -65,8 +65,8 @@ func TestDemoScreen(t *testing.T) {
 	}
 }
 
-// TestSummaryInJSON: without failovers there are no figures.
-func TestSummaryInJSON(t *testing.T) {
+// Without failovers there are no figures.
+func TestSummaryInJSONOmitsMissingFigures(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(newSummary(nil))
 	if err != nil || !strings.Contains(string(text), `"failovers":0,"median_seconds":null`) {
@@ -74,8 +74,8 @@ func TestSummaryInJSON(t *testing.T) {
 	}
 }
 
-// TestDemoIsPrivate: no other user of the machine can connect to the superuser of
-// its server, and no command line has a secret.
+// No other user of the machine can connect to the superuser of the
+// demonstration's server, and no command line contains a secret.
 func TestDemoIsPrivate(t *testing.T) {
 	t.Parallel()
 	database, err := newDemoDatabase(t.Context(), false)

@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// TestMoment: a time can be given as the program prints it, too.
-func TestMoment(t *testing.T) {
+// A time can also be given in the form that the program prints.
+func TestMomentAcceptsPrintedTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestPolicies: what is started again.
-func TestPolicies(t *testing.T) {
+func TestRestartPolicies(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		policy RestartPolicy

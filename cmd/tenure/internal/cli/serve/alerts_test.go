@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/alerts"
 )
 
-// TestShownAlerts: of a storm the page shows some, and those first that fire.
-func TestShownAlerts(t *testing.T) {
+// If there are many alerts, the page shows some of them, those that fire first.
+func TestShownAlertsAreLimited(t *testing.T) {
 	t.Parallel()
 	storm := alerts.Status{Rule: alerts.Rule{Name: "storm", Severity: "warning"}, State: alerts.Firing}
 	for i := range 10_000 {

@@ -11,9 +11,9 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// TestPasswordFile: a password counts no more when it was taken out of the file, and
-// nobody is let in by a file that others can read.
-func TestPasswordFile(t *testing.T) {
+// A password is no longer valid after it was removed from the file, and a file
+// that other users can read is not used.
+func TestPasswordFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users")
 	write := func(text string, mode os.FileMode) {

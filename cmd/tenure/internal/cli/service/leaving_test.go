@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// TestLeavingChanges: what a reloaded configuration says takes effect on a member
-// that lives, and a key that is gone leaves the default.
-func TestLeavingChanges(t *testing.T) {
+// A reloaded configuration takes effect on a running member, and a removed key
+// restores the default.
+func TestReloadChangesLeaving(t *testing.T) {
 	t.Parallel()
 	var f leavingFlags
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -31,8 +31,8 @@ func parseListen(t *testing.T, args ...string) *ListenFlags {
 	return &f
 }
 
-// TestListenBadInput: each is one clear line and exit code 2, before anything runs.
-func TestListenBadInput(t *testing.T) {
+// Each error is one clear line with exit code 2, before anything runs.
+func TestListenRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,8 +71,8 @@ func TestListenBadInput(t *testing.T) {
 	}
 }
 
-// TestNoListen: without --listen nothing is served, and nothing needs to know.
-func TestNoListen(t *testing.T) {
+// Without --listen nothing is served, and no other code has to check for that.
+func TestNothingIsServedWithoutListen(t *testing.T) {
 	t.Parallel()
 	server, err := parseListen(t).open(t.Context(), slog.New(slog.DiscardHandler))
 	if server != nil || err != nil {
@@ -83,9 +83,9 @@ func TestNoListen(t *testing.T) {
 	server.close()
 }
 
-// TestListen: the program is seen to live before its node stands and to lead
-// after; the end of the context that opened the server does not end it.
-func TestListen(t *testing.T) {
+// The server reports the program as alive before its node campaigns, and as
+// leading after. The end of the context that opened the server does not end it.
+func TestListenServesHealthBeforeLeading(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("0123456789abcdef"), 0o600); err != nil {

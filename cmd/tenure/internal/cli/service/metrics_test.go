@@ -13,9 +13,9 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// TestListenMetrics: there are none before the node stands, and then those of its
-// elections, under the prefix that is asked for.
-func TestListenMetrics(t *testing.T) {
+// There are no metrics before the node campaigns; then there are those of its
+// elections, under the configured prefix.
+func TestListenServesMetricsOfElections(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := parseListen(t, "--listen", ":0", "--metrics-prefix", "forge").open(t.Context(), quiet)
@@ -69,8 +69,8 @@ func TestListenMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfPostgres: a node on PostgreSQL tells of its backend too.
-func TestMetricsOfPostgres(t *testing.T) {
+// A node on PostgreSQL also serves the metrics of its backend.
+func TestListenServesMetricsOfPostgres(t *testing.T) {
 	t.Parallel()
 	node := postgrestest.Unmigrated(t).Node("", tenure.Config{})
 	figures := newNodeMetrics("forge")

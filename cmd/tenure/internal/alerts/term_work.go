@@ -13,8 +13,8 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// leading is the work of one term.
-type leading struct {
+// termWork is the work of one term.
+type termWork struct {
 	engine *Engine
 	tables
 	term      *tenure.Term
@@ -35,7 +35,7 @@ type leading struct {
 
 // attempt does a round. One that fails changes nothing, and the next one does its
 // work; why it failed is logged once for as long as it lasts.
-func (l *leading) attempt(term context.Context) {
+func (l *termWork) attempt(term context.Context) {
 	ctx, cancel := context.WithTimeout(term, roundTimeout)
 	defer cancel()
 	err := l.round(ctx)
@@ -53,7 +53,7 @@ func (l *leading) attempt(term context.Context) {
 // round reads what is new, evaluates all rules and writes what changed. Where it
 // could not read, it does not evaluate either: what is missing must not look
 // like what is wrong.
-func (l *leading) round(ctx context.Context) error {
+func (l *termWork) round(ctx context.Context) error {
 	if l.present == nil {
 		present, err := l.settledAlerts(ctx)
 		if err != nil {
@@ -100,7 +100,7 @@ func (l *leading) round(ctx context.Context) error {
 }
 
 // tellCrowded says that series are left out, and when that is over.
-func (l *leading) tellCrowded(left int) {
+func (l *termWork) tellCrowded(left int) {
 	switch {
 	case left > 0 && !l.crowded:
 		l.log.Warn("there are too many series; some are left out", "left_out", left, "kept", l.engine.store.Len())
@@ -118,13 +118,13 @@ const settleRounds = 3.5
 // complete tells whether samples of all nodes have come, or would have come if
 // these wrote any. Until then nothing begins to fire, and nothing is over: what is
 // missing may be on its way.
-func (l *leading) complete(now time.Time, nodes []series.Node, left int) bool {
+func (l *termWork) complete(now time.Time, nodes []series.Node, left int) bool {
 	waited := now.Sub(l.engine.clock.steady)
 	return waited > time.Duration(settleRounds*float64(l.engine.config.Interval)) || left == 0 && l.engine.store.AllReport(nodes)
 }
 
 // take takes a sample of a node.
-func (l *leading) take(snapshot metrics.Snapshot) error {
+func (l *termWork) take(snapshot metrics.Snapshot) error {
 	switch {
 	case snapshot.Problem == nil && !l.engine.clock.isToCome(snapshot.At, time.Now()):
 		l.engine.store.Append(snapshot)
@@ -137,7 +137,7 @@ func (l *leading) take(snapshot metrics.Snapshot) error {
 
 // commit writes a change. If that fails, it may have happened nevertheless, and
 // the next round looks.
-func (l *leading) commit(ctx context.Context, c change) error {
+func (l *termWork) commit(ctx context.Context, c change) error {
 	if c.empty() {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (l *leading) commit(ctx context.Context, c change) error {
 // mostLogged is how many changes of a round are logged one by one.
 const mostLogged = 100
 
-func (l *leading) tellChange(c change) {
+func (l *termWork) tellChange(c change) {
 	for _, a := range c.written[:min(len(c.written), mostLogged)] {
 		l.log.Info("alert", "alert", a.Rule, "state", a.State, "labels", a.Labels)
 	}
@@ -169,7 +169,7 @@ func (l *leading) tellChange(c change) {
 }
 
 // wakeSenders tells everybody who waits for news.
-func (l *leading) wakeSenders() {
+func (l *termWork) wakeSenders() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.news)
@@ -177,7 +177,7 @@ func (l *leading) wakeSenders() {
 }
 
 // awaitNews returns a channel that is closed when there is something new to send.
-func (l *leading) awaitNews() <-chan struct{} {
+func (l *termWork) awaitNews() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.news

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// TestRefuse: what the probes of the two connections must not find.
-func TestRefuse(t *testing.T) {
+// The probes of the two connections must not find any of these.
+func TestRefuseRejectsUnsafeServers(t *testing.T) {
 	t.Parallel()
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	good := func() probe {

@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// reign sees to it that at most one node works at a time, that the numbers of
+// leaderWatch sees to it that at most one node works at a time, that the numbers of
 // terms grow, and how long nobody worked.
-type reign struct {
+type leaderWatch struct {
 	t       *testing.T
 	working atomic.Int32
 	number  atomic.Int64 // of the last term
@@ -22,10 +22,12 @@ type reign struct {
 	load    func(context.Context, *tenure.Term) // what a leader does, if anything
 }
 
-func newReign(t *testing.T) *reign { return &reign{t: t, leads: make(chan string, 1000)} }
+func newLeaderWatch(t *testing.T) *leaderWatch {
+	return &leaderWatch{t: t, leads: make(chan string, 1000)}
+}
 
 // candidate opens a node that campaigns until it is ended, or the test is.
-func (r *reign) candidate(b tenure.Backend, name string, lease time.Duration) (end func()) {
+func (r *leaderWatch) candidate(b tenure.Backend, name string, lease time.Duration) (end func()) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
@@ -57,7 +59,7 @@ func (r *reign) candidate(b tenure.Backend, name string, lease time.Duration) (e
 	return end
 }
 
-func (r *reign) work(ctx context.Context, name string, term *tenure.Term) {
+func (r *leaderWatch) work(ctx context.Context, name string, term *tenure.Term) {
 	if r.working.Add(1) > 1 {
 		r.t.Errorf("%s works while another does", name)
 	}
@@ -77,7 +79,7 @@ func (r *reign) work(ctx context.Context, name string, term *tenure.Term) {
 }
 
 // next waits for a node to lead.
-func (r *reign) next() string {
+func (r *leaderWatch) next() string {
 	r.t.Helper()
 	select {
 	case name := <-r.leads:

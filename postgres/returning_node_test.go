@@ -11,9 +11,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A node that comes back alone says when its last session ended, and for how long
-// nobody led: nobody else was there to see it.
-func TestHistoryOfANodeThatComesBack(t *testing.T) {
+// A node that returns while no other node runs records when its last session
+// ended, and for how long the role was vacant: no other node was there to do
+// so.
+func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 	t.Parallel()
 	const away = 10 * time.Minute
 	hourAgo := func(t *testing.T, b *Backend) {
@@ -86,9 +87,10 @@ func TestHistoryOfANodeThatComesBack(t *testing.T) {
 	}
 }
 
-// While the server still has the node's last session its terms stand, and a row
-// that somebody writes is left to the next leader: who comes back waits for neither.
-func TestForerunnersThatAreNotOver(t *testing.T) {
+// While the server still has the node's last session, its terms stay open, and
+// a row that another session is writing is left to the next leader. The
+// returning node waits for neither.
+func TestReturningNodeDoesNotWaitForOpenSession(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	again := func(t *testing.T, b *Backend, p *peer) {

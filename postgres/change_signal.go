@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// news remembers that something may have changed until the session's Wait takes
+// changeSignal remembers that something may have changed until the session's Wait takes
 // it. Announcing it interrupts a Wait in progress. It is safe for concurrent
 // use.
-type news struct {
+type changeSignal struct {
 	mu        sync.Mutex
 	pending   bool
 	interrupt context.CancelFunc // of the Wait in progress
@@ -18,7 +18,7 @@ type news struct {
 
 // announceAndTrack is announce, and returns a channel that is closed when the
 // engine has done what the news made it do and waits again.
-func (n *news) announceAndTrack() <-chan struct{} {
+func (n *changeSignal) announceAndTrack() <-chan struct{} {
 	n.announce()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +28,7 @@ func (n *news) announceAndTrack() <-chan struct{} {
 }
 
 // announce records a change.
-func (n *news) announce() {
+func (n *changeSignal) announce() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending = true
@@ -38,7 +38,7 @@ func (n *news) announce() {
 }
 
 // take reports whether there was news and forgets it.
-func (n *news) take() bool {
+func (n *changeSignal) take() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pending := n.pending
@@ -48,7 +48,7 @@ func (n *news) take() bool {
 }
 
 // await registers what interrupts a Wait; nil ends it.
-func (n *news) await(interrupt context.CancelFunc) {
+func (n *changeSignal) await(interrupt context.CancelFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.interrupt = interrupt

@@ -34,9 +34,8 @@ func changesOf(t testing.TB, b *Backend, node uuid.UUID) []string {
 // wide is a name of 200 emoji.
 var wide = strings.Repeat("🦄", 200)
 
-// Each change of a status has beside it who asked for that change, and nobody
-// who asked for another one.
-func TestWhoAskedForAStatus(t *testing.T) {
+// Each change of a status records the requester of that change, and no other.
+func TestRequesterOfAStatusIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)
@@ -91,9 +90,9 @@ func TestWhoAskedForAStatus(t *testing.T) {
 	}
 }
 
-// Nobody has asked for a death, nor for what a node says of itself in a new
+// A death has no requester, nor has the status that a node reports in a new
 // session.
-func TestNobodyAskedForADeath(t *testing.T) {
+func TestDeathHasNoRequester(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	watcher, p := open(t, b), open(t, b)
@@ -123,8 +122,9 @@ func TestNobodyAskedForADeath(t *testing.T) {
 	}
 }
 
-// What no database can keep is refused before it is asked.
-func TestUnfitAsker(t *testing.T) {
+// A requester that no database can store is rejected before any statement is
+// sent.
+func TestRequestRejectsInvalidRequester(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	p := open(t, b)

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A replica is promoted, and its primary comes back without a restart, with the
-// rows that it had: its last number is not that of the last leader.
+// A replica is promoted, and its primary returns without a restart, with the
+// rows that it had: its last term number is not that of the last leader.
 func TestTermNumbersGrowOnOldPrimary(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
@@ -34,7 +34,7 @@ func TestTermNumbersGrowOnOldPrimary(t *testing.T) {
 	}
 }
 
-func TestTermNumbersGrowInSchemaMadeAnew(t *testing.T) {
+func TestTermNumbersGrowInRecreatedSchema(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	lead := func() int64 {
@@ -54,7 +54,8 @@ func TestTermNumbersGrowInSchemaMadeAnew(t *testing.T) {
 	}
 }
 
-// The row counts on when the server's clock has been set back.
+// The term number in the row increases although the server's clock has been set
+// back.
 func TestTermNumbersGrowWhenClockStepsBack(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// The wait on another server is the longest of the lease, FailoverWait and, after
-// an unclean end, Settle.
-func TestLongestWaitOnAnotherServer(t *testing.T) {
+// The wait on another server is the longest of the lease, FailoverWait and,
+// after an unclean end, Settle.
+func TestLongestWaitAfterServerChange(t *testing.T) {
 	t.Parallel()
 	const lease, longer, longest = time.Second, 20 * time.Second, 40 * time.Second
 	for name, c := range map[string]struct {
@@ -39,7 +39,7 @@ func TestLongestWaitOnAnotherServer(t *testing.T) {
 			second := open(t, b, short, func(o *peerOptions) { o.timing.FailoverWait, o.timing.Settle = c.failoverWait, c.settle })
 			second.server.upAt = testClock.Now().Mono // just now, for this session
 			first.Abort()
-			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
+			eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.listener.pid)
 			if attempt := second.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending || attempt.RetryIn <= c.least || attempt.RetryIn > c.most {
 				t.Errorf("%+v; want it to wait for more than %v, and at most %v", attempt, c.least, c.most)
 			}
@@ -47,8 +47,9 @@ func TestLongestWaitOnAnotherServer(t *testing.T) {
 	}
 }
 
-// A candidate that freezes while it settles leaves no part of its wait to the next.
-func TestSettleBeginsAnew(t *testing.T) {
+// If a candidate freezes while it settles, the next one settles for the full
+// time.
+func TestSettleCountsPerCandidate(t *testing.T) {
 	t.Parallel()
 	const settle = 2 * time.Second
 	b := newBackend(t)
@@ -74,9 +75,9 @@ func TestSettleBeginsAnew(t *testing.T) {
 	}
 }
 
-// A transaction that locks the whole table of terms is an operator's, and is not
-// ended by a node.
-func TestLockedTableWaitsForAnOperator(t *testing.T) {
+// A transaction that locks the whole table of terms belongs to an operator, and
+// no node terminates it.
+func TestLockedTableIsLeftToOperator(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	first, second := open(t, b), open(t, b, impatient)
@@ -86,7 +87,7 @@ func TestLockedTableWaitsForAnOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Abort()
-	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.news.pid)
+	eventually(t, b, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, first.listener.pid)
 	for start := time.Now(); time.Since(start) < 20*second.opening.Timing.FenceTimeout; {
 		attempt := second.try("scheduler")[0]
 		if attempt.Outcome == tenure.OutcomeGranted {
@@ -106,8 +107,9 @@ func TestLockedTableWaitsForAnOperator(t *testing.T) {
 	}
 }
 
-// Roles for which the lock table had no room are granted when it has some again.
-func TestLockTableHasRoomAgain(t *testing.T) {
+// Roles for which the lock table had no room are granted when there is room
+// again.
+func TestRolesAreGrantedWhenLockTableHasRoomAgain(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
 		"max_locks_per_transaction": "10", "max_connections": "20",

@@ -12,9 +12,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// TestAnchor: a duplicate of the session's connection keeps the lock after the
-// node has closed its own, without TLS and with it, and its end frees the lock.
-func TestAnchor(t *testing.T) {
+// A duplicate of the session's connection keeps the lock after the node has
+// closed its own, with and without TLS. When the duplicate ends, the lock is
+// free.
+func TestLockConnKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	certificate(t, server)

@@ -11,11 +11,12 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/lease/internal/sqldb"
 )
 
 // schemaVersion is the version of the tables that this package needs.
-const schemaVersion = 1
+const schemaVersion = installation.LeasesVersion
 
 // Migrate creates the tables if they are missing. Many processes may call it at the
 // same time. The error matches dberr.ErrSchema if the tables have a newer version, and

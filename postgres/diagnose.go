@@ -63,7 +63,9 @@ func (d *diagnosis) run(ctx context.Context) {
 	if !d.server(ctx, s, watch) {
 		return
 	}
-	if d.schema(ctx, s.conn) {
+	usable := d.schema(ctx, s.conn)
+	d.features(ctx, s.conn)
+	if usable {
 		d.session(ctx, s, watch)
 	}
 	if err := pgdial.Apply(ctx, s.conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {

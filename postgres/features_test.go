@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/doctor"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/schema"
 )
@@ -153,4 +154,57 @@ func TestFeaturesHaveSeparateVersions(t *testing.T) {
 func newBackendLike(t *testing.T, b *Backend) *Backend {
 	t.Helper()
 	return backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema})
+}
+
+// TestDiagnoseReportsFeatures: the diagnosis has a finding for each feature, with
+// the version that is installed and the one that is wanted.
+func TestDiagnoseReportsFeatures(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	open(t, b)
+	ctx := t.Context()
+	exec(t, b, `INSERT INTO {migrations} (feature, version, usable_from) VALUES
+		('current', 1, NULL), ('older', 1, NULL), ('usable', 2, 1), ('newer', 2, NULL), ('foreign', 3, NULL)`)
+	step := schema.Step{Up: `SELECT 1`, Down: `SELECT 1`}
+	features := map[string]*schema.Feature{}
+	for _, f := range []schema.Feature{
+		{Name: "missing", Steps: []schema.Step{step}}, {Name: "current", Steps: []schema.Step{step}},
+		{Name: "older", Steps: []schema.Step{step, step}}, {Name: "usable", Steps: []schema.Step{step}},
+		{Name: "newer", Steps: []schema.Step{step}},
+	} {
+		features[f.Name] = &f
+	}
+	versions, err := b.schema.Versions(ctx, pgtest.Pool(t, pgtest.Shared(t).DSN()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type finding struct {
+		severity doctor.Severity
+		detail   string
+	}
+	for manual, want := range map[bool]map[string]finding{
+		false: {
+			"missing": {doctor.OK, "not installed; the first use creates version 1"},
+			"current": {doctor.OK, "version 1"},
+			"older":   {doctor.OK, "version 1; the next use brings it to version 2"},
+			"usable":  {doctor.OK, "version 2; this program knows version 1 and works with both"},
+			"newer":   {doctor.Warning, "version 2; this program works with version 1"},
+		},
+		true: {
+			"missing": {doctor.OK, "not installed, version 1 is wanted"},
+			"older":   {doctor.Warning, "version 1; version 2 is wanted"},
+		},
+	} {
+		d := &diagnosis{backend: backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: b.config.Schema, ManualMigrations: manual})}
+		for name, wanted := range want {
+			d.findings = nil
+			d.feature(features[name], versions[name])
+			if f := d.findings[0]; f.Name != "tables of "+name || f.Severity != wanted.severity || f.Detail != wanted.detail {
+				t.Errorf("%s, manual %t: %+v; want %+v", name, manual, f, wanted)
+			}
+		}
+	}
+	if f := found(t, b.Diagnose(ctx), "tables of foreign"); f.Severity != doctor.OK || !strings.Contains(f.Detail, "does not have the feature") {
+		t.Errorf("a feature of another program: %+v", f)
+	}
 }

@@ -45,6 +45,9 @@ const (
 	Leases   = "leases"
 )
 
+// LeasesVersion is the version of the tables of leases that this program makes.
+const LeasesVersion = 1
+
 // Statements on the record of the mode, a table with at most one row.
 const (
 	CreateMode = `

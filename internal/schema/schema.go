@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,8 +19,13 @@ type Schema struct {
 
 	manual bool
 	core   Backend
-	usable sync.Map // the features that were found or created
+	usable sync.Map // until when each feature is known to have its tables, as a time.Time
+	now    func() time.Time
 }
+
+// memory limits for how long a schema does not look for the tables of a feature
+// again: an operator can remove them under a process that has no session.
+const memory = 10 * time.Second
 
 // Backend is what a schema needs of its backend.
 type Backend interface {
@@ -38,7 +44,7 @@ type Backend interface {
 // New returns the schema of a backend. Unless manual is set, the first use of a
 // feature creates its tables.
 func New(names Names, manual bool, backend Backend) *Schema {
-	return &Schema{Names: names, manual: manual, core: backend}
+	return &Schema{Names: names, manual: manual, core: backend, now: time.Now}
 }
 
 // CheckCore is [Backend.CheckCore].
@@ -61,7 +67,7 @@ func Of(backend any) *Schema { return of(backend) }
 // this program, or there are no tables at all, the error matches dberr.ErrSchema.
 // The database is one on which the schema is.
 func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, error) {
-	if _, known := s.usable.Load(f); known {
+	if s.known(f) {
 		return true, nil
 	}
 	versions, err := s.Versions(ctx, database)
@@ -83,7 +89,7 @@ func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 		return false, err
 	}
 	if version.Present >= f.Newest() {
-		s.usable.Store(f, nil)
+		s.remember(f)
 	}
 	return version.Present > 0, nil
 }
@@ -93,7 +99,7 @@ func (s *Schema) check(versions Versions, f *Feature) (bool, error) {
 // if this program must not create them, and dberr.ErrPrivilege if the user may
 // not.
 func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error {
-	if _, known := s.usable.Load(f); known {
+	if s.known(f) {
 		return nil
 	}
 	versions, err := s.Versions(ctx, database)
@@ -103,7 +109,7 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 	if _, err := s.check(versions, f); err != nil {
 		return err
 	}
-	if _, known := s.usable.Load(f); known {
+	if s.known(f) {
 		return nil
 	}
 	if s.manual {
@@ -116,9 +122,16 @@ func (s *Schema) Ensure(ctx context.Context, database Querier, f *Feature) error
 		}
 		return fmt.Errorf("create the tables of %s: %w", f.Name, err)
 	}
-	s.usable.Store(f, nil)
+	s.remember(f)
 	return nil
 }
+
+func (s *Schema) known(f *Feature) bool {
+	until, found := s.usable.Load(f)
+	return found && s.now().Before(until.(time.Time))
+}
+
+func (s *Schema) remember(f *Feature) { s.usable.Store(f, s.now().Add(memory)) }
 
 // Forget makes the schema look for all tables again.
 func (s *Schema) Forget() { s.usable.Clear() }

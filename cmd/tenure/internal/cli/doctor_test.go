@@ -47,9 +47,16 @@ func TestDoctorFindsNoFailureOnHealthyDatabase(t *testing.T) {
 		}
 		invoke(t, place.with("migrate")...).want(t, console.ExitDone)
 	}
+	invoke(t, place.with("migrate", "up", "--feature", "changes")...).want(t, console.ExitDone)
 	text := invoke(t, place.with("doctor")...).want(t, console.ExitDone).stdout
 	if !strings.HasPrefix(text, "ok") || !strings.Contains(text, "PostgreSQL") {
 		t.Errorf("%s", text)
+	}
+	for name, want := range map[string]string{"tables of changes": "version 1", "tables of schedules": "not installed"} {
+		_, line, _ := strings.Cut(text, name)
+		if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, want) {
+			t.Errorf("%s: %q; want %q", name, line, want)
+		}
 	}
 }
 

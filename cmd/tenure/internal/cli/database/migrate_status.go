@@ -9,6 +9,7 @@ import (
 
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/connect"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
+	"github.com/exactly-one/tenure/internal/installation"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -65,7 +66,7 @@ func versionsOf(ctx context.Context, backend connect.Backend) ([]FeatureRecord, 
 		return all, err
 	case connect.Leases:
 		version, err := b.SchemaVersion(ctx)
-		return []FeatureRecord{{Feature: "leases", Version: version}}, err
+		return []FeatureRecord{{Feature: "leases", Version: version, Newest: installation.LeasesVersion}}, err
 	default:
 		panic(fmt.Sprintf("a backend of type %T", b))
 	}

@@ -8,12 +8,12 @@ type State uint8
 
 // The states of an election.
 const (
-	Stopped      = State(fsm.Stopped)      // does not campaign; the initial state
-	Follower     = State(fsm.Follower)     // a standby that waits for the next attempt
-	Acquiring    = State(fsm.Acquiring)    // tries to acquire the role
-	Leading      = State(fsm.Leader)       // leads the role
-	Reconnecting = State(fsm.Reconnecting) // has lost the session; the reconnect grace has not ended
-	Releasing    = State(fsm.Releasing)    // gives up the role
+	Stopped      State = State(fsm.Stopped)      // does not campaign; the initial state
+	Follower     State = State(fsm.Follower)     // a standby that waits for the next attempt
+	Acquiring    State = State(fsm.Acquiring)    // tries to acquire the role
+	Leading      State = State(fsm.Leader)       // leads the role
+	Reconnecting State = State(fsm.Reconnecting) // has lost the session; the reconnect grace has not ended
+	Releasing    State = State(fsm.Releasing)    // gives up the role
 )
 
 // String returns the state's name in lower case; that of Leading is "leader".

@@ -156,7 +156,7 @@ type AcquireResult struct {
 // ReleaseRequest is one role to release.
 type ReleaseRequest struct {
 	Role   Role
-	Term   int64 // 0 if the term has not begun
+	Term   int64 // 0 if the term has not begun; a backend may refuse a term that is not the current one
 	Reason EndReason
 	By     string // the requester, if any
 	// Target is the node to reserve the role for, during Reservation.

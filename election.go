@@ -317,8 +317,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 
 // HandOver steps down and reserves the role for the node target for one
 // CheckInterval. If the target does not acquire the role in that time, any
-// candidate can. If the target is this node, the error matches ErrInvalidConfig
-// and the term continues.
+// candidate can. If the target is this node or uuid.Nil, the error matches
+// ErrInvalidConfig and the term continues.
 func (e *Election) HandOver(ctx context.Context, target uuid.UUID) error {
 	return e.stepDown(ctx, termEnd{reason: endreason.HandedOver, cause: ErrHandedOver, target: target})
 }
@@ -362,8 +362,10 @@ func (e *Election) ForceStepDown(ctx context.Context) error {
 
 func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	n := e.node
-	if why.reason == endreason.HandedOver && why.target == n.id {
-		return fmt.Errorf("%w: the node cannot hand %s over to itself", ErrInvalidConfig, e.role)
+	if why.reason == endreason.HandedOver {
+		if err := n.validateTarget(why.target); err != nil {
+			return fmt.Errorf("hand over %s: %w", e.role, err)
+		}
 	}
 	n.mu.Lock()
 	term := e.term
@@ -374,6 +376,18 @@ func (e *Election) stepDown(ctx context.Context, why termEnd) error {
 	e.beginStepDownLocked(why)
 	n.mu.Unlock()
 	return e.awaitRelease(ctx, term, "stepping down from")
+}
+
+// validateTarget refuses targets to which this node cannot hand over a role.
+func (n *Node) validateTarget(target uuid.UUID) error {
+	switch target {
+	case n.id:
+		return fmt.Errorf("%w: the target is this node", ErrInvalidConfig)
+	case uuid.Nil:
+		return fmt.Errorf("%w: no target is given: name a node, or step down", ErrInvalidConfig)
+	default:
+		return nil
+	}
 }
 
 // beginStepDownLocked starts the release of the current term, if this node

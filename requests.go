@@ -59,7 +59,7 @@ func (s *session) handleRequests() error {
 			continue
 		}
 		n.log.Info("received a request for a role", "role", r.Role, "kind", r.Kind, "by", r.By, "target", r.Target)
-		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && r.Target != n.id {
+		if r.Kind == RequestStepDown || r.Kind == RequestHandOver && n.validateTarget(r.Target) == nil {
 			e.beginStepDownLocked(r.termEnd())
 		}
 	}

@@ -64,23 +64,25 @@ func TestReservationExpires(t *testing.T) {
 	})
 }
 
-// A node does not hand a role over to itself: a request for that changes
-// nothing, and a call returns an error.
-func TestHandOverToOwnNodeIsRejected(t *testing.T) {
+// A node does not hand a role over to itself or to no node: a request for that
+// changes nothing, and a call returns an error.
+func TestHandOverNeedsAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		node := open(t, db)
 		defer closeNode(t, node)
 		e, _ := elect(t, node, tenure.ElectionConfig{})
 		term := lead(t, e)
-		request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: node.ID()}
-		wantError(t, "Request", db.Request(t.Context(), request), nil)
-		time.Sleep(time.Minute)
-		wantError(t, "HandOver", e.HandOver(t.Context(), node.ID()), tenure.ErrInvalidConfig)
-		wantError(t, "HandleRequest", e.HandleRequest(t.Context(), request), tenure.ErrInvalidConfig)
-		time.Sleep(time.Minute)
+		for _, target := range []uuid.UUID{node.ID(), uuid.Nil} {
+			request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: target}
+			wantError(t, "Request", db.Request(t.Context(), request), nil)
+			time.Sleep(time.Minute)
+			wantError(t, "HandOver", e.HandOver(t.Context(), target), tenure.ErrInvalidConfig)
+			wantError(t, "HandleRequest", e.HandleRequest(t.Context(), request), tenure.ErrInvalidConfig)
+			time.Sleep(time.Minute)
+		}
 		if !term.Valid() || e.Term() != term {
-			t.Error("the leader gave its term up in favor of itself")
+			t.Error("the leader gave up its term")
 		}
 	})
 }

@@ -228,6 +228,29 @@ func TestTryAcquireMakesOneAttempt(t *testing.T) {
 	})
 }
 
+// TestTryAcquireReturnsTermOrError: an attempt fails, and a term begins and ends
+// before TryAcquire wakes. It goes on until it has something to return.
+func TestTryAcquireReturnsTermOrError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *tenure.Election
+		missed := func(tenure.Role) *tenure.AcquireResult {
+			time.Sleep(time.Second) // TryAcquire waits
+			tenure.EndAttempts(e)
+			time.Sleep(time.Second) // TryAcquire sees that
+			return nil
+		}
+		db := newDatabase()
+		db.prepare = func(c *conn) { c.onAcquire = missed }
+		node := open(t, db)
+		defer closeNode(t, node)
+		e, _ = elect(t, node, tenure.ElectionConfig{})
+		term, err := e.TryAcquire(t.Context())
+		if err != nil || term == nil || !term.Valid() {
+			t.Errorf("%v, %v; want a term", term, err)
+		}
+	})
+}
+
 func TestParticipateShutsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t, newDatabase())

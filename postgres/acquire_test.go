@@ -179,7 +179,7 @@ func TestReservationIsForItsTargetOnly(t *testing.T) {
 	first, second, third := open(t, b), open(t, b), open(t, b)
 	first.take("scheduler")
 	err := first.Release([]tenure.ReleaseRequest{{
-		Role: tenure.NamedRole("scheduler"), Term: 1, Reason: history.EndHandedOver, Target: second.id, Reservation: time.Hour,
+		Role: tenure.NamedRole("scheduler"), Term: first.heldRoles["scheduler"].term, Reason: history.EndHandedOver, Target: second.id, Reservation: time.Hour,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestReservationIsForItsTargetOnly(t *testing.T) {
 	third.take("scheduler") // the reservation was for once
 
 	err = third.Release([]tenure.ReleaseRequest{{
-		Role: tenure.NamedRole("scheduler"), Term: 3, Reason: history.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
+		Role: tenure.NamedRole("scheduler"), Term: third.heldRoles["scheduler"].term, Reason: history.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,12 +18,16 @@ type resignation struct {
 	targets        []*uuid.UUID
 }
 
-func (s *session) resignation(releases []tenure.ReleaseRequest) resignation {
+func (s *session) resignation(releases []tenure.ReleaseRequest) (resignation, error) {
 	var all resignation
 	for _, r := range releases {
 		h := s.heldRoles[r.Role.Name()]
 		if h == nil {
 			continue
+		}
+		// Invariant 4: the lock is held until the work of the role's term has returned.
+		if r.Term != 0 && r.Term != h.term {
+			return all, fmt.Errorf("%w: release of term %d of %s, but this session holds term %d", tenure.ErrSessionLost, r.Term, h.role, h.term)
 		}
 		all.heldRoles = append(all.heldRoles, h)
 		if h.term == 0 {
@@ -38,23 +42,23 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) resignation {
 		all.targets, all.reserve = append(all.targets, target), append(all.reserve, r.Reservation.Milliseconds())
 		all.askers = append(all.askers, r.By)
 	}
-	return all
+	return all, nil
 }
 
 // Release implements [tenure.Session]. Usually it is one statement; if that
 // fails, each step is tried on its own, since neither a row that cannot be
 // written nor a full queue of notifications may keep a role locked.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
-	all := s.resignation(releases)
-	if len(all.heldRoles) == 0 {
-		return nil
+	all, err := s.resignation(releases)
+	if err != nil || len(all.heldRoles) == 0 {
+		return err
 	}
 	var keys keyArrays
 	for _, h := range all.heldRoles {
 		keys.add(h.key)
 	}
 	missing := 0
-	err := s.query(stmtResign, func(rows pgx.Rows) error {
+	err = s.query(stmtResign, func(rows pgx.Rows) error {
 		var done bool
 		err := rows.Scan(&done)
 		if !done {

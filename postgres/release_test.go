@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -59,4 +60,23 @@ func TestReleaseOfLostLocksIsReported(t *testing.T) {
 	if err := p.Release(releasesOf(p)); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("%v; want the session superseded", err)
 	}
+}
+
+// TestReleaseOfAnotherTermIsRefused: a session that is asked to end a term other
+// than the one it holds keeps the lock, and the engine ends the session.
+func TestReleaseOfAnotherTermIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	first, second := open(t, b), open(t, b)
+	first.take("scheduler")
+	term := first.heldRoles["scheduler"].term
+	for _, other := range []int64{term - 1, term + 1} {
+		err := first.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: other, Reason: history.EndResigned}})
+		if !errors.Is(err, tenure.ErrSessionLost) {
+			t.Errorf("release of term %d while %d is held: %v; want ErrSessionLost", other, term, err)
+		}
+		second.refused("scheduler")
+	}
+	first.release("scheduler", history.EndResigned)
+	second.take("scheduler")
 }

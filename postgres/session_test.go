@@ -137,7 +137,7 @@ func TestNothingIsSentWithoutTrust(t *testing.T) {
 	p.trusted.Store(false)
 	_, beat := p.Heartbeat(tenure.Load{})
 	_, try := p.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}})
-	release := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: 1}})
+	release := p.Release([]tenure.ReleaseRequest{{Role: tenure.NamedRole("scheduler"), Term: p.heldRoles["scheduler"].term}})
 	for _, err := range []error{beat, try, release} {
 		if !errors.Is(err, tenure.ErrSessionLost) || errors.Is(err, tenure.ErrConnection) {
 			t.Errorf("%v; want the session lost, and not its connection", err)

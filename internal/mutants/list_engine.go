@@ -352,15 +352,27 @@ var engineMutants = []mutant{
 	// Handing over.
 	{
 		name: "engine: a request to hand over to oneself is accepted",
-		file: "requests.go", from: " && r.Target != n.id {", to: " && r.Target == r.Target {",
+		file: "requests.go", from: " && n.validateTarget(r.Target) == nil {", to: " {",
 		promise: "a leader does not give its role up in favor of itself",
-		tests:   []tests{in(".", "^TestHandOverToOwnNodeIsRejected$")}, says: "in favor of itself",
+		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},
 	{
 		name: "engine: a call to hand over to oneself is accepted",
-		file: "election.go", from: "	if why.reason == endreason.HandedOver && why.target == n.id {", to: "	if why.reason == endreason.HandedOver && why.target == n.id && false {",
+		file: "election.go", from: "	if why.reason == endreason.HandedOver {", to: "	if why.reason == endreason.HandedOver && false {",
 		promise: "a leader does not give its role up in favor of itself",
-		tests:   []tests{in(".", "^TestHandOverToOwnNodeIsRejected$")}, says: "in favor of itself",
+		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
+	},
+	{
+		name: "engine: a hand-over without a target is accepted",
+		file: "election.go", from: "	case uuid.Nil:\n		return fmt", to: "	case uuid.Max:\n		return fmt",
+		promise: "a leader does not give its role up in favor of no node",
+		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
+	},
+	{
+		name: "engine: an attempt that nobody saw ends TryAcquire without a term",
+		file: "election.go", from: "		return term != nil || failed != nil\n", to: "		return term != nil || failed != nil || e.attempt.totalFailures != failures\n",
+		promise: "TryAcquire returns a term or an error",
+		tests:   []tests{in(".", "^TestTryAcquireReturnsTermOrError$")}, says: "want a term",
 	},
 	{
 		name: "engine: a hand-over reserves nothing",

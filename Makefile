@@ -28,7 +28,7 @@ endif
 PARALLEL ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni test-matrix sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -41,8 +41,10 @@ test: ## the tests to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
 	@$(call test-modules,-short -parallel $(PARALLEL))
 
-test-all: prerequisites release-check ## all tests and release-check, with the race detector where there is a C compiler (RACE= turns it off)
+test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
+	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	@exec $(BIN)/test-matrix -page= -suites=conformance 14 18
 
 lint: $(GOLANGCI_LINT) ## formatting, tidy modules, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "Not formatted: $$unformatted"; exit 1; }
@@ -76,6 +78,10 @@ chaos-patroni: ## failovers under Patroni: FAILOVERS=200 (0: one of each kind) M
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
 	exec $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
+
+test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/tested-with.md (ARGS='14 mariadb', ARGS=-h)
+	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
+	exec $(BIN)/test-matrix $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCountCountsTestsWithoutSubtests(t *testing.T) {
+	events := `
+{"Action":"run","Test":"TestA"}
+{"Action":"run","Test":"TestA/MariaDB"}
+{"Action":"pass","Test":"TestA/MariaDB"}
+{"Action":"run","Test":"TestA/SQLite"}
+{"Action":"output","Test":"TestA/SQLite","Output":"got 1, want 2\n"}
+{"Action":"fail","Test":"TestA/SQLite"}
+{"Action":"fail","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"skip","Test":"TestB"}
+{"Action":"run","Test":"TestC"}
+{"Action":"fail"}
+`
+	got, outputs, err := count(strings.NewReader(events), "")
+	if want := (result{passed: 1, failed: 2, skipped: 1}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if outputs["TestA/SQLite"] != "got 1, want 2\n" {
+		t.Errorf("got the outputs %q", outputs)
+	}
+	if text := got.String(); text != "1, **2 failed**, 1 skipped" {
+		t.Errorf("got %q", text)
+	}
+	got, _, err = count(strings.NewReader(events), "/MariaDB")
+	if want := (result{passed: 1}); err != nil || got != want {
+		t.Errorf("of MariaDB: got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestRowReplacesTheLastOfItsServerAndMode(t *testing.T) {
+	day := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	page := "before\n\n" + begin + "\n" + end + "\nafter\n"
+	for _, r := range []string{
+		row("PostgreSQL 14", "14.1", "sessions", map[string]string{"conformance": "7"}, day),
+		row("PostgreSQL 14", "14.1", "leases", map[string]string{"conformance": "8"}, day),
+		row("PostgreSQL 14", "14.2", "sessions", map[string]string{"conformance": "9"}, day),
+	} {
+		var err error
+		if page, err = withRow(page, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "before\n\n" + begin + `
+
+| server | version | mode | conformance | backend | acceptance | doctor | last run |
+|---|---|---|---|---|---|---|---|
+| PostgreSQL 14 | 14.2 | sessions | 9 | – | – | – | 2030-01-02 |
+| PostgreSQL 14 | 14.1 | leases | 8 | – | – | – | 2030-01-02 |
+
+` + end + "\nafter\n"
+	if page != want {
+		t.Errorf("got\n%s\nwant\n%s", page, want)
+	}
+	if _, err := withRow("no table", "| a |"); err == nil {
+		t.Error("a page without a table got a row")
+	}
+}
+
+func TestChooseRefusesUnknownServers(t *testing.T) {
+	if _, err := choose([]string{"14", "9"}); err == nil || !strings.Contains(err.Error(), "mariadb") {
+		t.Errorf("got %v", err)
+	}
+	if chosen, err := choose([]string{"sqlite", "14"}); err != nil || len(chosen) != 2 || chosen[0].name != "sqlite" {
+		t.Errorf("got %v, %v", chosen, err)
+	}
+}

@@ -164,7 +164,7 @@ func explain(err error, body actionBody) (status int, message string) {
 	var noSchedule *cron.UnknownError
 	switch {
 	case errors.Is(err, tenure.ErrNoLeader):
-		return http.StatusConflict, "nobody leads the role at the moment"
+		return http.StatusConflict, "no node leads the role at the moment"
 	case errors.Is(err, tenure.ErrUnknownNode):
 		return http.StatusConflict, "the node does not live any more"
 	case errors.Is(err, tenure.ErrLastNode):

@@ -44,7 +44,7 @@ func (p *snapshot) health(n nowRecord) health {
 	case p.problem != nil:
 		return health{critical, "The database cannot be read; this is what was seen before."}
 	case n.Vacant > 0:
-		return health{critical, fmt.Sprintf("Nobody leads %s.", p.vacantText(n)) + firing}
+		return health{critical, fmt.Sprintf("No node leads %s.", p.vacantText(n)) + firing}
 	case len(silentNodes) > 0:
 		verb := "is"
 		if len(silentNodes) > 1 {

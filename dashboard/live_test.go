@@ -94,7 +94,7 @@ func TestHealthStatesWorstProblem(t *testing.T) {
 	w.node("api-2", "other")
 	sentence(good, "Everything is led: 2 roles, 2 nodes.")
 	stop()
-	sentence(critical, "Nobody leads "+isolate+"scheduler"+ended+".")
+	sentence(critical, "No node leads "+isolate+"scheduler"+ended+".")
 }
 
 // A node that sends no heartbeat is shown as silent, and its roles as vacant

@@ -75,7 +75,7 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 		}
 	}
 	if over != nil {
-		return fmt.Sprintf("%s has given it up, and nobody leads it yet.", quoted(over.NodeName)), false
+		return fmt.Sprintf("%s has given it up, and no node leads it yet.", quoted(over.NodeName)), false
 	}
 	return "The leader was asked. It gives the role up when its work has ended.", false
 }

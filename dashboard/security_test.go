@@ -83,7 +83,7 @@ func TestAttackRequestsAreRefused(t *testing.T) {
 	basic.SetBasicAuth("bert", bertsPassword)
 	bert := basic.Header.Get("Authorization")
 	bertsForgery := get[sessionRecord](w, "/api/session", "Authorization", bert).Token
-	// What is let in finds that nobody leads the role: 409.
+	// What is let in finds that no node leads the role: 409.
 	for name, c := range map[string]struct {
 		headers []string
 		want    int
@@ -429,7 +429,7 @@ func TestActionsAreDoneAndRecorded(t *testing.T) {
 	act(map[string]any{"action": pauseSchedule, "name": "nightly"})
 	act(map[string]any{"action": resumeSchedule, "name": "nightly"})
 	if o := act(map[string]any{"action": triggerSchedule, "name": "nightly"}); !strings.Contains(o.Message, "no leader has it") {
-		t.Errorf("the outcome of a run that nobody leads: %s", o.Message)
+		t.Errorf("the outcome of a run that no node leads: %s", o.Message)
 	}
 	var recorded int
 	row := w.pool.QueryRow(t.Context(), pgtest.SQL(w.backend, "SELECT count(*) FROM {changes} WHERE changed_by = 'anna'"))

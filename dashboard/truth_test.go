@@ -214,7 +214,7 @@ func TestOutcomesReportWhatHappened(t *testing.T) {
 		done bool
 	}{
 		"nothing yet":           {actionBody{Action: stepDown}, nil, "was asked", false},
-		"it has ended":          {actionBody{Action: stepDown}, []history.Term{ended(first)}, "nobody leads it yet", false},
+		"it has ended":          {actionBody{Action: stepDown}, []history.Term{ended(first)}, "no node leads it yet", false},
 		"the same again":        {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 1, began.Add(10*time.Second))}, "leads again, in term 2", true},
 		"another":               {actionBody{Action: stepDown}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},
 		"the one that it is to": {actionBody{Action: handOver, Node: uuid.UUID{2}}, []history.Term{ended(first), snapshotTerm(2, 2, began.Add(10*time.Second))}, "leads now, in term 2.", true},

@@ -95,7 +95,7 @@ func (p *peer) attempt(c tenure.AcquireRequest) tenure.AcquireResult {
 
 func TestRolesWithOneKeyAreRefused(t *testing.T) {
 	t.Parallel()
-	b := backendOn(t, pgtest.Shared(t).Database(t), Config{}) // the keys are the database's
+	b := backendOn(t, pgtest.Shared(t).Database(t), Config{}) // numeric keys are shared by the whole database
 	first, second := open(t, b), open(t, b)
 	single, pair := tenure.KeyRole(-9), tenure.KeyPairRole(-4, 2)
 	attempts, err := first.TryAcquire([]tenure.AcquireRequest{
@@ -163,11 +163,11 @@ func TestInstallationsInOneDatabaseAreIndependent(t *testing.T) {
 	second.drain()
 	first.Abort()
 	if second.wait(100 * time.Millisecond) {
-		t.Error("a node hears of the death of another installation's")
+		t.Error("a node was notified of a death in another installation")
 	}
 }
 
-// refusedBy makes sure that another peer finds the role busy.
+// refusedBy checks that another peer finds the role busy.
 func (p *peer) refusedBy(other *peer) {
 	p.t.Helper()
 	other.refused("scheduler")
@@ -191,7 +191,7 @@ func TestReservationIsForItsTargetOnly(t *testing.T) {
 	}
 	second.take("scheduler")
 	second.release("scheduler", history.EndResigned)
-	third.take("scheduler") // the reservation was for once
+	third.take("scheduler") // the reservation was for one acquisition
 
 	err = third.Release([]tenure.ReleaseRequest{{
 		Role: tenure.NamedRole("scheduler"), Term: third.heldRoles["scheduler"].term, Reason: history.EndHandedOver, Target: uuid.New(), Reservation: 200 * time.Millisecond,
@@ -200,7 +200,7 @@ func TestReservationIsForItsTargetOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.refused("scheduler")
-	first.win("scheduler") // the target never came
+	first.win("scheduler") // the target never acquired the role
 }
 
 func TestHolderIsReportedToRecoveringCandidate(t *testing.T) {
@@ -295,7 +295,7 @@ func TestLockedRowDelaysOnlyItsRole(t *testing.T) {
 	start := time.Now()
 	attempt := second.try("b")[0]
 	if attempt.Outcome != tenure.OutcomePending || !attempt.Fenced || time.Since(start) > second.opening.Timing.RefreshInterval/2 {
-		t.Errorf("%+v after %v; want it waiting, at once", attempt, time.Since(start))
+		t.Errorf("%+v after %v; want it waiting, immediately", attempt, time.Since(start))
 	}
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestDeletedRowIsReported(t *testing.T) {
 	if len(p.heldRoles) > 0 {
 		t.Error("the lock is still held")
 	}
-	p.take("scheduler") // the row is made anew
+	p.take("scheduler") // the row is created again
 }
 
 func TestTermWaitsAfterServerChange(t *testing.T) {
@@ -340,7 +340,7 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 			first := open(t, b)
 			took := first.take("scheduler")
 			exec(t, b, "UPDATE {terms} SET lease_ms = 600")
-			first.release("scheduler", history.EndResigned) // whatever the row says
+			first.release("scheduler", history.EndResigned) // whatever the row contains
 			exec(t, b, sql)
 			second := open(t, b, short)
 			if name == "restarted" { // just now, for this session
@@ -363,7 +363,7 @@ func TestTermWaitsAfterServerChange(t *testing.T) {
 		first.take("scheduler")
 		first.release("scheduler", history.EndResigned)
 		exec(t, b, changed["restarted"])
-		first.take("scheduler") // at once
+		first.take("scheduler") // immediately
 		first.release("scheduler", history.EndResigned)
 		exec(t, b, changed["another lineage"])
 		if attempt := first.try("scheduler")[0]; attempt.Outcome != tenure.OutcomePending {
@@ -413,7 +413,7 @@ func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 	}
 	p.beat()
 
-	// When the account is wrong, the server's own limit is met.
+	// If the count is wrong, the server's own limit is reached.
 	p.table.capacity.perTransaction = 1_000_000
 	failed := 0
 	for chunk := range slices.Chunk(numbered(20_000), 1000) {
@@ -435,7 +435,7 @@ func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 	if held := row[int](t, b, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); held != 2+len(p.heldRoles) {
 		t.Errorf("%d locks are held for %d roles", held, len(p.heldRoles))
 	}
-	row[int](t, b, "SELECT count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid") // bystanders work
+	row[int](t, b, "SELECT count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid") // queries of other programs work
 	for range 8 {
 		p.beat()
 	}
@@ -464,7 +464,7 @@ func TestReservationIsNeverSnatched(t *testing.T) {
 				snatched <- tenure.AcquireResult{Err: err}
 				return
 			}
-			// It may wait for the row, and finds the reservation then.
+			// It may wait for the row, and then finds the reservation.
 			if outcome := attempts[0].Outcome; outcome == tenure.OutcomeGranted || outcome == tenure.OutcomeFailed {
 				snatched <- attempts[0]
 				return

@@ -50,9 +50,8 @@ func New(dsn string, config Config) (*Backend, error) {
 	return b, nil
 }
 
-// Close closes the connection that answers people's questions and waits for the
-// goroutines of sessions. Close the node first. It may be called more than
-// once.
+// Close closes the connection for reads and waits for the goroutines of sessions.
+// Close the node first. Close may be called more than once.
 func (b *Backend) Close() {
 	b.reader.close()
 	b.running.Wait()

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// BenchmarkFailover measures from the closing of the leader's socket to the
-// beginning of the next term, recorded, for one role and for a thousand; beside
-// it a connection that just waits for the lock.
+// BenchmarkFailover measures the time from the closing of the leader's socket to
+// the recorded beginning of the next term, for one role and for a thousand. For
+// comparison, it also measures a connection that only waits for the lock.
 func BenchmarkFailover(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		dsn := pgtest.Shared(b).DSN()

@@ -2,8 +2,8 @@ package postgres
 
 import "time"
 
-// fenced notes that somebody else's transaction was in the way of a role's term,
-// and says when to try again.
+// fenced records that another session's transaction prevents a role's term from
+// beginning, and returns when to try again.
 func (s *session) fenced(held *heldRole) time.Duration {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	now := s.opening.Clock.Now().Mono

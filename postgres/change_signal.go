@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// changeSignal remembers that something may have changed until the session's Wait takes
-// it. Announcing it interrupts a Wait in progress. It is safe for concurrent
-// use.
+// changeSignal records that something may have changed until the session's Wait
+// reads it. Announcing a change interrupts a Wait in progress. It is safe for
+// concurrent use.
 type changeSignal struct {
 	mu        sync.Mutex
 	pending   bool
 	interrupt context.CancelFunc // of the Wait in progress
-	taken     bool               // the last news was taken
+	taken     bool               // the last change was read
 	handled   []chan struct{}    // closed when the engine waits again after that
 }
 
-// announceAndTrack is announce, and returns a channel that is closed when the
-// engine has done what the news made it do and waits again.
+// announceAndTrack is announce. It also returns a channel that is closed when the
+// engine has handled the change and waits again.
 func (n *changeSignal) announceAndTrack() <-chan struct{} {
 	n.announce()
 	n.mu.Lock()
@@ -37,7 +37,7 @@ func (n *changeSignal) announce() {
 	}
 }
 
-// take reports whether there was news and forgets it.
+// take reports whether there was a change, and clears it.
 func (n *changeSignal) take() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

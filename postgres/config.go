@@ -31,9 +31,9 @@ const (
 
 // Config configures a [Backend]. The zero value is ready to use.
 type Config struct {
-	// Schema and Prefix say where the tables are: Prefix begins the name of
-	// each. Defaults "public" and "tenure_". Any name will do, it is quoted;
-	// a prefix has at most 32 bytes.
+	// Schema is the schema of the tables, and Prefix begins the name of each.
+	// Defaults: "public" and "tenure_". Every name is allowed, since it is
+	// quoted; a prefix has at most 32 bytes.
 	Schema string
 	Prefix string
 
@@ -43,8 +43,8 @@ type Config struct {
 	// [Backend.Migrate] or [Backend.MigrationSQL] under another user.
 	ManualMigrations bool
 
-	// ApplicationName begins the application_name of every connection, which
-	// goes on with the node's name and the purpose. Default "tenure".
+	// ApplicationName begins the application_name of every connection, followed
+	// by the node's name and the purpose. Default: "tenure".
 	ApplicationName string
 
 	// WatchPeriod is how long one call of the watch connection may last, which
@@ -54,7 +54,7 @@ type Config struct {
 
 	// Connect makes the connections instead of pgx.ConnectConfig, for example
 	// to pass a token as password. It must use the configuration it is given:
-	// what it changes besides credentials and address may break the protocol.
+	// changes to anything but credentials and address may break the protocol.
 	// It is called from several goroutines.
 	Connect func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error)
 }
@@ -128,8 +128,8 @@ func environmentNamesServer() bool {
 	return false
 }
 
-// parseDetail says what is wrong with a connection string if that is one of the
-// phrases known to contain nothing of the string itself.
+// parseDetail returns what is wrong with a connection string if the text is one of
+// the phrases known to contain nothing of the string itself.
 func parseDetail(err error) string {
 	var parse *pgconn.ParseConfigError
 	if !errors.As(err, &parse) {

@@ -12,7 +12,8 @@ func TestSession(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	sessiontest.Run(t, func(t *testing.T) tenure.Backend {
-		// A database each: keys that are numbers are the database's.
+		// Each case has its own database, since numeric keys are shared by the whole
+		// database.
 		return backendOn(t, server.Database(t), Config{})
 	}, sessiontest.Registry, sessiontest.UniqueNames)
 }

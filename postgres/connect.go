@@ -15,10 +15,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// closeTimeout bounds saying goodbye to the server.
+// closeTimeout bounds the graceful end of a connection.
 const closeTimeout = 2 * time.Second
 
-// listener hears what a connection receives besides answers. Its methods are
+// listener receives what a connection sends apart from answers. Its methods are
 // called on the goroutine that uses the connection.
 type listener interface {
 	notice(*pgconn.Notice)
@@ -31,7 +31,7 @@ func (b *Backend) dial(ctx context.Context, use pgdial.Use, purpose string, list
 	return b.dialWith(ctx, purpose, listener, pgdial.Options{Use: use, Limits: limitsOf(use)})
 }
 
-// dialReader opens a connection for questions, also to a server that its
+// dialReader opens a connection for reads, also to a server that its
 // administrator has fenced if there is no other.
 func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, error) {
 	conn, err := b.dial(ctx, pgdial.Question, purpose, nil)
@@ -46,7 +46,7 @@ func (b *Backend) dialReader(ctx context.Context, purpose string) (*pgx.Conn, er
 func (b *Backend) dialWith(ctx context.Context, purpose string, listener listener, options pgdial.Options) (*pgx.Conn, error) {
 	config := b.connect.Copy()
 	config.RuntimeParams["application_name"] = applicationName(b.config.ApplicationName, purpose)
-	// Statements are prepared under names of their own or run once.
+	// Statements are prepared under their own names or run once.
 	config.StatementCacheCapacity = 0
 	config.DescriptionCacheCapacity = 0
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -60,12 +60,12 @@ func (b *Backend) dialWith(ctx context.Context, purpose string, listener listene
 	return conn, nil
 }
 
-// prepareConnection prepares one attempt to connect and returns what to call if
-// the connection is used. Several attempts may run at a time, and listener must
-// hear one connection only.
+// prepareConnection prepares one attempt to connect and returns the function to
+// call if the connection is used. Several attempts may run at the same time, and
+// listener must receive the messages of one connection only.
 func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
-	// After an error pgx dials again to cancel what might still run. Nothing of
-	// ours waits for that, and the goroutine would outlive the connection.
+	// After an error pgx dials again to cancel what might still run. Nothing in
+	// this package waits for that, and the goroutine would outlive the connection.
 	var connected atomic.Bool
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -91,8 +91,8 @@ func prepareConnection(config *pgx.ConnConfig, listener listener) (won func()) {
 	return func() { connected.Store(true) }
 }
 
-// applicationName is what a database administrator sees; the server cuts it at
-// 63 bytes, so the purpose is kept and the rest shortened.
+// applicationName is the name that a database administrator sees. The server cuts
+// it at 63 bytes, so the purpose is kept and the rest shortened.
 func applicationName(program, purpose string) string {
 	name := program + " " + purpose
 	if excess := len(name) - maxIdentifier; excess > 0 {
@@ -111,12 +111,12 @@ func raw(conn *pgx.Conn) net.Conn {
 	return network
 }
 
-// discard closes a connection, politely if it can be done quickly.
+// discard closes a connection, gracefully if that can be done quickly.
 func discard(conn *pgx.Conn) {
 	network := raw(conn)
 	if !conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		_ = conn.Close(ctx) // there is nobody to tell
+		_ = conn.Close(ctx) // no caller needs the error
 		cancel()
 	}
 	_ = network.Close() // also ends the goroutine that pgx started after an error

@@ -15,11 +15,11 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// Diagnose connects and says what would break an election here, in the order in
-// which a session would meet it. It goes through the opening of a session up to
-// its first heartbeat and takes that back, so it changes nothing that others see.
-// What cannot be examined after a failure is left out. The context bounds it; without a deadline it ends
-// after 30 s.
+// Diagnose connects and reports what would break an election here, in the order in
+// which a session would find it. It performs the steps of opening a session up to
+// the first heartbeat and rolls them back, so other sessions see no change. Checks
+// that are impossible after a failure are left out. ctx bounds it; without a
+// deadline it ends after 30 s.
 func (b *Backend) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func findingOf(err error) string {
 	return "connection"
 }
 
-// server looks at what both connections reached.
+// server checks the server that both connections reached.
 func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) bool {
 	err := s.examineServer(ctx, watch)
 	for _, check := range []struct {
@@ -124,8 +124,8 @@ func (d *diagnosis) server(ctx context.Context, s *session, watch *pgx.Conn) boo
 	return err == nil
 }
 
-// schema looks at the tables and what the user may do with them. It reports
-// whether a session can be tried.
+// schema checks the tables and the user's privileges on them. It reports whether
+// a session can be tried.
 func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	b := d.backend
 	version, err := b.usableVersion(ctx, conn)
@@ -165,7 +165,7 @@ func (d *diagnosis) schema(ctx context.Context, conn *pgx.Conn) bool {
 	return len(missing) == 0
 }
 
-// mode looks whether the installation elects by sessions.
+// mode checks that the installation elects by sessions.
 func (d *diagnosis) mode(ctx context.Context, conn *pgx.Conn) {
 	if err := d.backend.checkMode(ctx, conn); err != nil {
 		d.fail("mode", err)
@@ -180,7 +180,7 @@ SELECT CASE
     ELSE has_database_privilege(current_database(), 'CREATE')
 END`
 
-// mayMigrate looks whether the first node that opens could make the schema.
+// mayMigrate checks whether the first node that opens could create the schema.
 func (d *diagnosis) mayMigrate(ctx context.Context, conn *pgx.Conn, version int) {
 	var may bool
 	if err := conn.QueryRow(ctx, mayCreate, d.backend.config.Schema).Scan(&may); err != nil {
@@ -201,8 +201,8 @@ SELECT
     (SELECT sum(numbackends) FROM pg_stat_database)::int, -- pg_stat_activity hides those of others
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int`
 
-// connections looks whether there is room for nodes: each has two connections,
-// and at times a third.
+// connections checks whether there is room for nodes: each has two connections,
+// and sometimes a third.
 func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	const few = 10
 	var used, most int
@@ -218,8 +218,8 @@ func (d *diagnosis) connections(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// clock compares the clocks. Nothing depends on their agreement, but people who
-// read logs do.
+// clock compares the clocks. Tenure does not depend on their agreement, but it
+// helps operators to read logs.
 func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
 	const much = 5 * time.Second
 	var there time.Time
@@ -231,7 +231,7 @@ func (d *diagnosis) clock(ctx context.Context, conn *pgx.Conn) error {
 	ahead := there.Sub(sent.Add(travel / 2)).Round(time.Millisecond)
 	detail := fmt.Sprintf("the server's is ahead of this machine's by %v, the answer took %v", ahead, travel.Round(10*time.Microsecond))
 	if ahead.Abs() > much {
-		d.add("clock", doctor.Warning, detail, "let both follow a time server: elections do not compare them, but people do")
+		d.add("clock", doctor.Warning, detail, "synchronize both with a time server: elections do not compare the clocks, but operators do")
 		return nil
 	}
 	d.add("clock", doctor.OK, detail, "")
@@ -245,13 +245,13 @@ SELECT
     current_setting('synchronous_standby_names'),
     EXISTS (SELECT FROM pg_stat_replication)`
 
-// durability looks whether terms survive a crash and a failover.
+// durability checks whether terms survive a crash and a failover.
 func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 	var (
 		fsync, fullPages, replicas bool
 		standbys                   string
 	)
-	// Another user's rows of pg_stat_replication are there, with columns hidden.
+	// Rows of other users in pg_stat_replication are visible, with columns hidden.
 	if err := conn.QueryRow(ctx, readDurability).Scan(&fsync, &fullPages, &standbys, &replicas); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (d *diagnosis) durability(ctx context.Context, conn *pgx.Conn) error {
 	case !fsync || !fullPages:
 		d.add("durability", doctor.Warning, "fsync or full_page_writes is off: a crash of the machine can lose terms", "turn both on")
 	case standbys == "" && replicas:
-		d.add("durability", doctor.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that nobody stops can keep a second leader",
+		d.add("durability", doctor.Warning, "replication is asynchronous: a failover can lose the last terms, and an old primary that is not stopped can keep a second leader",
 			"set synchronous_standby_names, or fence the old primary and set the failover wait to that bound")
 	case standbys != "":
 		d.add("durability", doctor.OK, "synchronous standbys: "+standbys+"; elections stop for as long as all of them hang", "")

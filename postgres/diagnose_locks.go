@@ -9,11 +9,10 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 )
 
-// Locks in the shared table, everybody's.
+// The locks of all sessions in the shared table.
 const readLockUsage = `SELECT count(*) FROM pg_locks WHERE NOT fastpath`
 
-// Roles that were ever stood for, nodes that live, and the locks of their
-// sessions.
+// Roles that ever had a candidate, live nodes, and the locks of their sessions.
 const readPopulation = `
 WITH living AS MATERIALIZED (
     SELECT pid FROM {nodes} WHERE status <> 'dead'
@@ -23,26 +22,25 @@ SELECT
     (SELECT count(*) FROM living),
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN (SELECT pid FROM living))`
 
-// lockNeeds is what there is in the server's lock table and what there should
-// be room for.
+// lockNeeds is the content of the server's lock table, and what must fit into it.
 type lockNeeds struct {
 	capacity lockCapacity
-	used     int // locks in the table, everybody's
+	used     int // locks in the table, of all sessions
 	own      int // those of nodes among them
-	roles    int // that there are
+	roles    int // in the registry
 	nodes    int
 }
 
-// with is how many locks are in use when so many roles are held. Each node has a
-// lock and shares the installation's.
+// with returns the number of locks in use when so many roles are held. Each node
+// has a lock and shares the installation's.
 func (n lockNeeds) with(roles int) int { return max(0, n.used-n.own) + roles + 2*n.nodes }
 
-// CheckLockTable says whether the server's lock table has room for a number of
-// roles on the nodes that there are, and if not, what max_locks_per_transaction
-// must be: half of the table, which has max_locks_per_transaction *
-// (max_connections + max_prepared_transactions) locks, must hold a lock for each
-// role, two for each node, and those that others have now. It changes nothing.
-// The context bounds it; without a deadline it ends after 30 s.
+// CheckLockTable reports whether the server's lock table has room for a number of
+// roles on the current nodes and, if not, what max_locks_per_transaction must be.
+// The table has max_locks_per_transaction * (max_connections +
+// max_prepared_transactions) locks. Half of it must hold a lock for each role, two
+// for each node, and the locks that other sessions have now. It changes nothing.
+// ctx bounds it; without a deadline it ends after 30 s.
 func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding {
 	var needs lockNeeds
 	err := b.reader.ask(ctx, "examine the lock table", func(ctx context.Context, conn *pgx.Conn) error {
@@ -56,7 +54,7 @@ func (b *Backend) CheckLockTable(ctx context.Context, roles int) doctor.Finding 
 	return needs.finding(roles)
 }
 
-// readLockNeeds reads the state of the lock table. A schema that is not there
+// readLockNeeds reads the state of the lock table. A schema that does not exist
 // yet has no roles.
 func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds, error) {
 	var (
@@ -77,7 +75,7 @@ func (b *Backend) readLockNeeds(ctx context.Context, conn *pgx.Conn) (lockNeeds,
 	return needs, err
 }
 
-// finding judges the table by the number of roles that it should have room for.
+// finding reports whether the table has room for the number of roles.
 func (n lockNeeds) finding(roles int) doctor.Finding {
 	const few = 100
 	needed := n.capacity.needed(n.with(roles))
@@ -103,7 +101,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// lockTable looks whether there is room for the roles that there are.
+// lockTable checks whether there is room for the existing roles.
 func (d *diagnosis) lockTable(ctx context.Context, conn *pgx.Conn) error {
 	needs, err := d.backend.readLockNeeds(ctx, conn)
 	if err == nil {

@@ -16,10 +16,11 @@ import (
 	"github.com/exactly-one/tenure/doctor"
 )
 
-// doctorOpening is that of a node with the usual timing, which has told nobody.
+// doctorOpening is the session options of a node with the default timing, which
+// does not appear in the registry.
 func doctorOpening() tenure.SessionOptions {
 	const lease = 10 * time.Second
-	host, _ := os.Hostname() // empty will do
+	host, _ := os.Hostname() // may be empty
 	return tenure.SessionOptions{
 		Node:        tenure.NodeInfo{ID: uuid.New(), Name: "doctor", Host: host},
 		Description: tenure.Description{Status: tenure.StatusActive},
@@ -30,12 +31,12 @@ func doctorOpening() tenure.SessionOptions {
 	}
 }
 
-// errTakenBack ends the transaction in which a session is tried.
+// errTakenBack ends the transaction in which Diagnose tries a session.
 var errTakenBack = errors.New("taken back")
 
-// session does what a session does before it campaigns, with the same settings
-// and statements. The row is written and beats in a transaction that is rolled
-// back, so no other node sees it.
+// session performs the steps of a session before it campaigns, with the same
+// settings and statements. It writes the row and sends the heartbeat in a
+// transaction that is rolled back, so no other node sees them.
 func (d *diagnosis) session(ctx context.Context, s *session, watch *pgx.Conn) {
 	err := s.ready(ctx, watch)
 	if err == nil {
@@ -75,7 +76,7 @@ func (s *session) rehearse(ctx context.Context) error {
 
 const readEncoding = `SELECT current_setting('server_encoding')`
 
-// encoding looks whether names may have any letters.
+// encoding checks whether names may contain every character.
 func (d *diagnosis) encoding(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, readEncoding).Scan(&encoding); err != nil {

@@ -1,13 +1,13 @@
 // Package postgres runs elections on PostgreSQL 14 and later: it is the
 // tenure.Backend that talks to the database, and the fencing of transactions.
 //
-// A node has two connections. On its session it holds advisory locks, one for
-// each role it leads and one for itself, and sends a heartbeat; the server ends
-// the session when it has been silent for one lease. On its watch connection it
-// waits for the lock of the node before it in a ring, and so learns of a death
-// within milliseconds. Neither may go through a pooler in transaction mode; such
-// a connection is refused with dberr.ErrPooled.
+// A node has two connections. On the session connection it holds advisory locks,
+// one for each role that it leads and one for itself, and sends heartbeats. The
+// server ends the session when it has been silent for one lease. On the watch
+// connection the node waits for the lock of its predecessor in a ring, and so
+// learns of a death within milliseconds. Neither connection may go through a
+// pooler in transaction mode: Open refuses that with dberr.ErrPooled.
 //
-// [InTx] runs a transaction that commits only while a term stands. [Fence] and
-// [FenceSQL] do the same for transactions that are managed otherwise.
+// [InTx] runs a transaction that commits only while a term is valid. [Fence] and
+// [FenceSQL] do the same for transactions that the caller manages.
 package postgres

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sentinel"
 )
 
-// SQLSTATE codes that mean something to this package.
+// SQLSTATE codes that this package handles.
 const (
 	codeInsufficientPrivilege = "42501"
 	codeUndefinedTable        = "42P01"
@@ -29,7 +29,7 @@ const (
 	codeDuplicateFunction     = "42723"
 )
 
-// Errors that only this database has.
+// Errors of this database only.
 var (
 	// ErrLocksIgnored: the server accepts advisory locks but does not enforce them.
 	// It matches tenure.ErrRefused.
@@ -48,7 +48,7 @@ func lost(doing string, cause error) error {
 	return fmt.Errorf("%w: %w: %s: %w", tenure.ErrSessionLost, tenure.ErrConnection, doing, cause)
 }
 
-// superseded reports a session that is not this node's any more, although its
+// superseded reports a session that no longer belongs to this node, although its
 // connection still works.
 func superseded(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", tenure.ErrSuperseded, fmt.Sprintf(format, args...))
@@ -59,7 +59,7 @@ func fatal(err *pgconn.PgError) bool {
 	return err.SeverityUnlocalized == "FATAL" || err.SeverityUnlocalized == "PANIC"
 }
 
-// classify says what an error on a session's connection means for the session.
+// classify returns what an error on a session's connection means for the session.
 func classify(conn *pgx.Conn, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -70,9 +70,10 @@ func classify(conn *pgx.Conn, doing string, err error) error {
 	}
 	switch {
 	case hasCode(err, codeNoSuchStatement):
-		return superseded("%s: somebody has reset the session: %v", doing, err)
+		return superseded("%s: another program has reset the session: %v", doing, err)
 	case errors.Is(err, dberr.ErrPooled):
-		// The chain is cut: the next session is refused, if it is so there too.
+		// The cause is not wrapped: if the next connection goes through a pooler too,
+		// Open refuses it.
 		return superseded("%s: %v", doing, err)
 	case hasCode(err, codeReadOnlyTransaction):
 		return fmt.Errorf("%w: %w: %s: the server's configuration was made read-only, which fences it: %w",

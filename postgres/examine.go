@@ -8,8 +8,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// examineAll looks at the rows of roles whose locks are held and whose terms did
-// not begin at once, and unlocks those that cannot be had.
+// examineAll examines the rows of roles whose locks are held and whose terms did
+// not begin immediately, and unlocks those that this session cannot lead.
 func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenure.AcquireResult) error {
 	var all []lockRequest
 	for i, c := range candidates {
@@ -36,8 +36,8 @@ func (s *session) examineAll(candidates []tenure.AcquireRequest, attempts []tenu
 }
 
 // examine closes the previous terms of roles whose locks are held, and decides
-// from their rows when the new terms may begin. Rows that somebody is writing
-// are left for the next attempt. It returns the roles that must be unlocked
+// from their rows when the new terms may begin. Rows that another session is
+// writing are left for the next attempt. It returns the roles that must be unlocked
 // again, with their attempts set.
 func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (unfit []lockRequest, err error) {
 	rows, err := s.closeTerms(all)
@@ -71,8 +71,8 @@ func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (u
 	return append(unfit, missing...), err
 }
 
-// missingRows returns the roles that have no row. Of the others, it notes the
-// last terms.
+// missingRows returns the roles that have no row, and records the last terms of
+// the others.
 func (s *session) missingRows(some []lockRequest) ([]lockRequest, error) {
 	if len(some) == 0 {
 		return nil, nil

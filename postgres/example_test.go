@@ -53,8 +53,8 @@ func ExampleNew() {
 	// error: <nil>
 }
 
-// A fenced transaction commits only while its term is valid. One that comes too late
-// is rolled back.
+// A fenced transaction commits only while its term is valid. After the term, it is
+// rolled back.
 func ExampleInTx() {
 	ctx := context.Background()
 	dsn := pgtest.ExampleDatabase() // in a program: os.Getenv("DATABASE_URL")

@@ -81,7 +81,7 @@ func TestFirstUseInANewInstallation(t *testing.T) {
 // that does.
 func TestFirstUseWithoutMigrationIsRefused(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
+	server := pgtest.Start(t, pgtest.Options{}) // users belong to the whole server
 	owner := backendOn(t, server.DSN(), Config{})
 	ctx := t.Context()
 	if err := owner.Migrate(ctx); err != nil {
@@ -126,7 +126,7 @@ func TestFeaturesHaveSeparateVersions(t *testing.T) {
 			t.Errorf("version %d: %v", f.Newest(), err)
 		}
 	}
-	open(t, b).take("scheduler") // the core is not concerned
+	open(t, b).take("scheduler") // the core is not affected
 	exec(t, b, `UPDATE {migrations} SET usable_from = NULL WHERE feature = 'extra'`)
 	b.schema.Forget()
 	for name, fn := range map[string]func(context.Context, schema.Querier, *schema.Feature) error{

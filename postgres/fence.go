@@ -14,19 +14,20 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Fence makes a transaction commit only while terms stand: as long as it is
-// open, the next term of each of their roles cannot begin. It returns an error
-// that matches tenure.ErrFenced if one of them has ended; the transaction must
-// then be rolled back.
+// Fence makes a transaction commit only while terms are valid: as long as the
+// transaction is open, the next term of each of their roles cannot begin. Fence
+// returns an error that matches tenure.ErrFenced if one of the terms has ended; the
+// transaction must then be rolled back.
 //
 // It must be the last statement before the commit, and outside any savepoint: a
 // savepoint that is rolled back takes the fence with it, and statements after it
 // delay the next leader. Fence all terms of a transaction in one call, which
-// takes them in a fixed order, so that transactions cannot deadlock. [InTx] does
-// all of this. An interrupted ctx closes the connection, as always with pgx.
+// locks their rows in a fixed order, so that transactions cannot deadlock. [InTx]
+// does all of this. If ctx ends during the call, pgx closes the connection.
 //
-// The database user needs the privileges of [Backend.ApplicationGrants]. Above
-// some thousand fenced transactions a second for one role, do more work in each.
+// The database user needs the privileges of [Backend.ApplicationGrants]. If a role
+// needs more than some thousand fenced transactions per second, do more work in
+// each.
 func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
 	backend, marks, err := termRefs(terms)
 	if err != nil {
@@ -36,8 +37,8 @@ func Fence(ctx context.Context, tx pgx.Tx, terms ...*tenure.Term) error {
 }
 
 // FenceSQL is [Fence] for a transaction of database/sql, with any PostgreSQL
-// driver. Whether the transaction is still open cannot be seen from outside: do
-// not end it by statements of your own.
+// driver. FenceSQL cannot check whether the transaction is still open: do not send
+// statements that end it.
 func FenceSQL(ctx context.Context, tx *sql.Tx, terms ...*tenure.Term) error {
 	backend, marks, err := termRefs(terms)
 	if err != nil {
@@ -124,7 +125,7 @@ func (b *Backend) validTermSQL(ctx context.Context, tx *sql.Tx, marks []termRef)
 	return standing, rows.Err()
 }
 
-// verdict compares the terms that stand with those that must.
+// verdict compares the valid terms with those of the transaction.
 func verdict(marks []termRef, standing []string, err error) error {
 	if err != nil {
 		return fenceError(marks, err)

@@ -51,7 +51,7 @@ func TestFencedTransactionCommitsDuringItsTermOnly(t *testing.T) {
 			first.take("scheduler")
 			marks, options := first.mark("scheduler"), pgx.TxOptions{IsoLevel: level}
 			if err := first.write(pool, options, marks, nil); err != nil {
-				t.Fatalf("while the term stands: %v", err)
+				t.Fatalf("during the term: %v", err)
 			}
 
 			// The term ends, and the next begins, after the transaction took its
@@ -93,7 +93,7 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 	if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
 		t.Fatal(err)
 	}
-	first.beat() // a fenced transaction does not stand in the way of heartbeats
+	first.beat() // a fenced transaction does not delay heartbeats
 	first.Abort()
 	if next := second.win("other"); next.Previous != other.Term { // nor of other roles
 		t.Errorf("the other role has term %d after %d, want it after %d", next.Term, next.Previous, other.Term)
@@ -125,8 +125,8 @@ func TestOverlappingFencedTransactionsDoNotBlockNextTerm(t *testing.T) {
 	second.refused("scheduler")
 	marks := first.mark("scheduler")
 
-	// Each keeps its fence for a while, as those who manage their own
-	// transactions might, so that there is always one that stands.
+	// Each keeps its fence for a while, as callers that manage their own
+	// transactions might, so that at least one is always in effect.
 	transaction := func() error {
 		ctx := context.Background()
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -320,7 +320,7 @@ func TestInTxWithTermOfNode(t *testing.T) {
 		return err
 	}
 	if err := InTx(ctx, pool, term, insert); err != nil {
-		t.Errorf("while it stands: %v", err)
+		t.Errorf("during the term: %v", err)
 	}
 	tx, err := pool.Begin(ctx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// blockerTerminator ends transactions that keep new terms waiting longer than the fence
-// timeout, on a short-lived connection of its own: the session has heartbeats to
-// send meanwhile.
+// blockerTerminator terminates transactions that delay new terms for longer than the
+// fence timeout. It uses a separate, short-lived connection, because the session has
+// to send heartbeats at the same time.
 type blockerTerminator struct {
 	session *session
 	log     *slog.Logger
@@ -32,8 +32,9 @@ type blockerTerminator struct {
 const (
 	// fenceTimeout bounds one round on the third connection.
 	fenceTimeout = 10 * time.Second
-	// fencePause is the least time between two rounds, and fenceAgain that after a
-	// round that ended a transaction: another one may have waited behind it.
+	// fencePause is the minimum time between two rounds, and fenceAgain the time
+	// after a round that terminated a transaction: another one may have waited
+	// behind it.
 	fencePause = time.Second
 	fenceAgain = 50 * time.Millisecond
 )
@@ -44,8 +45,8 @@ func (f *blockerTerminator) init(s *session) {
 	f.roles = map[string]struct{}{}
 }
 
-// end asks for the end of the transactions that hold the row of a role. It does
-// not block.
+// end requests the termination of the transactions that hold the row of a role. It
+// does not block.
 func (f *blockerTerminator) end(role string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +63,7 @@ func (f *blockerTerminator) end(role string) {
 // wait waits for a round in progress; call abort first.
 func (f *blockerTerminator) wait() { f.group.Wait() }
 
-// take returns the roles to look at, or marks the end of the goroutine.
+// take returns the roles to examine, or records that the goroutine ends.
 func (f *blockerTerminator) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,17 +97,17 @@ func (f *blockerTerminator) run() {
 }
 
 const (
-	// What holds the row: the number of a transaction, or of a set of them.
+	// The holder of the row: the number of a transaction, or of a set of them.
 	readLockers = `
 SELECT DISTINCT xmax::text FROM {terms} WHERE role = ANY ($1::text[]) AND xmax::text <> '0'`
 
 	readMembers = `
 SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
 
-	// Whatever the lock mode of the row, its holder is ended: the privileges that
-	// fencing needs also allow FOR UPDATE and an UPDATE of the column fence. A
-	// number could be that of a transaction and that of a set, so a backend that
-	// is ended must also have locked the table in a mode that locking or writing
+	// Whatever the lock mode of the row, its holder is terminated: the privileges
+	// that fencing needs also allow FOR UPDATE and an UPDATE of the column fence. A
+	// number could be that of a transaction and that of a set, so a backend is only
+	// terminated if it has also locked the table in a mode that locking or writing
 	// rows needs. The sessions of nodes, which hold a node lock, are left to the
 	// reaper.
 	endLockers = `
@@ -141,13 +142,13 @@ WHERE (
             AND n.mode = 'ExclusiveLock'
     )`
 
-	// Prepared transactions have no backend that could be ended.
+	// Prepared transactions have no backend that could be terminated.
 	readPrepared = `
 SELECT gid, owner::text, prepared FROM pg_prepared_xacts WHERE transaction::text = ANY ($1::text[])`
 )
 
-// round ends every transaction that holds the row of one of the roles, not only
-// the one that pg_blocking_pids would show, and returns how many it ended.
+// round terminates every transaction that holds the row of one of the roles, not
+// only the one that pg_blocking_pids would show, and returns their number.
 func (f *blockerTerminator) round(roles []string) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, fenceTimeout)
 	defer cancel()
@@ -174,18 +175,18 @@ func (f *blockerTerminator) connect(ctx context.Context) (*pgx.Conn, error) {
 	return f.session.backend.dial(ctx, pgdial.Question, f.session.opening.Node.Name+" fence", nil)
 }
 
-// culprits are what holds rows: transactions and backends.
+// culprits are the transactions and backends that hold rows.
 type culprits struct {
 	transactions []string
 	pids         []int32
 }
 
-// lockers reads from the rows of roles which transactions hold them.
+// lockers reads which transactions hold the rows of roles.
 func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles []string) (culprits, error) {
 	lockers, err := texts(ctx, conn, f.session.backend.names.sql(readLockers), roles)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
-		// Fails where the number is that of a transaction.
+		// Fails if the number is that of a transaction.
 		if members, err := texts(ctx, conn, readMembers, locker); err == nil {
 			found.transactions = append(found.transactions, members...)
 		}
@@ -193,7 +194,7 @@ func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles [
 	return found, err
 }
 
-// endAll ends the backends among the culprits and names the prepared
+// endAll terminates the backends among the culprits and logs the prepared
 // transactions.
 func (f *blockerTerminator) endAll(ctx context.Context, conn *pgx.Conn, roles []string, found culprits) (ended int, err error) {
 	rows, err := conn.Query(ctx, f.session.backend.names.sql(endLockers), found.transactions, f.session.space, found.pids)

@@ -187,7 +187,7 @@ func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 			first, second := open(t, b), open(t, b, impatient)
 			first.take("scheduler")
 
-			// Several, some of which only come to hold the row when others have ended.
+			// There are several, some of which hold the row only after others have ended.
 			user := applicationUser(t, b)
 			ctx, cancel := context.WithCancel(context.Background())
 			var held sync.WaitGroup
@@ -195,7 +195,7 @@ func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 			defer cancel()
 			for range 3 {
 				conn := pgtest.Conn(t, pgtest.Shared(t).DSNFor(user, "postgres"))
-				held.Go(func() { _, _ = conn.Exec(ctx, b.names.sql("BEGIN; "+hold)) }) // some wait until they are ended
+				held.Go(func() { _, _ = conn.Exec(ctx, b.names.sql("BEGIN; "+hold)) }) // some wait until they are terminated
 			}
 			eventually(t, b, `
 				SELECT count(*) = 3
@@ -215,11 +215,10 @@ func TestTransactionsThatHoldTheRowAreTerminated(t *testing.T) {
 	}
 }
 
-// applicationUser makes a user with the privileges that fencing needs and no
-// other.
+// applicationUser creates a user with only the privileges that fencing needs.
 func applicationUser(t *testing.T, b *Backend) string {
 	t.Helper()
-	user := pgtest.Shared(t).Schema(t) // a name that nobody has
+	user := pgtest.Shared(t).Schema(t) // an unused name
 	exec(t, b, "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" LOGIN")
 	t.Cleanup(func() {
 		exec(t, b, "DROP OWNED BY "+pgx.Identifier{user}.Sanitize()+"; DROP ROLE "+pgx.Identifier{user}.Sanitize())
@@ -254,7 +253,7 @@ func TestFenceTimeoutCountsAcrossAttempts(t *testing.T) {
 					break
 				}
 				second.wait(100 * time.Millisecond)
-				if len(second.heldRoles) > 0 { // given up, as after the lock timeout
+				if len(second.heldRoles) > 0 { // released, as after the lock timeout
 					second.release("scheduler", history.EndResigned)
 					third.try("scheduler") // another node tries between the attempts
 					if len(third.heldRoles) > 0 {

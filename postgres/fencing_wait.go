@@ -8,12 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A row that was locked in a savepoint carries the savepoint's number. Once the
-// savepoint is released nothing in SQL leads from it to the transaction, but a
-// backend that waits for the row waits for the transaction.
+// A row that was locked in a savepoint contains the savepoint's number. Once the
+// savepoint is released, SQL offers no way from that number to the transaction, but
+// a backend that waits for the row waits for the transaction.
 
 const (
-	// The wait needs the lock of the next term's begin and gives it back at once.
+	// The wait needs the same lock as the begin of the next term, and releases it
+	// immediately.
 	waitForRows = `SELECT FROM {terms} WHERE role = ANY ($1::text[]) ORDER BY role FOR UPDATE`
 
 	// A prepared transaction blocks as the process 0.
@@ -22,13 +23,13 @@ SELECT
     pg_blocking_pids($1::int),
     coalesce((SELECT l.transactionid::text FROM pg_locks l WHERE l.pid = $1 AND l.locktype = 'transactionid' AND NOT l.granted), '')`
 
-	// waitTimeout bounds the wait, and waitTick is how often it is looked at.
+	// waitTimeout bounds the wait, and waitTick is the interval of checks.
 	waitTimeout = 500 * time.Millisecond
 	waitTick    = 10 * time.Millisecond
 )
 
-// blockers waits for the rows of roles on one more connection and returns what it
-// waits for.
+// blockers waits for the rows of roles on another connection and returns the
+// transactions that it waits for.
 func (f *blockerTerminator) blockers(ctx context.Context, conn *pgx.Conn, roles []string) (found culprits, err error) {
 	waiter, err := f.connect(ctx)
 	if err != nil {

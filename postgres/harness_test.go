@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience is how long a test waits for what must happen soon.
+// patience is how long a test waits for something that must happen soon.
 const patience = 20 * time.Second
 
 // timing is that of most sessions of these tests: long enough for a machine
@@ -37,7 +37,7 @@ func timing() tenure.Timing {
 	}
 }
 
-// newBackend returns a backend on the shared server with a schema of its own.
+// newBackend returns a backend on the shared server with a new schema.
 func newBackend(t testing.TB) *Backend {
 	t.Helper()
 	server := pgtest.Shared(t)
@@ -54,18 +54,18 @@ func backendOn(t testing.TB, dsn string, config Config) *Backend {
 	return b
 }
 
-// peer is a session as the engine would own it.
+// peer is a session that a test uses in place of the engine.
 type peer struct {
 	*session
 	t       testing.TB
 	id      uuid.UUID
-	trusted *atomic.Bool // what MaySend says
+	trusted *atomic.Bool // the result of MaySend
 }
 
 type peerOptions struct {
 	id     uuid.UUID
-	name   string // default made of the id
-	unique bool   // the name must be
+	name   string // default: derived from the id
+	unique bool   // the name must be unique
 	timing tenure.Timing
 	logger *slog.Logger
 
@@ -167,8 +167,8 @@ func (p *peer) refused(role string) tenure.AcquireResult {
 	return attempt
 }
 
-// win tries whenever there is news, as the engine does, until the role is its
-// own, and returns the attempt.
+// win tries after each notification, as the engine does, until it has acquired the
+// role, and returns the attempt.
 func (p *peer) win(role string) tenure.AcquireResult {
 	p.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -191,7 +191,7 @@ func (p *peer) win(role string) tenure.AcquireResult {
 	panic("unreachable")
 }
 
-// wait waits for news.
+// wait waits for a notification.
 func (p *peer) wait(limit time.Duration) bool {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -227,7 +227,7 @@ func row[T any](t testing.TB, b *Backend, sql string, args ...any) T {
 	return value
 }
 
-// exec changes something in the schema behind the sessions' backs.
+// exec changes something in the schema without using a session.
 func exec(t testing.TB, b *Backend, sql string, args ...any) {
 	t.Helper()
 	if _, err := pgtest.Conn(t, b.connect.ConnString()).Exec(context.Background(), b.names.sql(sql), args...); err != nil {

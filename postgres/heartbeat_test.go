@@ -14,8 +14,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// meddle runs statements of a foreign hand on the session's connection.
-func (p *peer) meddle(sql string) {
+// interfere runs statements on the session's connection as another program would.
+func (p *peer) interfere(sql string) {
 	p.t.Helper()
 	if _, err := p.conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
 		p.t.Fatalf("%s: %v", sql, err)
@@ -36,10 +36,10 @@ func TestHeartbeatDetectsInterference(t *testing.T) {
 			p := open(t, newBackend(t))
 			p.take("scheduler")
 			p.beat()
-			p.meddle(sql)
+			p.interfere(sql)
 			for beats := 1; ; beats++ {
 				_, err := p.Heartbeat(tenure.Load{})
-				if err == nil && beats < 10 { // locks are counted now and then
+				if err == nil && beats < 10 { // locks are counted at intervals
 					continue
 				}
 				if !errors.Is(err, tenure.ErrSessionLost) {
@@ -108,7 +108,7 @@ func TestServerEndsSilentSession(t *testing.T) {
 		t.Errorf("the term ended with reason %q, want %q", reason, history.EndLeaseExpired)
 	}
 	var err error
-	for changed := true; changed; { // there is news of the others first
+	for changed := true; changed; { // there are notifications about the others first
 		changed, err = silent.Wait(context.Background())
 	}
 	if !errors.Is(err, tenure.ErrSessionLost) || !errors.Is(err, tenure.ErrConnection) || !strings.Contains(err.Error(), "57P05") {
@@ -127,9 +127,9 @@ func TestReaperEndsStuckSession(t *testing.T) {
 	stuck.take("scheduler")
 	stuck.beat()
 	quiet := time.Now()
-	// A message without Sync: the server waits for more of it, not for a client
-	// that is idle.
-	stuck.meddle("SET statement_timeout = 0")
+	// A message without Sync: the server waits for the rest of the message and does
+	// not count the client as idle.
+	stuck.interfere("SET statement_timeout = 0")
 	frontend := stuck.conn.PgConn().Frontend()
 	frontend.SendParse(&pgproto3.Parse{Query: "SELECT 1"})
 	if err := frontend.Flush(); err != nil {

@@ -28,7 +28,7 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := other.win("scheduler")
-	p.drain() // it was alone, and hears of the other one on its session
+	p.drain() // it was alone, and is notified of the other node on its session
 	began := time.Now()
 	other.Abort()
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", other.id)
@@ -39,7 +39,7 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 	}
 	if r := records[0]; r.Term != second.Term || r.Node != other.id || r.Reason != history.EndCrashed || r.By != "" ||
 		r.Ended.Sub(began) > patience || r.PrecedingVacancy < 0 {
-		t.Errorf("nobody has succeeded one that crashed: %+v", r)
+		t.Errorf("no leader after one that crashed: %+v", r)
 	}
 	if r := records[1]; r.Term != first.Term || r.Node != p.id || r.Reason != history.EndSteppedDown || r.By != "alice" ||
 		r.Ended.Before(r.Began) || r.PrecedingVacancy >= 0 {
@@ -53,7 +53,7 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 	}
 	if r := after[0]; r.Term != third.Term || !r.Ended.IsZero() || r.Reason != "" || r.PrecedingVacancy != third.PrecedingVacancy ||
 		r.PrecedingVacancy != r.Began.Sub(records[0].Ended).Round(0) && r.PrecedingVacancy-r.Began.Sub(records[0].Ended) > time.Millisecond {
-		t.Errorf("the term that goes on: %+v", r)
+		t.Errorf("the current term: %+v", r)
 	}
 	for name, c := range map[string]struct {
 		query history.Query
@@ -86,7 +86,7 @@ func TestHistoryListsEveryTermOnce(t *testing.T) {
 func TestUnseenEndIsBoundedByLease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		found  bool // dead by the node that comes, before it takes the role
+		found  bool // dead by the next node, before it acquires the role
 		settle time.Duration
 	}{
 		"found by a node that came":            {found: true},
@@ -102,7 +102,7 @@ func TestUnseenEndIsBoundedByLease(t *testing.T) {
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 hour'")
 			over := row[time.Time](t, b, "SELECT last_heartbeat FROM {nodes} WHERE id = $1", p.id).Add(2 * timing().Lease)
-			told := func() history.Term {
+			last := func() history.Term {
 				t.Helper()
 				records, err := b.History(context.Background(), history.Query{Until: over})
 				if err != nil || len(records) != 1 {
@@ -110,20 +110,20 @@ func TestUnseenEndIsBoundedByLease(t *testing.T) {
 				}
 				return records[0]
 			}
-			before := told()
+			before := last()
 			if before.Term != took.Term || !before.Ended.Equal(over) || before.Reason != history.EndLeaseExpired {
-				t.Errorf("nobody has come: %+v; want it to have ended at %v", before, over)
+				t.Errorf("no node has joined since: %+v; want it to have ended at %v", before, over)
 			}
 
 			other := open(t, b, func(o *peerOptions) { o.timing.Settle = c.settle })
 			if c.found {
 				eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
-				if now := told(); now != before {
+				if now := last(); now != before {
 					t.Errorf("the node was found dead: %+v; want %+v", now, before)
 				}
 			}
 			next := other.win("scheduler")
-			if now := told(); now != before {
+			if now := last(); now != before {
 				t.Errorf("the next term began: %+v; want %+v", now, before)
 			}
 			if least, most := time.Hour-2*timing().Lease, time.Hour-2*timing().Lease+patience; next.PrecedingVacancy < least || next.PrecedingVacancy > most {
@@ -149,7 +149,7 @@ func TestTermOfForgottenNodeIsOver(t *testing.T) {
 			watcher, p := open(t, b), open(t, b)
 			p.take("abandoned")
 			watcher.take("other")
-			watcher.drain() // it was alone, and hears of the other one on its session
+			watcher.drain() // it was alone, and is notified of the other node on its session
 			p.Abort()
 			eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
 			exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '3 days' WHERE role = 'abandoned'")
@@ -191,7 +191,7 @@ func TestNodeHistoryFollowsRegistry(t *testing.T) {
 		return all
 	}
 	p.beat()
-	watcher.drain() // it was alone, and hears of the other one on its session
+	watcher.drain() // it was alone, and is notified of the other node on its session
 	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusDraining}); err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +234,6 @@ FROM generate_series(1, 20000) n, LATERAL (SELECT clock_timestamp() - interval '
 			t.Fatalf("%d records, %v", len(records), err)
 		}
 	}
-	asking.Close() // its connection tells what it did when it ends
+	asking.Close() // its statistics are written when its connection ends
 	eventually(t, b, `SELECT idx_scan >= 10 FROM pg_stat_user_indexes WHERE schemaname = $1 AND indexrelname = 'tenure_history_ended_at'`, b.config.Schema)
 }

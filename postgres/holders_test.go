@@ -18,7 +18,7 @@ import (
 func TestHoldersReportsSessionsOfRoles(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	b := backendOn(t, server.Database(t), Config{}) // the keys are the database's
+	b := backendOn(t, server.Database(t), Config{}) // numeric keys are shared by the whole database
 	ctx := context.Background()
 
 	stranger := pgtest.Conn(t, b.connect.ConnString())
@@ -35,7 +35,7 @@ func TestHoldersReportsSessionsOfRoles(t *testing.T) {
 		}
 	}
 	if len(holders[2].Sessions) != 0 {
-		t.Errorf("%s: %+v; want nobody", holders[2].Role, holders[2])
+		t.Errorf("%s: %+v; want no session", holders[2].Role, holders[2])
 	}
 	if _, err := b.Holders(ctx, tenure.NamedRole("a")); !errors.Is(err, dberr.ErrSchema) {
 		t.Errorf("a name without a schema: %v; want ErrSchema", err)
@@ -50,7 +50,7 @@ func TestHoldersReportsSessionsOfRoles(t *testing.T) {
 		t.Fatalf("all: %+v, %v; want archive and scheduler", holders, err)
 	}
 	if h := holders[0]; h.Leader != nil || len(h.Sessions) != 0 {
-		t.Errorf("archive: %+v; want nobody", h)
+		t.Errorf("archive: %+v; want no session", h)
 	}
 	if h := holders[1]; h.Leader == nil || h.Leader.NodeID != p.id || len(h.Sessions) != 1 ||
 		h.Sessions[0].NodeID != p.id || h.Sessions[0].PID != int32(p.listener.pid) ||
@@ -111,7 +111,7 @@ func TestRequestsReachLeaderAndNode(t *testing.T) {
 		return b.Request(ctx, tenure.Request{Kind: kind, Role: "scheduler", Target: target, By: "tests"})
 	}
 	if err := ask(tenure.RequestStepDown, uuid.Nil); !errors.Is(err, tenure.ErrNoLeader) {
-		t.Errorf("a role that nobody leads: %v; want ErrNoLeader", err)
+		t.Errorf("a role that no node leads: %v; want ErrNoLeader", err)
 	}
 	first.take("scheduler")
 	if err := ask(tenure.RequestHandOver, uuid.New()); !errors.Is(err, tenure.ErrUnknownNode) {

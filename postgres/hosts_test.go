@@ -14,7 +14,7 @@ import (
 func TestHungHostDoesNotHidePrimary(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the operating system accepts connections
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func TestReplacedInstallationEndsSessions(t *testing.T) {
 			old.take("scheduler")
 			exec(t, b, replace)
 			if _, err := tryOpen(t, b); !errors.Is(err, dberr.ErrInstallationInUse) {
-				t.Errorf("open while a session of the other installation lives: %v; want ErrInstallationInUse", err)
+				t.Errorf("open while a session of the other installation is open: %v; want ErrInstallationInUse", err)
 			}
 			if _, err := old.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
 				t.Errorf("heartbeat: %v; want ErrSuperseded", err)
@@ -124,7 +124,7 @@ func TestRestoredTablesEndSession(t *testing.T) {
 		DELETE FROM {history};
 		SELECT setval({incarnations:regclass}, 1, false)`)
 	other := func() *peer {
-		for { // numbers of sessions that live are taken
+		for { // numbers of open sessions are in use
 			p, err := tryOpen(t, b)
 			if err == nil {
 				return p
@@ -172,7 +172,7 @@ func TestRemovedServerRowCausesWait(t *testing.T) {
 	exec(t, b, `DELETE FROM {server}`)
 	other := open(t, b, func(o *peerOptions) { o.timing.Lease = time.Second })
 	if other.server.id == p.server.id {
-		t.Error("the row was not made anew")
+		t.Error("the row was not created again")
 	}
 	other.refused("scheduler")
 	p.beat()
@@ -239,7 +239,7 @@ func TestSessionHoldsInstallationLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !row[bool](t, b, `SELECT NOT pg_try_advisory_lock($1::int, $2::int)`, first, second) {
-		t.Fatal("the lock is free while a session lives")
+		t.Fatal("the lock is free while a session is open")
 	}
 	for range 8 {
 		p.beat()

@@ -25,16 +25,15 @@ type Database interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// InTx runs fn in a transaction that commits only if the term still stands then;
-// otherwise it is rolled back, and the error matches tenure.ErrFenced. No write
-// of one term is committed after the next has begun.
+// InTx runs fn in a transaction that commits only if the term is still valid at
+// that time. Otherwise the transaction is rolled back, and the error matches
+// tenure.ErrFenced. No write of one term is committed after the next has begun.
 //
-// fn must not end the transaction itself; it may use savepoints. If it returns
-// an error or panics, the transaction is rolled back and the error returned. As
-// always, an error of the commit itself can mean that it happened. If ctx ends,
-// the transaction ends with it; a context from [tenure.Election.Run] ends with
-// the term. The pool's user needs the privileges of
-// [Backend.ApplicationGrants].
+// fn must not end the transaction; it may use savepoints. If fn returns an error
+// or panics, InTx rolls the transaction back and returns the error. After an error
+// of the commit itself, the transaction may have committed. If ctx ends, the
+// transaction ends too; a context from [tenure.Election.Run] ends with the term.
+// The pool's user needs the privileges of [Backend.ApplicationGrants].
 func InTx(ctx context.Context, pool Pool, term *tenure.Term, fn func(tx pgx.Tx) error) error {
 	return InTxOptions(ctx, pool, pgx.TxOptions{}, term, fn)
 }

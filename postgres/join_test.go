@@ -32,7 +32,7 @@ func TestUniqueNameIsRefusedWhileInUse(t *testing.T) {
 		t.Errorf("the refusal took %v", took)
 	}
 	open(t, b, named("worker-1"))
-	open(t, b, func(o *peerOptions) { o.name = "worker-0" }) // to whom it does not matter
+	open(t, b, func(o *peerOptions) { o.name = "worker-0" }) // a node that allows equal names
 	if row[int](t, b, "SELECT count(*) FROM {nodes}") != 3 {
 		t.Error("the node that was refused has left a row")
 	}
@@ -48,7 +48,7 @@ func TestKilledNodeDoesNotKeepItsName(t *testing.T) {
 	b := newBackend(t)
 	for range 5 {
 		p := open(t, b, named("worker-0"))
-		p.Abort() // as if killed: its row stays, and nobody watches it
+		p.Abort() // as if killed: its row stays, and no node watches it
 		p = open(t, b, named("worker-0"))
 		again := open(t, b, named("worker-0"), func(o *peerOptions) { o.id = p.id }) // the same node
 		if err := again.Close(); err != nil {
@@ -74,7 +74,7 @@ func TestLockTimeoutIsNotAFreeName(t *testing.T) {
 	}
 	_, err = tryOpen(t, b, named("worker-0"), func(o *peerOptions) { o.timing.RefreshInterval = 200 * time.Millisecond })
 	if err == nil || errors.Is(err, tenure.ErrRefused) {
-		t.Errorf("while another node joins for ever: %v; want an error that may pass", err)
+		t.Errorf("while another node joins without end: %v; want an error that may pass", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestOnlyOneConcurrentJoinGetsAName(t *testing.T) {
 	)
 	for i := range rivals {
 		id := uuid.New()
-		// A row that is being written: who writes it too has to wait.
+		// A row that is being written: another writer has to wait.
 		_, err := tx.Exec(t.Context(), b.names.sql(`INSERT INTO {nodes} (id, incarnation, name, hostname, lease_ms, pid, backend_start)
 			VALUES ($1, 0, '', '', 1, 0, now())`), id)
 		if err != nil {

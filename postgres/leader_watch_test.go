@@ -10,15 +10,15 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// leaderWatch sees to it that at most one node works at a time, that the numbers of
-// terms grow, and how long nobody worked.
+// leaderWatch checks that at most one node works at a time and that term numbers
+// increase, and measures how long no node worked.
 type leaderWatch struct {
 	t       *testing.T
 	working atomic.Int32
 	number  atomic.Int64 // of the last term
 	leads   chan string  // the name of each node that begins to work
 	ended   atomic.Int64
-	vacancy atomic.Int64                        // the longest
+	vacancy atomic.Int64                        // the longest one so far
 	load    func(context.Context, *tenure.Term) // what a leader does, if anything
 }
 
@@ -85,7 +85,7 @@ func (r *leaderWatch) next() string {
 	case name := <-r.leads:
 		return name
 	case <-time.After(3 * patience):
-		r.t.Fatal("nobody leads")
+		r.t.Fatal("no node leads in time")
 		panic("unreachable")
 	}
 }

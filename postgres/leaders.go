@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// A node whose lease ran out leads nothing, whatever its rows say.
+// A node whose lease has expired leads nothing, whatever its rows contain.
 const readLeaders = `
 SELECT
     role,
@@ -28,7 +28,7 @@ ORDER BY role COLLATE "C"`
 func (b *Backend) Leaders(ctx context.Context, roles ...string) ([]tenure.Leader, error) {
 	var leaders []tenure.Leader
 	err := b.reader.ask(ctx, "read leaders", func(ctx context.Context, conn *pgx.Conn) error {
-		readAt := time.Now() // before the question: it may only shorten the lease
+		readAt := time.Now() // before the query: this may only shorten the lease
 		rows, err := conn.Query(ctx, b.names.sql(readLeaders), append([]string{}, roles...))
 		if err != nil {
 			return err

@@ -14,10 +14,9 @@ var _ tenure.Listener = (*Backend)(nil)
 
 // Listen implements [tenure.Listener]: it calls wake, in this goroutine, whenever
 // something about the elections or the nodes of the schema may have changed, and
-// once when it has begun to listen. It uses a connection of its own and no
-// privilege beyond connecting. It returns nil when the context ends, and an error
-// when it cannot listen any more; news can be lost before that, so ask now and
-// then besides.
+// once when it has begun to listen. It uses a separate connection and no privilege
+// beyond connecting. It returns nil when ctx ends, and an error when it can no
+// longer listen. Notifications can be lost before that, so poll at intervals too.
 func (b *Backend) Listen(ctx context.Context, wake func()) error {
 	return b.listen(ctx, wake, b.names.channel(), b.names.nodesChannel())
 }
@@ -39,8 +38,8 @@ func (b *Backend) listen(ctx context.Context, wake func(), channels ...string) e
 	return fmt.Errorf("%w: listen: %w", tenure.ErrConnection, err)
 }
 
-// startListening begins to listen to all that is told. Roles and nodes have
-// channels of their own: at news of nodes alone nobody need try to take a role.
+// startListening begins to listen to all notifications. Roles and nodes have
+// separate channels: after a change of nodes only, no node needs to campaign.
 func (n names) startListening(ctx context.Context, conn *pgx.Conn) error {
 	return listenTo(ctx, conn, n.channel(), n.nodesChannel())
 }

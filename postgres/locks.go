@@ -9,9 +9,9 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// lock tries to take the locks of roles, none of which is held, with distinct
-// keys. If the database fails, what it may have locked all the same is unlocked
-// again, or the session is lost.
+// lock tries to acquire the locks of roles, none of which is held, with distinct
+// keys. If the statement fails, lock releases the locks that the server may have
+// granted nevertheless, or the session is lost.
 func (s *session) lock(all []lockRequest) ([]lockRequest, error) {
 	byKey := make(map[tenure.LockKey]lockRequest, len(all))
 	var keys keyArrays
@@ -32,7 +32,7 @@ func (s *session) lock(all []lockRequest) ([]lockRequest, error) {
 	if errors.Is(err, tenure.ErrSessionLost) {
 		return nil, err
 	}
-	// A statement that fails keeps the session-level locks it has taken.
+	// A statement that fails keeps the session-level locks that it has acquired.
 	if lost := s.reconcile(); lost != nil {
 		return nil, errors.Join(lost, err)
 	}
@@ -72,7 +72,7 @@ func (s *session) unlock(heldRoles []*heldRole) error {
 	return nil
 }
 
-// reconcile compares the locks of the session with those it believes to hold and
+// reconcile compares the locks of the session with those that it has recorded, and
 // unlocks the others, as often as they are held.
 func (s *session) reconcile() error {
 	for range 2 { // once to find, once to prove

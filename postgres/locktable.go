@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockCapacity is how many locks the server's shared table is certain to hold:
-// max_locks_per_transaction for each of max_connections and
-// max_prepared_transactions. The server also counts its own processes, and has
-// some memory to spare; neither can be relied on.
+// lockCapacity is the number of locks that the server's shared table is certain to
+// hold: max_locks_per_transaction for each of max_connections and
+// max_prepared_transactions. The server also counts its own processes and reserves
+// some more memory; neither can be relied on.
 type lockCapacity struct {
 	perTransaction int // max_locks_per_transaction
 	transactions   int // max_connections + max_prepared_transactions
@@ -18,28 +18,27 @@ type lockCapacity struct {
 
 func (c lockCapacity) size() int { return c.perTransaction * c.transactions }
 
-// usable is what elections may use: beyond the table's end the queries of
-// bystanders fail, so half of it is theirs.
+// usable is the number of locks that elections may use. When the table is full, the
+// queries of other programs fail, so half of it is left to them.
 func (c lockCapacity) usable() int { return c.size() / 2 }
 
-// needed is the least max_locks_per_transaction with which so many locks are
+// needed is the smallest max_locks_per_transaction with which so many locks are
 // usable.
 func (c lockCapacity) needed(locks int) int {
 	transactions := max(1, c.transactions)
-	return max(10, (2*locks+transactions-1)/transactions) // the server takes no less than 10
+	return max(10, (2*locks+transactions-1)/transactions) // the server accepts no less than 10
 }
 
-// lockTable keeps an account of the server's lock table. A table that is full
-// stops everything, heartbeats included: each transaction that writes needs a
-// place in it. So elections among themselves use at most half of it. The locks of
-// bystanders are no reason not to try: only the server says that there is no
-// room.
+// lockTable counts the locks in the server's lock table. A full table stops
+// everything, including heartbeats: each transaction that writes needs an entry in
+// it. So all elections together use at most half of it. The locks of other programs
+// do not prevent an attempt: only the server decides that there is no room.
 type lockTable struct {
 	capacity  lockCapacity
-	used      int           // everybody's locks at the last count, and by this session since
+	used      int           // locks of all sessions at the last count, and those added by this session since
 	elections int           // those of nodes among them
 	counted   time.Duration // when that was, on the node's monotonic clock
-	most      int           // how many locks to take in one statement after the server had no room; 0: any number
+	most      int           // how many locks to acquire in one statement after the server had no room; 0: any number
 }
 
 func (t *lockTable) count(used, elections int, now time.Duration) {
@@ -48,8 +47,8 @@ func (t *lockTable) count(used, elections int, now time.Duration) {
 
 func (t *lockTable) add(n int) { t.used, t.elections = t.used+n, t.elections+n }
 
-// full says that there is no room for so many locks more, and what would make
-// some.
+// full returns the error that there is no room for so many more locks, with the
+// setting that would make room.
 func (t *lockTable) full(more int) error {
 	return fmt.Errorf("%w: %d of its %d locks are in use, %d of them by elections, which may use half, and %d more were wanted: "+
 		"set max_locks_per_transaction, which is %d, to %d or more, and restart the server",
@@ -57,9 +56,9 @@ func (t *lockTable) full(more int) error {
 		t.capacity.perTransaction, max(t.capacity.perTransaction+1, t.capacity.needed(t.used+more)))
 }
 
-// room returns how many of n locks elections may take, and an error if fewer. It
-// counts only if this attempt could come near the limit, or wants many after a
-// long time: the count stops the whole lock table for a moment.
+// room returns how many of n locks elections may acquire, and an error if that is
+// less than n. It counts only if this attempt could come near the limit, or needs
+// many locks after a long time: the count stops the whole lock table for a moment.
 func (t *lockTable) room(s *session, n int) (int, error) {
 	const many, long = 64, time.Minute
 	limit, now := t.capacity.usable(), s.opening.Clock.Now().Mono
@@ -75,7 +74,7 @@ func (t *lockTable) room(s *session, n int) (int, error) {
 	return n, nil
 }
 
-// batch is how many of n locks to take in the next statement.
+// batch is how many of n locks to acquire in the next statement.
 func (t *lockTable) batch(n int) int {
 	if t.most == 0 {
 		return n
@@ -83,7 +82,7 @@ func (t *lockTable) batch(n int) int {
 	return min(n, t.most)
 }
 
-// fit notes whether the server had room for so many locks.
+// fit records whether the server had room for so many locks.
 func (t *lockTable) fit(n int, had bool) {
 	switch {
 	case !had:
@@ -96,7 +95,7 @@ func (t *lockTable) fit(n int, had bool) {
 	}
 }
 
-// maxBatch is more locks than one attempt wants.
+// maxBatch is more locks than one attempt needs.
 const maxBatch = 1 << 14
 
 // recount counts the locks in the server's table.

@@ -67,7 +67,7 @@ func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 			t.Errorf("%q does not say %q", last, said)
 		}
 	}
-	for range 8 { // the roles that are held stay held
+	for range 8 { // held roles stay held
 		p.beat()
 	}
 	if d := found(t, b.Diagnose(t.Context()), "lock table"); d.Severity != doctor.Warning || !strings.Contains(d.Detail, "600 roles on 1 node need") {
@@ -79,7 +79,7 @@ func TestSuggestedLockTableFitsPlannedRoles(t *testing.T) {
 	server.Restart(t, "fast")
 	p = open(t, b)
 	for i, attempt := range p.try(numbered(roles)...) {
-		if attempt.Outcome != tenure.OutcomeGranted && attempt.Outcome != tenure.OutcomePending { // the server is another one
+		if attempt.Outcome != tenure.OutcomeGranted && attempt.Outcome != tenure.OutcomePending { // the server has restarted
 			t.Fatalf("role %d with the setting that was named: %+v", i, attempt)
 		}
 	}
@@ -116,8 +116,8 @@ func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 		}
 	}
 
-	// Fewer locks are left than roles are wanted: some are taken all the same, and
-	// the server still has room for heartbeats.
+	// Fewer locks are left than roles are requested: some are still acquired, and the
+	// server still has room for heartbeats.
 	taken := size * 3 / 4
 	for n := size; n > 0; n /= 2 {
 		for hold(taken+1, n) == nil {
@@ -145,7 +145,7 @@ func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 	}
 	p.beat()
 
-	// When the bystander is done the others are taken.
+	// When the bystander has ended, the others are acquired.
 	if _, err := bystander.Exec(t.Context(), "SELECT pg_advisory_unlock_all()"); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestBystanderWithMostLocksDoesNotPreventAttempts(t *testing.T) {
 	}
 }
 
-// found returns the finding of a name.
+// found returns the finding with a name.
 func found(t *testing.T, findings []doctor.Finding, name string) doctor.Finding {
 	t.Helper()
 	i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Name == name })

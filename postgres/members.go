@@ -15,7 +15,7 @@ import (
 )
 
 // The columns from the second to the one before name change often, the others
-// seldom: see registryCache. Nobody has asked for a death.
+// seldom: see registryCache. A death has no requester.
 const readRegistry = `
 SELECT
     id,
@@ -55,7 +55,7 @@ func descriptionColumns(d tenure.Description) []any {
 	}
 }
 
-// object is a map as a column of JSON takes it. It was checked before: the keys
+// object encodes a map for a column of JSON. The map was checked before: the keys
 // are texts, and the numbers finite.
 func object[V any](m map[string]V) string {
 	if m == nil {
@@ -74,7 +74,7 @@ func scanMember(row pgx.CollectableRow) (tenure.Member, error) {
 	return m, err
 }
 
-// scanInto reads a row of the registry, or of it only what changes often.
+// scanInto reads a row of the registry, or only the columns that change often.
 func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 	var (
 		status        string
@@ -102,9 +102,9 @@ func scanInto(row pgx.CollectableRow, m *tenure.Member, whole bool) error {
 // firstSeldom is the first column of readRegistry that changes seldom.
 const firstSeldom = 11
 
-// registryCache keeps what was read of each node, since to decode lists and maps
-// takes most of the time of a reading, and they seldom change. Members that were
-// returned share them.
+// registryCache keeps what was read about each node: decoding lists and maps takes
+// most of the time of a read, and they seldom change. Members that were returned
+// share them.
 type registryCache map[[16]byte]cachedMember
 
 type cachedMember struct {
@@ -175,9 +175,8 @@ func (s *session) Holders(roles []string) ([]tenure.RoleHolder, error) {
 	return holders, err
 }
 
-// Members returns the nodes that the registry has, the dead among them, oldest
-// session first. It is safe for concurrent use, as the other methods on nodes
-// are.
+// Members returns the nodes in the registry, including dead ones, oldest session
+// first. It is safe for concurrent use, like the other methods on nodes.
 func (b *Backend) Members(ctx context.Context) ([]tenure.Member, error) {
 	var members []tenure.Member
 	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {
@@ -191,8 +190,8 @@ func (b *Backend) Members(ctx context.Context) ([]tenure.Member, error) {
 }
 
 const (
-	// A node may not be found dead before its lease is over: until then it may
-	// trust itself.
+	// A node must not be marked dead before its lease is over: until then it may
+	// trust its terms.
 	markDead = `
 WITH dead AS (
     UPDATE {nodes} n
@@ -205,10 +204,10 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
-	// The server may still keep the session of a dead node. If its lease is over,
-	// so is its trust, and once the row is gone nobody knows that: the session is
-	// ended with it. A
-	// request may have been made in the moment of its death.
+	// The server may still keep the session of a dead node. If its lease is over, so
+	// is its trust, and once the row is gone no other node can know that: the session
+	// is terminated together with the row. A request may have been made at the moment
+	// of the death.
 	forgetNode = `
 WITH gone AS (
     DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING *
@@ -224,7 +223,7 @@ WITH gone AS (
 )` + closeTermsOfGone + `
 SELECT id FROM gone, (SELECT count(*) FROM ended) e`
 
-	// One whose session the server still keeps stays until that has been ended.
+	// A node whose session the server still keeps stays until that session has ended.
 	forgetNodes = `
 WITH gone AS (
     DELETE FROM {nodes}
@@ -237,8 +236,8 @@ WITH gone AS (
 )` + closeTermsOfGone + `
 SELECT id FROM gone ORDER BY id`
 
-	// A term that a dead node left open, and whose role nobody has taken since,
-	// would go on for ever once nobody knows of the node: it is closed as the next
+	// If a dead node left a term open and no node has led the role since, the term
+	// would stay open forever once the node's row is gone: it is closed as the next
 	// leader would have closed it, see stmtClose.
 	closeTermsOfGone = `, closed AS (
     UPDATE {terms} t
@@ -252,16 +251,16 @@ SELECT id FROM gone ORDER BY id`
 )`
 )
 
-// MarkDead marks the nodes as dead that have not been heard of for longer than
-// the threshold and for longer than their own lease, and returns their ids. It
-// is the fallback for what the nodes find out by themselves.
+// MarkDead marks nodes as dead that have sent no heartbeat for longer than the
+// threshold and for longer than their own lease, and returns their ids. It is the
+// fallback for deaths that the other nodes do not detect.
 func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {
 	return b.changeNodes(ctx, "mark dead nodes", markDead, threshold.Milliseconds())
 }
 
-// Forget removes a dead node from the registry and ends its session if the server
-// still keeps it. It returns an error that
-// matches tenure.ErrUnknownNode if there is no dead node of this id.
+// Forget removes a dead node from the registry and terminates its session if the
+// server still keeps it. It returns an error that matches tenure.ErrUnknownNode if
+// there is no dead node with this id.
 func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)
 	if err == nil && len(gone) == 0 {
@@ -270,14 +269,14 @@ func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
 	return err
 }
 
-// ForgetDead removes the nodes that died, and were heard of last longer ago
-// than a time, and returns their ids. Nodes do so by themselves after a day.
+// ForgetDead removes dead nodes whose last heartbeat is older than olderThan, and
+// returns their ids. Nodes that join do the same for nodes dead for a day.
 func (b *Backend) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error) {
 	return b.changeNodes(ctx, "forget dead nodes", forgetNodes, olderThan.Milliseconds())
 }
 
-// changeNodes runs a statement that returns the ids of the nodes that it
-// changed, and tells of it.
+// changeNodes runs a statement that returns the ids of the nodes that it changed,
+// and sends a notification.
 func (b *Backend) changeNodes(ctx context.Context, doing, sql string, args ...any) ([]uuid.UUID, error) {
 	var changed []uuid.UUID
 	err := b.reader.ask(ctx, doing, func(ctx context.Context, conn *pgx.Conn) error {

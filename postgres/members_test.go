@@ -16,8 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/schema"
 )
 
-// silence makes the registry believe that a node was heard of last some time
-// ago.
+// silence changes the registry as if the node's last heartbeat was some time ago.
 func (p *peer) silence(d time.Duration) {
 	p.t.Helper()
 	exec(p.t, p.backend, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - $2::float8 * interval '1 s' WHERE id = $1", p.id, d.Seconds())
@@ -42,9 +41,9 @@ func TestMarkDeadSparesTrustedNodes(t *testing.T) {
 		}
 	}
 	p.silence(20 * time.Second)
-	mark(time.Second) // its lease runs
+	mark(time.Second) // its lease is valid
 	p.silence(40 * time.Second)
-	mark(time.Minute) // it was not asked for
+	mark(time.Minute) // below the threshold
 	if err := ask(b, tenure.RequestUndrain, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
 		t.Errorf("a request to a node whose lease is over: %v; want ErrUnknownNode", err)
 	}
@@ -71,7 +70,7 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 	ctx := context.Background()
 	p, other := open(t, b), open(t, b)
 	if err := b.Forget(ctx, p.id); !errors.Is(err, tenure.ErrUnknownNode) {
-		t.Errorf("a node that lives: %v; want ErrUnknownNode", err)
+		t.Errorf("a live node: %v; want ErrUnknownNode", err)
 	}
 	if err := b.Forget(ctx, uuid.New()); !errors.Is(err, tenure.ErrUnknownNode) {
 		t.Errorf("a node that does not exist: %v; want ErrUnknownNode", err)
@@ -83,7 +82,7 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !other.wait(patience) {
-		t.Error("the others were not told")
+		t.Error("the others were not notified")
 	}
 	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {requests})") {
 		t.Error("requests to a forgotten node are left")
@@ -97,7 +96,7 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 		t.Error(err)
 	}
 
-	other.drain() // it was alone, and hears of the other one on its session
+	other.drain() // it was alone, and is notified of the other node on its session
 	again.Abort()
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", again.id)
 	for _, c := range []struct {
@@ -110,7 +109,7 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 	}
 	members, err := b.Members(ctx)
 	if err != nil || len(members) != 1 || members[0].ID != other.id {
-		t.Errorf("left are %+v, %v; want the one that lives", members, err)
+		t.Errorf("left are %+v, %v; want the live one", members, err)
 	}
 }
 
@@ -207,7 +206,7 @@ func TestRestrictedMemberNeedsNodeGrantsOnly(t *testing.T) {
 	p, other := open(t, b, named("a")), open(t, b, named("b"))
 	description := tenure.Description{Status: tenure.StatusActive, Labels: map[string]string{"zone": "x"}}
 	p.watch.setWatchDown(true)
-	p.drain() // tells it, too
+	p.drain() // also sends a notification
 	members, readErr := p.Members()
 	_, holdersErr := p.Holders([]string{"scheduler"})
 	all, allErr := b.Members(ctx)

@@ -31,18 +31,18 @@ const (
 
 // Migrate creates the schema, or brings an older one up to date: the tables of
 // elections and of the cluster, which every node needs, and those of the named
-// features and of what they need. Unless told otherwise, a node creates the
-// former, and a feature its own when it is first used. The name "all" means all
-// features that this program has: a feature is a package, such as cron for
-// "schedules", and tenure migrate status lists them.
+// features and the features that they require. Unless [Config.ManualMigrations] is
+// set, a node creates the former, and the first use of a feature creates the
+// feature's tables. The name "all" means all features of this program: a feature is
+// a package, such as cron for "schedules", and tenure migrate status lists them.
 //
-// Migrate does nothing where all is current, so any user may call it then. Any
-// number of processes may call it at once: one works, the others wait. An error
-// matches dberr.ErrSchema if the schema is newer and this package may not use it,
-// dberr.ErrPrivilege if the user may not create it, dberr.ErrWrongMode if the
-// installation elects by leases, dberr.ErrInstallationInUse if the schema was
-// removed under nodes that still live, and tenure.ErrInvalidConfig for a name that
-// no feature has. The context bounds it; if it ends, nothing is changed.
+// If all tables are current, Migrate does nothing, so any user may call it then.
+// Any number of processes may call it at the same time: one works, the others wait.
+// An error matches dberr.ErrSchema if the schema is newer and this package may not
+// use it, dberr.ErrPrivilege if the user may not create it, dberr.ErrWrongMode if
+// the installation elects by leases, dberr.ErrInstallationInUse if the schema was
+// removed while nodes are still running, and tenure.ErrInvalidConfig for a name
+// that no feature has. If ctx ends, nothing is changed.
 func (b *Backend) Migrate(ctx context.Context, features ...string) error {
 	found, err := findFeatures(features)
 	if err != nil {
@@ -104,9 +104,9 @@ func withRequired(features []*schema.Feature) []*schema.Feature {
 // MigrateDown undoes migrations of a feature until it has the given version; 0
 // removes its tables. The feature "core" at version 0 means all tables of all
 // features, and so does "all". No node may be running: an error that matches
-// dberr.ErrInstallationInUse lists those that are. One that matches
-// tenure.ErrInvalidConfig says that the feature has no such version, or that
-// another one needs it.
+// dberr.ErrInstallationInUse lists the running nodes. An error matches
+// tenure.ErrInvalidConfig if the feature has no such version, or if another feature
+// needs it.
 func (b *Backend) MigrateDown(ctx context.Context, feature string, version int) error {
 	features, err := b.undone(feature, version)
 	if err != nil {
@@ -194,8 +194,8 @@ type FeatureVersion struct {
 	Newest  int // of this program; 0 if it does not know the feature
 }
 
-// SchemaVersions reads the versions of all features: the core, then those that
-// this program has, then others.
+// SchemaVersions reads the versions of all features: the core, then the features
+// of this program, then others.
 func (b *Backend) SchemaVersions(ctx context.Context) ([]FeatureVersion, error) {
 	conn, err := b.connectForMigration(ctx)
 	if err != nil {
@@ -227,11 +227,12 @@ func (b *Backend) SchemaVersion(ctx context.Context) (int, error) {
 	return b.readVersion(ctx, conn)
 }
 
-// MigrationSQL returns a script for those who apply changes with tools of their
-// own. Without names it creates the tables of elections and of the cluster from
-// nothing; with names of features it creates those of the features and of what
-// they need, unless they are there, and with "core" or "all" both. The error for a
-// name that no feature has matches tenure.ErrInvalidConfig.
+// MigrationSQL returns a script for operators who apply changes with their own
+// tools. Without names it creates the tables of elections and of the cluster in a
+// database that has none. With names of features it creates the tables of these
+// features and of those that they require, unless they exist, and with "core" or
+// "all" both. The error for a name that no feature has matches
+// tenure.ErrInvalidConfig.
 func (b *Backend) MigrationSQL(features ...string) (string, error) {
 	found, err := findFeatures(features)
 	if err != nil {
@@ -251,7 +252,7 @@ func (b *Backend) MigrationSQL(features ...string) (string, error) {
 	return b.names.sql(script.String()), nil
 }
 
-// claimSQL is the statement with which the script takes the installation's lock.
+// claimSQL is the statement with which the script acquires the installation's lock.
 func (b *Backend) claimSQL(function string) string {
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
 	return fmt.Sprintf(`DO %[1]s
@@ -264,7 +265,7 @@ END
 }
 
 // migrationTimeout bounds a migration that opening a session makes necessary, and
-// the wait for that of another node.
+// the wait for a migration of another node.
 const migrationTimeout = time.Hour
 
 // migrator brings the schema up to date.

@@ -13,12 +13,12 @@ import (
 	"github.com/exactly-one/tenure/dberr"
 )
 
-// A migration that waits for a table holds up everybody who comes after it,
-// heartbeats and elections too. So it waits for so long only, lets the others pass,
-// and tries again.
+// A migration that waits for a table blocks every session that comes after it,
+// including heartbeats and elections. So it waits for a limited time, then pauses so
+// that the other sessions can continue, and tries again.
 const migrationPause = time.Second
 
-// bounds of the wait for a table, of the first attempt and of later ones, in which
+// Bounds of the wait for a table: of the first attempt, and of later ones, in which
 // the watch connections step aside.
 const (
 	firstTableWait = 300 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 )
 
 // inMigration runs fn in a transaction while no other process migrates the same
-// schema. It is called again where a transaction of others kept a table.
+// schema. It calls fn again if another session's transaction held a table.
 func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
 	err := b.tryMigration(ctx, conn, firstTableWait, fn)
 	for hasCode(err, codeLockNotAvailable) {
@@ -40,7 +40,7 @@ func (b *Backend) inMigration(ctx context.Context, conn *pgx.Conn, fn func(pgx.T
 	return b.migrationFailed(err)
 }
 
-// migrationFailed says what to do about an error of a migration.
+// migrationFailed adds to an error of a migration what to do about it.
 func (b *Backend) migrationFailed(err error) error {
 	switch {
 	case err == nil:
@@ -71,18 +71,17 @@ func (b *Backend) tryMigration(ctx context.Context, conn *pgx.Conn, tableWait ti
 	})
 }
 
-// A call of the watch function that keeps the table of nodes can last for 30 s, and
-// the next one follows at once. A call returns within its next attempt, 400 ms,
-// when the membership moves, and the next call queues behind a migration that
-// waits already. So the sequence is advanced, on another
-// connection since it must be seen, as soon as the migration waits for that table.
+// A call of the watch function that locks the table of nodes can last for 30 s, and
+// the next one follows immediately. When the membership changes, a call returns
+// within its next attempt, 400 ms, and the next call queues behind a migration that
+// is already waiting. So as soon as the migration waits for that table, the sequence
+// is advanced, on another connection since the watches must see it.
 const stepAside = `
 SELECT nextval({membership:regclass})
 FROM pg_catalog.pg_locks
 WHERE pid = $1 AND NOT granted AND locktype = 'relation' AND relation = {nodes:regclass}`
 
-// migrateAside is tryMigration while the watch connections are asked to step
-// aside.
+// migrateAside is tryMigration while it makes the watch connections step aside.
 func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.Tx) error) error {
 	asking, err := b.connectForMigration(ctx)
 	if err != nil {
@@ -100,8 +99,8 @@ func (b *Backend) migrateAside(ctx context.Context, conn *pgx.Conn, fn func(pgx.
 	return err
 }
 
-// askWatchersAside advances the sequence once the backend waits for the table of nodes.
-// What fails here leaves the migration to its next attempt.
+// askWatchersAside advances the sequence once the backend waits for the table of
+// nodes. If it fails, the migration depends on its next attempt.
 func (b *Backend) askWatchersAside(ctx context.Context, conn *pgx.Conn, pid uint32, stop chan struct{}) {
 	const pause = 5 * time.Millisecond
 	tick := time.NewTicker(pause)

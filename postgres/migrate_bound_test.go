@@ -17,7 +17,7 @@ import (
 func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	open := func() (asked []time.Duration) {
+	open := func() (extended []time.Duration) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -26,22 +26,22 @@ func TestMigrationHasSeparateTimeLimit(t *testing.T) {
 			Description: tenure.Description{Status: tenure.StatusActive},
 			Timing:      timing(), Clock: testClock, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)),
 			MaySend: func() bool { return true },
-			Extend:  func(d time.Duration) { asked = append(asked, d) },
+			Extend:  func(d time.Duration) { extended = append(extended, d) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Abort)
-		return asked
+		return extended
 	}
-	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
-		t.Errorf("a migration asked for %v", asked)
+	if extended := open(); !slices.Equal(extended, []time.Duration{migrationTimeout, 0}) {
+		t.Errorf("a migration extended its time by %v", extended)
 	}
 	b.core = additive(`ALTER TABLE {terms} ADD COLUMN trial integer`)
-	if asked := open(); !slices.Equal(asked, []time.Duration{migrationTimeout, 0}) {
-		t.Errorf("the next migration asked for %v", asked)
+	if extended := open(); !slices.Equal(extended, []time.Duration{migrationTimeout, 0}) {
+		t.Errorf("the next migration extended its time by %v", extended)
 	}
-	if asked := open(); len(asked) > 0 {
-		t.Errorf("without a migration %v was asked for", asked)
+	if extended := open(); len(extended) > 0 {
+		t.Errorf("without a migration the time was extended by %v", extended)
 	}
 }

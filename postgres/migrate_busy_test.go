@@ -46,7 +46,7 @@ func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 	}
 	for range 2 {
 		awaitWait()
-		if _, err := other.Exec(ctx, b.names.sql(`UPDATE {terms} SET lease_ms = 1`)); err != nil { // it passes after a while
+		if _, err := other.Exec(ctx, b.names.sql(`UPDATE {terms} SET lease_ms = 1`)); err != nil { // it succeeds after a while
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestWaitingMigrationBlocksNoOtherSession(t *testing.T) {
 	}
 }
 
-// additive are the migrations of a later program with which this one goes on.
+// additive are the migrations of a later program whose schema this program can use.
 func additive(up string) *schema.Feature {
 	return &schema.Feature{Name: core.Name, Steps: append(slices.Clone(core.Steps), schema.Step{Up: up, UsableFrom: core.Newest()})}
 }

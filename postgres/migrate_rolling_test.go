@@ -12,14 +12,14 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// watchThatKeepsTables replaces the watch function by one whose calls each keep a
+// watchThatKeepsTables replaces the watch function by one whose calls each hold a
 // lock on the table of nodes for up to 30 s.
 //
 //go:embed testdata/watch_keeps_tables.sql
 var watchThatKeepsTables string
 
-// later returns a backend of a later program, which adds a column to the table
-// of nodes and with whose schema this program goes on.
+// later returns a backend of a later program, which adds a column to the table of
+// nodes and whose schema this program can use.
 func later(t *testing.T, schema string) *Backend {
 	t.Helper()
 	b := backendOn(t, pgtest.Shared(t).DSN(), Config{Schema: schema})
@@ -53,7 +53,7 @@ func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 				eventually(t, b, waitWithoutTables, 3)
 			}
 
-			// Two attempts: in the first one the watches are not asked yet.
+			// Two attempts: the first one does not make the watches step aside yet.
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if err := later(t, schema).Migrate(ctx); err != nil {
@@ -72,7 +72,7 @@ func TestMigrationDoesNotWaitForNodes(t *testing.T) {
 	}
 }
 
-// watched is true when so many nodes are watched.
+// watched is a condition: so many nodes are watched.
 const watched = `
 SELECT count(*) = $1
 FROM {nodes} n
@@ -81,7 +81,7 @@ WHERE EXISTS (
     WHERE held.locktype = 'advisory' AND held.objsubid = 2 AND held.objid = n.incarnation::oid
         AND held.pid = n.pid AND held.granted AND NOT waits.granted)`
 
-// waitWithoutTables is true when so many watches wait that hold no lock on a table.
+// waitWithoutTables is a condition: so many watches wait without a lock on a table.
 const waitWithoutTables = `
 SELECT count(*) = $1
 FROM pg_locks waits
@@ -136,7 +136,7 @@ func TestRollingUpgradeKeepsInvariants(t *testing.T) {
 	}
 	replace(older, "older-")
 	if longest := time.Duration(r.vacancy.Load()); longest > time.Second {
-		t.Errorf("nobody led for %v", longest)
+		t.Errorf("no node led for %v", longest)
 	}
 	if !row[bool](t, b, `SELECT count(DISTINCT term) > 1 FROM {schema}.work`) {
 		t.Error("there was only one leader, or no work")

@@ -150,7 +150,7 @@ func user(t testing.TB, server *pgtest.Server, name string) string {
 
 func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{}) // users are the server's
+	server := pgtest.Start(t, pgtest.Options{}) // users belong to the whole server
 	owner := backendOn(t, server.DSN(), Config{Schema: "elections"})
 	node := backendOn(t, user(t, server, "node"), Config{Schema: "elections"})
 	ctx := context.Background()
@@ -166,7 +166,7 @@ func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
 		t.Fatalf("open: %v; want ErrPrivilege", err)
 	}
 	grants := strings.Split(strings.TrimSpace(node.NodeGrants("node")), "\n")
-	for _, grant := range grants[:len(grants)-1] { // the last is PUBLIC's
+	for _, grant := range grants[:len(grants)-1] { // the last is granted to PUBLIC
 		exec(t, owner, grant)
 	}
 	p := open(t, node)
@@ -174,7 +174,7 @@ func TestRestrictedUserGetsPrivilegeErrors(t *testing.T) {
 	p.release("scheduler", history.EndResigned)
 	p.beat()
 
-	// Each of them is needed, and named when it is missing.
+	// Each privilege is needed, and the error names it when it is missing.
 	for _, grant := range grants {
 		revoke := strings.Replace(strings.Replace(grant, "GRANT", "REVOKE", 1), " TO ", " FROM ", 1)
 		if strings.Contains(grant, "FUNCTION") {

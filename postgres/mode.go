@@ -14,9 +14,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// An installation elects by sessions or by leases, and records which, since the
-// two know nothing of each other's leaders. Package lease records and reads the
-// same row, in transactions that hold the installation's lock.
+// An installation elects by sessions or by leases, and records which: the two modes
+// do not know each other's leaders. Package lease records and reads the same row, in
+// transactions that hold the installation's lock.
 
 const (
 	tableExists = `SELECT pg_catalog.to_regclass($1) IS NOT NULL`
@@ -30,7 +30,7 @@ SELECT count(*) = 4
 FROM pg_catalog.pg_attribute
 WHERE attrelid = to_regclass($1) AND attname IN ('node_name', 'host', 'ended_at', 'expires_at')`
 
-	// Ended for good, or a late heartbeat could renew them.
+	// Ended permanently: otherwise a late heartbeat could renew them.
 	endLeases  = `UPDATE %s SET ended_at = expires_at WHERE ended_at IS NULL AND expires_at <= 1000000 * extract(epoch FROM clock_timestamp())`
 	liveLeases = `
 SELECT node_name, host
@@ -75,9 +75,9 @@ func ignoreNoRows(err error) error {
 }
 
 // SetMode records that the installation elects by "sessions", as this package
-// does, or by "leases", as package lease does. No node may live, neither with a
-// session nor with a lease: an error that matches dberr.ErrInstallationInUse
-// lists those that do. The context bounds it.
+// does, or by "leases", as package lease does. No node may be running, neither with
+// a session nor with a lease: an error that matches dberr.ErrInstallationInUse lists
+// the running nodes. ctx bounds it.
 func (b *Backend) SetMode(ctx context.Context, mode string) error {
 	if mode != installation.Sessions && mode != installation.Leases {
 		return invalid("the mode is %q; it must be %s or %s", mode, installation.Sessions, installation.Leases)
@@ -102,9 +102,9 @@ func (b *Backend) SetMode(ctx context.Context, mode string) error {
 	}
 }
 
-// trySetMode makes one attempt, all in one transaction, since a pooler may give
-// each another session of the server. It reports false if somebody holds the
-// lock.
+// trySetMode makes one attempt, all in one transaction, since a pooler may use
+// another server session for each transaction. It returns false if another session
+// holds the lock.
 func (b *Backend) trySetMode(ctx context.Context, conn *pgx.Conn, mode, doing string) (changed bool, err error) {
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)`); err != nil {
@@ -142,8 +142,8 @@ type executorQuerier interface {
 	executor
 }
 
-// livingLeases lists the nodes of the installation whose leases run, and ends
-// those that have run out.
+// livingLeases lists the nodes of the installation with valid leases, and ends the
+// leases that have expired.
 func (b *Backend) livingLeases(ctx context.Context, on executorQuerier) ([]string, error) {
 	var living []string
 	for _, table := range installation.SessionsOfLeases(b.config.Prefix) {

@@ -8,9 +8,9 @@ type names struct{ schema.Names }
 // sql returns the statement with its objects named.
 func (n names) sql(template string) string { return n.SQL(template) }
 
-// channel tells that something about elections may have changed.
+// channel is for notifications that something about elections may have changed.
 func (n names) channel() string { return n.Channel("") }
 
-// nodesChannel tells that nodes came, or say something else about themselves,
-// which makes no role vacant.
+// nodesChannel is for notifications that nodes joined or changed their
+// descriptions, which makes no role vacant.
 func (n names) nodesChannel() string { return n.Channel("nodes") }

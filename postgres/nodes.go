@@ -14,8 +14,8 @@ FROM {nodes}
 WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 ORDER BY incarnation`
 
-// Nodes returns the nodes that live, oldest session first. It needs to read the
-// nodes and the schema's version only. It is safe for concurrent use.
+// Nodes returns the live nodes, oldest session first. It reads only the nodes and
+// the schema's version. It is safe for concurrent use.
 func (b *Backend) Nodes(ctx context.Context) ([]tenure.NodeInfo, error) {
 	var nodes []tenure.NodeInfo
 	err := b.reader.ask(ctx, "read nodes", func(ctx context.Context, conn *pgx.Conn) error {

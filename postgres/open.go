@@ -15,9 +15,9 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// Open implements [tenure.Backend]. Unless the configuration says otherwise it
-// creates the schema, or brings it up to date. The context bounds the opening
-// only.
+// Open implements [tenure.Backend]. Unless [Config.ManualMigrations] is set, it
+// creates the schema, or brings it up to date. ctx bounds only the opening, not the
+// session.
 func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenure.Session, error) {
 	s := b.newSession(opening)
 	var err error
@@ -56,7 +56,7 @@ func (b *Backend) newSession(opening tenure.SessionOptions) *session {
 	}
 }
 
-// open makes a session of two fresh connections.
+// open makes a session of two new connections.
 func (s *session) open(ctx context.Context, watched *pgx.Conn) error {
 	b := s.backend
 	if err := s.examineServer(ctx, watched); err != nil {
@@ -122,8 +122,8 @@ func (s *session) examineServer(ctx context.Context, watched *pgx.Conn) error {
 	return identify(ctx, s.conn, &s.server)
 }
 
-// migrator returns what migrates the schema for this session, or nil if it may
-// not. A migration has a bound of its own.
+// migrator returns the function that migrates the schema for this session, or nil
+// if it must not. A migration has a separate time limit.
 func (s *session) migrator() migrator {
 	b := s.backend
 	if b.config.ManualMigrations {
@@ -138,14 +138,14 @@ func (s *session) migrator() migrator {
 	}
 }
 
-// openSchema takes the installation's lock and makes sure that the schema is
-// there and complete, and that this user may work with it.
+// openSchema acquires the installation's lock and checks that the schema exists and
+// is complete, and that this user may work with it.
 func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrator) error {
 	if err := b.enterInstallation(ctx, conn, migrate); err != nil {
 		return err
 	}
-	// A migration runs as the role that the user has chosen, and all else as the user
-	// itself.
+	// A migration runs as the database role that the user has chosen, and everything
+	// else as the user itself.
 	if err := pgdial.Apply(ctx, conn, pgdial.Question, limitsOf(pgdial.Question)); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (b *Backend) openSchema(ctx context.Context, conn *pgx.Conn, migrate migrat
 	return b.checkIndex(ctx, conn)
 }
 
-// readSchema reads what a session must know before its first statement.
+// readSchema reads what a session needs before its first statement.
 func (s *session) readSchema(ctx context.Context) error {
 	sql := s.backend.names.sql
 	if err := s.conn.QueryRow(ctx, sql(readInstallation)).Scan(&s.installation); err != nil {
@@ -212,7 +212,8 @@ func nodeSpace(installation uuid.UUID) int32 {
 // readSpace is nodeSpace in SQL.
 const readSpace = `(SELECT ('x' || left(encode(sha256(uuid_send(id) || 'nodes'::bytea), 'hex'), 8))::bit(32)::int FROM {installation})`
 
-// explain gives an error of opening a category, if it has none yet: it may pass.
+// explain adds a category to an error of opening that has none: the error may be
+// temporary.
 func (b *Backend) explain(err error) error {
 	switch {
 	case errors.Is(err, tenure.ErrTenure):

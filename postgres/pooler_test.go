@@ -63,12 +63,12 @@ func TestSessionInTransactionIsLost(t *testing.T) {
 	p := open(t, b)
 	p.take("scheduler")
 	p.beat()
-	p.meddle("BEGIN")
+	p.interfere("BEGIN")
 	if _, err := p.Heartbeat(tenure.Load{}); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("a heartbeat within a transaction: %v; want ErrSuperseded", err)
 	}
 	other := open(t, b)
-	other.meddle("BEGIN")
+	other.interfere("BEGIN")
 	if _, err := other.TryAcquire([]tenure.AcquireRequest{{Role: tenure.NamedRole("other")}}); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("an attempt within a transaction: %v; want ErrSuperseded", err)
 	}

@@ -43,7 +43,7 @@ var applicationPrivileges = []privilege{
 	schema.OnTable("UPDATE (fence)", "{terms}"),
 }
 
-// workPrivileges are those of the database user under which features do their own
+// workPrivileges are those of the database user under which features run their
 // statements, beyond those of an application and those on the features' tables.
 var workPrivileges = []privilege{
 	schema.OnTable("SELECT", "{migrations}"),
@@ -78,7 +78,7 @@ func (b *Backend) ApplicationGrants(user string) string {
 
 // WorkGrants returns the GRANT statements for the database user of the pool that
 // features use, such as schedules and processors: on the tables of the named
-// features, which must be there, and of those that they need. See
+// features, which must exist, and of those that they require. See
 // [Backend.Migrate] for the names. An error matches tenure.ErrInvalidConfig.
 func (b *Backend) WorkGrants(user string, features ...string) (string, error) {
 	return b.featureGrants(user, workPrivileges, features, func(f *schema.Feature) []privilege { return f.Work })
@@ -122,9 +122,9 @@ WHERE NOT CASE p.kind
 END
 ORDER BY p.number`
 
-// Users of nodes whose backends this user may not see and end. That a
-// backend is a node's is proven by its node lock, since the start of other
-// users' backends is hidden; so is that the node lives, whatever its status.
+// Users of nodes whose backends this user may not see and terminate. The node lock
+// proves that a backend belongs to a node, since the start of other users' backends
+// is hidden, and that the node is alive, whatever its status.
 const strangeSiblings = `
 SELECT DISTINCT a.usename::text
 FROM {nodes} n
@@ -188,7 +188,7 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 	if err != nil {
 		return nil, fmt.Errorf("check privileges: %w", err)
 	}
-	if len(missing) > 0 { // the next question could not be asked
+	if len(missing) > 0 { // the next query would fail
 		return missing, nil
 	}
 
@@ -207,8 +207,8 @@ func (b *Backend) missingPrivileges(ctx context.Context, conn *pgx.Conn) ([]stri
 	return missing, nil
 }
 
-// The index by which fencing stands: exactly (role, term), unique, valid, over
-// all rows, and checked at once.
+// The index that fencing depends on: exactly (role, term), unique, valid, over all
+// rows, and not deferrable.
 const fencingIndex = `
 SELECT EXISTS (
     SELECT

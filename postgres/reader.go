@@ -14,20 +14,20 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// askTimeout bounds a question whose context has no deadline, or a later one.
+// askTimeout bounds a read whose context has no deadline, or a later one.
 const askTimeout = 30 * time.Second
 
-// readerIdle is how long the connection for questions is kept without any.
+// readerIdle is how long the connection for reads is kept while it is idle.
 const readerIdle = 30 * time.Second
 
-// reader answers what people ask, on a connection of its own that is opened at
-// the first question and closed when there was none for a while: never through a
-// session. One question at a time.
+// reader runs reads and changes that are not part of a session. It uses a separate
+// connection, which is opened on first use and closed after readerIdle without use.
+// It runs one call at a time.
 type reader struct {
 	backend *Backend
 	idle    time.Duration
-	slot    chan *pgx.Conn // the connection, or nil, while nobody uses it
-	timer   *time.Timer    // runs while nobody uses the connection
+	slot    chan *pgx.Conn // the connection, or nil, while no call uses it
+	timer   *time.Timer    // runs while no call uses the connection
 	closing chan struct{}
 	close   func()
 }
@@ -50,8 +50,8 @@ func (r *reader) init(b *Backend) {
 	})
 }
 
-// closeIdle closes the connection unless somebody uses it, who then starts the timer
-// again.
+// closeIdle closes the connection unless a call uses it; that call then starts the
+// timer again.
 func (r *reader) closeIdle() {
 	select {
 	case conn := <-r.slot:
@@ -91,7 +91,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 		}
 		r.slot <- conn
 	}()
-	if conn != nil && conn.Ping(ctx) != nil { // ended since the last question
+	if conn != nil && conn.Ping(ctx) != nil { // ended since the last call
 		discard(conn)
 		conn = nil
 	}
@@ -108,7 +108,7 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	}
 	err := fn(ctx, conn)
 	if err == nil {
-		if err = pgdial.Idle(conn.PgConn()); err != nil { // what was written is not committed
+		if err = pgdial.Idle(conn.PgConn()); err != nil { // the changes are not committed
 			discard(conn)
 			conn = nil
 		}
@@ -116,19 +116,19 @@ func (r *reader) ask(ctx context.Context, doing string, fn func(context.Context,
 	return r.backend.answer(doing, err)
 }
 
-// prepare makes a connection ready. A newer schema may have another meaning: unless
-// it says otherwise, nothing is read from it, nor written to it.
+// prepare makes a connection ready. Tables of a newer schema may have another
+// meaning: unless its migrations allow this program, nothing is read or written.
 func (r *reader) prepare(ctx context.Context, conn *pgx.Conn) error {
 	_, err := r.backend.usableVersion(ctx, conn)
 	return err
 }
 
-// answer prepares an error of a question for its asker.
+// answer returns an error of a call in the form for its caller.
 func (b *Backend) answer(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, tenure.ErrTenure): // it says what is wrong
+	case errors.Is(err, tenure.ErrTenure): // it already describes the failure
 		return fmt.Errorf("%s: %w", doing, err)
 	case hasCode(err, codeUndefinedTable), hasCode(err, codeInvalidSchema):
 		return fmt.Errorf("%w: %s: there are no tables in schema %q with prefix %q; a node creates them, or tenure migrate: %w",

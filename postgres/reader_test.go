@@ -35,7 +35,7 @@ func TestReaderClosesIdleConnection(t *testing.T) {
 		eventually(t, b, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid)
 	}
 
-	// Nobody's connection is closed under a question.
+	// A connection is not closed during a read.
 	b.reader.idle = time.Nanosecond
 	var group sync.WaitGroup
 	for range 4 {

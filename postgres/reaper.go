@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The server ends a session that was silent for a lease, but only if it counts
-// it as idle. What is left, a standby ends: a session that has not written for a
-// lease and a margin, by the database's clock, has no trust left, and trust that
-// has ended is never revived.
+// The server ends a session that was silent for a lease, but only if it counts the
+// session as idle. Another node terminates the rest: a session that has not written
+// for a lease and a margin, by the database's clock, has no trust left, and trust
+// that has ended is never revived.
 
 // reaped is what the statement found.
 type reaped struct {
@@ -31,11 +31,11 @@ func scanReaped(log *slog.Logger) func(pgx.Rows) error {
 	}
 }
 
-// reapPause is the least time between two attempts to end a session: one that
-// does not react at once is not helped by more signals.
+// reapPause is the minimum time between two attempts to terminate a session: more
+// signals do not speed up a session that does not react immediately.
 const reapPause = 200 * time.Millisecond
 
-// reap ends silent sessions on the watch connection.
+// reap terminates silent sessions, over the watch connection.
 func (w *watch) reap(conn *pgx.Conn) error {
 	err := w.end(conn, nil)
 	if err == nil {
@@ -44,7 +44,7 @@ func (w *watch) reap(conn *pgx.Conn) error {
 	return err
 }
 
-// end ends silent sessions, and those without a row that are named.
+// end terminates silent sessions, and the given sessions without a row.
 func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	s := w.session
 	err := w.bounded(conn, callTimeout, stmtReap, scanReaped(w.log),
@@ -57,8 +57,9 @@ func (w *watch) end(conn *pgx.Conn, strangers []int32) error {
 	return err
 }
 
-// reapIfWatchDown does the same on the session connection while the watch connection
-// is down, once per check interval, and ends an earlier session of this node.
+// reapIfWatchDown does the same over the session connection while the watch
+// connection is down, once per check interval, and terminates an earlier session of
+// this node.
 func (s *session) reapIfWatchDown() error {
 	if !s.watch.down.Load() {
 		return nil
@@ -81,7 +82,7 @@ func (s *session) reapIfWatchDown() error {
 	if ended == 0 {
 		return nil
 	}
-	// The locks come free in a moment, and no watch may be there to tell of it.
+	// The locks will be free in a moment, and perhaps no watch will report it.
 	s.listener.announce()
 	return lostOnly(s.query(stmtNotify, nil, s.backend.names.channel()))
 }

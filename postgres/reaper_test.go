@@ -24,7 +24,7 @@ func (p *peer) stick() time.Time {
 	return p.stickIn(&pgproto3.Query{String: p.backend.names.sql("COPY {installation} FROM STDIN")})
 }
 
-// stickIn is stick with messages of its own after which the server waits for more.
+// stickIn is stick with given messages after which the server waits for more.
 func (p *peer) stickIn(messages ...pgproto3.FrontendMessage) time.Time {
 	p.t.Helper()
 	p.beat()

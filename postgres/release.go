@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// resignation is what the statements about the ends of terms take.
+// resignation has the parameters of the statements that end terms.
 type resignation struct {
 	heldRoles      []*heldRole // all, also those without a term
 	roles, reasons []string
@@ -45,9 +45,9 @@ func (s *session) resignation(releases []tenure.ReleaseRequest) (resignation, er
 	return all, nil
 }
 
-// Release implements [tenure.Session]. Usually it is one statement; if that
-// fails, each step is tried on its own, since neither a row that cannot be
-// written nor a full queue of notifications may keep a role locked.
+// Release implements [tenure.Session]. Usually it is one statement. If that fails,
+// each step is tried separately, since neither a row that cannot be written nor a
+// full queue of notifications may keep a role locked.
 func (s *session) Release(releases []tenure.ReleaseRequest) error {
 	all, err := s.resignation(releases)
 	if err != nil || len(all.heldRoles) == 0 {
@@ -115,14 +115,14 @@ func (s *session) releaseInSteps(all resignation) error {
 	return lostOnly(err)
 }
 
-// forgetReleased forgets held roles whose locks are free.
+// forgetReleased removes held roles whose locks are free.
 func (s *session) forgetReleased(heldRoles []*heldRole) {
 	s.table.add(-len(heldRoles))
 	for _, h := range heldRoles {
 		delete(s.heldRoles, h.role.Name())
 		delete(s.keys, h.key)
 		if h.term == 0 {
-			delete(s.known, h.role.Name()) // look at its row anew the next time
+			delete(s.known, h.role.Name()) // read its row again the next time
 		}
 	}
 }

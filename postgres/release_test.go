@@ -56,7 +56,7 @@ func TestReleaseOfLostLocksIsReported(t *testing.T) {
 	b := newBackend(t)
 	p := open(t, b)
 	p.take("scheduler")
-	p.meddle("SELECT pg_advisory_unlock_all()")
+	p.interfere("SELECT pg_advisory_unlock_all()")
 	if err := p.Release(releasesOf(p)); !errors.Is(err, tenure.ErrSuperseded) {
 		t.Errorf("%v; want the session superseded", err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// changesOf returns what became of a node, with who asked for it, oldest first.
+// changesOf returns the changes of a node's status with their requesters, oldest
+// first.
 func changesOf(t testing.TB, b *Backend, node uuid.UUID) []string {
 	t.Helper()
 	records, err := b.NodeHistory(context.Background(), history.Query{Node: node.String()})
@@ -60,10 +61,10 @@ func TestRequesterOfAStatusIsRecorded(t *testing.T) {
 	}
 	request(tenure.RequestDrain, "ann")
 	request(tenure.RequestDrain, wide)
-	take(2) // two people at once: the later one counts
+	take(2) // two requests: the later one counts
 	describe(tenure.StatusDraining, wide)
 	request(tenure.RequestDrain, "ann")
-	take(1) // it drains already
+	take(1) // it is already draining
 	request(tenure.RequestUndrain, "cem")
 	take(1)
 	describe(tenure.StatusActive, "cem")
@@ -71,7 +72,7 @@ func TestRequesterOfAStatusIsRecorded(t *testing.T) {
 	describe(tenure.StatusActive, "dan")
 	request(tenure.RequestDrain, "ann")
 	request(tenure.RequestUndrain, "bob")
-	take(1 + 1) // nothing changes until the node says so
+	take(1 + 1) // nothing changes until the node updates its description
 	describe(tenure.StatusJoining, "bob")
 	members, err := b.Members(context.Background())
 	if err != nil || members[0].ID != p.id || members[0].StatusBy != "bob" {
@@ -102,7 +103,7 @@ func TestDeathHasNoRequester(t *testing.T) {
 	if _, err := p.Requests(); err != nil {
 		t.Fatal(err)
 	}
-	watcher.drain() // it was alone, and hears of the other one on its session
+	watcher.drain() // it was alone, and is notified of the other node on its session
 	p.Abort()       // in the middle of its drain
 	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
 	as := func(status tenure.NodeStatus) func(*peerOptions) {
@@ -111,7 +112,7 @@ func TestDeathHasNoRequester(t *testing.T) {
 		}
 	}
 	second := open(t, b, as(tenure.StatusActive))
-	third := open(t, b, as(tenure.StatusDraining)) // before the second is found dead
+	third := open(t, b, as(tenure.StatusDraining)) // before the second is marked dead
 	if err := third.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ SELECT EXISTS (
         AND last_heartbeat + lease_ms * interval '1 millisecond' > clock_timestamp()
 )`
 
-	// Addressed to the leader of this moment: a successor was not meant.
+	// Addressed to the current leader: the request is not for a successor.
 	insertRequest = `
 WITH request AS (
     INSERT INTO {requests} (kind, role, term, node_id, target, requested_by)
@@ -33,11 +33,12 @@ WITH request AS (
 )
 SELECT pg_notify($5, '') FROM request`
 
-	// Two who drain the last two nodes must not both find the other one in
-	// service. This mode excludes itself alone: no session waits for who asks.
+	// Two requesters that drain the last two nodes must not each find the other node
+	// active. This lock mode conflicts only with itself: no session waits for a
+	// requester.
 	lockRequests = `LOCK TABLE {requests} IN SHARE UPDATE EXCLUSIVE MODE`
 
-	// Whether a node is in service besides this one, and not asked to leave.
+	// Whether another node is active and has no request to drain.
 	findAnother = `
 SELECT EXISTS (
     SELECT
@@ -56,7 +57,7 @@ VALUES ($1, '', 0, $2, $3, $4, $5)`
 // Request implements [tenure.Backend].
 func (b *Backend) Request(ctx context.Context, request tenure.Request) error {
 	if !utf8.ValidString(request.By) || strings.ContainsRune(request.By, 0) {
-		return invalid("%q cannot be recorded as who asks: it must be UTF-8 without the character NUL", request.By)
+		return invalid("requester %q must be valid UTF-8 without NUL", request.By)
 	}
 	if request.Kind == tenure.RequestDrain || request.Kind == tenure.RequestUndrain {
 		return b.requestOfNode(ctx, request)

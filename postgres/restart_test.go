@@ -38,7 +38,7 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 				wait := frozen.try("scheduler")[0]
 				if name == "fast" && !led { // nothing was lost
 					if wait.Outcome != tenure.OutcomeGranted {
-						t.Errorf("%+v; want it granted at once", wait)
+						t.Errorf("%+v; want it granted immediately", wait)
 					}
 					return
 				}
@@ -57,7 +57,7 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 					t.Errorf("a term began %v before the earlier leader stopped trusting its own", trusted.Sub(began))
 				}
 				if took := began.Sub(restarted); took > lease+lease*3/8 { // the wait of both would be half a lease more
-					t.Errorf("a term began %v after the restart; want it after the lease of %v, whoever waits", took, lease)
+					t.Errorf("a term began %v after the restart; want it after the lease of %v, for every candidate", took, lease)
 				}
 			})
 		}

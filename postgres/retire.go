@@ -9,7 +9,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// The number tells a term that began meanwhile, which the update waits for.
+// The number shows whether a term has begun in the meantime, which the update waits
+// for.
 const retireRole = `
 WITH seen AS MATERIALIZED (
     SELECT
@@ -27,12 +28,12 @@ WITH seen AS MATERIALIZED (
 )
 SELECT seen.leader, EXISTS (SELECT FROM retired) FROM seen`
 
-// Retire says that a role is not meant to be led any more: it is no longer shown
-// as vacant, and no alert misses its leader. Its terms and their numbers stay,
-// and if somebody leads it again it is a role like any other. by says who asked.
+// Retire marks a role as retired: it is no longer shown as vacant, and no alert
+// fires because it has no leader. Its terms and their numbers stay, and if a node
+// leads the role again, it is a role like any other. by is the requester.
 //
-// It returns an error that matches ErrHasLeader if somebody leads the role, and
-// ErrUnknownRole if nobody has ever stood for it here.
+// Retire returns an error that matches ErrHasLeader if a node leads the role, and
+// ErrUnknownRole if no node has ever been a candidate for it here.
 func (b *Backend) Retire(ctx context.Context, role, by string) error {
 	if err := tenure.NamedRole(role).Validate(); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (b *Backend) Retire(ctx context.Context, role, by string) error {
 		case leader == "":
 			return fmt.Errorf("%w: a term of %s has just begun", ErrHasLeader, role)
 		default:
-			return fmt.Errorf("%w: %s leads %s; stop what stands for it first", ErrHasLeader, leader, role)
+			return fmt.Errorf("%w: %s leads %s; stop its candidates first", ErrHasLeader, leader, role)
 		}
 	})
 }

@@ -58,7 +58,7 @@ func TestRetiredRoleIsHiddenUntilItIsLed(t *testing.T) {
 	if err != nil || len(records) != 1 || records[0].Retired.IsZero() {
 		t.Fatalf("%+v, %v; want the term, and that its role is retired", records, err)
 	}
-	if records, err := b.History(ctx, history.Query{Since: records[0].Retired}); err != nil || len(records) != 2 { // the other one goes on
+	if records, err := b.History(ctx, history.Query{Since: records[0].Retired}); err != nil || len(records) != 2 { // the other one continues
 		t.Errorf("since then: %+v, %v", records, err)
 	}
 	if err := b.Retire(ctx, "scheduler", "anna"); err != nil {

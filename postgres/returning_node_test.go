@@ -22,33 +22,33 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 		exec(t, b, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - interval '1 hour'")
 	}
 	for name, c := range map[string]struct {
-		meanwhile func(*testing.T, *Backend)
-		known     bool          // when the connection ended
-		ended     time.Duration // how long ago
-		reason    tenure.EndReason
-		vacancy   bool // is known
+		between func(*testing.T, *Backend)
+		known   bool          // when the connection ended
+		ended   time.Duration // how long ago
+		reason  tenure.EndReason
+		vacancy bool // the vacancy is known
 	}{
 		"its connection broke": {
-			meanwhile: func(t *testing.T, b *Backend) {
+			between: func(t *testing.T, b *Backend) {
 				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 				exec(t, b, "UPDATE {nodes} SET last_heartbeat = clock_timestamp() - interval '10 minutes 2 s'")
 			},
 			known: true, ended: away, reason: history.EndCrashed, vacancy: true,
 		},
-		"its lease ended": {meanwhile: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true},
-		"nobody knows when, long ago": {
-			meanwhile: hourAgo, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true,
+		"its lease ended": {between: hourAgo, known: true, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true},
+		"ended at an unknown time, long ago": {
+			between: hourAgo, ended: time.Hour - 2*timing().Lease, reason: history.EndLeaseExpired, vacancy: true,
 		},
-		"nobody knows when, just now": {meanwhile: func(*testing.T, *Backend) {}, reason: history.EndCrashed, vacancy: true},
+		"ended at an unknown time, just now": {between: func(*testing.T, *Backend) {}, reason: history.EndCrashed, vacancy: true},
 		"it was found dead": {
-			meanwhile: func(t *testing.T, b *Backend) {
+			between: func(t *testing.T, b *Backend) {
 				exec(t, b, "UPDATE {terms} SET acquired_at = acquired_at - interval '2 hours'")
 				exec(t, b, "UPDATE {nodes} SET status = 'dead', died_at = clock_timestamp() - interval '11 minutes', last_heartbeat = clock_timestamp() - interval '11 minutes 2 s'")
 			},
 			known: true, ended: away + time.Minute, reason: history.EndCrashed, vacancy: true,
 		},
 		"on another server": {
-			meanwhile: func(t *testing.T, b *Backend) {
+			between: func(t *testing.T, b *Backend) {
 				hourAgo(t, b)
 				exec(t, b, "UPDATE {terms} SET server_epoch = 'earlier'")
 			},
@@ -61,7 +61,7 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 			p := open(t, b)
 			took := p.take("scheduler")
 			p.Abort()
-			c.meanwhile(t, b)
+			c.between(t, b)
 			eventually(t, b, "SELECT pg_try_advisory_xact_lock_shared($1, $2)", p.space, p.incarnation)
 			back := open(t, b, func(o *peerOptions) {
 				o.id = p.id
@@ -81,7 +81,7 @@ func TestReturningNodeRecordsEndOfItsLastSession(t *testing.T) {
 			}
 			next := back.win("scheduler")
 			if c.vacancy && (next.PrecedingVacancy < ago || next.PrecedingVacancy > ago+patience) || !c.vacancy && next.PrecedingVacancy >= 0 {
-				t.Errorf("nobody led for %v; want %v, known: %v", next.PrecedingVacancy, ago, c.vacancy)
+				t.Errorf("no node led for %v; want %v, known: %v", next.PrecedingVacancy, ago, c.vacancy)
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func TestReturningNodeDoesNotWaitForOpenSession(t *testing.T) {
 			t.Error("the term was closed")
 		}
 	}
-	t.Run("a session that stands", func(t *testing.T) {
+	t.Run("a session that is still open", func(t *testing.T) {
 		t.Parallel()
 		b := newBackend(t)
 		p := open(t, b)

@@ -14,9 +14,10 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// watch is the other connection of a node: it waits for the death of the node's
-// predecessor in the ring, and of those before it that nobody else watches. It holds no lock that anyone needs, so it may be
-// closed at any time, and opens its connection again by itself.
+// watch is the second connection of a node: it waits for the death of the node's
+// predecessor in the ring, and of earlier nodes that no other node watches. It holds
+// no lock that another session needs, so it may be closed at any time. It reconnects
+// when its connection is lost.
 type watch struct {
 	session      *session
 	log          *slog.Logger
@@ -32,7 +33,7 @@ type watch struct {
 
 	mu      sync.Mutex
 	ended   bool
-	network net.Conn // of the present connection
+	network net.Conn // of the current connection
 }
 
 func newWatch(s *session) *watch {
@@ -73,7 +74,8 @@ func (w *watch) leave() {
 	<-w.done
 }
 
-// adopt makes abort reach a connection. It reports false if it is too late.
+// adopt registers a connection so that abort closes it. It returns false if the
+// watch has already been aborted.
 func (w *watch) adopt(conn *pgx.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,9 +132,9 @@ func (w *watch) serve(conn *pgx.Conn) error {
 		if err == nil {
 			err = w.endStaleSession(conn)
 		}
-		if err == nil && found.event != "died" { // a death must be told of first
+		if err == nil && found.event != "died" { // a death must be recorded first
 			err = w.lookOutside(conn)
-			if hasCode(err, codeLockNotAvailable) { // a migration has the table: the next look sees it
+			if hasCode(err, codeLockNotAvailable) { // a migration holds the table: the next call reports it
 				err = nil
 			}
 		}
@@ -172,8 +174,8 @@ func (w *watch) call(conn *pgx.Conn) (finding, error) {
 	return found, err
 }
 
-// recordDeath records a death. The own session is woken first: it need not wait for
-// the news to come back from the server.
+// recordDeath marks a node dead. It wakes this node's session first, so that the
+// session need not wait for the server's notification.
 func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	s := w.session
 	head := time.NewTimer(headStart)
@@ -184,7 +186,7 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	case <-w.stop:
 	}
 	channel := s.backend.names.channel()
-	if incarnation == w.staleSession.incarnation { // this node lives on in another session
+	if incarnation == w.staleSession.incarnation { // this node has another session now
 		w.staleSession = staleSession{}
 		return w.bounded(conn, callTimeout, stmtNotify, nil, channel)
 	}
@@ -203,8 +205,8 @@ func (w *watch) recordDeath(conn *pgx.Conn, incarnation int32) error {
 	return w.bounded(conn, callTimeout, stmtNext, nil)
 }
 
-// headStart is how long a watcher that saw a death lets its own node try the
-// roles before it tells the others, whose tries would slow it down.
+// headStart is how long a watch that detected a death waits for its own node to try
+// the roles before it notifies the others, whose attempts would slow that down.
 const headStart = 5 * time.Millisecond
 
 // waitForMember waits until another node may have joined.
@@ -221,16 +223,16 @@ func (w *watch) waitForMember() {
 // callTimeout bounds the short calls of the watch connection.
 const callTimeout = 5 * time.Second
 
-// silence is for how long the watch connection may say nothing while a call is in
-// progress. A connection that is lost in silence must be noticed within a lease:
-// the leader may have fallen silent together with it.
+// silence is for how long the watch connection may receive nothing while a call is
+// in progress. A connection that is lost without an error must be noticed within a
+// lease: the leader may have become silent at the same time.
 func (w *watch) silence() time.Duration {
 	const least = 500 * time.Millisecond // the function's attempts take up to 400 ms
 	return max(least, w.session.opening.Timing.Lease-w.session.opening.Timing.Margin)
 }
 
-// bounded runs a statement and closes the connection if it takes too long: here
-// that frees nobody's lock.
+// bounded runs a statement and closes the connection if it takes too long. On the
+// watch connection, closing frees no role's lock.
 func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, scan func(pgx.Rows) error, args ...any) error {
 	network := raw(conn)
 	if limit == callTimeout {
@@ -248,8 +250,8 @@ func (w *watch) bounded(conn *pgx.Conn, limit time.Duration, name statement, sca
 	return nil
 }
 
-// reconnect opens a new watch connection. One that reaches another server than
-// the session is of no use.
+// reconnect opens a new watch connection. It must reach the same server as the
+// session.
 func (w *watch) reconnect() (*pgx.Conn, error) {
 	s := w.session
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -303,7 +305,7 @@ func (w *watch) stopped() bool {
 	}
 }
 
-// pause waits, and reports false if the watch is stopped meanwhile.
+// pause waits, and returns false if the watch is stopped during that time.
 func (w *watch) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

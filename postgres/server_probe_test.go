@@ -26,8 +26,8 @@ func TestRefuseRejectsUnsafeServers(t *testing.T) {
 		{"a pooler on the watch connection", func(_, w *probe) { w.pooled = true }, dberr.ErrPooled},
 		{"an old server", func(s, _ *probe) { s.version = oldestServer - 1 }, dberr.ErrServerTooOld},
 		{"two servers", func(_, w *probe) { w.start = started.Add(time.Second) }, tenure.ErrConnection},
-		{"locks that exclude nobody", func(_, w *probe) { w.locked = true }, ErrLocksIgnored},
-		{"another database whose locks exclude nobody", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, ErrLocksIgnored},
+		{"locks that exclude no session", func(_, w *probe) { w.locked = true }, ErrLocksIgnored},
+		{"another database whose locks exclude no session", func(s, w *probe) { s.name, w.locked = "CockroachDB 23", true }, ErrLocksIgnored},
 		{"a key that is taken", func(s, _ *probe) { s.locked = false }, tenure.ErrConnection},
 	} {
 		session, watch := good(), good()

@@ -73,7 +73,7 @@ func TestSettingsAreNotInherited(t *testing.T) {
 		}
 	}
 
-	// The watch outlives the statement timeout of the role.
+	// The watch outlives the statement timeout of the database user.
 	second.drain()
 	eventually(t, owner, `SELECT now() - query_start > interval '1.2 s' FROM pg_stat_activity WHERE application_name LIKE '%watch' AND pid > $1`, 0)
 	first.network.Close()
@@ -92,12 +92,12 @@ func TestWatchLetsTheHorizonAdvance(t *testing.T) {
 	name := applicationName("tenure", watching.opening.Node.Name+" watch")
 	first := row[int64](t, b, horizon, name)
 	eventually(t, b, "SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE application_name = $1", name)
-	for range 5 { // transaction ids go on
+	for range 5 { // transaction ids increase
 		exec(t, b, "UPDATE {nodes} SET version = version || 'x'")
 	}
 	eventually(t, b, "SELECT backend_xmin::text::bigint > $2 FROM pg_stat_activity WHERE application_name = $1", name, first)
 	if log.contains("watch connection failed") {
-		t.Error("the watch connection failed meanwhile")
+		t.Error("the watch connection failed during the test")
 	}
 	if strings.Contains(server.Log(), "still waiting for") {
 		t.Error("the server's log reports the wait")
@@ -167,7 +167,7 @@ func TestWatchConnectionIsOpenedAgain(t *testing.T) {
 	name := applicationName("tenure", second.opening.Node.Name+" watch")
 	before := row[int32](t, b, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", name)
 	exec(t, b, end, name)
-	second.refused("scheduler") // the session itself goes on
+	second.refused("scheduler") // the session itself continues
 	eventually(t, b, "SELECT pid <> $2 FROM pg_stat_activity WHERE application_name = $1", name, before)
 	second.drain()
 	third.drain()
@@ -188,7 +188,7 @@ func TestSessionReapsWhileWatchIsDown(t *testing.T) {
 	start := time.Now()
 	exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", silent.id)
 	other.win("scheduler")
-	if took := time.Since(start); took > timing().Lease/2 { // then the server did it
+	if took := time.Since(start); took > timing().Lease/2 { // then the server ended the session
 		t.Errorf("the role was free after %v", took)
 	}
 }

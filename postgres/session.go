@@ -20,8 +20,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgdial"
 )
 
-// session is one incarnation of a node: the session connection, and beside it
-// the watch. Its methods belong to one goroutine, except Abort.
+// session is one incarnation of a node: the session connection and the watch. All
+// its methods except Abort are called by one goroutine.
 type session struct {
 	backend      *Backend
 	opening      tenure.SessionOptions
@@ -41,17 +41,17 @@ type session struct {
 	table        lockTable
 	terminator   blockerTerminator
 
-	registry  registryCache               // what Members has read last
+	registry  registryCache               // the last result of Members
 	heldRoles map[string]*heldRole        // by role: those whose lock is held
 	keys      map[tenure.LockKey]struct{} // of held roles, of the node and of the installation
 	known     map[string]string           // keys of the roles that have a row
-	blocked   map[string]blockage         // roles whose rows were held by others at the last attempt
+	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
-	reapedAt  time.Duration               // when reapIfBlind last looked
+	reapedAt  time.Duration               // when reapIfWatchDown last checked
 	abort     func()
 
-	trying            bool // the doctor's: all is in a transaction that is rolled back
-	reportedWatchDown bool // what the registry says of the watch connection
+	trying            bool // of Diagnose: everything is in a transaction that is rolled back
+	reportedWatchDown bool // whether the registry has the watch connection as down
 }
 
 var (
@@ -80,8 +80,8 @@ func (e *connListener) notice(n *pgconn.Notice) {
 	}
 }
 
-// notification wakes the engine and, in case it waits for the first other node
-// to join, the watch. The session's own news are no news to it.
+// notification wakes the engine and, in case it waits for the first other node to
+// join, the watch. It ignores the session's own notifications.
 func (e *connListener) notification(n *pgconn.Notification) {
 	switch {
 	case n.PID == e.pid:
@@ -133,8 +133,8 @@ func forEach(conn *pgx.Conn, name statement, scan func(pgx.Rows) error, args ...
 	return rows.Err()
 }
 
-// warningAsError makes a failure of a warning: a wait for a synchronous standby that was
-// canceled reports success with one.
+// warningAsError returns an error for a warning: a canceled wait for a synchronous
+// replica reports success with a warning.
 func (s *session) warningAsError(name statement) error {
 	if len(s.listener.warnings) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (s *session) warningAsError(name statement) error {
 
 // Heartbeat implements [tenure.Session].
 func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) {
-	// Somebody may run pg_advisory_unlock_all on this session: seen by counting,
-	// now and then, since pg_locks stops the whole lock table.
+	// Another program may run pg_advisory_unlock_all on this session. Counting the
+	// locks detects that; it is done seldom, since pg_locks stops the whole lock table.
 	const audit = 8
 	s.beats++
 	counting := s.beats%audit == 0
@@ -174,7 +174,7 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	case !same:
 		return false, superseded("the installation has another id than when the session opened")
 	case incarnation != fmt.Sprint(s.incarnation):
-		return false, superseded("somebody has reset the session")
+		return false, superseded("another program has reset the session")
 	case counting && held != len(s.keys):
 		return false, superseded("the session holds %d locks instead of %d", held, len(s.keys))
 	}
@@ -184,8 +184,8 @@ func (s *session) Heartbeat(load tenure.Load) (requestsPending bool, err error) 
 	return requestsPending, nil
 }
 
-// Wait implements [tenure.Session]. Unless the watch connection went down or
-// came back it only receives, so nothing restarts the server's idle timer.
+// Wait implements [tenure.Session]. Unless the watch connection went down or was
+// restored, it only receives, so nothing restarts the server's idle timer.
 func (s *session) Wait(ctx context.Context) (bool, error) {
 	if err := s.reportWatchDown(); err != nil {
 		return false, err
@@ -195,8 +195,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	s.listener.await(cancel)
 	defer s.listener.await(nil)
 	for {
-		// The end of this context is the one deadline that pgx survives: it
-		// ends the read and leaves the connection as it was.
+		// The end of this context is the only deadline after which a pgx connection is
+		// still usable: it ends the read and changes nothing else.
 		err := s.conn.PgConn().WaitForNotification(ctx)
 		switch {
 		case s.conn.IsClosed():
@@ -211,8 +211,8 @@ func (s *session) Wait(ctx context.Context) (bool, error) {
 	}
 }
 
-// Requests implements [tenure.Session]. Requests for terms that are over are
-// taken too, and dropped.
+// Requests implements [tenure.Session]. Requests for terms that are over are also
+// removed, and dropped.
 func (s *session) Requests() ([]tenure.Request, error) {
 	type row struct {
 		id, term int64
@@ -249,8 +249,8 @@ func (s *session) Requests() ([]tenure.Request, error) {
 	return requests, nil
 }
 
-// Close implements [tenure.Session]. Everything but closing the connection is
-// a courtesy; what fails is found out by the others as a death is.
+// Close implements [tenure.Session]. All steps except closing the connection are
+// optional: if one fails, the other nodes detect the end as they detect a death.
 func (s *session) Close() error {
 	s.watch.leave()
 	err := s.query(stmtLeave, nil, s.opening.Node.ID, s.incarnation)
@@ -278,7 +278,7 @@ func (s *session) LockConn() (syscall.RawConn, error) {
 // Abort implements [tenure.Session].
 func (s *session) Abort() { s.abort() }
 
-// onceAbort makes what Abort does.
+// onceAbort returns the function that Abort calls.
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		_ = s.network.Close() // makes a read or write in progress return

@@ -59,7 +59,7 @@ func TestResignationFreesTheRole(t *testing.T) {
 	first.refused("scheduler")
 }
 
-// drain takes the news that there is, of the joining of nodes for example.
+// drain reads the pending notifications, for example about nodes that joined.
 func (p *peer) drain() {
 	p.t.Helper()
 	for p.wait(50 * time.Millisecond) {
@@ -87,11 +87,11 @@ func TestCrashIsNoticedInMilliseconds(t *testing.T) {
 	for _, p := range []*peer{second, third} {
 		start := time.Now()
 		if !p.wait(patience) {
-			t.Fatal("nobody was told of the crash")
+			t.Fatal("no node was notified of the crash")
 		}
 		if p == second {
 			p.win("scheduler")
-			if took := time.Since(start); took > timing().Lease/2 { // then the lease did it
+			if took := time.Since(start); took > timing().Lease/2 { // then the session ended with the lease
 				t.Errorf("taking over took %v", took)
 			}
 		}
@@ -109,7 +109,7 @@ func TestWaitReturnsOnNotification(t *testing.T) {
 	p.drain()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for range 100 { // its end never costs the connection
+	for range 100 { // canceling it never closes the connection
 		if changed, err := p.Wait(ctx); changed || err != nil {
 			t.Fatalf("wait: %v, %v; want nothing", changed, err)
 		}
@@ -193,7 +193,7 @@ func TestEndOfEarlierSessionIsNotified(t *testing.T) {
 		}
 		earlier.network.Close()
 		if !watching.wait(patience) {
-			t.Errorf("with %d others: nobody was told", others)
+			t.Errorf("with %d others: no node was notified", others)
 		}
 		watching.win("scheduler")
 		watching.Close()

@@ -32,9 +32,8 @@ func limitsOf(use pgdial.Use) pgdial.Limits {
 	return pgdial.Limits{}
 }
 
-// openingLimits are those of the session connection while it is opened: until
-// trust begins nothing depends on a short statement, and the context bounds them
-// all.
+// openingLimits are those of the session connection while it is opened: until trust
+// begins, nothing depends on short statements, and the context bounds all of them.
 func openingLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	return pgdial.Limits{Lease: max(timing.Lease, watchStatementTimeout), Idle: timing.Lease, Incarnation: int64(incarnation)}
 }

@@ -126,7 +126,7 @@ func TestReadOnlyServerIsFenced(t *testing.T) {
 	if !errors.Is(err, dberr.ErrReadOnly) || errors.Is(err, tenure.ErrRefused) || !strings.Contains(err.Error(), "ALTER SYSTEM RESET") {
 		t.Errorf("a session: %v; want ErrReadOnly, which passes, and how to lift it", err)
 	}
-	// A setting of its own hides the fence from a node.
+	// A setting of the connection hides the fence from a node.
 	blind := backendOn(t, server.DSN()+"&default_transaction_read_only=off", Config{})
 	if p, err := tryOpen(t, blind); err != nil {
 		t.Errorf("a session with the setting in its connection string: %v; want it open", err)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Every node of a set saves the same: the row is written by the first.
+	// All nodes of a set save the same definition: the first one writes the row.
 	saveSpread = `
 INSERT INTO {spreads} AS s (name, roles, updated_by)
 VALUES ($1, $2::jsonb, $3)
@@ -20,7 +20,7 @@ WHERE s.roles <> excluded.roles`
 )
 
 // SaveSpread records the definition of a set of roles that nodes share, a JSON
-// document, for those who plan without being a node. It is safe for concurrent
+// document, for programs that plan without being a node. It is safe for concurrent
 // use.
 func (b *Backend) SaveSpread(ctx context.Context, name string, roles []byte, by uuid.UUID) error {
 	return b.reader.ask(ctx, "save a spread", func(ctx context.Context, conn *pgx.Conn) error {
@@ -29,8 +29,7 @@ func (b *Backend) SaveSpread(ctx context.Context, name string, roles []byte, by 
 	})
 }
 
-// Spreads returns the definitions that were saved, by name. It is safe for
-// concurrent use.
+// Spreads returns the saved definitions by name. It is safe for concurrent use.
 func (b *Backend) Spreads(ctx context.Context) (map[string][]byte, error) {
 	spreads := map[string][]byte{}
 	err := b.reader.ask(ctx, "read spreads", func(ctx context.Context, conn *pgx.Conn) error {

@@ -10,7 +10,7 @@ import (
 
 // staleSession is an earlier session of this node that the server may still keep.
 // The node's row belongs to the new session, so no other node can see that the old
-// one is silent. This node ends it at the time at which the reaper would have.
+// one is silent. This node terminates it when the reaper would have done so.
 type staleSession struct {
 	incarnation int32 // 0 if there is none
 	due         time.Time
@@ -47,7 +47,7 @@ func (e *staleSession) limit(period time.Duration) time.Duration {
 	return max(time.Millisecond, min(period, time.Until(e.due)))
 }
 
-// endStaleSession ends the stale session when it is due.
+// endStaleSession terminates the stale session when it is due.
 func (w *watch) endStaleSession(conn *pgx.Conn) error {
 	if w.staleSession.incarnation == 0 || time.Now().Before(w.staleSession.due) {
 		return nil

@@ -9,8 +9,8 @@ import (
 
 // Stats are figures about a backend, for monitoring, counted since [New].
 type Stats struct {
-	// WatchCalls counts what the nodes of this backend asked on their watch
-	// connections: one call in 30 s, and one for each change of the cluster.
+	// WatchCalls counts the calls of this backend's nodes on their watch
+	// connections: one call per 30 s, and one for each change of the cluster.
 	WatchCalls    uint64
 	WatchFailures uint64 // connections of those that failed
 	// Fenced counts the transactions that were refused, with tenure.ErrFenced,
@@ -31,7 +31,7 @@ func (c *counters) refused(err error) error {
 	return err
 }
 
-// Stats returns the present figures. It asks no database, and never waits.
+// Stats returns the current figures. It uses no database, and never waits.
 func (b *Backend) Stats() Stats {
 	return Stats{b.counters.watchCalls.Load(), b.counters.watchFailures.Load(), b.counters.fenced.Load()}
 }

@@ -53,7 +53,7 @@ func certificate(t *testing.T, server *pgtest.Server) {
 	}
 }
 
-// chownLike gives a file to the owner of another.
+// chownLike changes a file's owner to that of another.
 func chownLike(t *testing.T, path string, like os.FileInfo) {
 	t.Helper()
 	stat := like.Sys().(*syscall.Stat_t)

@@ -13,29 +13,29 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// ring is some nodes in the order of the ring, whose watch connections can be
-// kept from coming back.
+// ring is some nodes in the order of the ring, whose watch connections can be kept
+// from reconnecting.
 type ring struct {
 	t       *testing.T
 	backend *Backend
 	nodes   []*peer
 
-	mu    sync.Mutex
-	blind map[string]bool // application names that cannot connect
+	mu        sync.Mutex
+	unwatched map[string]bool // application names that cannot connect
 }
 
 func newRing(t *testing.T, size int) *ring {
 	t.Helper()
 	server := pgtest.Shared(t)
-	r := &ring{t: t, blind: map[string]bool{}}
+	r := &ring{t: t, unwatched: map[string]bool{}}
 	schema := server.Schema(t)
 	r.backend = backendOn(t, server.DSN(), Config{
 		Schema: schema,
 		Connect: func(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 			r.mu.Lock()
-			blind := r.blind[config.RuntimeParams["application_name"]]
+			refused := r.unwatched[config.RuntimeParams["application_name"]]
 			r.mu.Unlock()
-			if blind {
+			if refused {
 				return nil, errors.New("kept from connecting")
 			}
 			return pgx.ConnectConfig(ctx, config)
@@ -50,7 +50,8 @@ func newRing(t *testing.T, size int) *ring {
 	return r
 }
 
-// attend waits for news on a session until the test ends, as an engine does.
+// attend waits for notifications on a session until the test ends, as an engine
+// does.
 func (r *ring) attend(p *peer) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -73,12 +74,12 @@ func watchOf(p *peer) string {
 	return applicationName("tenure", p.opening.Node.Name+" watch")
 }
 
-// cut ends the watch connections of nodes and keeps them from coming back.
+// cut ends the watch connections of nodes and keeps them from reconnecting.
 func (r *ring) cut(nodes ...int) {
 	r.t.Helper()
 	r.mu.Lock()
 	for _, i := range nodes {
-		r.blind[watchOf(r.nodes[i])] = true
+		r.unwatched[watchOf(r.nodes[i])] = true
 	}
 	r.mu.Unlock()
 	for _, i := range nodes {
@@ -89,7 +90,7 @@ func (r *ring) cut(nodes ...int) {
 	}
 }
 
-// settled has every watcher look at the ring again, and waits until it has.
+// settled makes every watch read the ring again, and waits until it has.
 func (r *ring) settled() {
 	r.t.Helper()
 	now := row[time.Time](r.t, r.backend, "SELECT clock_timestamp() FROM {installation}")
@@ -106,8 +107,8 @@ func (r *ring) settled() {
 		WHERE application_name = ANY ($1) AND query LIKE '%{watch}%' AND state = 'active' AND query_start > $2`, watches, now)
 }
 
-// kill ends nodes at once, and returns how long it took until the last of them
-// was marked as dead.
+// kill ends nodes at the same time, and returns how long it took until the last of
+// them was marked as dead.
 func (r *ring) kill(nodes ...int) time.Duration {
 	r.t.Helper()
 	conn := pgtest.Conn(r.t, r.backend.connect.ConnString())
@@ -137,9 +138,9 @@ func (r *ring) kill(nodes ...int) time.Duration {
 	}
 }
 
-// soon is how long a death may take to be seen where healthy nodes watch. On an
-// idle machine it takes 5 to 50 ms, and on no machine as long as a lease, which
-// is when it is seen if nobody watches.
+// soon is how long the detection of a death may take while healthy nodes watch. On
+// an idle machine it takes 5 to 50 ms, and on no machine as long as a lease, which
+// is how long it takes if no node watches.
 const soon = 2 * time.Second
 
 func (r *ring) died(what string, took, limit time.Duration) {
@@ -167,14 +168,14 @@ func TestDeathsAreDetectedBehindNodesWithoutWatch(t *testing.T) {
 	r := newRing(t, 8)
 	r.cut(2, 3, 4)
 	r.settled()
-	r.died("before three blind nodes", r.kill(1), soon)
+	r.died("before three nodes without a watch", r.kill(1), soon)
 	r.settled()
-	r.died("a blind node between blind ones", r.kill(3), soon)
+	r.died("a node without a watch between two such nodes", r.kill(3), soon)
 	r.settled()
-	r.died("a blind node and one before it", r.kill(4, 0), soon)
+	r.died("a node without a watch and one before it", r.kill(4, 0), soon)
 
 	r.cut(6, 7)
-	r.died("with one watcher left that has just been told", r.kill(2, 6), 2*soon)
+	r.died("with one watch left that has just been notified", r.kill(2, 6), 2*soon)
 }
 
 // A node whose watch connection recovers takes its place in the ring again.
@@ -183,23 +184,23 @@ func TestWatchConnectionRecovers(t *testing.T) {
 	r := newRing(t, 3)
 	r.cut(1)
 	r.mu.Lock()
-	clear(r.blind)
+	clear(r.unwatched)
 	r.mu.Unlock()
 	eventually(t, r.backend, "SELECT watching FROM {nodes} WHERE id = $1", r.nodes[1].id)
 	r.settled()
 	r.cut(2)
 	r.settled()
 	r.died("before the node that watches again", r.kill(0), soon)
-	if stats := r.backend.Stats(); stats.WatchFailures != 2 || stats.WatchCalls < 5 { // three nodes, of which two began again
+	if stats := r.backend.Stats(); stats.WatchFailures != 2 || stats.WatchCalls < 5 { // three nodes, of which two reconnected
 		t.Errorf("counted: %+v", stats)
 	}
 
-	// A new session watches, whatever the last one did.
+	// A new session watches, whatever the state of the last one.
 	r.mu.Lock()
-	clear(r.blind)
+	clear(r.unwatched)
 	r.mu.Unlock()
 	open(t, r.backend, func(o *peerOptions) { o.id = r.nodes[2].id })
 	if !row[bool](t, r.backend, "SELECT watching FROM {nodes} WHERE id = $1", r.nodes[2].id) {
-		t.Error("the new session of a node whose last one was blind does not watch")
+		t.Error("the new session of a node whose last one had no watch does not watch")
 	}
 }

@@ -148,7 +148,7 @@ func TestAdvanceLetsNewsThrough(t *testing.T) {
 		db.Vacate(role)
 		clock.Advance(0)
 		if !election.IsLeader() {
-			t.Fatal("the role is vacant and the clock advanced, but nobody leads")
+			t.Fatal("the role is vacant and the clock advanced, but no node leads")
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestObserve(t *testing.T) {
 		}
 		db.Vacate(role)
 		if change := <-changes; change.Leader != nil || change.Previous == nil {
-			t.Errorf("got %+v, want that nobody leads", change)
+			t.Errorf("got %+v, want that no node leads", change)
 		}
 		stand(t, db, "a", role, tenure.Config{}).leads()
 		if change := <-changes; change.Leader == nil || change.Leader.NodeName != "a" {

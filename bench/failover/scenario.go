@@ -74,7 +74,7 @@ func (s scenario) run(ctx context.Context, b *bench) (string, error) {
 		}
 		leader := b.leader()
 		if leader == nil {
-			return "", errors.New("nobody leads")
+			return "", errors.New("no node leads")
 		}
 		if s.bare != nil {
 			took, err := s.bare(ctx, b, waiting)
@@ -131,7 +131,7 @@ func (s scenario) gather(ctx context.Context, b *bench) error {
 	}
 	for deadline := time.Now().Add(patience); b.leader() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return errors.New("nobody leads")
+			return errors.New("no node leads")
 		}
 	}
 	time.Sleep(1500 * time.Millisecond)

@@ -32,8 +32,8 @@ export default function role(page, called) {
   function tale(now) {
     const began = now.ended ?? (now.state === "vacant" ? null : now.began);
     const known = now.state === "vacant" || now.previous;
-    return [now.state === "vacant" ? "Nobody leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
-      known ? [": ", why(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, nobody led for ${duration(now.vacant_seconds)}` : "", "."];
+    return [now.state === "vacant" ? "No node leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
+      known ? [": ", why(now)] : "", now.state !== "vacant" && now.vacant_seconds ? `; before, no node led for ${duration(now.vacant_seconds)}` : "", "."];
   }
 
   function ending(term) {

@@ -113,7 +113,7 @@ export function timeline(role) {
     for (const s of view.spans) drawSpan(c, s, x, palette, color, vacantY);
     if (vacantSince && vacantSince < to()) {
       drawVacancy(c, x(vacantSince), x(now()), vacantY, color);
-      boxes.push({ left: x(vacantSince), right: x(now()), top: vacantY, text: `Nobody leads since ${moment(vacantSince)}` });
+      boxes.push({ left: x(vacantSince), right: x(now()), top: vacantY, text: `No node leads since ${moment(vacantSince)}` });
     }
     c.fillStyle = color("--accent");
     c.fillRect(x(now()), 0, 1.5, height - axis);

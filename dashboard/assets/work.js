@@ -12,7 +12,7 @@ const cell = (className, ...content) => h("td", { class: className }, content);
 function processorRow(p) {
   const [level, text, shape] = statusOf(p.status);
   const trouble = p.last_error && p.errors > 0 ? h("div", { class: "small is-critical" }, prose(p.last_error)) : null;
-  const state = () => (p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "nobody leads"));
+  const state = () => (p.led || p.status !== "active" ? status(level, text, shape) : status("faint", "no node leads"));
   return h("tr", {},
     cell("", name(p.name), h("div", { class: "narrow" }, state()), trouble), cell("wide", state()),
     cell("wide", name(p.role, roleLink(p.role))), cell("wide", p.led ? name(p.node_name) : "–"),

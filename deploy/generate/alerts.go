@@ -11,7 +11,7 @@ var alerts = []rule{
 	{
 		alert: "TenureNobodyLeads", lasting: "30s", severity: critical,
 		expression: `role:@leader_is_leader:sum == 0`,
-		summary:    "Nobody leads {{ $labels.role }}",
+		summary:    "No node leads {{ $labels.role }}",
 		advice:     "Candidates for the role are scraped and none of them leads. See why they fail: tenure doctor, and their logs.",
 	},
 	{

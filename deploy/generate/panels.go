@@ -40,7 +40,7 @@ func (g *grid) overview() []panel {
 	}
 	all := []panel{
 		one("Roles that are led", `sum(@leader_roles_led)`, "none", red, green, 1),
-		one("Roles that nobody leads", `count(sum by (role) (@leader_is_leader{role!=""}) == 0) or vector(0)`, "none", green, red, 1),
+		one("Roles that no node leads", `count(sum by (role) (@leader_is_leader{role!=""}) == 0) or vector(0)`, "none", green, red, 1),
 		one("Active nodes", `max(@cluster_nodes{status="active"}) or count(@leader_connected == 1)`, "none", red, green, 2),
 		one("Failovers in an hour", `sum(increase(@leader_failovers_total[1h]))`, "none", green, red, 5),
 		one("Slowest failovers in an hour", `histogram_quantile(0.99, sum by (le) (increase(@leader_vacancy_seconds_bucket[1h])))`, "s", green, red, 10),

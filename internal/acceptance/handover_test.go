@@ -90,7 +90,7 @@ func TestGivingUp(t *testing.T) {
 	last, fifth := c.someoneElse(fourth.Number(), two, three)
 	end(fourth, tenure.ErrStopping)
 	if took := time.Since(begun); took > slack {
-		t.Errorf("after a graceful end nobody led for %v", took)
+		t.Errorf("after a graceful end no node led for %v", took)
 	}
 
 	if err := last.election.StepDown(t.Context()); err != nil {

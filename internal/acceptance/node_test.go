@@ -206,7 +206,7 @@ func (c *cluster) someoneElse(last int64, members ...*member) (*member, *tenure.
 			}
 		}
 	}
-	c.t.Fatalf("nobody leads a term after %d", last)
+	c.t.Fatalf("no node leads a term after %d", last)
 	return nil, nil
 }
 

@@ -102,8 +102,8 @@ func (d *Dialer) examine(ctx context.Context, conn *pgconn.PgConn, o Options) er
 	}
 	// Before any setting is made: through a pooler others would get it.
 	if row[4] != strconv.FormatUint(uint64(conn.PID()), 10) {
-		return fmt.Errorf("%w: the process that answers is not the one that was connected to. "+
-			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", dberr.ErrPooled)
+		return fmt.Errorf("%w: the server process that answers is not the one that accepted the connection. "+
+			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, after its client has gone", dberr.ErrPooled)
 	}
 	if row[0] != "false" {
 		return errInRecovery()
@@ -144,7 +144,7 @@ func byUser(source string) bool {
 }
 
 func errFenced(source []string) error {
-	return fmt.Errorf("%w by its own configuration (default_transaction_read_only = on, %s): whoever did that has fenced the server, so no node leads here. "+
+	return fmt.Errorf("%w by its own configuration (default_transaction_read_only = on, %s), which fences the server, so no node leads here. "+
 		"To lift it: ALTER SYSTEM RESET default_transaction_read_only, or change its configuration file or command line; then SELECT pg_reload_conf()",
 		dberr.ErrReadOnly, strings.Join(source, ""))
 }
@@ -154,8 +154,8 @@ func errFenced(source []string) error {
 // write and leaves it open.
 func Idle(conn *pgconn.PgConn) error {
 	if status := conn.TxStatus(); status != 'I' && !conn.IsClosed() {
-		return fmt.Errorf("%w: the server is still in a transaction (status %q) after a statement that was to commit by itself: "+
-			"so does Pgpool-II in raw mode. Connect directly to PostgreSQL", dberr.ErrPooled, status)
+		return fmt.Errorf("%w: the server is still in a transaction (status %q) after a statement that should have committed: "+
+			"Pgpool-II in raw mode causes this. Connect directly to PostgreSQL", dberr.ErrPooled, status)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (d *Dialer) refusePgpool(ctx context.Context, conn *pgconn.PgConn) error {
 		version = " " + string(results[0].Rows[0][0])
 	}
 	return fmt.Errorf("%w: Pgpool-II%s answers. Connect directly to PostgreSQL, or name every host in the connection string: "+
-		"Tenure finds the primary by itself", dberr.ErrPooled, version)
+		"Tenure finds the primary among them", dberr.ErrPooled, version)
 }
 
 // setAll makes settings, where they are not so already: some may be changed by a

@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// vacant is the source's rule: it fires where nobody leads the scheduler.
+// vacant is the source's rule: it fires where no node leads the scheduler.
 var vacant = Rule{
 	Name: "no_scheduler_leader", Condition: "sum(forge_leader_is_leader{role='scheduler'}) == 0", Severity: "critical",
 	Annotations: map[string]string{"summary": "{{ $value }} lead"}, Notify: []string{"hook"},
@@ -36,7 +36,7 @@ func (w *world) wantReceived(want ...string) {
 	}
 }
 
-// TestFireAndResolve: an alert fires where nobody leads a role that nobody ever
+// TestFireAndResolve: an alert fires where no node leads a role that nobody ever
 // stood for, is told once, and its end too.
 func TestFireAndResolve(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestFireAndResolve(t *testing.T) {
 			t.Errorf("the metrics lack %s:\n%s", line, body)
 		}
 	}
-	w.report(p.node, map[string]float64{"forge_leader_is_leader": 0}) // nobody leads still
+	w.report(p.node, map[string]float64{"forge_leader_is_leader": 0}) // no node leads still
 	if err := p.engine.Reload([]Rule{}, w.set); err != nil {
 		t.Fatal(err)
 	}

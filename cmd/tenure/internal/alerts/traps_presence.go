@@ -58,7 +58,7 @@ func neverAbsent(call *parser.Call) string {
 	if selector == nil || !isLeader(selector) || !alwaysThere(selector) {
 		return ""
 	}
-	return fmt.Sprintf("%s has a series of 0 where nobody leads, so it is never absent: write sum(%s) == 0", selector.Name, selector)
+	return fmt.Sprintf("%s has a series of 0 where no node leads, so it is never absent: write sum(%s) == 0", selector.Name, selector)
 }
 
 // firesAlways tells of a condition that leaves out no series.

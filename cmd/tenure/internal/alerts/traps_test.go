@@ -55,7 +55,7 @@ func TestTraps(t *testing.T) {
 			"tenure_leader_is_leader has series of 0 for every role and node, which count counts: compare sum(tenure_leader_is_leader{role=\"r\"})"}},
 		{"count(app_up == 1) > 2", nil},
 		{"absent(forge_leader_is_leader{role='r'})", []string{
-			"forge_leader_is_leader has a series of 0 where nobody leads, so it is never absent: write sum(forge_leader_is_leader{role=\"r\"}) == 0"}},
+			"forge_leader_is_leader has a series of 0 where no node leads, so it is never absent: write sum(forge_leader_is_leader{role=\"r\"}) == 0"}},
 		{"absent(tenure_leader_is_leader{role='r',node_name='a'})", nil},
 		{"absent(tenure_leader_connected)", nil},
 		{"tenure_leader_roles_led > bool 5", []string{

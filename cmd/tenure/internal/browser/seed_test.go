@@ -34,7 +34,7 @@ func (p *page) logIn() {
 func someAlerts(context.Context) ([]dashboard.Alert, error) {
 	since := time.Now().Add(-4 * time.Minute).Truncate(time.Hour)
 	return []dashboard.Alert{
-		{Name: "no_scheduler_leader", State: "inactive", Severity: "critical", Summary: "Nobody leads the scheduler.", Since: since.Add(-26 * time.Hour)},
+		{Name: "no_scheduler_leader", State: "inactive", Severity: "critical", Summary: "No node leads the scheduler.", Since: since.Add(-26 * time.Hour)},
 		{
 			Name: "frequent_failovers", State: "firing", Severity: "warning", Summary: "The role reports moved 7 times in 15 minutes.",
 			Labels: map[string]string{"role": "reports"}, Since: since,

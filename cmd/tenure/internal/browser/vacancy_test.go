@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestVacancy: while nobody leads, the page says so and for how long, in words and
+// TestVacancy: while no node leads, the page says so and for how long, in words and
 // in the lane of the timeline.
 func TestVacancy(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
@@ -30,7 +30,7 @@ func TestVacancy(t *testing.T) {
 		return found;
 	})()`
 	if found := value[int](p, red); found != 0 {
-		t.Errorf("%d pixels say that nobody leads", found)
+		t.Errorf("%d pixels say that no node leads", found)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -38,7 +38,7 @@ func TestVacancy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.shows("Vacant for")
-	p.shows("Nobody leads \u2068scheduler\u2069.")
+	p.shows("No node leads \u2068scheduler\u2069.")
 	p.shows("shut down")
 	p.await("the lane of vacancies", red+" > 20")
 	if value[int](p, `document.querySelectorAll("main .head button").length`) != 0 {

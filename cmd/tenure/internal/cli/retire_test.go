@@ -16,7 +16,7 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 	one := place.run(t, "--role", "billing", "--name", "one")
 	one.await("acquired")
 	for arguments, want := range map[string]string{
-		"--role billing":             "one leads billing; stop what stands for it first",
+		"--role billing":             "one leads billing; stop its candidates first",
 		"--role biling":              `did you mean "billing"?`,
 		"--role a --role b":          "name one role",
 		"--role other":               "no node has ever been a candidate for the role",

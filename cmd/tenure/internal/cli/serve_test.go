@@ -114,7 +114,7 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 			}
 		}
 	}
-	hears("nobody leads", false)
+	hears("no node leads", false)
 	leader := place.run(t, "--role", "billing", "--name", "api-1") // tells nothing of itself but what the database knows
 	leader.await("acquired")
 	hears("somebody leads", true)

@@ -109,7 +109,7 @@ func TestAlertErrors(t *testing.T) {
 			`5:17: alerts[0].annotations: "c-d" cannot be the name of an annotation; it takes letters, digits and _, and begins with no digit`}},
 		{"values of notifiers", "[alerts.notifications.webhook]\nurl = 'https://h/s'\nsecret = 'short'\n" +
 			"[alerts.notifications.email]\nsmtp = 'h:25'\nfrom = 'x'\nto = ['y']", []string{
-			`1:23: alerts.notifications.webhook: its secret must be the base64 of 24 to 64 random bytes; make one with: openssl rand -base64 32`,
+			`1:23: alerts.notifications.webhook: its secret must be the base64 of 24 to 64 random bytes; create one with: openssl rand -base64 32`,
 			`4:23: alerts.notifications.email: from is "x", which is no address like tenure@example.com`}},
 	} {
 		_, err := Parse("f", []byte(test.file), none)

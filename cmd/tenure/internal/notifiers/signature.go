@@ -32,7 +32,7 @@ const (
 func parseSigningKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), signingKeyPrefix))
 	if err != nil || len(key) < minSigningKey || len(key) > maxSigningKey {
-		return nil, errors.New("its secret must be the base64 of 24 to 64 random bytes; make one with: openssl rand -base64 32")
+		return nil, errors.New("its secret must be the base64 of 24 to 64 random bytes; create one with: openssl rand -base64 32")
 	}
 	return key, nil
 }

@@ -35,8 +35,8 @@ func NewLeader(leader *tenure.Leader) *Leader {
 type Change struct {
 	Time     Time    `json:"time"`
 	Role     string  `json:"role"`
-	Leader   *Leader `json:"leader"`   // null if nobody leads now
-	Previous *Leader `json:"previous"` // null if nobody led, or at the start
+	Leader   *Leader `json:"leader"`   // null if no node leads now
+	Previous *Leader `json:"previous"` // null if no node led, or at the start
 }
 
 // NewChange returns the record of a change that was seen at a time.

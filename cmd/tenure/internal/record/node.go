@@ -118,7 +118,7 @@ func NewUnplaced(roles []cluster.UnplacedRole) []Unplaced {
 	return unplaced
 }
 
-// RoleLeader is a role with its leader, null if nobody leads it.
+// RoleLeader is a role with its leader, null if no node leads it.
 type RoleLeader struct {
 	Role   string  `json:"role"`
 	Leader *Leader `json:"leader"`

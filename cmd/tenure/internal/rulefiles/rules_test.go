@@ -110,7 +110,7 @@ func but(lines ...string) string {
 
 var situations = map[string]situation{
 	"all is well": {well, nil},
-	"nobody leads": {
+	"no node leads": {
 		but(`@leader_is_leader{role="r",instance="a"} 1x20 0x80`, `@leader_roles_led{instance="a"} 1x20 0x80`),
 		[]string{"TenureNobodyLeads"},
 	},
@@ -163,7 +163,7 @@ func TestAlertsFire(t *testing.T) {
 
 // The rules are the same for the other prefix.
 func TestAlertsFireForTheOtherPrefix(t *testing.T) {
-	for _, name := range []string{"all is well", "nobody leads"} {
+	for _, name := range []string{"all is well", "no node leads"} {
 		check(t, "forge", situations[name])
 	}
 }

@@ -148,7 +148,7 @@ func TestLeaders(t *testing.T) {
 		h := newHandler(t, Config{})
 		stand(t, db, "one", h)
 		if r := ask(t, h, "GET", "/v1/leaders", "").want(t, 200); r.body != "{\"leaders\":[]}\n" {
-			t.Errorf("nobody leads: %s", r.body)
+			t.Errorf("no node leads: %s", r.body)
 		}
 		names := []string{"..", "/", "a/b", "b", "日本%"}
 		two := stand(t, db, "two", nil, names...)

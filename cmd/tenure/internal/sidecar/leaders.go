@@ -37,7 +37,7 @@ func (h *Handler) leader(w http.ResponseWriter, r *http.Request) {
 	}
 	leader, led := found.byRole[role]
 	if !led {
-		refuse(w, http.StatusNotFound, codeNoLeader, fmt.Sprintf("nobody leads %q", role))
+		refuse(w, http.StatusNotFound, codeNoLeader, fmt.Sprintf("no node leads %q", role))
 		return
 	}
 	answer(w, http.StatusOK, roleRecord{Role: role, Leader: record.NewLeader(&leader)})

@@ -118,9 +118,9 @@ var processorMutants = []mutant{
 	},
 	{
 		name: "processor: a batch is given up for one event",
-		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == DeadLetter && len(events) > 0 {",
+		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == PoisonDeadLetter && len(events) > 0 {",
 		promise: "an event is given up only after an attempt with it alone",
-		tests:   []tests{in("processor", "^TestPoison|^TestReplay|^TestRewindForgets")},
+		tests:   []tests{in("processor", "^TestPoison|^TestReplay|^TestRewindRemoves")},
 	},
 	{
 		name: "processor: the first event of a batch is blamed",

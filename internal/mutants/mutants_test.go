@@ -1,12 +1,16 @@
 package main
 
 import (
-	"github.com/exactly-one/tenure/internal/pgtest"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // No entry of the list is stale: each names a line that is there exactly once.
@@ -27,10 +31,46 @@ func TestNoMutantIsStale(t *testing.T) {
 		if _, err := m.mutate(root); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
+		for _, ts := range m.tests {
+			if err := ts.exist(root); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
 	}
 	if len(mutants) < 60 {
 		t.Errorf("there are %d mutants, fewer than 60", len(mutants))
 	}
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// exist returns an error if a part of the pattern matches no test function.
+func (t tests) exist(root string) error {
+	files, err := filepath.Glob(filepath.Join(root, t.module, t.folder, "*_test.go"))
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, found := range testFunction.FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+	}
+	whole, _, _ := strings.Cut(t.run, "/")
+	for part := range strings.SplitSeq(whole, "|") {
+		pattern, err := regexp.Compile(part)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(names, pattern.MatchString) {
+			return fmt.Errorf("no test of %s matches %q", filepath.Join(t.module, t.folder), part)
+		}
+	}
+	return nil
 }
 
 // A few mutants whose tests are quick are caught with every commit.

@@ -1,6 +1,9 @@
 package schema
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSQLNamesObjects(t *testing.T) {
 	t.Parallel()
@@ -17,5 +20,27 @@ func TestSQLNamesObjects(t *testing.T) {
 		if got := n.SQL(template); got != want {
 			t.Errorf("%s: %s; want %s", template, got, want)
 		}
+	}
+}
+
+// TestChannelFitsIdentifier: PostgreSQL rejects the names of longer channels.
+func TestChannelFitsIdentifier(t *testing.T) {
+	t.Parallel()
+	if got := NewNames("s", "tenure_").Channel("nodes"); got != "s_tenure_nodes" {
+		t.Errorf("the channel is %s", got)
+	}
+	long := strings.Repeat("s", 40)
+	channels := map[string]bool{}
+	for _, names := range []Names{NewNames(long, "tenure_of_the_installation_"), NewNames(long+"tenure_", "of_the_installation_")} {
+		for _, topic := range []string{"", "nodes", "events"} {
+			channel := names.Channel(topic)
+			if len(channel) > maxIdentifier {
+				t.Errorf("the channel %s has %d bytes; want at most %d", channel, len(channel), maxIdentifier)
+			}
+			channels[channel] = true
+		}
+	}
+	if len(channels) != 6 {
+		t.Errorf("6 topics share %d channels", len(channels))
 	}
 }

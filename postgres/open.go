@@ -32,6 +32,7 @@ func (b *Backend) Open(ctx context.Context, opening tenure.SessionOptions) (tenu
 		return nil, err
 	}
 	if err := s.open(ctx, watched); err != nil {
+		b.dialer.Avoid(s.conn)
 		discard(watched)
 		discard(s.conn)
 		return nil, b.explain(err)

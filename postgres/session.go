@@ -282,6 +282,7 @@ func (s *session) Abort() { s.abort() }
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
 		_ = s.network.Close() // makes a read or write in progress return
+		s.backend.dialer.Avoid(s.conn)
 		s.watch.abort()
 		s.terminator.abort()
 	})

@@ -138,8 +138,6 @@ func (b *bed) checkCampaigns(ctx context.Context) error {
 		}
 		killed := time.Now()
 		leader.kill()
-		leader.note(report{Kind: "disconnected"})
-		leader.note(report{Kind: "follow", Last: killed.UnixNano()})
 		if err := b.awaitOthers(ctx, killed); err != nil {
 			return err
 		}

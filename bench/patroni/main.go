@@ -24,6 +24,7 @@ import (
 
 type options struct {
 	lease, failoverWait time.Duration
+	hold                time.Duration // the least time that a fault lasts, if it lasts
 	verbose             bool
 	nodeLog             io.Writer
 	logs                string
@@ -44,6 +45,7 @@ func main() {
 	only := flag.String("kinds", "", "comma-separated kinds of fault; default all: "+strings.Join(kindNames(), ","))
 	flag.DurationVar(&o.lease, "lease", 4*time.Second, "the nodes' lease")
 	flag.DurationVar(&o.failoverWait, "failover-wait", 0, "the nodes' FailoverWait")
+	flag.DurationVar(&o.hold, "hold", 0, "let a fault that lasts, such as a freeze, last for at least this long")
 	flag.BoolVar(&o.verbose, "v", false, "print the nodes' log and, after a failure, Patroni's")
 	flag.StringVar(&o.logs, "logs", "", "directory to copy Patroni's logs to at the end")
 	path := flag.String("json", "", "file to write the results to")
@@ -141,6 +143,9 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 	})
 	if failed == nil {
 		failed = b.checkCampaigns(ctx)
+	}
+	for _, n := range b.nodes { // or a write could be acknowledged after the check has read the ledger
+		n.kill()
 	}
 	v, err := b.check(ctx)
 	if err != nil {

@@ -108,10 +108,19 @@ func (n *node) note(r report) {
 	}
 }
 
+// kill ends the process, if it has not ended. It leads no longer then.
 func (n *node) kill() {
+	at := time.Now()
 	_ = n.process.Process.Kill()
 	<-n.ended
 	_ = n.process.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.connected = time.Time{}
+	if !n.leading.IsZero() {
+		n.leads = append(n.leads, interval{n.leading, at})
+		n.leading = time.Time{}
+	}
 }
 
 // await polls until something is so.

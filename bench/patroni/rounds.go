@@ -80,7 +80,7 @@ func (b *bed) round(ctx context.Context, k kind) (round, error) {
 	if err != nil {
 		return r, err
 	}
-	held := b.hold(ctx, k, r.At)
+	held := b.holdFault(ctx, k, r.At)
 	// Whatever happened: what was stopped or cut must come back.
 	if err := errors.Join(held, heal(context.WithoutCancel(ctx))); err != nil {
 		return r, err
@@ -91,10 +91,10 @@ func (b *bed) round(ctx context.Context, k kind) (round, error) {
 	return b.measure(ctx, r, leader, number)
 }
 
-// hold waits for as long as the fault lasts.
-func (b *bed) hold(ctx context.Context, k kind, since time.Time) error {
+// holdFault waits for as long as the fault lasts.
+func (b *bed) holdFault(ctx context.Context, k kind, since time.Time) error {
 	select {
-	case <-time.After(k.hold):
+	case <-time.After(b.longer(k.hold)):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -105,6 +105,14 @@ func (b *bed) hold(ctx context.Context, k kind, since time.Time) error {
 		_, found := b.termAfter(since)
 		return found
 	})
+}
+
+// longer is how long a fault lasts that is planned to last for so long.
+func (b *bed) longer(planned time.Duration) time.Duration {
+	if planned == 0 {
+		return 0
+	}
+	return max(planned, b.hold)
 }
 
 // recover waits until the servers are well, and a node leads.

@@ -81,10 +81,14 @@ const (
 	retryTimeout = 2
 )
 
+// Patroni speaks version 2 of etcd's API here. With version 3 a primary that was
+// frozen overwrites the key of its successor when it returns (Patroni before 3.0.3):
+// the successor is demoted, and what it acknowledged is lost, in synchronous mode
+// too.
 const configuration = `scope: tenure
 name: {name}
 restapi: {listen: '{rest}', connect_address: '{rest}'}
-etcd3: {host: '{etcd}'}
+etcd: {host: '{etcd}'}
 watchdog: {mode: 'off'}
 bootstrap:
   dcs:
@@ -156,25 +160,7 @@ func (s *server) processes() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []int{first}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range stats {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		// The name in parentheses may hold spaces; then come state and parent.
-		_, rest, _ := strings.Cut(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		if len(fields) > 1 && fields[1] == strconv.Itoa(first) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern says so
-			all = append(all, pid)
-		}
-	}
-	return all, nil
+	return append([]int{first}, sandbox.Children(first)...), nil
 }
 
 // freeze stops Patroni and PostgreSQL, as a machine that hangs does.
@@ -276,7 +262,7 @@ func (b *bed) startEtcd() error {
 	}
 	address := net.JoinHostPort(b.network.etcdAddress(), strconv.Itoa(client))
 	peers := fmt.Sprintf("http://%s:%d", sandbox.Host, peer)
-	process, err := b.launch("", filepath.Join(place, "etcd.log"), "etcd", "--name=etcd", "--data-dir="+filepath.Join(place, "data"),
+	process, err := b.launch("", filepath.Join(place, "etcd.log"), "etcd", "--name=etcd", "--enable-v2", "--data-dir="+filepath.Join(place, "data"),
 		"--listen-client-urls=http://"+address, "--advertise-client-urls=http://"+address,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=etcd="+peers)
 	b.etcd = &etcd{address: address, process: process}

@@ -173,21 +173,26 @@ func TestSessionTerminated(t *testing.T) {
 // giveBack hands the role over to another node and waits until it leads.
 func giveBack(t *testing.T, from, to *member) *tenure.Term {
 	t.Helper()
-	// Who is not there yet cannot take what is kept for it for a moment.
-	limit, look := time.After(patience), time.NewTicker(5*time.Millisecond)
-	defer look.Stop()
-	for !to.Connected() {
-		select {
-		case <-look.C:
-		case <-limit:
-			t.Fatal("the node does not come back")
-		}
-	}
+	to.awaitConnected() // who is not there yet cannot take what is kept for it for a moment
 	from.leads()
 	if err := from.election.HandOver(t.Context(), to.ID()); err != nil {
 		t.Fatal(err)
 	}
 	return to.leads()
+}
+
+// awaitConnected waits until the node has a session.
+func (m *member) awaitConnected() {
+	m.t.Helper()
+	limit, look := time.After(patience), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for !m.Connected() {
+		select {
+		case <-look.C:
+		case <-limit:
+			m.t.Fatalf("%s does not come back", m.Name())
+		}
+	}
 }
 
 // A leader that is alone and cut off for a while says, when it is back, that nobody

@@ -20,7 +20,7 @@ func TestBehindPgBouncer(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			server := pgtest.Shared(t)
-			through := server.PgBouncer(t, mode)
+			through := server.PgBouncer(t, mode).DSN
 			db, err := postgres.New(through(server.DSN()), postgres.Config{Schema: server.Schema(t)})
 			if err != nil {
 				t.Fatal(err)

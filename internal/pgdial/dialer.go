@@ -13,11 +13,13 @@ import (
 )
 
 // Dialer connects to the hosts of one connection string. It remembers which of
-// them was the primary and tries that one first. It is safe for concurrent use.
+// them was the primary and tries that one first, unless it is to be avoided. It is
+// safe for concurrent use.
 type Dialer struct {
 	mu      sync.Mutex
 	primary place           // where the last connection was established
 	at      time.Time       // when
+	avoided string          // the host that is tried last
 	servers map[string]bool // addresses where no Pgpool-II answers
 }
 
@@ -61,8 +63,9 @@ func (d *Dialer) Connect(ctx context.Context, config *pgx.ConnConfig, o Options)
 
 func (d *Dialer) connect(ctx context.Context, config *pgx.ConnConfig, o Options) (attempt, error) {
 	hosts := targets(config)
-	known := d.lastPrimary()
+	known, avoided := d.lastPrimary()
 	hosts = first(hosts, func(t target) bool { return t.name() == known.host })
+	hosts = last(hosts, func(t target) bool { return t.name() == avoided })
 	limit := bound(config)
 	attempts := make([]func(context.Context) (attempt, error), len(hosts))
 	for i, host := range hosts {
@@ -162,16 +165,30 @@ func (o Options) discard(late attempt) {
 	_ = late.conn.Close(ctx) // nobody uses it
 }
 
-func (d *Dialer) lastPrimary() place {
+// Avoid makes the host of a connection the last one that is tried, until a
+// connection to it succeeds. It is for a host whose session was lost or could not be
+// opened: an old primary whose synchronous standbys follow another server looks like
+// a primary and never commits.
+func (d *Dialer) Avoid(conn *pgx.Conn) {
+	config := conn.Config()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.primary
+	d.avoided = target{host: config.Host, port: config.Port}.name()
+}
+
+func (d *Dialer) lastPrimary() (known place, avoided string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.primary, d.avoided
 }
 
 func (d *Dialer) remember(where place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.primary, d.at = where, time.Now()
+	if where.host == d.avoided {
+		d.avoided = ""
+	}
 }
 
 func (d *Dialer) isServer(address string) bool {

@@ -95,6 +95,16 @@ func pin(config *pgx.ConnConfig, address string) {
 	config.LookupFunc = func(context.Context, string) ([]string, error) { return []string{address}, nil }
 }
 
+// last moves an element to the end, the rest keeps its order.
+func last[T any](all []T, chosen func(T) bool) []T {
+	at := slices.IndexFunc(all, chosen)
+	if at < 0 {
+		return all
+	}
+	moved := append(slices.Clone(all[:at]), all[at+1:]...)
+	return append(moved, all[at])
+}
+
 // first moves an element to the front, the rest keeps its order.
 func first[T any](all []T, chosen func(T) bool) []T {
 	at := slices.IndexFunc(all, chosen)

@@ -247,6 +247,34 @@ func TestPrimaryIsRemembered(t *testing.T) {
 	}
 }
 
+// A host that is to be avoided is tried last, until a connection to it succeeds
+// because there is no other.
+func TestAvoidedHostIsTriedLast(t *testing.T) {
+	t.Parallel()
+	avoided, other := pgtest.Start(t, pgtest.Options{}), pgtest.Start(t, pgtest.Options{})
+	address := func(s *pgtest.Server) string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
+	config := several(t, []string{address(avoided), address(other)}, "sslmode=disable")
+	d := new(Dialer)
+	connect := func(want *pgtest.Server) *pgx.Conn {
+		t.Helper()
+		conn, err := d.Connect(t.Context(), config, Options{Use: Question})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		if got := conn.PgConn().Conn().RemoteAddr().String(); got != address(want) {
+			t.Errorf("connected to %s, want %s", got, address(want))
+		}
+		return conn
+	}
+	d.Avoid(connect(avoided))
+	connect(other)
+	other.Stop(t, "immediate")
+	connect(avoided)
+	other.Start(t)
+	connect(avoided) // it is the primary that the dialer knows
+}
+
 // All addresses of one name are tried, the next one beside one that hangs.
 func TestAddressesOfOneName(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func exists(t *testing.T, conn *pgx.Conn, query, name string) (found bool) {
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	through := server.PgBouncer(t, "transaction")
+	through := server.PgBouncer(t, "transaction").DSN
 	dsn := server.Database(t)
 	var direct, pooled string
 	query := "SELECT current_database()"

@@ -26,7 +26,7 @@ func TestElections(t *testing.T) {
 		},
 		"PgBouncer": func(t *testing.T) string {
 			server := pgtest.Shared(t)
-			return server.PgBouncer(t, "transaction")(server.Database(t)) + "&tenure_mode=lease"
+			return server.PgBouncer(t, "transaction").DSN(server.Database(t)) + "&tenure_mode=lease"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 func TestPostgresBehindAPooler(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	through := server.PgBouncer(t, "transaction")
+	through := server.PgBouncer(t, "transaction").DSN
 	dsn := through(server.Database(t)) + "&tenure_mode=lease"
 	db := open(t, parse(t, dsn))
 	if _, err := db.ExecContext(t.Context(), "CREATE TABLE content (name text PRIMARY KEY, seen bigint)"); err != nil {
@@ -70,7 +70,7 @@ func work(ctx context.Context, db *sql.DB, name string) error {
 func TestPostgresNamesItself(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	through := server.PgBouncer(t, "transaction")
+	through := server.PgBouncer(t, "transaction").DSN
 	for parameter, want := range map[string]string{"": "tenure", "&application_name=other": "other"} {
 		for _, dsn := range []string{server.DSN(), through(server.DSN())} {
 			db := open(t, parse(t, dsn+"&tenure_mode=lease"+parameter))

@@ -19,7 +19,7 @@ import (
 func TestBackendRefusesStatementPooling(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	source := server.PgBouncer(t, "statement")(server.Database(t)) + "&default_query_exec_mode=exec"
+	source := server.PgBouncer(t, "statement").DSN(server.Database(t)) + "&default_query_exec_mode=exec"
 	backend := newBackend(t, kinds[0].connect(t, source), lease.PostgreSQL, lease.Config{})
 	node, err := tenure.Open(soon(t), backend, tenure.Config{}) // refused, so that it is not tried again
 	if err == nil {

@@ -191,6 +191,9 @@ func (s *server) rest(b *bed, path string) string {
 	return "http://" + net.JoinHostPort(b.network.address(s.index), strconv.Itoa(s.restPort)) + path
 }
 
+// errRefused is the answer of a Patroni that cannot do now what it is asked for.
+var errRefused = errors.New("refused")
+
 // post gives Patroni an order and waits until it is done.
 func (s *server) post(ctx context.Context, b *bed, path string, body any) error {
 	content, err := json.Marshal(body)
@@ -207,6 +210,9 @@ func (s *server) post(ctx context.Context, b *bed, path string, body any) error 
 	}
 	defer response.Body.Close()
 	answer, _ := io.ReadAll(response.Body)
+	if response.StatusCode == http.StatusPreconditionFailed {
+		return fmt.Errorf("%s %s: %w: %s", s.name, path, errRefused, bytes.TrimSpace(answer))
+	}
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("%s %s: %s: %s", s.name, path, response.Status, bytes.TrimSpace(answer))
 	}

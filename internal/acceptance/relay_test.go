@@ -21,18 +21,19 @@ import (
 // takes to be heard.
 func TestBehindHAProxy(t *testing.T) {
 	pgtest.Long(t)
-	start := func(t *testing.T) (relay *pgtest.Relay, c *cluster, leader, rival *member) {
+	start := func(t *testing.T) (*pgtest.Relay, *cluster, *member, *member) {
 		t.Helper()
 		t.Parallel()
 		server := pgtest.Shared(t)
-		relay = server.HAProxy(t)
-		c = newCluster(t)
+		relay := server.HAProxy(t)
+		c := newCluster(t)
 		direct := c.dsn
 		c.dsn = relay.DSN(direct)
-		leader = c.join("leader")
+		leader := c.join("leader")
 		leader.leads()
 		c.dsn = direct
-		return relay, c, leader, c.join("rival")
+		rival := c.join("rival")
+		return relay, c, leader, rival
 	}
 	t.Run("killed", func(t *testing.T) {
 		relay, c, leader, rival := start(t)

@@ -28,7 +28,8 @@ type Relay struct {
 // relays says how a relay is ended by whoever finds it without an owner.
 var relays = sandbox.Kind{Name: "relay", Accounts: []string{"nobody", "daemon"}, PIDFile: "pid", Signal: "KILL"}
 
-// HAProxy runs HAProxy in TCP mode in front of the server.
+// HAProxy runs HAProxy in TCP mode in front of the server. It ends connections that
+// carry nothing for 5 s.
 func (s *Server) HAProxy(t testing.TB) *Relay {
 	t.Helper()
 	p := newProxy(t, relays, "HAProxy", "haproxy", "haproxy")
@@ -38,8 +39,8 @@ func (s *Server) HAProxy(t testing.TB) *Relay {
 defaults
   mode tcp
   timeout connect 2s
-  timeout client 1h
-  timeout server 1h
+  timeout client 5s
+  timeout server 5s
 listen postgresql
   bind %s:%d
   server one %s:%d

@@ -34,6 +34,7 @@ type bed struct {
 	servers      []*server
 	probes       []*probe
 	nodes        []*node
+	faultAt      time.Time // when the present fault began
 }
 
 // newBed starts everything and waits until the servers replicate.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"time"
 
@@ -66,12 +67,26 @@ func killPrimary(_ context.Context, _ *bed, primary, _ *server) (func(context.Co
 	return nothing, sandbox.Signal(pid, syscall.SIGKILL)
 }
 
+// switchOver asks again as long as Patroni finds no standby that is good enough,
+// which it does while the standbys are slow to answer; the fault begins when it does.
 func switchOver(ctx context.Context, b *bed, primary, standby *server) (func(context.Context) error, error) {
 	order := map[string]string{"leader": primary.name}
 	if standby != nil {
 		order["candidate"] = standby.name
 	}
-	return nothing, primary.post(ctx, b, "/switchover", order)
+	var err error
+	for range 30 {
+		b.faultAt = time.Now()
+		if err = primary.post(ctx, b, "/switchover", order); err == nil || !errors.Is(err, errRefused) {
+			break
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nothing, ctx.Err()
+		}
+	}
+	return nothing, err
 }
 
 func restartPrimary(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {

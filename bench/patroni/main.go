@@ -49,10 +49,22 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the nodes' log and, after a failure, Patroni's")
 	flag.StringVar(&o.logs, "logs", "", "directory to copy Patroni's logs to at the end")
 	path := flag.String("json", "", "file to write the results to")
+	page := flag.String("page", "", "page of the documents to write the results to")
+	from := flag.String("from", "", "results of an earlier run, to print and to write to the page instead of making a run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, *failovers, *seed, *mode, *only, *path); err != nil {
+	var err error
+	var result *outcome
+	if *from != "" {
+		result, err = read(*from)
+	} else {
+		result, err = run(ctx, o, *failovers, *seed, *mode, *only)
+	}
+	if result != nil {
+		err = errors.Join(err, result.publish(*path, *page))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "patroni:", err)
 		os.Exit(1)
 	}
@@ -66,18 +78,18 @@ func kindNames() []string {
 	return all
 }
 
-func run(ctx context.Context, o options, failovers int, seed uint64, mode, only, path string) error {
+func run(ctx context.Context, o options, failovers int, seed uint64, mode, only string) (*outcome, error) {
 	modes := map[string][]bool{"async": {false}, "sync": {true}, "both": {false, true}}[mode]
 	if modes == nil {
-		return fmt.Errorf("unknown mode %q", mode)
+		return nil, fmt.Errorf("unknown mode %q", mode)
 	}
 	chosen, err := choose(only)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	installation, err := find()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	result := &outcome{
 		Date: time.Now().UTC().Truncate(time.Second), Seed: seed, PostgreSQL: installation.Version,
@@ -94,14 +106,10 @@ func run(ctx context.Context, o options, failovers int, seed uint64, mode, only,
 			break
 		}
 	}
-	fmt.Printf("\nTimes in seconds, median / maximum.\n\n%s", result.table())
-	if path != "" {
-		failed = errors.Join(failed, result.write(path))
-	}
 	if failed != nil {
-		return fmt.Errorf("seed %d: %w", seed, failed)
+		return result, fmt.Errorf("seed %d: %w", seed, failed)
 	}
-	return nil
+	return result, nil
 }
 
 func choose(only string) ([]kind, error) {
@@ -148,6 +156,11 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 		n.kill()
 	}
 	v, err := b.check(ctx)
+	for _, r := range result.Rounds {
+		if r.Mode == b.mode() && r.Violation != "" {
+			v.violation("round %d, %s: %s", r.Number, r.Kind, r.Violation)
+		}
+	}
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -165,6 +178,9 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 
 func (r round) String() string {
 	line := fmt.Sprintf("%-12s %3d %-12s %s -> %s", r.Mode, r.Number, r.Kind, r.From, r.To)
+	if r.Remade {
+		line += " (standbys made anew)"
+	}
 	if r.Kept {
 		return line + "  the leader stayed"
 	}

@@ -179,11 +179,16 @@ while read -r word rest; do stopped=$rest; done
 [ -z "$stopped" ] || kill -KILL $stopped
 for space; do
 	[ -e "/run/netns/$space" ] || continue
-	for pid in $(ip netns pids "$space"); do kill -KILL "$pid"; done
+	tries=0
+	while pids=$(ip netns pids "$space") && [ -n "$pids" ] && [ $tries -lt 50 ]; do
+		kill -KILL $pids
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	ip link del "${prefix}v${space##*-}"
 	ip netns del "$space"
-done
-ip link del "${prefix}br"
-exit 0
+done 2>/dev/null
+[ ! -e "/sys/class/net/${prefix}br" ] || ip link del "${prefix}br"
 `
 
 // keeper cleans up after the program, however it ends.

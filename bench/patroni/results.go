@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -33,21 +34,84 @@ func (o *outcome) write(path string) error {
 	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // it is a report
 }
 
+// publish prints the results, and writes them to a file and a page if named.
+func (o *outcome) publish(path, page string) error {
+	fmt.Printf("\n%s\n%s", o.summary(), o.table())
+	var failed error
+	if path != "" {
+		failed = o.write(path)
+	}
+	if page != "" {
+		failed = errors.Join(failed, o.writePage(page))
+	}
+	return failed
+}
+
+// read loads the results of an earlier run.
+func read(path string) (*outcome, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	o := new(outcome)
+	err = json.Unmarshal(content, o)
+	return o, err
+}
+
+// The lines of a page between which the results of the last run stand.
+const (
+	pageBegin = "<!-- made by make chaos-patroni: begin -->\n"
+	pageEnd   = "<!-- made by make chaos-patroni: end -->\n"
+)
+
+// writePage puts the results into a page of the documents.
+func (o *outcome) writePage(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(content), pageBegin)
+	_, after, ends := strings.Cut(rest, pageEnd)
+	if !found || !ends {
+		return fmt.Errorf("%s lacks the lines %q and %q", path, pageBegin, pageEnd)
+	}
+	text := before + pageBegin + "\n" + o.summary() + "\n" + o.table() + "\n" + pageEnd + after
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the documents
+}
+
+// summary says what was run and what was found.
+func (o *outcome) summary() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Last run: %s, %d faults with seed %d. PostgreSQL %s; Patroni with `ttl` %d s, `loop_wait` %d s, `retry_timeout` %d s;\n",
+		o.Date.Format(time.DateOnly), len(o.Rounds), o.Seed, o.PostgreSQL, o.Patroni["ttl"], o.Patroni["loop_wait"], o.Patroni["retry_timeout"])
+	fmt.Fprintf(&text, "`Lease` %s, `FailoverWait` %s.\n\n", o.Lease, o.FailoverWait)
+	for _, mode := range []string{"asynchronous", "synchronous"} {
+		if v, found := o.Verdicts[mode]; found {
+			fmt.Fprintf(&text, "- %s mode: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  %d overlaps while two primaries acknowledged writes\n",
+				strings.ToUpper(mode[:1])+mode[1:], v.Terms, v.Written, v.Lost, len(v.Violations), len(v.Overlaps))
+		}
+	}
+	text.WriteString("\nMedian / maximum, in seconds:\n")
+	return text.String()
+}
+
 // table shows the vacancies by kind of failover, in Markdown. Times are in
 // seconds: median and maximum.
 func (o *outcome) table() string {
 	var text strings.Builder
-	text.WriteString("| fault | mode | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term |\n")
-	text.WriteString("|---|---|---|---|---|---|---|---|\n")
+	text.WriteString("| fault | mode | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term | two servers acknowledge writes, at most |\n")
+	text.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, k := range kinds {
 		for _, mode := range []string{"asynchronous", "synchronous"} {
 			var vacancy, writable, all, leader []float64
+			split := 0.0
 			count, kept := 0, 0
 			for _, r := range o.Rounds {
 				if r.Kind != k.name || r.Mode != mode {
 					continue
 				}
 				count++
+				split = max(split, r.Split)
 				if r.Kept {
 					kept++
 					continue
@@ -56,8 +120,8 @@ func (o *outcome) table() string {
 				all, leader = append(all, r.AllSessions), append(leader, r.Leader)
 			}
 			if count > 0 {
-				fmt.Fprintf(&text, "| `%s`: %s | %s | %d | %d | %s | %s | %s | %s |\n", k.name, k.does, mode, count, kept,
-					spread(vacancy), spread(writable), spread(all), spread(leader))
+				fmt.Fprintf(&text, "| `%s`: %s | %s | %d | %d | %s | %s | %s | %s | %s |\n", k.name, k.does, mode, count, kept,
+					spread(vacancy), spread(writable), spread(all), spread(leader), fmt.Sprintf("%.1f", split/1000))
 			}
 		}
 	}

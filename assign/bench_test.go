@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// BenchmarkAssign measures how many rows a second are given to nodes, beside a
-// bare UPDATE that gives as many to one node, without any fence.
+// BenchmarkAssign measures how many rows per second are assigned to nodes and, for
+// comparison, a bare UPDATE that assigns as many to one node, without a fence.
 func BenchmarkAssign(b *testing.B) {
 	for _, nodes := range []int{1, 10} {
 		b.Run(fmt.Sprint(nodes, " nodes"), func(b *testing.B) {

@@ -22,14 +22,14 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// childVariable makes the test's binary a node of its own.
+// childVariable makes the test binary run as a separate node.
 const childVariable = "TENURE_ASSIGN_TEST_NODE"
 
 // childLease is short, so that a node that is stopped is soon replaced.
 const childLease = 2 * time.Second
 
-// child is what such a node is told: it may lead, works on jobs, and replays dead
-// ones on a schedule.
+// child is the configuration of such a node: it campaigns, works on jobs, and replays
+// dead ones on a schedule.
 type child struct {
 	DSN, Schema, Name string
 }
@@ -160,7 +160,7 @@ func (w childWorker) run(ctx context.Context, news <-chan struct{}) error {
 	}
 }
 
-// start starts a node in a process of its own.
+// start starts a node in a separate process.
 func (w *world) start(name string) *exec.Cmd {
 	w.Helper()
 	told, err := json.Marshal(child{w.server.DSN(), w.schema, name})

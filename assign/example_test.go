@@ -42,7 +42,7 @@ func Example() { //nolint:testableexamples // it needs a server and never ends
 		return
 	}
 
-	// A node stands for a role once: the schedules have one of their own.
+	// A node can campaign for a role only once, so the schedules have a separate role.
 	scheduler, err := cron.New(member.Node(), pool, cron.Config{Role: tenure.NamedRole("schedules")})
 	if err != nil {
 		fmt.Println(err)

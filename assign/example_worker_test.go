@@ -15,20 +15,21 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// worker does the jobs that its node was given.
+// worker does the jobs that are assigned to its node.
 type worker struct {
 	member *cluster.Member
 	pool   *pgxpool.Pool
 }
 
-// job is a row as its worker has it.
+// job is a row as its worker knows it.
 type job struct {
 	ID         int64
 	Assignment int64
 	Payload    []byte
 }
 
-// begin takes up to ten rows that the node was given. They count as begun then.
+// begin begins up to ten rows that are assigned to the node. From then on they count
+// as begun.
 func (w worker) begin(ctx context.Context) ([]job, error) {
 	rows, err := w.pool.Query(ctx, `
 		UPDATE jobs
@@ -45,8 +46,8 @@ func (w worker) begin(ctx context.Context) ([]job, error) {
 
 var errTaken = errors.New("the job was taken from this node")
 
-// finish does a job and says so in the same transaction: neither lands if the
-// row was taken from this node meanwhile.
+// finish does a job and records that in the same transaction. Neither is committed if
+// the row was reassigned to another node in the meantime.
 func (w worker) finish(ctx context.Context, j job) error {
 	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO results (job, result) VALUES ($1, length($2))`, j.ID, j.Payload); err != nil {
@@ -63,7 +64,8 @@ func (w worker) finish(ctx context.Context, j job) error {
 	})
 }
 
-// giveBack lets the job be tried again, by whoever is given it next.
+// giveBack releases the job, so that the next node to which it is assigned tries it
+// again.
 func (w worker) giveBack(ctx context.Context, j job) error {
 	_, err := w.pool.Exec(ctx, `
 		UPDATE jobs
@@ -74,7 +76,7 @@ func (w worker) giveBack(ctx context.Context, j job) error {
 
 // round does some jobs and reports whether there were any.
 func (w worker) round(ctx context.Context) (some bool, err error) {
-	guard, ok := w.member.InFlight().Enter() // a drain waits for what was begun
+	guard, ok := w.member.InFlight().Enter() // a drain waits for work that has begun
 	if !ok {
 		return false, nil
 	}

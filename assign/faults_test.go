@@ -19,8 +19,8 @@ const (
 	rowsPerFault = 1000
 )
 
-// audit records what was given to whom, what was replayed, when nodes changed
-// their statuses, and who finished what.
+// audit records assignments, replays, changes of the nodes' statuses, and which node
+// finished which row.
 const audit = `
 CREATE TABLE {schema}.finished (job bigint PRIMARY KEY, assignment bigint NOT NULL, node uuid NOT NULL);
 CREATE TABLE {schema}.given (

@@ -85,7 +85,7 @@ func TestMaxPerNodeCountsCommitInFlight(t *testing.T) {
 		for _, conn := range proxy.Connections() {
 			if slices.Contains(held(), int32(conn.PID())) {
 				pid = int32(conn.PID())
-				conn.Cut(faultwire.ToClient) // the server hears nothing of it
+				conn.Cut(faultwire.ToClient) // the server is not notified
 				return true
 			}
 		}

@@ -32,7 +32,7 @@ func TestWeightCombinesLoadAndRows(t *testing.T) {
 		}
 		given[node]++
 	}
-	// The idle one up to 30, then the laden one beside it up to 50, then all.
+	// First the idle node up to 30, then also the loaded one up to 50, then all.
 	for node, want := range map[cluster.NodeID]int{idle.ID: 57, busy.ID: 7, laden.ID: 26} {
 		if got := given[node.String()]; got < want-1 || got > want+1 {
 			t.Errorf("%d rows were given where %d were expected: %v", got, want, given)

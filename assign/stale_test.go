@@ -26,8 +26,8 @@ func withCancel(t testing.TB) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// hold is the database of a leader that does not hear of the end of its term: it
-// stops in a transaction that has given rows out, and then goes on.
+// hold is the database of a leader that does not learn of the end of its term: it
+// stops in a transaction that has assigned rows, and later continues.
 type hold struct {
 	*pgxpool.Pool
 	held, goOn chan struct{}
@@ -77,7 +77,7 @@ func TestStaleLeaderAssignsNothing(t *testing.T) {
 	w.sees(second, cluster.Active, a, b)
 	pool := &hold{Pool: w.pool, held: make(chan struct{}), goOn: make(chan struct{})}
 	config := w.config()
-	config.PollInterval = 20 * time.Millisecond // what the other has locked is left, and looked at again
+	config.PollInterval = 20 * time.Millisecond // rows that the other has locked are left for a later pass
 	stale, err := assign.New(first, pool, config)
 	if err != nil {
 		t.Fatal(err)

@@ -58,10 +58,11 @@ func newJobs(t testing.TB) *world {
 	return w
 }
 
-// store is a backend as a process of its own would have it.
+// store returns a separate backend, as another process would have.
 func (w *world) store() *postgres.Backend { w.Helper(); return w.NewBackend() }
 
-// config is that of the tests: news has to do, unless a test polls.
+// config is the configuration of the tests: they depend on notifications, unless a
+// test polls.
 func (w *world) config() assign.Config {
 	return assign.Config{
 		Table:        pgx.Identifier{w.schema, "jobs"},
@@ -123,7 +124,7 @@ type node struct {
 	kill func() // once others watch it
 }
 
-// worker makes a node that is given jobs.
+// worker creates a node that accepts jobs.
 func (w *world) worker(name string, capabilities ...string) node {
 	w.Helper()
 	store := &postgrestest.Mortal{Backend: w.store()}
@@ -138,7 +139,7 @@ func (w *world) worker(name string, capabilities ...string) node {
 // settle waits until another node waits for the end of this one.
 func (w *world) settle(member *cluster.Member) { w.Helper(); w.AwaitWatched(member.ID().UUID()) }
 
-// scheduler makes a node that is given no jobs.
+// scheduler creates a node that accepts no jobs.
 func (w *world) scheduler(name string) *cluster.Member {
 	w.Helper()
 	return w.join(w.store(), tenure.Config{Name: name}, cluster.Config{Roles: []cluster.NodeRole{cluster.Scheduler}})
@@ -180,7 +181,7 @@ func (w *world) has(n node) int {
 	return w.count(`node_id = $1 AND state IN ('assigned', 'running')`, n.ID().UUID())
 }
 
-// begin has a node begin all that it was given, as a worker does.
+// begin makes a node begin all rows that are assigned to it, as a worker does.
 func (w *world) begin(n node) {
 	w.Helper()
 	w.exec(`UPDATE {schema}.jobs SET state = 'running' WHERE node_id = $1 AND state = 'assigned'`, n.ID().UUID())

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// However drains and returns from inside and outside meet with work: when all
-// have ended and the last word is to come back, the node is in service, and the
-// registry says so.
+// However drains and undrains by the node and by others coincide with work: when all
+// have ended and the last one was an undrain, the node is active, and the registry
+// shows that.
 func TestConcurrentDrainsAndUndrains(t *testing.T) {
 	t.Parallel()
 	db := tenuretest.NewDatabase()
@@ -51,7 +51,7 @@ func TestConcurrentDrainsAndUndrains(t *testing.T) {
 			for range 25 {
 				ctx, cancel := context.WithCancel(within(t))
 				if chance.IntN(3) == 0 {
-					cancel() // nobody waits for it
+					cancel() // no caller waits for it
 				}
 				err := acts[chance.IntN(len(acts))](ctx)
 				if err != nil && !errors.Is(err, tenure.ErrShutdown) && !errors.Is(err, context.Canceled) {
@@ -65,8 +65,8 @@ func TestConcurrentDrainsAndUndrains(t *testing.T) {
 	if err := cluster.UndrainNode(within(t), db, m.ID(), "the last word"); err != nil {
 		t.Fatal(err)
 	}
-	// The request may be taken before those that were recorded earlier have
-	// ended: it is the last all the same.
+	// The request may be handled before earlier ones have ended: it is still the last
+	// one.
 	if err := m.WaitReady(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// What prepares the hand-over of roles runs when work in flight has ended and
-// before a role is given up; if it fails, the roles are resigned.
+// The hook that prepares the handover of roles runs when work in flight has ended and
+// before a role is released; if it fails, the roles are resigned.
 func TestReleaseHooksRunBeforeRelease(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cluster"
 )
 
-// drainNode drains a node as an operator would who takes no part.
+// drainNode drains a node as an operator would, without being a member.
 func (s site) drainNode(ctx context.Context, id cluster.NodeID, options cluster.DrainOptions) error {
 	return cluster.DrainNode(ctx, s.store(), id, options)
 }
@@ -22,10 +22,10 @@ func TestDrainNodeReportsProgress(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b, c := site.join("a", cluster.Config{}), site.join("b", cluster.Config{}), site.join("c", cluster.Config{})
-	role := b.stand("r")
+	role := b.campaign("r")
 	leads(t, role)
-	heir := c.stand("r")
-	a.stand("r")
+	heir := c.campaign("r")
+	a.campaign("r")
 	end := b.works()
 	var steps []cluster.DrainProgress
 	drains := make(chan struct{})
@@ -199,7 +199,7 @@ func TestDrainNodeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	leads(t, b.stand("r"))
+	leads(t, b.campaign("r"))
 	b.works()
 	ctx, cancel := context.WithCancelCause(within(t))
 	late := errors.New("too late")

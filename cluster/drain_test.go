@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// stand makes a member stand for a role.
-func (n node) stand(role string) *tenure.Election {
+// campaign makes a member campaign for a role.
+func (n node) campaign(role string) *tenure.Election {
 	n.t.Helper()
 	e, err := n.Node().Election(tenure.NamedRole(role))
 	if err == nil {
@@ -58,7 +58,7 @@ func (n node) seesDrained(id cluster.NodeID) {
 // everyStatus lets all nodes through.
 var everyStatus = cluster.Filter{Statuses: []cluster.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining, cluster.Dead}}
 
-// seesGone waits until the node does not see a node any more.
+// seesGone waits until the node no longer sees another node.
 func (n node) seesGone(id cluster.NodeID) {
 	n.t.Helper()
 	for range n.Watch(within(n.t), everyStatus) { // at first, and at every change
@@ -69,14 +69,14 @@ func (n node) seesGone(id cluster.NodeID) {
 	n.t.Fatalf("%s still sees %s; it sees %+v", n.Node().Name(), id, n.Nodes())
 }
 
-// start runs a function that returns an error; the channel has it at its end.
+// start runs a function in a goroutine and returns a channel for its error.
 func start(fn func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
 	return done
 }
 
-// result waits for the error of what was started.
+// result waits for the error of a function that start runs.
 func result(t testing.TB, done <-chan error) error {
 	t.Helper()
 	select {
@@ -96,7 +96,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	e := b.stand("r")
+	e := b.campaign("r")
 	leads(t, e)
 	if err := b.Drain(within(t)); err != nil {
 		t.Fatal(err)
@@ -124,13 +124,13 @@ func TestDrainAndUndrain(t *testing.T) {
 	}
 }
 
-// No role is given up before work in flight has ended, and Undrain keeps what
-// was not given up.
+// No role is released before work in flight has ended, and Undrain keeps the roles
+// that were not released.
 func TestUndrainCancelsDrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	term := leads(t, b.stand("r"))
+	term := leads(t, b.campaign("r"))
 	b.works()
 	drained := start(func() error { return b.Drain(within(t)) })
 	a.seesStatus(b.ID(), cluster.Draining)
@@ -157,7 +157,7 @@ func TestDrainWithWorkThatNeverEnds(t *testing.T) {
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
 	b := site.join("b", patientDrain(50*time.Millisecond))
-	e := b.stand("r")
+	e := b.campaign("r")
 	leads(t, e)
 	end := b.works()
 	if err := b.Drain(within(t)); !errors.Is(err, tenure.ErrWorkRunning) {
@@ -211,7 +211,7 @@ func TestDrainDuringAFailover(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	e := b.stand("r")
+	e := b.campaign("r")
 	leads(t, e)
 	end := b.works()
 	drained := start(func() error { return b.Drain(within(t)) })
@@ -233,7 +233,7 @@ func TestDrainLosesTheSessionOfATerm(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	term := leads(t, b.stand("r"))
+	term := leads(t, b.campaign("r"))
 	guard, err := term.Guard()
 	if err != nil {
 		t.Fatal(err)
@@ -258,14 +258,14 @@ func TestDrainHandsOverToTheLeastLoaded(t *testing.T) {
 		}
 	}
 	leaver := site.join("leaver", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true}})
-	role := leaver.stand("r")
+	role := leaver.campaign("r")
 	leads(t, role)
 	busy := site.join("busy", cluster.Config{}, loaded(90))
 	idle := site.join("idle", cluster.Config{}, loaded(10))
 	worker := site.join("worker", cluster.Config{Roles: []cluster.NodeRole{cluster.Worker}}, loaded(1))
 	elections := map[string]*tenure.Election{}
 	for _, n := range []node{busy, idle, worker} {
-		elections[n.Node().Name()] = n.stand("r")
+		elections[n.Node().Name()] = n.campaign("r")
 		leaver.sees(n.ID(), "there with its load", func(info cluster.NodeInfo, there bool) bool { return there && info.Load() > 0 })
 	}
 	if err := leaver.Shutdown(within(t)); err != nil {
@@ -282,9 +282,9 @@ func TestDrainHandsOverToTheConfiguredNode(t *testing.T) {
 	site := newSite(t)
 	heir := site.join("heir", cluster.Config{})
 	leaver := site.join("leaver", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOverTo: heir.ID()}})
-	leads(t, leaver.stand("r"))
-	other := site.join("other", cluster.Config{}).stand("r")
-	next := heir.stand("r")
+	leads(t, leaver.campaign("r"))
+	other := site.join("other", cluster.Config{}).campaign("r")
+	next := heir.campaign("r")
 	if err := leaver.Drain(within(t)); err != nil {
 		t.Fatal(err)
 	}

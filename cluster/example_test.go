@@ -144,7 +144,7 @@ func ExampleMember_WaitReady() {
 	// api-3 <nil>
 }
 
-// A program that is no member asks what the database knows of the nodes.
+// A program that is not a member reads the nodes from the database.
 func ExampleRegistry() {
 	ctx := context.Background()
 	db := tenuretest.NewDatabase()

@@ -17,7 +17,7 @@ import (
 
 const patience = postgrestest.Patience
 
-// site is an installation in which a test's nodes meet.
+// site is the installation of a test's nodes.
 type site struct {
 	*postgrestest.Installation
 	t      testing.TB
@@ -31,7 +31,7 @@ func newSite(t testing.TB) site {
 	return site{i, t, i.Server.DSN(), i.Schema}
 }
 
-// store returns a backend as a process of its own would have it.
+// store returns a separate backend, as another process would have.
 func (s site) store() *postgres.Backend { s.t.Helper(); return s.NewBackend() }
 
 func (s site) exec(sql string, args ...any) { s.t.Helper(); s.Exec(sql, args...) }

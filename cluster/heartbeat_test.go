@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// counting is a store that counts how often it was asked to mark nodes as dead.
+// counting is a store that counts the calls of MarkDead.
 type counting struct {
 	*tenuretest.Database
 	marked atomic.Int64

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// overlay is the machine's file system with some files of its own.
+// overlay is the machine's file system with some files replaced.
 type overlay struct {
 	own   fstest.MapFS
 	below fs.FS
@@ -68,7 +68,7 @@ func busy(t *testing.T, meter *meter, atLeast time.Duration) {
 	}
 }
 
-// statOf is the file of a process whose name looks like the end of its name.
+// statOf is the stat file of a process whose name contains what usually ends the name.
 const statOf = "4711 (a ) S 1 (b) S 1 4711 4711 0 -1 4194560 900 0 3 0 250 50 0 0 20 0 9 0 1 1 1"
 
 func TestMeterReadsProcessorTime(t *testing.T) {

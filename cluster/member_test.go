@@ -91,7 +91,7 @@ func TestMemberRejoinsAfterLostSession(t *testing.T) {
 			if want := []cluster.ChangeKind{cluster.Left, cluster.Joined}; !slices.Equal(states, want) {
 				t.Errorf("a saw of b %v, want %v", states, want)
 			}
-			// b's own view goes on with its new session.
+			// b's own view continues with its new session.
 			b.seesStatus(a.ID(), cluster.Active)
 		})
 	}

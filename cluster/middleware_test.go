@@ -19,7 +19,7 @@ func (n node) serve(next http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// answer is what a client got.
+// answer is a client's response.
 type answer struct {
 	status     int
 	retryAfter string

@@ -46,7 +46,7 @@ func TestNodesWaitForMinNodes(t *testing.T) {
 	if _, err := election.WaitForLeadership(within(t)); err != nil {
 		t.Errorf("the active node does not lead: %v", err)
 	}
-	// Who is active stays so, however many leave; who comes then waits.
+	// Active nodes stay active, however many leave; a node that joins then waits.
 	for _, n := range []node{b, c} {
 		if err := n.Close(within(t)); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestJoiningNodeDoesNotCampaign(t *testing.T) {
 	if election.IsLeader() {
 		t.Error("a joining node leads")
 	}
-	// Somebody decides that it should go on without the others.
+	// An operator decides that it should continue without the others.
 	if err := a.SetStatus(within(t), cluster.Active); err != nil {
 		t.Fatal(err)
 	}

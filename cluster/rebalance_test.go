@@ -21,7 +21,7 @@ func preferring(node string, n, of int) cluster.SpreadConfig {
 func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
-	config := preferring("b", 3, 6) // those that the first plan does not give away
+	config := preferring("b", 3, 6) // those that the first plan does not move
 	a := site.join("a", cluster.Config{}, brief).share(config, idle)
 	until(t, "led by the only one", []*sharer{a}, all(6, 6))
 	b := site.join("b", cluster.Config{}, brief).share(config, idle)
@@ -30,7 +30,7 @@ func TestRebalanceMovesRolesToPreferredNodes(t *testing.T) {
 	store := site.store()
 	ctx := within(t)
 
-	// What prefers a node is what a node gives it; make it wrong by hand.
+	// Every role is led by the node that it prefers; change that on purpose.
 	for i, role := range []string{"orders/0", "orders/1"} {
 		request := tenure.Request{Kind: tenure.RequestHandOver, Role: role, Target: a.ID().UUID(), By: "test"}
 		if slices.Contains(before["b"], role) {

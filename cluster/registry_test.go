@@ -15,8 +15,8 @@ import (
 // nodeLockSpace is the first part of the lock keys of the nodes of installation i.
 const nodeLockSpace = `('x' || encode(substr(sha256(uuid_send(i.id) || 'nodes'), 1, 4), 'hex'))::bit(32)::int`
 
-// plant writes the row of a node that was last heard of some time ago although
-// its session lives: a lock says so to the other nodes until the test ends.
+// plant writes the row of a node whose last heartbeat was some time ago although its
+// session is open: a lock shows that to the other nodes until the test ends.
 func (s site) plant(name string, status cluster.NodeStatus, silentFor time.Duration) cluster.NodeID {
 	s.t.Helper()
 	id, session := cluster.NewNodeID(), pgtest.Conn(s.t, s.dsn)
@@ -203,5 +203,5 @@ func TestHeartbeatLoopMarksSilentNodes(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("a silent node was not marked")
 	}
-	a.seesStatus(short, cluster.Dead) // all the same: its lease is over
+	a.seesStatus(short, cluster.Dead) // nevertheless: its lease is over
 }

@@ -53,7 +53,7 @@ func TestRegistryRecordsRequester(t *testing.T) {
 	site := newSite(t)
 	site.join("a", cluster.Config{})
 	b := site.join("b", cluster.Config{})
-	leads(t, b.stand("r"))
+	leads(t, b.campaign("r"))
 	end := b.works()
 	first := start(func() error { return site.drainNode(within(t), b.ID(), cluster.DrainOptions{By: "first"}) })
 	site.awaitRequester(b.ID(), "first")

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// A consumer of a queue counts each job as work in flight and leaves to other
-// nodes what it may not take any more. Calls of any RPC are counted alike.
+// A consumer of a queue counts each job as work in flight and leaves jobs to other
+// nodes when it may no longer accept any. RPCs can be counted in the same way.
 func ExampleInFlight() {
 	ctx := context.Background()
 	member, err := cluster.Join(ctx, tenuretest.NewDatabase(), quiet("worker-1"), cluster.Config{})
@@ -46,8 +46,8 @@ func ExampleInFlight() {
 	// <nil>
 }
 
-// A whole program: it serves until SIGTERM, then ends its requests, gives its
-// roles up, and leaves.
+// A whole program: it serves until SIGTERM, then ends its requests, releases its
+// roles, and leaves.
 func ExampleMember_ShutdownOnSignal() {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // a program's own has no end
 	defer cancel()

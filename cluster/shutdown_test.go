@@ -29,8 +29,8 @@ func TestShutdownSequence(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	term := leads(t, b.stand("r"))
-	heir := a.stand("r")
+	term := leads(t, b.campaign("r"))
+	heir := a.campaign("r")
 	a.seesStatus(b.ID(), cluster.Active)
 	end := b.works()
 	finished := start(func() error { return b.Shutdown(within(t)) })
@@ -73,13 +73,13 @@ func TestShutdownSequence(t *testing.T) {
 	}
 }
 
-// Work that does not end in time is left behind; the rest goes on politely.
+// Work that does not end in time is abandoned; the other steps continue gracefully.
 func TestShutdownWithWorkThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
 	b := site.join("b", patientDrain(50*time.Millisecond))
-	term := leads(t, b.stand("r"))
+	term := leads(t, b.campaign("r"))
 	b.works()
 	if err := b.Shutdown(within(t)); !errors.Is(err, tenure.ErrWorkRunning) {
 		t.Errorf("Shutdown: %v; want ErrWorkRunning", err)
@@ -98,13 +98,13 @@ func TestShutdownIsForced(t *testing.T) {
 	config := patientDrain(time.Millisecond)
 	config.Shutdown.ForceAfter = 300 * time.Millisecond
 	b := site.join("b", config)
-	term := leads(t, b.stand("r"))
+	term := leads(t, b.campaign("r"))
 	guard, err := term.Guard()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer guard.Done()
-	heir := a.stand("r")
+	heir := a.campaign("r")
 	if err := b.Shutdown(within(t)); !errors.Is(err, tenure.ErrWorkRunning) {
 		t.Errorf("Shutdown: %v; want ErrWorkRunning", err)
 	}
@@ -114,8 +114,8 @@ func TestShutdownIsForced(t *testing.T) {
 	leads(t, heir)
 }
 
-// How a member leaves can be changed while it lives, and nothing is changed by
-// what cannot be used.
+// The configuration for leaving can be changed while a member runs, and an invalid
+// one changes nothing.
 func TestSetShutdown(t *testing.T) {
 	t.Parallel()
 	b := newSite(t).join("b", patientDrain(time.Hour))
@@ -163,7 +163,7 @@ func TestShutdownDuringADrain(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	a, b := site.join("a", cluster.Config{}), site.join("b", cluster.Config{})
-	leads(t, b.stand("r"))
+	leads(t, b.campaign("r"))
 	end := b.works()
 	drained := start(func() error { return b.Drain(within(t)) })
 	a.seesStatus(b.ID(), cluster.Draining)
@@ -225,14 +225,14 @@ func TestCloseDuringADrain(t *testing.T) {
 	}
 }
 
-// Without a database there is nobody to hand over to, and nothing to wait for
-// but work in flight.
+// Without a database there is no node to hand over to, and nothing to wait for except
+// work in flight.
 func TestShutdownWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	site.join("a", cluster.Config{})
 	b := site.join("b", cluster.Config{Shutdown: cluster.ShutdownConfig{HandOver: true, ForceAfter: time.Hour}})
-	leads(t, b.stand("r"))
+	leads(t, b.campaign("r"))
 	end := b.works()
 	finished := start(func() error { return b.Shutdown(within(t)) })
 	<-b.Stopping()

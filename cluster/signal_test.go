@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// What a child process of these tests is told in its environment.
+// The environment variables for a child process of these tests.
 const (
 	childSchema = "TENURE_CLUSTER_CHILD_SCHEMA"
 	childDSN    = "TENURE_CLUSTER_CHILD_DSN"
@@ -119,7 +119,7 @@ func TestShutdownOnSignal(t *testing.T) {
 	site := newSite(t)
 	a := site.join("a", cluster.Config{})
 	p := site.startChild()
-	heir := a.stand("r")
+	heir := a.campaign("r")
 	p.signal(t)
 	a.seesStatus(p.id, cluster.Draining)
 	_ = p.work.Close()

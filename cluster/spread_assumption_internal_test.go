@@ -14,7 +14,7 @@ import (
 func TestReservationsAreSeenInTime(t *testing.T) {
 	t.Parallel()
 	const interval = 500 * time.Millisecond
-	self := uuid.Max // its turn to look comes last
+	self := uuid.Max // it checks last
 	for _, settled := range []bool{true, false} {
 		b := assumption{self: self, roles: 10000}
 		b.updateMembers([]placement.Node{{ID: self}, {ID: uuid.New()}}, time.Second)

@@ -22,7 +22,7 @@ type sharer struct {
 	stop func() error // ends the run and returns its error
 }
 
-// idle is work that leads until it is told to stop.
+// idle is work that leads until it is asked to stop.
 func idle(ctx context.Context, _ *tenure.Term) error {
 	<-ctx.Done()
 	return nil
@@ -59,7 +59,7 @@ func (n node) share(config cluster.SpreadConfig, work tenure.Work) *sharer {
 	return s
 }
 
-// until waits for a condition on who leads what, and returns that.
+// until waits for a condition on the leaders, and returns them.
 func until(t *testing.T, what string, sharers []*sharer, is func(held map[string][]string) bool) map[string][]string {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -148,7 +148,7 @@ func TestSpreadSharesRoles(t *testing.T) {
 		t.Errorf("%d terms ended otherwise than by a hand-over", handedOver)
 	}
 
-	// One that dies is replaced at once.
+	// A node that dies is replaced immediately.
 	c.store.kill()
 	until(t, "led by the last one", []*sharer{a}, all(12, 12))
 }
@@ -187,7 +187,7 @@ func TestSpreadLeavesUnplacedRolesVacant(t *testing.T) {
 		t.Errorf("b leads %v", held["b"])
 	}
 
-	// Without its label the node may not go on.
+	// Without its label the node must not keep leading.
 	err := b.Node().UpdateDescription(within(t), func(d *tenure.Description) { d.Labels = nil })
 	if err != nil {
 		t.Fatal(err)
@@ -237,8 +237,8 @@ func TestSpreadHandsOverWhenDraining(t *testing.T) {
 	until(t, "shared by those that are left", []*sharer{sharers[0], sharers[2]}, all(9, 4, 5))
 }
 
-// A hand-over that somebody asks for by hand goes to a node that did not stand
-// for the role.
+// A handover that an operator requests goes to a node that did not campaign for the
+// role.
 func TestSpreadAcceptsManualHandOver(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -56,10 +56,10 @@ func TestWatchWithoutMember(t *testing.T) {
 	}
 }
 
-// deaf is a store that tells of no news.
+// deaf is a store that sends no notifications.
 type deaf struct{ cluster.Store }
 
-var _ tenure.Listener = (*postgres.Backend)(nil) // what deaf takes away
+var _ tenure.Listener = (*postgres.Backend)(nil) // the method that deaf hides
 
 func TestWatchSurvivesLostConnections(t *testing.T) {
 	t.Parallel()
@@ -100,8 +100,7 @@ func TestWatchEndsWithItsContextAndWithTheMember(t *testing.T) {
 	ends(t, a.Watch(t.Context(), cluster.Filter{}))
 }
 
-// ends waits until a channel is closed. Of what is received before, nothing
-// matters.
+// ends waits until a channel is closed, and ignores what it receives before.
 func ends(t *testing.T, changes <-chan cluster.Change) {
 	t.Helper()
 	late := time.After(patience)
@@ -127,7 +126,7 @@ func TestMembersConverge(t *testing.T) {
 	stay := nodes[:3]
 	site.settle(nodes...)
 	begun := time.Now()
-	for _, gone := range nodes[3:] { // several die at once
+	for _, gone := range nodes[3:] { // several die at the same time
 		gone.store.kill()
 	}
 	want := []cluster.NodeID{stay[0].ID(), stay[1].ID(), stay[2].ID()}

@@ -97,8 +97,8 @@ func expect(t *testing.T, changes <-chan Change, kind ChangeKind, name string, a
 	}
 }
 
-// silent makes sure that nothing more is told of what the view has read: what is
-// told of a further node comes first. It returns with that node gone again.
+// silent checks that no further change is reported for what the view has read: the
+// next reported change is that of another node, which it adds and removes again.
 func (s *stage) silent(changes <-chan Change, members ...tenure.Member) {
 	s.t.Helper()
 	var names []string
@@ -152,14 +152,15 @@ func TestWatcherMergesChangesForSlowReceiver(t *testing.T) {
 	changes := s.watch(Filter{})
 	s.show(member(0), member(1))
 	expect(t, changes, Snapshot, "", "a", "b")
-	// Nothing is received while c comes and goes, d comes and moves, and b leaves
-	// and comes back as another.
+	// The receiver reads nothing while c joins and leaves, d joins and moves, and b
+	// leaves and returns as another node.
 	s.show(member(0), member(1), member(2))
 	moved, back := member(3), member(1)
 	moved.Address, back.Version = "there", "v2"
 	s.show(member(0), member(3))
 	s.show(member(0), back, moved)
-	// What was about to be told when it was overtaken may still be told first.
+	// A change that was about to be sent when a later one replaced it may still be sent
+	// first.
 	merged := 0
 	for change := (Change{}); len(change.Nodes) != 3 || change.Nodes[1].Version != "v2" || change.Nodes[2].Address != "there"; merged++ {
 		select {
@@ -180,8 +181,8 @@ func TestWatcherReportsChangesOnce(t *testing.T) {
 	changes := s.watch(Filter{})
 	s.show(member(0), member(1))
 	expect(t, changes, Snapshot, "", "a", "b")
-	// b has a new session, which puts it last; the registry cannot be read for a
-	// while; heartbeats go on.
+	// b has a new session, which puts it last; the registry cannot be read for a while;
+	// heartbeats continue.
 	again := member(1)
 	again.Incarnation, again.LastHeartbeat = 99, time.Unix(1000, 0)
 	s.failure = errors.New("no session")
@@ -215,7 +216,7 @@ func TestWatcherReportsLoadOncePerInterval(t *testing.T) {
 		t.Errorf("the update says %+v", change.Node)
 	}
 	s.silent(changes, loaded(13))
-	// What else changes is told at once, with the load.
+	// Any other change is reported immediately, together with the load.
 	drained := loaded(14)
 	drained.Labels = map[string]string{"zone": "x"}
 	s.show(drained)
@@ -235,7 +236,7 @@ func TestWatcherReportsWhyANodeLeft(t *testing.T) {
 	expect(t, changes, Snapshot, "", "a", "b", "c")
 	draining, dead := member(0), member(1)
 	draining.Status = tenure.StatusDraining
-	dead.SilentFor = dead.Lease + 1 // and nobody has marked it
+	dead.SilentFor = dead.Lease + 1 // and no node has marked it
 	s.show(draining, dead)
 	if members, _ := s.view.members(); members[1].Status != Dead {
 		t.Errorf("a node that was silent for longer than its lease is %s", members[1].Status)

@@ -69,7 +69,8 @@ func TestReplaceWhileLeading(t *testing.T) {
 		t.Error(err)
 	}
 
-	// One comes back while its run goes on: it knows of that, and so skips a tick.
+	// One schedule returns while its run is in flight: it knows the run, and so skips a
+	// tick.
 	replace(schedule("long", "@every 1s"))
 	w.await("a tick that is skipped", func() bool { return w.states("long")[cron.Skipped] > 0 })
 	if states := w.states("long"); states[cron.Running] != 1 {
@@ -78,7 +79,7 @@ func TestReplaceWhileLeading(t *testing.T) {
 	close(release)
 	w.await("the next run", func() bool { return w.states("long")[cron.Succeeded] >= 2 })
 
-	// One changes where it is, and ticks by what it says now.
+	// One schedule is changed in place, and ticks by its new expression.
 	replace(schedule("long", "@every 1s"), schedule("changes", never))
 	w.await("the schedule", func() bool { return loaded("changes") })
 	replace(schedule("long", "@every 1s"), schedule("changes", "* * * * * *"))

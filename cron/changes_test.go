@@ -60,7 +60,7 @@ func TestRemoveDeletesUnusedSchedule(t *testing.T) {
 	w.wantChanges("old", "ann old remove with runs: 5")
 }
 
-// Missed counts all ticks that a row stands for.
+// Missed counts all ticks that a row represents.
 func TestMissedCountsAllTicksOfARow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

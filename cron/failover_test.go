@@ -24,7 +24,7 @@ import (
 // childVariable makes the test's binary a node that runs schedules.
 const childVariable = "TENURE_CRON_TEST_NODE"
 
-// child is what such a node is told.
+// child is the configuration of such a node.
 type child struct {
 	DSN, Schema, Name string
 }
@@ -58,7 +58,7 @@ func faultySchedules(job cron.Job) []cron.Schedule {
 	return all
 }
 
-// runChild is a node in a process of its own.
+// runChild runs a node in a separate process.
 func runChild(told string) int {
 	var c child
 	err := json.Unmarshal([]byte(told), &c)
@@ -114,7 +114,7 @@ func (c child) run(ctx context.Context) error {
 	return scheduler.Run(ctx)
 }
 
-// start starts a node in a process of its own, killed with the test.
+// start starts a node in a separate process, killed with the test.
 func (w *world) start(name string) *exec.Cmd {
 	w.Helper()
 	told, err := json.Marshal(child{w.Server.DSN(), w.Schema, name})

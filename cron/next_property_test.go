@@ -55,8 +55,8 @@ func drawInstant(t *rapid.T, zone *time.Location) time.Time {
 	return at.In(zone)
 }
 
-// bruteNext looks at every minute of some days: it returns the first tick after
-// an instant, or the zero time if there is none before the end.
+// bruteNext checks every minute of some days: it returns the first tick after an
+// instant, or the zero time if there is none before the end.
 func bruteNext(after time.Time, hourText string, matches func(time.Time) bool) (next, end time.Time) {
 	first := after.Add(-3 * 24 * time.Hour).Truncate(time.Minute)
 	end = after.Add(4 * 24 * time.Hour).Truncate(time.Minute)

@@ -20,7 +20,7 @@ import (
 
 const never = "0 0 29 2 *" // but for a test on such a day
 
-// trigger asks for a run of a schedule as soon as that is known.
+// trigger requests a run of a schedule as soon as the schedule is known.
 func (w *world) trigger(name string) int64 {
 	w.Helper()
 	var id int64
@@ -60,7 +60,7 @@ func TestStaleLeaderChangesNothing(t *testing.T) {
 				return cron.Schedule{Name: "invoices", Expression: never, Policy: policy, Job: job}
 			}
 			w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
-				ctx = context.WithoutCancel(ctx) // a process that stops hears nothing
+				ctx = context.WithoutCancel(ctx) // a stopped process receives no cancellation
 				err := run.InTx(ctx, func(tx pgx.Tx) error {
 					if _, err := tx.Exec(ctx, insert, run.ID, run.Attempt); err != nil {
 						return err
@@ -130,13 +130,13 @@ func TestStoppingTermLetsJobsFinish(t *testing.T) {
 	}
 }
 
-// gated is a database whose questions wait while its gate is closed.
+// gated is a database whose queries wait while its gate is closed.
 type gated struct {
 	postgres.Database
 
 	closed  atomic.Bool
-	waiting chan struct{} // a question waits
-	gate    chan struct{} // closed to let it through
+	waiting chan struct{} // a query waits
+	gate    chan struct{} // closed to release the query
 }
 
 func (g *gated) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
@@ -326,7 +326,7 @@ func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 	}
 }
 
-// counting counts what is asked of a database.
+// counting counts the statements sent to a database.
 type counting struct {
 	postgres.Database
 

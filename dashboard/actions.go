@@ -18,7 +18,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// What people can ask for.
+// The actions that users can request.
 const (
 	stepDown        = "step_down"
 	handOver        = "hand_over"
@@ -31,14 +31,14 @@ const (
 	resumeSchedule  = "resume_schedule"
 )
 
-// How long an action may take, and how long its outcome is waited for: work in
-// flight ends first.
+// How long an action may take, and how long to wait for its outcome: work in flight
+// ends first.
 const (
 	actionTimeout  = 10 * time.Second
 	outcomeTimeout = 15 * time.Second
 )
 
-// actionBody is what somebody asks for.
+// actionBody is the request for an action.
 type actionBody struct {
 	Action string    `json:"action"`
 	Name   string    `json:"name"` // of the role, processor or schedule
@@ -46,13 +46,13 @@ type actionBody struct {
 	Force  bool      `json:"force"`
 }
 
-// outcome is what came of it.
+// outcome is the result of an action.
 type outcome struct {
-	Done    bool   `json:"done"` // false: it was asked for, and is not seen yet
+	Done    bool   `json:"done"` // false: it was requested, and its effect is not visible yet
 	Message string `json:"message"`
 }
 
-// act does what somebody asks for, records it, and answers with what came of it.
+// act performs the requested action, records it, and answers with the outcome.
 func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 	body, ok := readBody[actionBody](w, r)
 	if !ok {
@@ -85,17 +85,17 @@ func (d *Dashboard) act(w http.ResponseWriter, r *http.Request) {
 // refusal is why an action was not done.
 type refusal struct {
 	Error    string `json:"error"`
-	Forcible bool   `json:"forcible"` // it can be asked for with force
+	Forcible bool   `json:"forcible"` // it can be requested with force
 }
 
 // subject is what an action is about.
 type subject struct {
 	role, nodeName, detail string
 	node                   uuid.UUID
-	run                    int64 // of a schedule, that was asked for
+	run                    int64 // the requested run of a schedule
 }
 
-// perform does what is asked for.
+// perform performs the requested action.
 func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (subject, error) {
 	about := subject{node: body.Node, nodeName: d.snapshot.nodeName(body.Node)}
 	switch body.Action {
@@ -135,14 +135,14 @@ func (d *Dashboard) perform(ctx context.Context, body actionBody, by string) (su
 	}
 }
 
-// recordRequest keeps who asked for what: a request itself is gone when it is
-// done.
+// recordRequest keeps the requester and the request: the request itself is removed
+// when it is handled.
 const recordRequest = `
 INSERT INTO {changes} (changed_by, kind, name, action)
 VALUES ($1, $2, $3, $4)`
 
-// request asks a leader or a node, and records that, where there is a database
-// for it.
+// request sends a request to a leader or a node, and records it if there is a database
+// for that.
 func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, name string) error {
 	if err := d.config.Backend.Request(ctx, request); err != nil || d.config.Database == nil {
 		return err
@@ -152,13 +152,13 @@ func (d *Dashboard) request(ctx context.Context, request tenure.Request, kind, n
 	if err == nil {
 		_, err = d.config.Database.Exec(ctx, tables.SQL(recordRequest), request.By, kind, name, string(request.Kind))
 	}
-	if err != nil { // it is asked for already, and the log has it
+	if err != nil { // the request itself has been made, and the log has the error
 		d.log.Warn("an action was not recorded in the database", "action", request.Kind, "name", name, "by", request.By, "error", err)
 	}
 	return nil
 }
 
-// explain says in a sentence why something was not done.
+// explain returns a sentence that states why an action was not done.
 func explain(err error, body actionBody) (status int, message string) {
 	var noProcessor *processor.UnknownError
 	var noSchedule *cron.UnknownError

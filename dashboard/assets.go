@@ -15,8 +15,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// types are the kinds of files that are served, by their ending. What a machine
-// has registered for them does not matter.
+// types are the media types of the served files by extension, independent of the
+// machine's configuration.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -24,8 +24,8 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// version is a digest of all files: a page that was loaded before a new version
-// was installed loads itself anew.
+// version is a digest of all files: a page that was loaded before a new version was
+// installed reloads.
 var version = sync.OnceValue(func() string {
 	sum := sha256.New()
 	err := fs.WalkDir(assets, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -42,8 +42,8 @@ var version = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 })
 
-// serveAssets serves each embedded file under its own path, so that no other path
-// means anything. Browsers keep them and ask whether they have changed.
+// serveAssets serves each embedded file under its own path; no other path exists.
+// Browsers cache them and revalidate.
 func serveAssets(mux *http.ServeMux) {
 	entries, err := fs.ReadDir(assets, "assets")
 	if err != nil {

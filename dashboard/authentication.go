@@ -13,38 +13,39 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// Authentication says who people are. Several ways may be open at once. Without
-// any, everybody may look and nobody may act.
+// Authentication configures how visitors authenticate. Several ways can be enabled at
+// the same time. Without any, everybody may view and nobody may act.
 type Authentication struct {
-	// Token returns who has a token, which people enter on the page, and programs
-	// send as Authorization: Bearer TOKEN. It is asked at every request, from
-	// several goroutines, and must compare in constant time, as that of [Tokens]
-	// does. When it knows a token no longer, whoever came in with it is out.
+	// Token returns the user of a token, which visitors enter on the page and
+	// programs send as Authorization: Bearer TOKEN. It is called for every request,
+	// from several goroutines, and must compare in constant time, as that of
+	// [Tokens] does. When a token is no longer valid, the login sessions that began
+	// with it end.
 	Token func(token string) (user string, ok bool)
 
-	// Password says whether a user has a password, for HTTP's basic
-	// authentication. It is asked as Token is; see [Passwords].
+	// Password reports whether a password is a user's, for HTTP's basic
+	// authentication. It is called in the same way as Token; see [Passwords].
 	Password func(user, password string) bool
 
 	// UserHeader is a header in which a reverse proxy names the user, such as
 	// "X-Forwarded-User". It counts only from an address in TrustedProxies, which
-	// must be set with it. The proxy must remove it from what its clients send.
+	// must be set too. The proxy must remove the header from its clients' requests.
 	UserHeader string
 
-	// TrustedProxies are the addresses of reverse proxies. From them alone the
-	// headers X-Forwarded-For, by whose last address wrong credentials are
-	// counted, and X-Forwarded-Proto count besides UserHeader.
+	// TrustedProxies are the addresses of reverse proxies. Only from them does the
+	// dashboard accept UserHeader, X-Forwarded-Proto and X-Forwarded-For, by whose
+	// last address it counts wrong credentials.
 	TrustedProxies []netip.Prefix
 
-	// Required lets nobody look either who is not known.
+	// With Required, visitors must also authenticate to view the page.
 	Required bool
 
-	// MayAct says which users may act. Default: all.
+	// MayAct reports whether a user may act. Default: all may.
 	MayAct func(user string) bool
 }
 
-// Tokens makes a function for [Authentication].Token from the tokens of users, by
-// the user's name. An error matches tenure.ErrInvalidConfig and tells no token.
+// Tokens returns a function for [Authentication].Token from the tokens of users, by the
+// user's name. An error matches tenure.ErrInvalidConfig and contains no token.
 func Tokens(byUser map[string]string) (func(token string) (user string, ok bool), error) {
 	if len(byUser) == 0 {
 		return nil, invalid("there is no token")
@@ -67,8 +68,8 @@ func Tokens(byUser map[string]string) (func(token string) (user string, ok bool)
 	}, nil
 }
 
-// Passwords makes a function for [Authentication].Password from the passwords of
-// users, by the user's name. An error matches tenure.ErrInvalidConfig and tells no
+// Passwords returns a function for [Authentication].Password from the passwords of
+// users, by the user's name. An error matches tenure.ErrInvalidConfig and contains no
 // password.
 func Passwords(byUser map[string]string) (func(user, password string) bool, error) {
 	if len(byUser) == 0 {
@@ -106,7 +107,7 @@ func checkSecret(user, secret string) error {
 // maxUser is the size of the longest name of a user, in bytes.
 const maxUser = 200
 
-// isUser reports whether a name can stand in records.
+// isUser reports whether a name can be recorded.
 func isUser(name string) bool {
 	return name != "" && len(name) <= maxUser && utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
 }
@@ -124,32 +125,33 @@ func (a Authentication) validate() error {
 
 type userKey struct{}
 
-// WithUser says in a request's context who sends it, for handlers around the
-// dashboard that know: it goes before every other way to be known. A name that is
+// WithUser returns a request's context with the user, for handlers around the
+// dashboard that authenticate: it takes precedence over every other way. A name that is
 // empty, longer than 200 bytes, or not text is ignored.
 func WithUser(ctx context.Context, user string) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// way is how a user became known, which decides what protects from other sites.
+// way is how a user was authenticated, which decides the protection against other
+// sites.
 type way int
 
 const (
 	nobody   way = iota
-	byBearer     // no browser sends that by itself
+	byBearer     // no browser sends that without a script
 	byCookie
-	byBrowser // sent by the browser, or something before it, with every request
+	byBrowser // sent with every request by the browser or a proxy
 )
 
-// visitor is who sends a request.
+// visitor is the sender of a request.
 type visitor struct {
 	user    string
 	way     way
 	session string // its key, if there is one
-	refused bool   // credentials were brought, and are wrong
+	refused bool   // the request has wrong credentials
 }
 
-// identify finds out who sends a request.
+// identify determines the sender of a request.
 func (g *guard) identify(r *http.Request) visitor {
 	if user, ok := r.Context().Value(userKey{}).(string); ok && isUser(user) {
 		return visitor{user: user, way: byBrowser}
@@ -169,15 +171,14 @@ func (g *guard) identify(r *http.Request) visitor {
 	return visitor{}
 }
 
-// takes reports whether a header is meant for the dashboard. What something before
-// it asks for under another scheme, as a reverse proxy with passwords of its own
-// does, is not.
+// takes reports whether an Authorization header is meant for the dashboard. A header
+// with another scheme is not: it can be for a reverse proxy with its own passwords.
 func (a Authentication) takes(header string) bool {
 	scheme, _, _ := strings.Cut(header, " ")
 	return a.Password != nil && strings.EqualFold(scheme, "Basic") || a.Token != nil && strings.EqualFold(scheme, "Bearer")
 }
 
-// byHeader checks what was sent to be known by.
+// byHeader checks the credentials in the headers.
 func (g *guard) byHeader(r *http.Request) visitor {
 	a := g.authentication
 	address := g.addressOf(r)
@@ -201,18 +202,19 @@ func (g *guard) byHeader(r *http.Request) visitor {
 	return known
 }
 
-// fromProxy reports whether a request comes from a proxy that is trusted.
+// fromProxy reports whether a request comes from a trusted proxy.
 func (g *guard) fromProxy(r *http.Request) bool {
 	return httpguard.Proxies(g.authentication.TrustedProxies).Sent(r)
 }
 
-// addressOf is where a request comes from, as its credentials are counted.
+// addressOf returns the address by which the wrong credentials of a request are
+// counted.
 func (g *guard) addressOf(r *http.Request) string {
 	return httpguard.Proxies(g.authentication.TrustedProxies).Client(r)
 }
 
-// attemptsOf counts the wrong credentials of a request: together with the handlers
-// beside the dashboard, where these want that.
+// attemptsOf returns the counter for the wrong credentials of a request, which handlers
+// beside the dashboard can share.
 func (g *guard) attemptsOf(r *http.Request) *httpguard.Attempts {
 	return httpguard.AttemptsOf(r.Context(), g.attempts)
 }

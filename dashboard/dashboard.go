@@ -19,8 +19,8 @@ import (
 
 // Config configures a [Dashboard]. Backend must be set.
 type Config struct {
-	// Backend is the installation to show. It stays the caller's to close, after
-	// the dashboard.
+	// Backend is the installation to show. The caller must close it after the
+	// dashboard.
 	Backend *postgres.Backend
 
 	// Database is where the backend's schema is, for processors and schedules.
@@ -32,28 +32,28 @@ type Config struct {
 	// every few seconds, and should not take longer than a second.
 	Alerts func(context.Context) ([]Alert, error)
 
-	// Authentication says who people are. The zero value lets everybody look, and
-	// nobody act.
+	// Authentication configures how visitors authenticate. With the zero value,
+	// everybody may view and nobody may act.
 	Authentication Authentication
 
-	// ReadOnly lets nobody act, whoever it is.
+	// With ReadOnly, no user may act.
 	ReadOnly bool
 
 	// BasePath is the path below which the dashboard is mounted, such as
 	// "/tenure". Default: the root, also behind http.StripPrefix.
 	BasePath string
 
-	// Hosts are names under which the page is asked for besides those of the
-	// loopback interface, where it is served on that: another name could be that
-	// of a hostile page, which leads its visitors' browsers here. Needed behind
-	// a reverse proxy on the same machine that passes the name on. A listener on
-	// another address may be asked for under any name, unless some are given.
+	// Hosts are the host names that requests may use if the page is served on the
+	// loopback interface, in addition to those of that interface: another name could
+	// belong to a hostile page that directs its visitors' browsers here. Hosts is
+	// needed behind a reverse proxy on the same machine that forwards the name. A
+	// listener on another address accepts every name, unless Hosts is set.
 	Hosts []string
 
 	// Title names the cluster on the page. Default "Tenure".
 	Title string
 
-	// Logger is told of actions, refused credentials, and failures to read.
+	// Logger receives actions, refused credentials, and failures to read.
 	// Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -65,10 +65,10 @@ type Alert struct {
 	Severity string            `json:"severity"`
 	Summary  string            `json:"summary"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Since    time.Time         `json:"since"` // when it came into the state; zero if unknown
+	Since    time.Time         `json:"since"` // when the state began; zero if unknown
 }
 
-// Dashboard serves the page and what it shows. It is safe for concurrent use.
+// Dashboard serves the page and its data. It is safe for concurrent use.
 type Dashboard struct {
 	config     Config
 	log        *slog.Logger
@@ -80,15 +80,15 @@ type Dashboard struct {
 	guard      *guard
 	handler    http.Handler
 	streams    *httpguard.Slots
-	wake       chan struct{} // to look at the database again
+	wake       chan struct{} // to read the database again
 
 	stop func()
 	done chan struct{}
 }
 
-// New makes a dashboard and begins to look at the database, until Close. The
-// error matches tenure.ErrInvalidConfig. A database that does not answer is no
-// error: the page says so, and shows what there is when it does.
+// New creates a dashboard, which reads the database until Close. The error matches
+// tenure.ErrInvalidConfig. A database that does not answer is no error: the page says
+// so, and shows its data as soon as the database answers.
 func New(config Config) (*Dashboard, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -123,13 +123,13 @@ func New(config Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// Close ends the streams and the look at the database, and waits for the latter.
-// Call it before the HTTP server's Shutdown, which would wait for the streams.
-// Requests are answered with what was seen last. It may be called more than once.
+// Close ends the streams and the reads of the database, and waits for the reads. Call
+// it before the HTTP server's Shutdown, which would wait for the streams. Later requests
+// get the last known state. It may be called more than once.
 func (d *Dashboard) Close() { d.stop() }
 
-// Protect returns a handler for what is served beside the dashboard: it answers
-// those who may look at the dashboard, known in the same ways.
+// Protect returns a handler for other pages of the same server: it answers visitors
+// that may view the dashboard, authenticated in the same ways.
 func (d *Dashboard) Protect(next http.Handler) http.Handler { return d.guard.reading(next.ServeHTTP) }
 
 // ServeHTTP implements [http.Handler].

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// A service shows the dashboard below a path. Everybody may look; who knows a
+// A service shows the dashboard below a path. Everybody may view it; visitors with a
 // token may act.
 func Example() {
 	backend, err := postgres.New("postgres://db.example.com/app", postgres.Config{})

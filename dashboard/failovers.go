@@ -9,18 +9,18 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// failoverRecord is a change of leader: a vacancy, and who ended it.
+// failoverRecord is a change of leader: a vacancy, and the node that ended it.
 type failoverRecord struct {
 	At       time.Time `json:"at"` // when the new term began
 	Role     string    `json:"role"`
 	Term     int64     `json:"term"`
 	NodeName string    `json:"node_name"`
-	Previous string    `json:"previous"` // who led before, if that is known
-	Reason   string    `json:"reason"`   // why that ended, if that is known
+	Previous string    `json:"previous"` // the previous leader, if known
+	Reason   string    `json:"reason"`   // why its term ended, if known
 	Vacant   float64   `json:"vacant_seconds"`
 }
 
-// failoversRecord is what the page on failovers shows.
+// failoversRecord is the content of the page on failovers.
 type failoversRecord struct {
 	Total  int              `json:"total"` // of those in memory
 	Day    int              `json:"day"`   // of the last 24 hours
@@ -33,15 +33,15 @@ type failoversRecord struct {
 	Rows   []failoverRecord `json:"rows"`   // newest first
 }
 
-// maxPoints is how many are plotted one by one; more are put together on a grid.
+// maxPoints is how many are plotted one by one; more are combined on a grid.
 const (
 	maxPoints  = 1000
 	columns    = 160
 	perTenfold = 8
 )
 
-// failoverOf is the change of leader from one term of a role, which may not be
-// known, to the next.
+// failoverOf returns the change of leader from one term of a role, which may be
+// unknown, to the next.
 func failoverOf(before, t history.Term) failoverRecord {
 	return failoverRecord{
 		At: t.Began, Role: t.Role, Term: t.Term, NodeName: t.NodeName, Previous: before.NodeName, Reason: string(before.Reason),
@@ -49,8 +49,8 @@ func failoverOf(before, t history.Term) failoverRecord {
 	}
 }
 
-// failoversOf returns those of a role, or all, newest first, and what time it is
-// by the clock that they are told by.
+// failoversOf returns the failovers of a role, or all, newest first, and the current
+// time by the clock of their times.
 func (p *snapshot) failoversOf(role string) ([]failoverRecord, time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -63,8 +63,7 @@ func (p *snapshot) failoversOf(role string) ([]failoverRecord, time.Time) {
 	return records, p.clock()
 }
 
-// overall is the summary of all failovers, for everybody who asks until there are
-// more.
+// overall is the summary of all failovers, shared by all requests until there are more.
 type overall struct {
 	mu     sync.Mutex
 	number uint64 // of the last event
@@ -72,7 +71,7 @@ type overall struct {
 	record failoversRecord // without rows
 }
 
-// overallLife is for how long a summary holds: it counts the last 24 hours.
+// overallLife is how long a summary is valid: it counts the last 24 hours.
 const overallLife = 10 * time.Second
 
 // allFailovers summarizes all, without rows.
@@ -88,7 +87,7 @@ func (p *snapshot) allFailovers() failoversRecord {
 	return p.overall.record
 }
 
-// lastFailovers are some of all, newest first.
+// lastFailovers returns a page of all failovers, newest first.
 func (p *snapshot) lastFailovers(offset, limit int) []failoverRecord {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -99,7 +98,7 @@ func (p *snapshot) lastFailovers(offset, limit int) []failoverRecord {
 	return records
 }
 
-// summary says how long roles were vacant.
+// summary returns how long roles were vacant.
 func summary(all []failoverRecord, now time.Time) failoversRecord {
 	s := failoversRecord{Total: len(all), Rows: []failoverRecord{}}
 	if len(all) == 0 {
@@ -119,7 +118,7 @@ func summary(all []failoverRecord, now time.Time) failoversRecord {
 	return s
 }
 
-// points are what is plotted.
+// points returns the points of the plot.
 func points(all []failoverRecord) [][3]float64 {
 	plotted := make([][3]float64, 0, min(len(all), maxPoints))
 	if len(all) <= maxPoints {

@@ -19,7 +19,8 @@ import (
 	"github.com/exactly-one/tenure/internal/httpguard"
 )
 
-// guard decides who may look and who may act, and keeps other sites' pages out.
+// guard decides which visitors may view and act, and rejects requests of other sites'
+// pages.
 type guard struct {
 	authentication Authentication
 	readOnly       bool
@@ -41,11 +42,11 @@ func newGuard(config Config) *guard {
 	}
 }
 
-// policy lets the page use what is served beside it and nothing else.
+// policy allows the page to use only files and data of the dashboard.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// everything is around every request.
+// everything wraps every request.
 func (g *guard) everything(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -62,7 +63,7 @@ func (g *guard) everything(next http.Handler) http.Handler {
 			return
 		}
 		if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
-			refuse(w, http.StatusNotFound, "there is no such page") // nor a way from it to another
+			refuse(w, http.StatusNotFound, "there is no such page") // and no redirect to another
 			return
 		}
 		if g.basePath == "" {
@@ -81,9 +82,9 @@ func (g *guard) everything(next http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether the name in a request may be that of this server.
-// Elsewhere than on the loopback interface the handlers around the dashboard know
-// their names, unless some are given.
+// knownHost reports whether the host name in a request may be that of this server. On
+// other interfaces than the loopback one, every name is accepted unless names are
+// configured.
 func (g *guard) knownHost(r *http.Request) bool {
 	if g.hosts.Given(r.Host) || httpguard.IsLoopbackName(r.Host) {
 		return true
@@ -98,7 +99,7 @@ func visitorOf(r *http.Request) visitor {
 	return v
 }
 
-// reading lets those look who may.
+// reading answers visitors that may view.
 func (g *guard) reading(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := g.identify(r)
@@ -134,7 +135,7 @@ func tooMany(w http.ResponseWriter) {
 	refuse(w, http.StatusTooManyRequests, "too many wrong credentials; try again in a minute")
 }
 
-// acting lets those act who are known and may, and no page of another site.
+// acting answers authenticated users that may act, and no page of another site.
 func (g *guard) acting(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.origins.Check(r); err != nil {
@@ -157,14 +158,14 @@ func (g *guard) acting(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// forgedRecord refuses a request without the token of its page, which has another
-// one after a restart.
+// forgedRecord refuses a request without the token of its page. After a restart, the
+// token is another one.
 type forgedRecord struct {
 	Error  string `json:"error"`
 	Forged bool   `json:"forged"`
 }
 
-// canBeKnown reports whether there is a way to be known by what a request brings.
+// canBeKnown reports whether a request could authenticate its sender.
 func (g *guard) canBeKnown() bool {
 	a := g.authentication
 	return a.Token != nil || a.Password != nil || a.UserHeader != ""
@@ -177,14 +178,14 @@ func (g *guard) mayAct(v visitor) bool {
 	return g.authentication.MayAct == nil || g.authentication.MayAct(v.user)
 }
 
-// forgeryToken is what only the page of a visitor can send.
+// forgeryToken returns the token that only the page of a visitor can send.
 func (g *guard) forgeryToken(v visitor) string {
 	mac := hmac.New(sha256.New, g.key)
 	_, _ = io.WriteString(mac, v.session+"\x00"+v.user) // never fails
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// sessionRecord is what the page knows of who looks at it.
+// sessionRecord is what the page knows about its visitor.
 type sessionRecord struct {
 	Title     string `json:"title"`
 	User      string `json:"user"`
@@ -226,7 +227,7 @@ func (g *guard) loginWay() string {
 	}
 }
 
-// login opens a session for who knows a token.
+// login opens a session for a visitor with a valid token.
 func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	if err := g.origins.Check(r); err != nil {
 		refuse(w, http.StatusForbidden, "requests of other sites are refused")
@@ -261,8 +262,8 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]string{"user": user})
 }
 
-// logout ends the session of who asks. No other site can: the cookie does not
-// come with its requests.
+// logout ends the session of the visitor. No other site can do so: the browser does not
+// send the cookie with its requests.
 func (g *guard) logout(w http.ResponseWriter, r *http.Request) {
 	if err := g.origins.Check(r); err != nil {
 		refuse(w, http.StatusForbidden, "requests of other sites are refused")
@@ -283,14 +284,14 @@ const (
 	bodyTimeout = 5 * time.Second
 )
 
-// readBody reads the one JSON object of a request's body. If it cannot be used
-// the request is refused.
+// readBody reads the one JSON object of a request's body. If the body is invalid, it
+// refuses the request.
 func readBody[T any](w http.ResponseWriter, r *http.Request) (body T, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be of the type application/json")
 		return body, false
 	}
-	// Where it cannot be set, the server's own bound has to do.
+	// If the deadline cannot be set, the server's own limit applies.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()

@@ -21,7 +21,8 @@ const (
 // mostNamed is how many things a sentence names.
 const mostNamed = 3
 
-// health tells what matters most first. The figures are those of the snapshot.
+// health returns the most important problem first. The figures are those of the
+// snapshot.
 func (p *snapshot) health(n nowRecord) health {
 	var silentNodes, failed []string
 	for _, m := range p.members {
@@ -86,7 +87,7 @@ func (p *snapshot) vacantText(n nowRecord) string {
 	return listed(names)
 }
 
-// count says how many there are of something.
+// count returns a number with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -120,8 +121,8 @@ const (
 	ended   = "\u2069"
 )
 
-// quoted makes a name part of a sentence: whatever is in it stays on one line, is
-// not too long, and does not turn the direction of the rest.
+// quoted makes a name part of a sentence: it is on one line, not too long, and does not
+// change the text direction of the rest.
 func quoted(name string) string {
 	runes := []rune(strings.Map(func(r rune) rune {
 		switch {

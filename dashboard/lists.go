@@ -23,12 +23,12 @@ type list[R any] struct {
 	Rows  []R `json:"rows"`
 }
 
-// contains reports whether a text has another in it, in whatever case.
+// contains reports whether a text contains another, ignoring case.
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
 
 func search(r *http.Request) string { return strings.ToLower(r.URL.Query().Get("search")) }
 
-// getRoles lists roles. By default those in trouble come first.
+// getRoles lists roles. By default, roles with problems come first.
 func (d *Dashboard) getRoles(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	state, node, wanted := query.Get("state"), query.Get("node"), search(r)
@@ -152,7 +152,7 @@ func (d *Dashboard) getNodes(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
-// mentions reports whether an event is about something, or somebody.
+// mentions reports whether an event mentions a role, a node or a user.
 func (e eventRecord) mentions(wanted string) bool {
 	return contains(e.Role, wanted) || contains(e.NodeName, wanted) || contains(e.By, wanted) || contains(e.Detail, wanted)
 }

@@ -45,7 +45,7 @@ func TestLeadershipIsServed(t *testing.T) {
 		terms.Total != 2 || terms.Rows[0].NodeName != "api-2" || terms.Rows[1].Reason != string(history.EndShutdown) {
 		t.Errorf("the timeline afterwards: %+v\n%+v", line, terms)
 	}
-	if more := w.statements.Load() - asked; more > 4 { // the watch may have looked meanwhile
+	if more := w.statements.Load() - asked; more > 4 { // the watch may have read in the meantime
 		t.Errorf("the timeline cost %d statements", more)
 	}
 	failovers := get[failoversRecord](w, "/api/failovers")
@@ -140,7 +140,7 @@ func TestViewersAddNoStatements(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.node("api-1", "scheduler")
 	w.led("scheduler", "api-1")
-	get[viewRecord](w, "/api/timeline?role=scheduler") // the one reading that a role costs
+	get[viewRecord](w, "/api/timeline?role=scheduler") // the one read that a role causes
 	count := func(during func()) int64 {
 		before, began := w.statements.Load(), time.Now()
 		during()

@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// stateOf tells whether a term still stands. It does as long as its node's lease
-// runs, and the node has not been given another session.
+// stateOf returns whether a term is still valid: its node's lease has not expired, and
+// the node has not opened another session.
 func (p *snapshot) stateOf(t history.Term) string {
 	m, ok := p.member(t.Node)
 	if !t.Ended.IsZero() || !ok || m.Incarnation != int64(t.Incarnation) {
@@ -36,8 +36,8 @@ func (p *snapshot) member(id uuid.UUID) (tenure.Member, bool) {
 	return p.members[i], true
 }
 
-// nodeState is a node's status, or silent if half its lease is over: heartbeats
-// come each third of it.
+// nodeState is a node's status, or silent if half its lease is over: it sends a
+// heartbeat every third of its lease.
 func (p *snapshot) nodeState(m tenure.Member) string {
 	quiet := p.quiet(m)
 	switch {
@@ -50,9 +50,9 @@ func (p *snapshot) nodeState(m tenure.Member) string {
 	}
 }
 
-// quiet is for how long a node has not been heard of. While nobody has looked, be
-// it that the database does not answer or that this process was stopped, nobody
-// knows what the nodes tell it: their age stands still.
+// quiet is the time since a node's last heartbeat, as of the last read. While nothing
+// is read, because the database does not answer or this process was stopped, newer
+// heartbeats are unknown, so the time does not increase.
 func (p *snapshot) quiet(m tenure.Member) time.Duration {
 	if p.problem != nil {
 		return m.SilentFor
@@ -60,13 +60,13 @@ func (p *snapshot) quiet(m tenure.Member) time.Duration {
 	return m.SilentFor + min(time.Since(p.readAt), p.paceOf(m.Lease))
 }
 
-// paceOf is how often to look at a node: its heartbeats come each third of its
+// paceOf is the interval for reading a node: it sends a heartbeat every third of its
 // lease.
 func (p *snapshot) paceOf(lease time.Duration) time.Duration {
 	return min(max(lease/5, leastInterval), nodesInterval)
 }
 
-// pace is how often to look at the nodes.
+// pace is the interval for reading the nodes.
 func (p *snapshot) pace() time.Duration {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -79,8 +79,8 @@ func (p *snapshot) pace() time.Duration {
 	return pace
 }
 
-// mostWanted are the nodes that everybody is told of: where there are too many,
-// those that lead most, and those that live.
+// mostWanted returns the nodes to publish: if there are too many, those that lead most,
+// and live ones.
 func (p *snapshot) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
 	if len(p.members) <= maxNodesTold {
 		return p.members
@@ -98,7 +98,7 @@ func (p *snapshot) mostWanted(leads map[uuid.UUID]int) []tenure.Member {
 	return wanted[:maxNodesTold]
 }
 
-// leads counts the roles that nodes lead.
+// leads counts the led roles of each node.
 func (p *snapshot) leads() map[uuid.UUID]int {
 	counts := map[uuid.UUID]int{}
 	for _, name := range p.names {

@@ -12,15 +12,15 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// pendingAction is an action whose outcome is waited for.
+// pendingAction is an action that waits for its outcome.
 type pendingAction struct {
 	actionBody
 
 	before uint64 // the last event before it
-	run    int64  // of a schedule, that was asked for
+	run    int64  // the requested run of a schedule
 }
 
-// await waits until the snapshot shows what came of an action. It asks no
+// await waits until the snapshot shows the outcome of an action. It does not use the
 // database.
 func (d *Dashboard) await(ctx context.Context, what pendingAction) outcome {
 	ctx, cancel := context.WithTimeout(ctx, outcomeTimeout)
@@ -38,8 +38,7 @@ func (d *Dashboard) await(ctx context.Context, what pendingAction) outcome {
 	}
 }
 
-// outcomeOf says what can be seen of an action, and whether that is all there is
-// to see.
+// outcomeOf returns what the snapshot shows of an action, and whether that is final.
 func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, changed <-chan struct{}) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -58,7 +57,7 @@ func (p *snapshot) outcomeOf(what pendingAction) (message string, done bool, cha
 	return message, done, p.changed
 }
 
-// succession says who leads a role after its leader was asked to give it up.
+// succession returns the state of a role after its leader was asked to step down.
 func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 	var over *eventRecord
 	for _, e := range p.since(what.before) {
@@ -80,7 +79,7 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 	return "The leader was asked. It gives the role up when its work has ended.", false
 }
 
-// drained says how far a node is that was asked to drain, or to come back.
+// drained returns the progress of a node that was asked to drain or undrain.
 func (p *snapshot) drained(what pendingAction) (message string, done bool) {
 	m, ok := p.member(what.Node)
 	switch {
@@ -97,7 +96,7 @@ func (p *snapshot) drained(what pendingAction) (message string, done bool) {
 	}
 }
 
-// ran says what came of a run that was asked for.
+// ran returns the outcome of a requested run.
 func (p *snapshot) ran(what pendingAction) (message string, done bool) {
 	i := slices.IndexFunc(p.work.Schedules, func(s scheduleRecord) bool { return s.Name == what.Name })
 	if i < 0 {
@@ -135,7 +134,7 @@ func (p *snapshot) eventsSeen() uint64 {
 	return p.number
 }
 
-// nodeName is what a node calls itself, if it is known.
+// nodeName returns the name of a node, if known.
 func (p *snapshot) nodeName(id uuid.UUID) string {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

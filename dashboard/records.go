@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// The states of a role and of a node, beside those of the registry.
+// The states of a role and of a node, in addition to those of the registry.
 const (
 	led    = "led"
-	silent = "silent" // its node was not heard of for half a lease, but is trusted still
+	silent = "silent" // its node sent no heartbeat for half a lease, but its lease has not expired
 	vacant = "vacant"
 	dead   = "dead"
 )
@@ -25,12 +25,12 @@ type roleRecord struct {
 	Host     string     `json:"host,omitempty"`
 	Began    time.Time  `json:"began"`
 	Ended    *time.Time `json:"ended"`  // null while it is led
-	Reason   string     `json:"reason"` // of the end, if that is known
+	Reason   string     `json:"reason"` // of the end, if known
 	By       string     `json:"by,omitempty"`
 	Vacant   *float64   `json:"vacant_seconds"` // before the term began; null if unknown
 
-	// Previous is the node of the term before, with the reason of its end and who
-	// asked for that, where they are known.
+	// Previous is the node of the previous term, with the reason of its end and the
+	// requester, if known.
 	Previous       string `json:"previous,omitempty"`
 	PreviousReason string `json:"previous_reason,omitempty"`
 	PreviousBy     string `json:"previous_by,omitempty"`
@@ -67,8 +67,8 @@ const (
 	eventAction = "action"
 )
 
-// eventRecord is something that happened. Numbers grow in the order in which this
-// process heard of it.
+// eventRecord is something that happened. Numbers increase in the order in which this
+// process learned of the events.
 type eventRecord struct {
 	Number   uint64    `json:"number"`
 	At       time.Time `json:"at"`
@@ -78,9 +78,9 @@ type eventRecord struct {
 	Node     uuid.UUID `json:"node"`
 	NodeName string    `json:"node_name,omitempty"`
 	Reason   string    `json:"reason,omitempty"`         // of the end of a term
-	By       string    `json:"by,omitempty"`             // who asked
+	By       string    `json:"by,omitempty"`             // the requester
 	Vacant   *float64  `json:"vacant_seconds,omitempty"` // before a term began
-	Status   string    `json:"status,omitempty"`         // of a node, or what an action was
+	Status   string    `json:"status,omitempty"`         // of a node, or the kind of an action
 	Previous string    `json:"previous,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
 }
@@ -101,17 +101,17 @@ type nowRecord struct {
 	UnreadSince *time.Time `json:"unread_since"`
 }
 
-// changeRecord is what has changed since the last look.
+// changeRecord is what has changed since the last read.
 type changeRecord struct {
 	Roles  []roleRecord  `json:"roles"`
 	Events []eventRecord `json:"events"`
-	More   bool          `json:"more,omitempty"` // too much to tell: read again
+	More   bool          `json:"more,omitempty"` // too many changes to publish: read again
 
 	missing bool // the row of a role's last term has gone
-	rewound bool // terms that were told of never were, as the database has it now
+	rewound bool // published terms do not exist in the database as it is now
 }
 
-// Bounds on what is told to everybody. Whoever needs more asks for it.
+// Bounds on what is published to all viewers. A page that needs more reads it.
 const (
 	maxNodesTold       = 300
 	maxRolesPublished  = 100
@@ -120,7 +120,7 @@ const (
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
 
-// known is a duration in seconds, or nothing for a negative one.
+// known returns a duration in seconds, or nil for a negative one.
 func known(d time.Duration) *float64 {
 	if d < 0 {
 		return nil

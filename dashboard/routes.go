@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// errUnknown says that there is nothing of a name.
+// errUnknown is the error for an unknown name.
 var errUnknown = errors.New("there is nothing of this name")
 
-// routes is the dashboard with what protects it.
+// routes returns the handler of the dashboard with its protection.
 func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
 	read := func(pattern string, answer func(http.ResponseWriter, *http.Request)) {
@@ -39,9 +39,9 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	answer(w, status, map[string]string{"error": message})
 }
 
-// answer answers with a record as JSON. If the client is gone, nobody misses it.
-// A record can hold what JSON cannot, as a time after the year 9999 that somebody
-// wrote into a table.
+// answer answers with a record as JSON. It ignores an error of writing, since the client
+// is gone then. A record can contain values that JSON cannot, for example a time after
+// the year 9999 that was written into a table.
 func answer(w http.ResponseWriter, status int, record any) {
 	body, err := json.Marshal(record)
 	if err != nil {
@@ -56,13 +56,13 @@ func answer(w http.ResponseWriter, status int, record any) {
 // maxPage is how many rows a page of a list has at most.
 const maxPage = 500
 
-// pageOf reads which rows of a list are wanted.
+// pageOf reads which rows of a list are requested.
 func pageOf(r *http.Request) (offset, limit int) {
 	return number(r, "offset", 0, 0, 1<<30), number(r, "limit", 100, 1, maxPage)
 }
 
-// number reads a number from the query. What is none, or out of bounds, is put
-// right: there is nothing to be wrong about in a list.
+// number reads a number from the query. An invalid number, or one out of bounds, is
+// replaced by a valid one.
 func number(r *http.Request, name string, otherwise, least, most int) int {
 	n, err := strconv.Atoi(r.URL.Query().Get(name))
 	if err != nil {
@@ -71,7 +71,7 @@ func number(r *http.Request, name string, otherwise, least, most int) int {
 	return min(max(n, least), most)
 }
 
-// cut returns some rows of a list.
+// cut returns a page of a list.
 func cut[R any](rows []R, offset, limit int) []R {
 	offset = min(offset, len(rows))
 	return rows[offset:min(len(rows), offset+limit)]

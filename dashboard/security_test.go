@@ -44,7 +44,7 @@ func authentication(t *testing.T) Authentication {
 
 const stepDownOfNobody = `{"action":"step_down","name":"nobody's"}`
 
-// logIn opens a session and returns its cookie and what its page sends with
+// logIn opens a session and returns its cookie and the token that its page sends with
 // actions.
 func (w *world) logIn(token string) (cookie, forgery string) {
 	w.Helper()
@@ -83,7 +83,7 @@ func TestAttackRequestsAreRefused(t *testing.T) {
 	basic.SetBasicAuth("bert", bertsPassword)
 	bert := basic.Header.Get("Authorization")
 	bertsForgery := get[sessionRecord](w, "/api/session", "Authorization", bert).Token
-	// What is let in finds that no node leads the role: 409.
+	// A request that is admitted finds that no node leads the role: 409.
 	for name, c := range map[string]struct {
 		headers []string
 		want    int

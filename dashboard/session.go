@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// The bounds on sessions of people who entered a token.
+// The bounds on login sessions.
 const (
 	sessionLife = 12 * time.Hour
-	maxSessions = 1000 // the oldest make room
+	maxSessions = 1000 // the oldest are removed
 )
 
-// sessions are those who entered a token. They are kept in memory: when the
-// process starts again, people enter it again. It is safe for concurrent use.
+// sessions are the login sessions of users that entered a token. They are kept in
+// memory: after a restart, users enter the token again. It is safe for concurrent use.
 type sessions struct {
 	now func() time.Time
 
@@ -25,7 +25,7 @@ type sessions struct {
 	open map[string]session // by the digest of their key: memory that leaks opens none
 }
 
-// session remembers with which token it began, so that it ends with it.
+// session keeps the token with which it began, so that it ends with the token.
 type session struct {
 	token string
 	began time.Time
@@ -54,9 +54,9 @@ func (s *sessions) begin(token string) string {
 	return key
 }
 
-// find returns whose session a request belongs to. Another host of the same domain
-// can add cookies of the same name, which name no session, or one of its own: the
-// ones that it cannot set go first.
+// find returns the session of a request. Another host of the same domain can add cookies
+// with the same name, which name no session, or one of that host: the cookies that it
+// cannot set take precedence.
 func (s *sessions) find(r *http.Request, token func(string) (string, bool)) (user, key string, ok bool) {
 	if token == nil {
 		return "", "", false
@@ -88,8 +88,8 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// secure reports whether a request came over TLS, to here or to a proxy: either
-// the proxy says so, or the browser, by the address that its page has.
+// secure reports whether a request came over TLS, to this server or to a proxy: either
+// the proxy reports that, or the browser does, by the address of its page.
 func (g *guard) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") ||
 		g.fromProxy(r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
@@ -104,12 +104,12 @@ const (
 	securePrefix = "__Secure-"
 )
 
-// cookieNames are all that a session can go by, those that are harder to forge
+// cookieNames are all names of the session's cookie, those that are harder to forge
 // first.
 var cookieNames = []string{hostPrefix + cookieName, securePrefix + cookieName, cookieName}
 
-// cookie keeps the key of a session from scripts, from other sites, and from the
-// wire where there is TLS.
+// cookie returns the cookie for a session. Scripts and other sites cannot read it, and
+// with TLS it is never sent in the clear.
 func (g *guard) cookie(r *http.Request, key string, age time.Duration) *http.Cookie {
 	cookie := &http.Cookie{
 		Name: cookieName, Value: key, Path: g.basePath + "/", MaxAge: int(age.Seconds()),

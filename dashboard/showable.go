@@ -8,11 +8,11 @@ import (
 	"github.com/exactly-one/tenure/history"
 )
 
-// latest is the last time that JSON has a form for.
+// latest is the latest time that JSON can represent.
 var latest = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// showable puts right what the tables can hold and no page can show: figures that
-// are no numbers, as a node's own measurement may be, and times without measure.
+// showable replaces values that the tables can contain and no page can show: figures
+// that are not numbers, for example a node's own measurement, and infinite times.
 func (r *reading) showable() {
 	for i := range r.members {
 		m := &r.members[i]
@@ -48,8 +48,8 @@ func showableTime(at time.Time) time.Time {
 	}
 }
 
-// clockOf is the time by the database's clock at which nodes were read, or zero
-// where there is none to tell it.
+// clockOf returns the time by the database's clock at which nodes were read, or zero if
+// there are no nodes.
 func clockOf(members []tenure.Member) (clock time.Time) {
 	for _, m := range members {
 		if at := m.LastHeartbeat.Add(m.SilentFor); at.After(clock) {

@@ -19,11 +19,11 @@ const (
 	maxTerms  = 20_000
 )
 
-// snapshot is what was seen of the installation. The watch writes it, everybody
-// reads it.
+// snapshot is the last known state of the installation. The watch writes it, and all
+// requests read it.
 type snapshot struct {
 	mu      sync.RWMutex
-	seen    bool // there was a first look
+	seen    bool // the database has been read once
 	problem *problem
 	readAt  time.Time
 	offset  time.Duration // of the database's clock to this process's
@@ -37,7 +37,7 @@ type snapshot struct {
 	number    uint64              // of the last event
 	failovers []failoverRecord    // oldest first
 	overall   overall             // of them
-	nodeAt    map[nodeChange]bool // changes of nodes that became events, of the last look
+	nodeAt    map[nodeChange]bool // changes of nodes that became events, as of the last read
 	work      workRecord
 	alerts    []Alert
 	changed   chan struct{} // closed at the next change
@@ -49,16 +49,16 @@ type problem struct {
 	since time.Time
 }
 
-// role is the last term of a role, the one before it, and how that was told last.
+// role is the last term of a role, the one before it, and its last published state.
 type role struct {
 	term    history.Term
 	before  history.Term // zero if it is not known
 	state   string
-	look    uint64 // the last one in which its term was read
+	look    uint64 // the last read that contained its term
 	retired bool
 }
 
-// nodeChange tells a change of a node from others.
+// nodeChange identifies a change of a node.
 type nodeChange struct {
 	node   uuid.UUID
 	at     int64 // in microseconds since 1970
@@ -70,14 +70,14 @@ func newSnapshot() *snapshot {
 		work: workRecord{Processors: []processorRecord{}, Schedules: []scheduleRecord{}}, alerts: []Alert{}, roles: map[string]*role{}, nodeAt: map[nodeChange]bool{}, changed: make(chan struct{})}
 }
 
-// reading is one look at the database.
+// reading is the result of one read of the database.
 type reading struct {
 	members []tenure.Member
-	clock   time.Time      // of the database; zero if no node tells it
+	clock   time.Time      // of the database; zero if no node reports it
 	terms   []history.Term // nil if they were not read
 	whole   bool           // the last term of every role is among them
 	nodes   []history.NodeChange
-	again   bool // earlier changes of nodes than those of the last look are among them
+	again   bool // it contains earlier changes of nodes than the last read
 }
 
 // update puts a reading into the snapshot and returns what has changed.
@@ -115,18 +115,18 @@ func (p *snapshot) update(r reading) changeRecord {
 			change.Roles = append(change.Roles, p.roleRecord(name))
 		}
 	}
-	if first { // everybody reads it
+	if first { // all viewers read it
 		return readAgain
 	}
 	return change
 }
 
-// drop reports whether the row of a role's last term has gone, and after a whole
-// reading forgets such roles.
+// drop reports whether the row of a role's last term is gone, and after a complete
+// reading removes such roles.
 func (p *snapshot) drop(whole bool) (missing bool) {
 	gone := func(name string) bool {
 		r := p.roles[name]
-		return r.look != p.looks && (whole || r.term.Ended.IsZero()) // one that goes on is always read
+		return r.look != p.looks && (whole || r.term.Ended.IsZero()) // an open term is always read
 	}
 	missing = slices.ContainsFunc(p.names, gone)
 	if !missing || !whole {
@@ -142,9 +142,8 @@ func (p *snapshot) drop(whole bool) (missing bool) {
 	return true
 }
 
-// putTerms brings the roles up to date. Rewound are they where a server has taken
-// over that lacks the last terms of the one before; there are fewer where some were
-// retired.
+// putTerms brings the roles up to date. rewound is true if a server has taken over that
+// lacks the last terms of the previous one; fewer is true if roles were retired.
 func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eventRecord, rewound, fewer bool) {
 	p.looks++
 	slices.SortStableFunc(terms, func(a, b history.Term) int {
@@ -153,12 +152,12 @@ func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eve
 	for _, t := range terms {
 		r := p.roles[t.Role]
 		if r == nil {
-			r = &role{retired: true} // until its last term says something else
+			r = &role{retired: true} // until its last term shows otherwise
 			p.roles[t.Role] = r
 		}
 		r.look = p.looks
 		another := t.Term == r.term.Term && (t.Node != r.term.Node || t.Incarnation != r.term.Incarnation) ||
-			t.Term < r.term.Term && t.Ended.IsZero() // what goes on is the last term
+			t.Term < r.term.Term && t.Ended.IsZero() // an open term is the last one
 		rewound = rewound || another
 		if retired := !t.Retired.IsZero(); retired != r.retired && (t.Term >= r.term.Term || another) {
 			r.retired = retired
@@ -168,7 +167,7 @@ func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eve
 		}
 		switch {
 		case t.Term > r.term.Term, another:
-			if r.term.Term > 0 && r.term.Ended.IsZero() { // the row is gone that said how it ended
+			if r.term.Term > 0 && r.term.Ended.IsZero() { // the row with its end is gone
 				events = append(events, eventOfEnd(r.term, t.Began.Add(-max(0, t.PrecedingVacancy))))
 			}
 			r.before = r.term
@@ -177,8 +176,8 @@ func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eve
 				p.failovers = append(p.failovers, failoverOf(r.term, t))
 			}
 		case t.Term < r.term.Term || r.term.Ended.Equal(t.Ended) || t.Ended.IsZero():
-			// It was told before; also where the row of the node is gone that said
-			// when it died.
+			// It was published before, even if the row of the node with the time of its
+			// death is gone.
 			continue
 		}
 		if !t.Ended.IsZero() {
@@ -197,7 +196,7 @@ func (p *snapshot) putTerms(terms []history.Term, events []eventRecord) (_ []eve
 	return events, rewound, fewer
 }
 
-// putNodes makes events of the changes of nodes that were not seen before.
+// putNodes creates events for new changes of nodes.
 func (p *snapshot) putNodes(reading reading, events []eventRecord) []eventRecord {
 	now := make(map[nodeChange]bool, len(reading.nodes))
 	told := p.nodeAt
@@ -219,7 +218,7 @@ func (p *snapshot) putNodes(reading reading, events []eventRecord) []eventRecord
 	return events
 }
 
-// nodesTold are the changes of nodes that are among the events.
+// nodesTold returns the changes of nodes that are among the events.
 func (p *snapshot) nodesTold() map[nodeChange]bool {
 	told := map[nodeChange]bool{}
 	for _, e := range p.events {
@@ -244,7 +243,7 @@ func (p *snapshot) record(events []eventRecord) {
 	p.changed = make(chan struct{})
 }
 
-// note records an event of this process itself, that happens now.
+// note records an event of this process, at the current time.
 func (p *snapshot) note(event eventRecord) eventRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,7 +317,7 @@ func (p *snapshot) now() nowRecord {
 	return n
 }
 
-// failed notes that the database could not be read.
+// failed records that the database could not be read.
 func (p *snapshot) failed(err error) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

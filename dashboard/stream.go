@@ -12,18 +12,18 @@ import (
 const (
 	maxStreams    = 512              // at a time
 	eachStreams   = 128              // of them from one address
-	pulseInterval = 10 * time.Second // between signs of life
-	stallTimeout  = 15 * time.Second // for a viewer to take something
+	pulseInterval = 10 * time.Second // between keep-alive messages
+	stallTimeout  = 15 * time.Second // for a viewer to receive something
 	retryDelay    = 500 * time.Millisecond
 
-	maxRetainedBytes = 2 << 20 // of the changes kept for viewers that come back
+	maxRetainedBytes = 2 << 20 // of the changes kept for viewers that reconnect
 )
 
-// What a stream tells.
+// The events of a stream.
 const (
 	kindHello  = "hello"  // the stream has begun here
-	kindResync = "resync" // changes were missed: read everything anew
-	kindChange = "change" // roles and events, none of which is missed
+	kindResync = "resync" // changes were missed: read everything again
+	kindChange = "change" // roles and events, without a gap
 	kindNow    = "now"    // the state of the cluster and its nodes
 	kindWork   = "work"   // processors and schedules
 	kindAlerts = "alerts"
@@ -31,13 +31,13 @@ const (
 	kindEnd    = "end" // the dashboard closes, or the viewer is too slow
 )
 
-// newFeed returns the feed of viewers. Of its states only the newest matters; they
-// are sent in this order.
+// newFeed returns the feed for viewers. Of each state only the newest is sent, in this
+// order.
 func newFeed() *feed.Feed { return feed.New(maxRetainedBytes, kindNow, kindWork, kindAlerts) }
 
 // stream streams the feed until the viewer leaves, is too slow, or the dashboard
-// closes. A viewer that comes back names the last change that it saw, as browsers
-// do by themselves, or in the query.
+// closes. A viewer that reconnects names the last change that it received, in the header
+// that browsers send or in the query.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	release, ok := d.streams.Take(d.guard.addressOf(r))
 	if !ok {
@@ -49,7 +49,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	begin, err := d.feed.Join(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	missed := begin.Gap || err != nil
 	if missed {
-		begin.At = d.feed.Latest() // after reading everything anew
+		begin.At = d.feed.Latest() // after reading everything again
 	}
 	id := begin.At.String()
 	opening := [][]byte{feed.Frame(id, kindHello, struct{}{})}

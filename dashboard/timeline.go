@@ -17,17 +17,17 @@ import (
 type timeline struct {
 	ready chan struct{} // closed when it was read
 
-	touched uint64 // when it was looked at last; under the mutex of all
+	touched uint64 // when it was last used; under the mutex of timelines
 
 	mu      sync.RWMutex
 	err     error     // why it could not be read
-	failed  time.Time // when it could not
+	failed  time.Time // when the read failed
 	reading bool
-	pending []history.Term // what the watch saw meanwhile
+	pending []history.Term // terms that the watch read in the meantime
 	spans   []span         // oldest first
 	nodes   []nodeName
 	index   map[uuid.UUID]int32
-	texts   []string // reasons and who asked
+	texts   []string // reasons and requesters
 	textAt  map[string]int32
 }
 
@@ -36,8 +36,8 @@ type nodeName struct {
 	Name string    `json:"name"`
 }
 
-// span is a term, without what many have in common. Times are in microseconds
-// since 1970; the end is 0 while the term goes on.
+// span is a term without the texts that many terms share. Times are in microseconds
+// since 1970; the end is 0 while the term is open.
 type span struct {
 	term, began, ended int64
 	vacant             float32 // seconds, negative if unknown
@@ -78,7 +78,7 @@ func (l *timeline) add(t history.Term) {
 		}
 	case s.term == l.spans[last].term:
 		l.spans[last] = s
-	default: // its end is known already, or it was too old to be read
+	default: // its end is already known, or it was too old to be read
 		i, found := slices.BinarySearchFunc(l.spans, s.term, func(s span, term int64) int { return cmp.Compare(s.term, term) })
 		if found {
 			l.spans[i] = s
@@ -102,13 +102,12 @@ type viewRecord struct {
 	First int64      `json:"first"` // when the oldest term began, in ms; 0 if there is none
 	Total int        `json:"total"` // terms in memory
 	// Spans are [began ms, ended ms or null, node or -1 for several, first term,
-	// terms, reason, vacant seconds before or null]. One with several terms stands
-	// for what is too short to be told apart.
+	// terms, reason, vacant seconds before or null]. A span with several terms
+	// combines terms that are too short to be shown separately.
 	Spans [][7]any `json:"spans"`
 }
 
-// view returns what was going on from one time to another, in at most about most
-// spans.
+// view returns the terms between two times, in at most about most spans.
 func (l *timeline) view(from, to time.Time, most int) viewRecord {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -122,7 +121,7 @@ func (l *timeline) view(from, to time.Time, most int) viewRecord {
 	last := sort.Search(len(l.spans), func(i int) bool { return l.spans[i].began > end })
 	first = min(first, last)
 	shown := l.spans[first:last]
-	least := int64(0) // what is shorter is put together
+	least := int64(0) // shorter terms are combined
 	if len(shown) > most {
 		least = (end - begin) / int64(most)
 	}

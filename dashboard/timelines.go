@@ -20,25 +20,25 @@ const (
 	maxTimelines     = 1000
 	maxTimelineTerms = 100_000 // of one
 	timelinePart     = 20_000  // read at a time
-	maxAllTerms      = 600_000 // of all but the one looked at last
+	maxAllTerms      = 600_000 // of all but the one used last
 )
 
 // The bounds on reading them.
 const (
 	timelineTimeout = 20 * time.Second
-	timelineRest    = 3 * time.Second // after a failure, in which nobody tries again
+	timelineRest    = 3 * time.Second // the pause after a failure
 )
 
-// timelines are the histories of the roles that people looked at last. Each is
-// read once and then follows what the watch sees, so that it costs the database
-// nothing to look at it again. It is safe for concurrent use.
+// timelines are the histories of the roles that were viewed last. Each is read once and
+// then updated by the watch, so that viewing it again costs the database nothing. It is
+// safe for concurrent use.
 type timelines struct {
 	backend *postgres.Backend
 	turn    chan struct{} // to read, one after another: the watch reads in between
 
 	mu      sync.Mutex
 	loaded  map[string]*timeline
-	touched uint64 // how often any was looked at
+	touched uint64 // number of uses of all timelines
 }
 
 func newTimelines(backend *postgres.Backend) *timelines {
@@ -49,8 +49,8 @@ func newTimeline() *timeline {
 	return &timeline{ready: make(chan struct{}), reading: true, index: map[uuid.UUID]int32{}, textAt: map[string]int32{}}
 }
 
-// of returns the history of a role, and reads it if need be. One that could not
-// be read is tried again after a while, however many ask for it.
+// of returns the history of a role, and reads it if necessary. After a failure it is
+// read again only after a pause, however many requests there are.
 func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
 	t.mu.Lock()
 	line := t.loaded[role]
@@ -63,7 +63,7 @@ func (t *timelines) of(ctx context.Context, role string) (*timeline, error) {
 	line.touched = t.touched
 	t.mu.Unlock()
 	if mine {
-		// Others wait for it too: it does not end with the one who asked first.
+		// Other requests wait for it too: it does not end with the first request.
 		t.read(context.WithoutCancel(ctx), line, role)
 		t.makeRoom()
 	}
@@ -89,8 +89,8 @@ func (t *timelines) read(ctx context.Context, line *timeline, role string) {
 	}
 }
 
-// readTerms reads the terms of a role in parts, so that the watch, which asks on the
-// same connection, does not wait for long.
+// readTerms reads the terms of a role in parts, so that the watch, which uses the same
+// connection, does not wait for long.
 func readTerms(ctx context.Context, backend historyReader, role string) (terms []history.Term, err error) {
 	query := history.Query{Role: role, Limit: timelinePart}
 	for len(terms) < maxTimelineTerms {
@@ -98,7 +98,7 @@ func readTerms(ctx context.Context, backend historyReader, role string) (terms [
 		if err != nil {
 			return nil, err
 		}
-		for len(terms) > 0 && terms[len(terms)-1].Began.Equal(query.Until) { // they have come again
+		for len(terms) > 0 && terms[len(terms)-1].Began.Equal(query.Until) { // they were returned again
 			terms = terms[:len(terms)-1]
 		}
 		terms = append(terms, part...)
@@ -120,7 +120,7 @@ type historyReader interface {
 	History(ctx context.Context, query history.Query) ([]history.Term, error)
 }
 
-// makeRoom forgets the timelines that were not looked at for longest.
+// makeRoom removes the least recently used timelines.
 func (t *timelines) makeRoom() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,14 +136,15 @@ func (t *timelines) makeRoom() {
 	}
 }
 
-// clear forgets all: what they tell never was, as the database has it now.
+// clear removes all timelines: they contain terms that do not exist in the database as
+// it is now.
 func (t *timelines) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.loaded)
 }
 
-// follow adds what the watch saw.
+// follow adds the terms that the watch has read.
 func (t *timelines) follow(terms []history.Term) {
 	t.mu.Lock()
 	lines := maps.Clone(t.loaded)
@@ -158,7 +159,7 @@ func (t *timelines) follow(terms []history.Term) {
 	}
 }
 
-// fill ends the waiting for a history, with what was read of it.
+// fill sets the result of reading a history, and wakes the requests that wait for it.
 func (l *timeline) fill(terms []history.Term, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +177,7 @@ func (l *timeline) fill(terms []history.Term, err error) {
 	l.pending = nil
 }
 
-// isStale reports whether a history could not be read, and may be tried again.
+// isStale reports whether a history could not be read, and may be read again.
 func (l *timeline) isStale(now time.Time) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

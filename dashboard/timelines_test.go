@@ -48,8 +48,8 @@ func TestManyViewersReadEachRoleOnce(t *testing.T) {
 	}
 	began := time.Now()
 	first, again := open(), open()
-	// What the watch asks meanwhile: seven statements at a look, and at most ten
-	// looks in the first seconds after news.
+	// The watch sends seven statements per read, and reads at most ten times in the first
+	// seconds after a notification.
 	own := int64(70 + 7*time.Since(began)/time.Second)
 	t.Logf("%d statements for %d viewers, %d when they come again; the watch may have asked %d", first, viewers, again, own)
 	if first > 2*viewers+own || again > own {
@@ -66,7 +66,7 @@ func TestTimelineRetriesAfterAFailure(t *testing.T) {
 	w.led("scheduler", "api-1")
 	lines := w.board.timelines
 
-	lines.turn <- struct{}{} // somebody reads
+	lines.turn <- struct{}{} // another request reads
 	gone, leave := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { _, _ = lines.of(gone, "scheduler") })
@@ -134,7 +134,7 @@ func TestTimelinesAreBounded(t *testing.T) {
 	}
 }
 
-// pastOfMany is a history of terms of which several began at a time.
+// pastOfMany is a history in which several terms began at the same time.
 type pastOfMany struct {
 	terms []history.Term // newest first
 	most  int            // read at once

@@ -56,7 +56,7 @@ func snapshotTerm(number int64, node byte, began time.Time) history.Term {
 	}
 }
 
-// lookAt puts terms that go on into a snapshot, with their nodes alive.
+// lookAt puts open terms into a snapshot, with live nodes.
 func lookAt(p *snapshot, r reading) changeRecord {
 	for _, t := range r.terms {
 		r.members = append(r.members, tenure.Member{

@@ -12,12 +12,12 @@ import (
 // The intervals of reads without a notification.
 const (
 	nodesInterval = 2 * time.Second        // the registry: one statement
-	leastInterval = 500 * time.Millisecond // the same, where leases are short
+	leastInterval = 500 * time.Millisecond // the same, if leases are short
 	allInterval   = 5 * time.Second        // everything that may have changed
 	wholeInterval = 5 * time.Minute        // the last term of each role: one may be gone
 	lookTimeout   = 5 * time.Second
-	// overlap is how far back a look reads again, since a transaction that commits
-	// late carries an earlier time.
+	// overlap is how far back each read reads again, since a transaction that commits
+	// late has an earlier time.
 	overlap = time.Minute
 )
 
@@ -27,7 +27,7 @@ var recheckDelays = [...]time.Duration{
 	10 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond, time.Second, 3 * time.Second,
 }
 
-// watch looks at the database until the context ends.
+// watch reads the database until the context ends.
 func (d *Dashboard) watch(ctx context.Context) {
 	var listening sync.WaitGroup
 	defer listening.Wait()
@@ -41,7 +41,7 @@ func (d *Dashboard) watch(ctx context.Context) {
 		took := time.Since(began)
 		pause := d.snapshot.pace()
 		if looked < len(recheckDelays) {
-			pause = max(recheckDelays[looked], 2*took) // looking takes at most a third of the time
+			pause = max(recheckDelays[looked], 2*took) // reading takes at most a third of the time
 			looked++
 		}
 		timer.Reset(pause)
@@ -58,7 +58,7 @@ func (d *Dashboard) watch(ctx context.Context) {
 	}
 }
 
-// sleep waits, and reports whether the context still lives.
+// sleep waits, and reports whether the context has not ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -70,8 +70,8 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// listen passes the database's news on. While that does not work, looking every
-// few seconds has to do.
+// listen forwards the database's notifications. While that fails, the watch depends on
+// its intervals.
 func (d *Dashboard) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.config.Backend.Listen(ctx, d.notify); err != nil {
@@ -91,21 +91,21 @@ func (d *Dashboard) notify() {
 	}
 }
 
-// watcher is what one goroutine knows between two looks.
+// watcher is the state of the watch between two reads.
 type watcher struct {
 	*Dashboard
 	allAt         time.Time // when everything was read last
 	wholeAt       time.Time // when the last term of each role was
 	workAt        time.Time
-	readFrom      time.Time // from when on terms and nodes are read, by the database's clock
-	rewound       bool      // that is earlier than it was
-	work          string    // as it was told last
+	readFrom      time.Time // terms and nodes are read from this time on, by the database's clock
+	rewound       bool      // readFrom is earlier than it was
+	work          string    // as published last
 	alerts        string
 	failed        bool // to read processors and schedules, the last time
-	publishFailed bool // something could not be told, the last time
+	publishFailed bool // a state could not be published, the last time
 }
 
-// poll reads what may have changed and tells it.
+// poll reads what may have changed and publishes it.
 func (w *watcher) poll(ctx context.Context, news bool) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -138,15 +138,16 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 	w.publishState(kindNow, w.snapshot.now())
 }
 
-// publish tells everybody of a change. One that cannot be told has them read anew.
+// publish sends a change to all viewers. If the change cannot be encoded, they read
+// everything again.
 func (d *Dashboard) publish(change changeRecord) {
 	if err := d.feed.Publish(kindChange, change); err != nil {
 		d.log.Warn("a change cannot be told", "error", err)
-		_ = d.feed.Publish(kindChange, readAgain) // it always can be told
+		_ = d.feed.Publish(kindChange, readAgain) // it can always be encoded
 	}
 }
 
-// publishState tells everybody of a state.
+// publishState sends a state to all viewers.
 func (w *watcher) publishState(kind string, now any) {
 	err := w.feed.SetState(kind, now)
 	if err != nil && !w.publishFailed {
@@ -155,10 +156,10 @@ func (w *watcher) publishState(kind string, now any) {
 	w.publishFailed = err != nil
 }
 
-// readAgain has everybody read everything.
+// readAgain makes all viewers read everything again.
 var readAgain = changeRecord{Roles: []roleRecord{}, Events: []eventRecord{}, More: true}
 
-// bounded leaves out what is too much to tell everybody.
+// bounded returns the change, or readAgain if it is too large to publish.
 func (c changeRecord) bounded() changeRecord {
 	if len(c.Roles) > maxRolesPublished || len(c.Events) > maxEventsPublished {
 		return readAgain
@@ -166,9 +167,8 @@ func (c changeRecord) bounded() changeRecord {
 	return c
 }
 
-// read reads the nodes, and if all is wanted what became of terms and nodes. The
-// nodes come first: a term that they do not explain yet began after that, and is
-// shown as led at the next look.
+// read reads, if all is set, the terms and the changes of nodes, and then the nodes. A
+// term that begins in between is shown after the next read.
 func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
 	began := time.Now()
 	if all {
@@ -191,11 +191,11 @@ func (w *watcher) read(ctx context.Context, all bool) (r reading, err error) {
 	return r, nil
 }
 
-// advance moves the mark to shortly before a reading, by the database's clock.
-// That of another server may be behind.
+// advance moves readFrom to shortly before a reading, by the database's clock, which may
+// be behind after a server change.
 func (w *watcher) advance(r reading) {
 	to := r.clock.Add(-overlap)
-	if r.clock.IsZero() { // no node tells it
+	if r.clock.IsZero() { // no node reports it
 		to = w.readFrom
 		for _, t := range r.terms {
 			for _, at := range []time.Time{t.Began, t.Ended} {
@@ -209,7 +209,7 @@ func (w *watcher) advance(r reading) {
 	w.readFrom = to
 }
 
-// readPast reads terms and changes of nodes since the mark.
+// readPast reads terms and changes of nodes since readFrom.
 func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err error) {
 	if w.readFrom.IsZero() {
 		return w.readFirst(ctx)
@@ -231,11 +231,11 @@ func (w *watcher) readPast(ctx context.Context, began time.Time) (r reading, err
 	return r, err
 }
 
-// maxRead bounds the rows of one reading; it is above what an installation can
-// have of roles, by its locks.
+// maxRead bounds the rows of one read; it is more than the number of roles that an
+// installation can have, because of its locks.
 const maxRead = 250_000
 
-// readFirst reads what was before this process looked.
+// readFirst reads the past at the start of this process.
 func (w *watcher) readFirst(ctx context.Context) (r reading, err error) {
 	backend := w.config.Backend
 	recent, err := backend.History(ctx, history.Query{Limit: maxTerms})

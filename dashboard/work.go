@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// workRecord is what works off logs, and what runs when.
+// workRecord is the processors and the schedules.
 type workRecord struct {
-	Shown      bool              `json:"shown"` // whether there is a database to ask
+	Shown      bool              `json:"shown"` // whether there is a database connection for them
 	Processors []processorRecord `json:"processors"`
 	Schedules  []scheduleRecord  `json:"schedules"`
 }
@@ -58,8 +58,8 @@ type runRecord struct {
 	Error       string     `json:"error"`
 }
 
-// workInterval is the least time between two readings: figures change with every
-// batch and run, so they are not read at every news.
+// workInterval is the minimum time between two reads: figures change with every batch
+// and run, so they are not read after every notification.
 func workInterval(news bool) time.Duration {
 	if news {
 		return 500 * time.Millisecond
@@ -67,8 +67,8 @@ func workInterval(news bool) time.Duration {
 	return allInterval
 }
 
-// readWork reads processors, schedules and alerts, and tells of them if they have
-// changed. What cannot be read stays as it was: its user may have fewer
+// readWork reads processors, schedules and alerts, and publishes them if they have
+// changed. What cannot be read stays unchanged: the database's user may have fewer
 // privileges than the backend's.
 func (w *watcher) readWork(ctx context.Context) {
 	w.workAt = time.Now()
@@ -95,7 +95,7 @@ func (w *watcher) readWork(ctx context.Context) {
 	w.tellNew(kindAlerts, &w.alerts, alerts)
 }
 
-// tellNew tells of a state that is not as it was told last.
+// tellNew publishes a state that differs from the last published one.
 func (w *watcher) tellNew(kind string, last *string, now any) {
 	text, err := json.Marshal(now)
 	if err == nil && string(text) == *last {
@@ -165,7 +165,7 @@ func (p *snapshot) alertsNow() []Alert {
 	return p.alerts
 }
 
-// when is a time, or nothing for the zero one.
+// when returns a time, or nil for the zero time.
 func when(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// world is an installation with a dashboard, and a count of what that asks of the
-// database.
+// world is an installation with a dashboard, and counts the dashboard's statements to
+// the database.
 type world struct {
 	*postgrestest.Installation
 	pool       *pgxpool.Pool
@@ -84,7 +84,7 @@ func newWorld(t *testing.T, config Config, prepare ...func(*world)) *world {
 
 func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
-// node opens a node that stands for roles until the test ends, or stop is called.
+// node opens a node that campaigns for roles until the test ends, or stop is called.
 func (w *world) node(name string, roles ...string) (node *tenure.Node, stop func()) {
 	w.Helper()
 	node = w.Node(name, tenure.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -215,7 +215,7 @@ func (w *world) follow(last string) (next func() sse, end func()) {
 	}, end
 }
 
-// escaped is a name as it stands in a query.
+// escaped is a name in the form for a query.
 func escaped(name string) string { return url.QueryEscape(name) }
 
 // object is a body.
@@ -225,5 +225,5 @@ func object(pairs map[string]any) string {
 	return text.String()
 }
 
-// discarded is a log that nobody reads.
+// discarded is a log that is not read.
 func discarded() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -107,7 +107,7 @@ func TestClusterOnPostgres(t *testing.T) {
 	}
 }
 
-// awaitJobs waits until a member's scrapes tell of so many jobs in its cluster.
+// awaitJobs waits until a member's scrapes show so many jobs in its cluster.
 func awaitJobs(t *testing.T, member *cluster.Member, jobs float64) {
 	t.Helper()
 	limit, cancel := context.WithTimeout(t.Context(), time.Minute)

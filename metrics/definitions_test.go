@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/tenuretest"
 )
 
-// What is scraped is what is defined, and follows the conventions.
+// A scrape has exactly the defined metrics, and they follow the conventions.
 func TestDefinitionsMatchScrape(t *testing.T) {
 	w := newWorld(t)
 	w.fill()

@@ -72,7 +72,7 @@ func TestTooLargeSamplesAreRejected(t *testing.T) {
 	}
 }
 
-// A few bytes can expand to many, or ask for them.
+// A few bytes can expand to many, or claim to.
 func TestDecodeRejectsBombs(t *testing.T) {
 	for name, bomb := range map[string]struct {
 		length []byte // of the only family

@@ -62,8 +62,8 @@ func (w *world) read(after metrics.Position) ([]metrics.Snapshot, metrics.Positi
 	return all, next
 }
 
-// written is a database that executes so many statements, however long they take,
-// and tells of each.
+// written is a database that executes a limited number of statements, however long
+// they take, and reports each.
 type written struct {
 	postgres.Database
 	left    int
@@ -177,7 +177,7 @@ func TestReadSamplesReturnsEachSampleOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begin(connections[0], "BEGIN; SELECT pg_current_xact_id()") // somebody else's
+	begin(connections[0], "BEGIN; SELECT pg_current_xact_id()") // of another program
 	begin(connections[1], "BEGIN")
 	if err := report(t, 1, slow, connections[1], everything()); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestReporterContinuesAfterErrors(t *testing.T) {
 	}
 }
 
-// What could be gathered is written even if something else could not.
+// The metrics that could be gathered are written even if others could not.
 func TestReporterWritesPartialSamples(t *testing.T) {
 	w := newWorld(t)
 	half := everything()

@@ -115,7 +115,7 @@ func TestRollUpCountsEachSampleOnce(t *testing.T) {
 	process = w.process(node) // its counters begin at zero
 	process.sample("2026-01-02T00:05:00Z", true, 6, 2)
 	other := w.process(w.node("b"))
-	other.sample("2026-01-02T00:05:00Z", false, 8, 100) // what was before is gone: it counted then
+	other.sample("2026-01-02T00:05:00Z", false, 8, 100) // the earlier values are gone: they were counted then
 	other.sample("2026-01-02T00:10:00Z", false, 8, 1)
 	present := time.Now().UTC()
 	process.sample(present.Add(-2*time.Hour).Format(time.RFC3339), false, 7, 5)
@@ -214,7 +214,7 @@ func TestRollUpInFlightCountsOnce(t *testing.T) {
 		if err := first.QueryRow(t.Context(), waits, int32(first.Conn().PgConn().PID())).Scan(&blocked); err != nil {
 			t.Fatal(err)
 		}
-		// Within the transaction the activity is that of its first look.
+		// Within a transaction, the server returns the activity as of the first read.
 		if _, err := first.Exec(t.Context(), "SELECT pg_stat_clear_snapshot()"); err != nil {
 			t.Fatal(err)
 		}

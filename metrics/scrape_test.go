@@ -17,11 +17,11 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// scraped is what a scrape brought, by name.
+// scraped is the result of a scrape, by name.
 type scraped map[string]*dto.MetricFamily
 
-// scrape registers collectors with a registry that checks whether they keep to
-// what they describe, and reads what it serves as Prometheus does.
+// scrape registers collectors with a registry that checks them against their
+// descriptions, and reads the served metrics as Prometheus does.
 func scrape(t *testing.T, collectors ...prometheus.Collector) scraped {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -92,7 +92,7 @@ func closeNode(t testing.TB, node *tenure.Node) {
 	}
 }
 
-// start makes a node stand for a role.
+// start makes a node campaign for a role.
 func start(t testing.TB, node *tenure.Node, role string) *tenure.Election {
 	t.Helper()
 	e, err := node.Election(tenure.NamedRole(role))

@@ -37,18 +37,18 @@ func (w *world) fill() {
 			('invoice', '2027-01-01T03:00:00Z', 'waiting', 1, NULL, NULL)`)
 }
 
-// asked is a database that counts questions, and can refuse them.
-type asked struct {
+// countingDatabase is a database that counts queries, and can make them fail.
+type countingDatabase struct {
 	postgres.Database
-	mu        sync.Mutex
-	questions int
-	refuse    error
-	done      chan struct{} // after each reading, if it fails, and with room for one
+	mu      sync.Mutex
+	queries int
+	refuse  error
+	done    chan struct{} // after each reading, if it fails, and with room for one
 }
 
-func (d *asked) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (d *countingDatabase) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	d.mu.Lock()
-	d.questions++
+	d.queries++
 	refuse := d.refuse
 	d.mu.Unlock()
 	if refuse != nil {
@@ -56,7 +56,7 @@ func (d *asked) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 		case d.done <- struct{}{}:
 		default:
 		}
-		// Rows that fail, as pgx has it.
+		// Rows that fail, as pgx returns them.
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 		return d.Database.Query(canceled, sql, args...)
@@ -64,11 +64,11 @@ func (d *asked) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	return d.Database.Query(ctx, sql, args...)
 }
 
-func (d *asked) set(refuse error) (questions int) {
+func (d *countingDatabase) set(refuse error) (queries int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refuse = refuse
-	return d.questions
+	return d.queries
 }
 
 // reading runs a collector until the test ends, and returns when it has read
@@ -100,7 +100,7 @@ func reading(t *testing.T, work *metrics.Work, prefix string) {
 func TestWorkCollectsProcessorsAndSchedules(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
-	database := &asked{Database: w.pool}
+	database := &countingDatabase{Database: w.pool}
 	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{})
 	if got := scrape(t, work); len(got) != 0 {
 		t.Errorf("before the first reading: %v", got)
@@ -195,7 +195,7 @@ func TestWorkKeepsLastReading(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
 	var logged syncBuffer
-	database := &asked{Database: w.pool, done: make(chan struct{}, 1)}
+	database := &countingDatabase{Database: w.pool, done: make(chan struct{}, 1)}
 	work := metrics.NewWork(w.backend, database, metrics.Config{}, metrics.WorkConfig{
 		Interval: time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	})

@@ -93,9 +93,9 @@ func TestPauseWaitsForTheBatchInFlight(t *testing.T) {
 	w.wantChanges("ann counts resume", "bob counts retry", "ann counts pause", "ann counts resume", "ann counts pause")
 }
 
-// pauseInFlight pauses a processor while a batch is in flight, and checks what
-// has been handled when the pause returns. The pause must have looked at the
-// processor before the batch may end.
+// pauseInFlight pauses a processor while a batch is in flight, and checks which events
+// have been handled when the pause returns. The pause must have read the processor
+// before the batch may end.
 func (w *world) pauseInFlight(name string, entered <-chan struct{}, release chan<- struct{}, handled ...int) {
 	w.Helper()
 	w.await("a batch in flight", func() bool { return len(entered) > 0 })

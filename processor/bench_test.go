@@ -19,8 +19,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// bench is a world for benchmarks on a server of its own, which flushes what it
-// commits.
+// bench is the world of a benchmark, on a separate server that flushes its commits.
 type bench struct {
 	*world
 	*testing.B
@@ -124,8 +123,8 @@ func benchEvents(fallback int) int {
 	return fallback
 }
 
-// rates are those of several rounds; what is compared takes turns, so that both
-// see the same machine.
+// rates are those of several rounds; the compared programs take turns, so that both
+// run under the same conditions.
 type rates []float64
 
 func (r *rates) add(events int, took time.Duration) { *r = append(*r, float64(events)/took.Seconds()) }
@@ -135,10 +134,10 @@ func (r rates) median() float64 {
 	return sorted[len(sorted)/2]
 }
 
-// BenchmarkView compares a view that copies events, in batches, with a loop that
-// writes the same rows in the same batches by INSERT … SELECT alone. The handler
-// writes what it is given, or is given places only and has the server copy from
-// the first to the last.
+// BenchmarkView compares a view that copies events, in batches, with a loop that only
+// writes the same rows in the same batches by INSERT … SELECT. The handler writes the
+// events of its batch, or it receives only cursors and makes the server copy from the
+// first to the last.
 //
 //	go test ./processor -run '^$' -bench View -benchtime 7x
 func BenchmarkView(b *testing.B) {

@@ -18,8 +18,8 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// flawed is a handler that fails while a batch has the number 2, until it is
-// mended.
+// flawed is a handler that fails while a batch contains the number 2, until it is
+// fixed.
 func (w *world) flawed(mended *atomic.Bool) func(context.Context, pgx.Tx, []processor.Event) error {
 	return func(ctx context.Context, tx pgx.Tx, batch []processor.Event) error {
 		if err := w.fill(ctx, tx, batch); err != nil {

@@ -137,7 +137,7 @@ func ExampleAdmin_Skip() { //nolint:testableexamples // it needs a server
 		fmt.Println("nothing to skip:", err)
 		return
 	}
-	// The handler was mended:
+	// The handler has been fixed:
 	n, err := processors.Replay(ctx, "balances", nil, "ann")
 	fmt.Println(n, err)
 }

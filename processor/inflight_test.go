@@ -30,7 +30,7 @@ type flight struct {
 	admin *pgx.Conn
 	dsn   string
 	hold  func() // holds commits from now on
-	free  func() // lets them go on
+	free  func() // lets them continue
 	held  string // a query for the PID of the backend whose commit is held
 }
 
@@ -133,7 +133,7 @@ func (f *flight) cutHeld() (pid uint32) {
 		for _, conn := range f.proxy.Connections() {
 			if slices.Contains(pids, conn.PID()) {
 				pid = conn.PID()
-				conn.Cut(faultwire.ToClient) // the server hears nothing of it
+				conn.Cut(faultwire.ToClient) // the server is not notified
 				cut = true
 			}
 		}
@@ -142,7 +142,7 @@ func (f *flight) cutHeld() (pid uint32) {
 	return pid
 }
 
-// blocks reports whether somebody waits for a lock that a backend has.
+// blocks reports whether another backend waits for a lock of a backend.
 func (f *flight) blocks(pid uint32) (blocks bool) {
 	f.Helper()
 	f.must(f.admin.QueryRow(f.Context(),

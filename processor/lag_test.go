@@ -168,7 +168,7 @@ func TestHorizonShowsTransactionOfAnotherDatabase(t *testing.T) {
 		t.Errorf("while the horizon is held: %+v, handled %v", s, w.numbers())
 	}
 
-	// Without privileges on statistics, one sees at least whom to ask about.
+	// Without privileges on statistics, the process id is still visible.
 	little := processor.NewAdmin(w.backend, pgtest.Pool(t, server.DSNFor(w.user(server), "postgres")))
 	hidden, err := little.Horizon(t.Context())
 	w.must(err)

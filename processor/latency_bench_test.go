@@ -16,9 +16,9 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// BenchmarkLatency measures the time from a commit to the call of the handler,
-// with writers that each commit one event, wait for up to a time, and go on. Each
-// commit tells.
+// BenchmarkLatency measures the time from a commit to the call of the handler, with
+// writers that each commit one event, wait for up to a given time, and repeat. Each
+// commit sends a notification.
 //
 //	go test ./processor -run '^$' -bench Latency -benchtime 3000x
 func BenchmarkLatency(b *testing.B) {

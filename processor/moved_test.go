@@ -33,7 +33,7 @@ func (w *world) held(number string, do func()) (
 func TestBatchBehindTheCursorDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.append(1, 2) // in one transaction, so that only the position tells them apart
+	w.append(1, 2) // in one transaction, so that they differ only in the position
 	handle, _ := w.held("2", func() {
 		at := w.place(2)
 		w.exec("UPDATE "+pgx.Identifier{w.schema, "tenure_processors"}.Sanitize()+" SET cursor_position = $1", at.Position)

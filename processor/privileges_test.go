@@ -44,7 +44,7 @@ func (w *world) user(server *pgtest.Server) (name string) {
 }
 
 // A leader and an operator need only the privileges that WorkGrants prints,
-// besides those on the handler's output.
+// in addition to those on the handler's output.
 func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)

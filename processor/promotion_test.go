@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// deaf connects so that no notification is ever heard: whatever channel is
-// listened to, it is one that nobody tells anything.
+// deaf connects so that no notification is ever received: it replaces the channel in
+// every LISTEN by one to which no session sends anything.
 func deaf(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -65,7 +65,7 @@ func readAllOf(ctx context.Context, r *reader, limit int) (all []Event, err erro
 	}
 }
 
-// selects is what a selection means, in the simplest words.
+// selects is the simplest implementation of a selection.
 func (s Selection) selects(e Event) bool {
 	has := func(key string) bool {
 		return slices.ContainsFunc(e.Tags, func(tag string) bool { return strings.HasPrefix(tag, key+"=") })
@@ -84,8 +84,8 @@ func (s Selection) selects(e Event) bool {
 		(len(s.AnyTags) == 0 || slices.ContainsFunc(s.AnyTags, has))
 }
 
-// What is selected, and in which order, is what the model says, whatever the
-// values are and wherever a statement ends.
+// The selected events and their order follow the model, whatever the values are and
+// wherever a statement ends.
 func testSelection(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	ctx := t.Context()
@@ -141,7 +141,7 @@ func testSelection(t *testing.T, pool *pgxpool.Pool, table string) {
 	})
 }
 
-// What is NULL in a table of somebody's own is nothing in an event.
+// NULL in a user's own table is an empty value in an event.
 func testNullColumns(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	for _, row := range []string{"(NULL, NULL)", "('kind', ARRAY[NULL, 'a=b'])", "('kind', '{}')"} {
@@ -173,8 +173,8 @@ func testTagsOfTwoDimensions(t *testing.T, pool *pgxpool.Pool, table string) {
 	}
 }
 
-// Ids of transactions and positions that are in the opposite order, in a table
-// of somebody's own: nothing is passed over while a transaction is open.
+// Transaction ids and positions that are in the opposite order, in a user's own table:
+// no event is skipped while a transaction is open.
 func testHorizon(t *testing.T, pool *pgxpool.Pool, table string) {
 	t.Helper()
 	ctx := t.Context()

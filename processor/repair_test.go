@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// row is an event of a log, or where a cursor stands.
+// row is an event of a log, or the position of a cursor.
 type row = processor.Cursor
 
 // restore puts rows into a table as a restore does: in one transaction, with the
@@ -269,7 +269,7 @@ func TestRepairKeepsUnhandledEvents(t *testing.T) {
 			t.Fatalf("log %d, %v, of which %d were handled: left are %v; want %v", i, ordered, handled, left, want)
 		}
 
-		// Work goes on, and later the cluster is upgraded with pg_upgrade.
+		// Work continues, and later the database cluster is upgraded with pg_upgrade.
 		for range random.IntN(4) {
 			position++
 			w.exec("INSERT INTO "+table+" (id) VALUES ($1)", position)

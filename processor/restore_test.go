@@ -46,7 +46,7 @@ func (w *world) appendInverted(first, second int) {
 	w.must(one.Commit(ctx))
 }
 
-// place is where the event with a number stands in the log.
+// place returns the position of the event with a number in the log.
 func (w *world) place(number int) (at processor.Cursor) {
 	w.Helper()
 	w.must(w.pool.QueryRow(w.Context(), pgtest.SQL(w.backend, "SELECT transaction_id, position FROM {events} WHERE data = to_jsonb($1::bigint)"), number).
@@ -54,7 +54,7 @@ func (w *world) place(number int) (at processor.Cursor) {
 	return at
 }
 
-// dumpInto copies a schema into another server, as people do.
+// dumpInto copies a schema into another server, as operators do.
 func (w *world) dumpInto(from, to *pgtest.Server) {
 	w.Helper()
 	installation, err := pgserver.Find("")
@@ -84,7 +84,7 @@ func (w *world) awaitRefusal(name string) {
 	}
 }
 
-// sent is a Publish that notes what it is given.
+// sent is a Publish that records its events.
 type sent struct{ numbers atomic.Pointer[[]int] }
 
 func (s *sent) publish(_ context.Context, _ *tenure.Term, batch []processor.Event) (int, error) {
@@ -203,9 +203,9 @@ func TestRestoredLogIsRefusedWithoutCursor(t *testing.T) {
 	w.await("all", func() bool { return slices.Equal(w.numbers(), []int{1, 2, 3}) })
 }
 
-// What the old primary did after the replica's last position is lost from the
-// log and from the cursor alike. A cursor that is ahead of the log fails with
-// an error.
+// Everything that the old primary did after the replica's last position is lost, both
+// from the log and from the cursor. A cursor that is ahead of the log fails with an
+// error.
 func TestFailoverToLaggingReplica(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestFailoverToLaggingReplica(t *testing.T) {
 	w.awaitRefusal("counts")
 	_, err = w.management().Repair(t.Context(), "counts", "ann")
 	w.must(err)
-	// What the cursor had known is lost with the old primary: all that this server
-	// has written itself counts as new.
+	// The cursor's progress is lost with the old primary: everything that this server has
+	// written itself counts as new.
 	w.await("the rest", func() bool { n := w.numbers(); return len(n) > 3 && n[len(n)-1] == 6 })
 }

@@ -103,7 +103,7 @@ func TestBatchOfReplacedRoleDoesNotCount(t *testing.T) {
 	})
 	w.append(1)
 	<-entered
-	// As a leader of the other role does that took this one's lease for expired.
+	// As a leader of the other role does if it considers this one's lease as expired.
 	w.exec(pgtest.SQL(w.backend, "UPDATE {processors} SET role = 'projections', term = 17"))
 	close(release)
 	w.await("the event", func() bool { return len(w.numbers()) == 1 && w.show("counts").Processed == 1 })

@@ -129,7 +129,7 @@ func TestHandlerThatEndsItsTransactionFails(t *testing.T) {
 	}
 }
 
-// deferring is a table that refuses what it holds only at the commit.
+// deferring is a table that rejects its rows only at the commit.
 func (w *world) deferring() string { return pgx.Identifier{w.schema, "deferring"}.Sanitize() }
 
 // While a processor pauses after a failure, neither notifications of inserts

@@ -18,11 +18,11 @@ import (
 func TestHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		for _, name := range []string{"b", "c", "d"} {
-			stand(t, db, name, role, tenure.Config{})
+			campaign(t, db, name, role, tenure.Config{})
 		}
-		target := stand(t, db, "target", role, tenure.Config{})
+		target := campaign(t, db, "target", role, tenure.Config{})
 		request := tenure.Request{Kind: tenure.RequestHandOver, Role: "r", Target: target.Node().ID(), By: "the test"}
 		term := a.leads()
 		if err := db.Request(t.Context(), request); err != nil {
@@ -37,7 +37,7 @@ func TestHandOver(t *testing.T) {
 func TestRequestEndsWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a, b := stand(t, db, "a", role, tenure.Config{}), stand(t, db, "b", role, tenure.Config{})
+		a, b := campaign(t, db, "a", role, tenure.Config{}), campaign(t, db, "b", role, tenure.Config{})
 		a.leads()
 		db.Silence(role)
 		if err := db.Request(t.Context(), tenure.Request{Kind: tenure.RequestStepDown, Role: "r"}); err != nil {
@@ -55,9 +55,9 @@ func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		careful := tenure.Config{Settle: 3 * time.Second}
-		a := stand(t, db, "a", role, careful)
+		a := campaign(t, db, "a", role, careful)
 		a.leads() // the first term has nothing to wait for
-		b := stand(t, db, "b", role, careful)
+		b := campaign(t, db, "b", role, careful)
 		if err := a.HandOver(t.Context(), b.Node().ID()); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestObserve(t *testing.T) {
 		if change := <-changes; change.Leader != nil || change.Previous == nil {
 			t.Errorf("got %+v, want that no node leads", change)
 		}
-		stand(t, db, "a", role, tenure.Config{}).leads()
+		campaign(t, db, "a", role, tenure.Config{}).leads()
 		if change := <-changes; change.Leader == nil || change.Leader.NodeName != "a" {
 			t.Errorf("got %+v, want that a leads", change)
 		}
@@ -106,11 +106,11 @@ func TestObserve(t *testing.T) {
 func TestNamesThatShareAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := tenuretest.NewDatabase()
-		a := stand(t, db, "a", tenure.KeyRole(7), tenure.Config{})
+		a := campaign(t, db, "a", tenure.KeyRole(7), tenure.Config{})
 		a.leads()
 		other := tenure.NamedRole("seven").WithKey(7)
 		a.join(a.Node(), other).standsBy()
-		b := stand(t, db, "b", other, tenure.Config{})
+		b := campaign(t, db, "b", other, tenure.Config{})
 		b.standsBy()
 		db.Occupy(other)
 		b.standsBy()

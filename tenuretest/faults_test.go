@@ -22,7 +22,7 @@ func TestOccupyAndVacate(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
 		db.Occupy(role)
 		db.Occupy(role) // once more changes nothing
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		time.Sleep(3 * lease) // a stranger's lease does not end
 		a.standsBy()
 		leader, err := a.Leader(t.Context())
@@ -46,7 +46,7 @@ func TestOccupyAndVacate(t *testing.T) {
 func TestOccupyDeposes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		term := a.leads()
 		db.Occupy(role)
 		endsWithin(t, term, atOnce, tenure.ErrSessionLost)
@@ -60,9 +60,9 @@ func TestOccupyDeposes(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role, other := tenuretest.NewDatabase(), tenure.NamedRole("r"), tenure.NamedRole("other")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		first, second := a.leads(), a.join(a.Node(), other).leads()
-		b := stand(t, db, "b", role, tenure.Config{})
+		b := campaign(t, db, "b", role, tenure.Config{})
 		b.standsBy()
 
 		db.Revoke(role)
@@ -85,7 +85,7 @@ func TestRevoke(t *testing.T) {
 func TestRevokeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		first := a.leads()
 		db.Revoke(role)
 		a.standsBy()
@@ -93,7 +93,7 @@ func TestRevokeAgain(t *testing.T) {
 		if err := db.Fence(first); !errors.Is(err, tenure.ErrFenced) {
 			t.Errorf("fencing with an earlier term of the leader's: %v", err)
 		}
-		b := stand(t, db, "b", role, tenure.Config{})
+		b := campaign(t, db, "b", role, tenure.Config{})
 		for range 20 {
 			db.Revoke(role)
 			b.leads()
@@ -108,8 +108,8 @@ func TestRevokeAgain(t *testing.T) {
 func TestRevokeLeavesNoOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
-		b := stand(t, db, "b", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
+		b := campaign(t, db, "b", role, tenure.Config{})
 		for range 50 {
 			old, seen := a.leads(), make(chan bool, 1)
 			go func() {
@@ -130,7 +130,7 @@ func TestRevokeLeavesNoOverlap(t *testing.T) {
 func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a, b := stand(t, db, "a", role, tenure.Config{}), stand(t, db, "b", role, tenure.Config{})
+		a, b := campaign(t, db, "a", role, tenure.Config{}), campaign(t, db, "b", role, tenure.Config{})
 		old := a.leads()
 		if err := db.Fence(old); err != nil {
 			t.Errorf("fencing with a term that stands: %v", err)
@@ -154,7 +154,7 @@ func TestExpire(t *testing.T) {
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a, b := stand(t, db, "a", role, tenure.Config{}), stand(t, db, "b", role, tenure.Config{})
+		a, b := campaign(t, db, "a", role, tenure.Config{}), campaign(t, db, "b", role, tenure.Config{})
 		old := a.leads()
 		began := time.Now()
 		db.Silence(role)
@@ -178,7 +178,7 @@ func TestSilence(t *testing.T) {
 func TestSilenceThatEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		term := a.leads()
 		resume := db.Silence(role)
 		db.Silence(role) // the same silence
@@ -196,7 +196,7 @@ func TestSilenceThatEndsInTime(t *testing.T) {
 func TestSilenceThatEndsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		guard, err := a.Guard() // keeps the session, which must wait for it
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestSilenceThatEndsLate(t *testing.T) {
 func TestFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role, broken := tenuretest.NewDatabase(), tenure.NamedRole("r"), errors.New("broken")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		term := a.leads()
 		db.Fail(broken)
 		for doing, err := range map[string]error{
@@ -258,7 +258,7 @@ func TestFailEndsListening(t *testing.T) {
 func TestFailAndRevoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{})
+		a := campaign(t, db, "a", role, tenure.Config{})
 		term := a.leads()
 		db.Fail(errors.New("broken"))
 		db.Revoke(role)

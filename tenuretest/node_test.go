@@ -19,9 +19,9 @@ type candidate struct {
 	t *testing.T
 }
 
-// stand opens a node that stands for the role until the test ends. It returns
+// campaign opens a node that campaigns for the role until the test ends. It returns
 // when nothing is left to do at that moment.
-func stand(t *testing.T, db tenure.Backend, name string, role tenure.Role, cfg tenure.Config) candidate {
+func campaign(t *testing.T, db tenure.Backend, name string, role tenure.Role, cfg tenure.Config) candidate {
 	t.Helper()
 	cfg.Name, cfg.Lease, cfg.Logger = name, lease, slog.New(slog.DiscardHandler)
 	node, err := tenure.Open(t.Context(), db, cfg)

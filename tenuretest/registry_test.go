@@ -28,8 +28,8 @@ func statuses(t *testing.T, db *tenuretest.Database) (all []tenure.NodeStatus) {
 func TestRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, role := tenuretest.NewDatabase(), tenure.NamedRole("r")
-		a := stand(t, db, "a", role, tenure.Config{}).Node()
-		b := stand(t, db, "b", role, tenure.Config{}).Node()
+		a := campaign(t, db, "a", role, tenure.Config{}).Node()
+		b := campaign(t, db, "b", role, tenure.Config{}).Node()
 		db.Occupy(tenure.NamedRole("another")) // by a stranger, who is no node
 		for _, n := range []*tenure.Node{a, b} {
 			members, err := n.Members(t.Context())

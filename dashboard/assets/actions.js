@@ -30,7 +30,7 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
   cancel.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => {
     dialog.remove();
-    // What opened it may have been drawn anew.
+    // The element that opened it may have been redrawn.
     const back = opener?.isConnected ? opener : openerLabel && document.querySelector(`[data-action="${CSS.escape(openerLabel)}"]`);
     (back || document.getElementById("main")).focus();
   });
@@ -59,7 +59,7 @@ function confirm({ title, text, verb, extra, read, forced, action }) {
   });
   document.body.append(dialog);
   dialog.showModal();
-  // Not what acts: the key that has opened the dialog may still be down.
+  // Not the button that acts: the key that opened the dialog may still be down.
   (form.querySelector("select") ?? cancel).focus();
 }
 
@@ -69,7 +69,7 @@ function button(label, open, key, props = {}) {
   return h("button", { type: "button", "data-action": key, onclick: () => open(++pressed), ...props }, label);
 }
 
-// called shortens what something is called for a sentence, as the server does.
+// called shortens a name for a sentence, as the server does.
 const called = (text) => "\u2068" + named([...text].slice(0, 60).join("")) + "\u2069";
 
 export function stepDown(role) {
@@ -122,7 +122,7 @@ export function drain(node) {
     confirm({
       title: "Drain?", verb: "Drain", action: { action: "drain", node: node.id }, read: () => ({ force: force.checked }),
       text: `${called(node.name)} stops accepting work, finishes what it has, and hands its roles over.`,
-      forced: (error, answer) => { // asked for when it is needed, and then on its own
+      forced: (error, answer) => { // offered when it is needed, in a separate step
         if (!error.body.forcible || force.isConnected) return;
         answer.after(h("label", { class: "check", for: "force" }, force, "Drain anyway (its roles will have no leader)"));
         force.focus();

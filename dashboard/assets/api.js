@@ -1,4 +1,4 @@
-// Asking the server.
+// Requests to the server.
 
 export class Refused extends Error {
   constructor(status, message, body = {}) {
@@ -24,7 +24,7 @@ async function ask(path, options) {
   let body = {};
   try {
     body = await response.json();
-  } catch { /* what refuses may be something before the dashboard */ }
+  } catch { /* the response may be that of a proxy in front of the dashboard */ }
   if (!response.ok) throw new Refused(response.status, body.error ?? `the dashboard answered ${response.status}`, body);
   return body;
 }
@@ -42,8 +42,9 @@ function send(path, body) {
   });
 }
 
-// post sends what may change something. A dashboard that has started again knows the
-// page by another token: what it refused for that was not done, and is sent again.
+// post sends a request that may change something. After a restart, the dashboard expects
+// another token of the page: a request refused for that reason was not done, and is sent
+// again.
 export async function post(path, body) {
   const before = session.current, sent = before.csrf_token;
   try {

@@ -1,4 +1,4 @@
-// The page as a whole: which part of it is shown, who looks, light or dark.
+// The page as a whole: which part is shown, the visitor, light or dark.
 
 import { h, named } from "./dom.js";
 import { get, readSession, session } from "./api.js";
@@ -36,7 +36,7 @@ function route() {
     let called = rest.join("/");
     try {
       called = decodeURIComponent(called);
-    } catch { /* it is shown as it is, and is unknown */ }
+    } catch { /* an invalid path is shown as an unknown page */ }
     current = role(main, called);
   } else {
     current = (pages.find(([known]) => known === path) ?? pages[0])[2](main);
@@ -82,8 +82,8 @@ live.addEventListener("connection", (event) => {
 live.addEventListener("retry", (event) => { if (event.detail % 3 === 1) check(); }); // the session may have ended
 ["now", "work", "alerts", "change", "refresh"].forEach(pass);
 
-// check finds out whether this page is still what it was: whether its user may
-// look, and whether another version is served.
+// check finds out whether this page is still valid: whether its user may view it, and
+// whether another version is served.
 let checking = false;
 async function check() {
   if (checking) return;
@@ -119,7 +119,7 @@ function start() {
   open();
 }
 
-// readAll reads what every page builds on; from then on it is told.
+// readAll reads the data of every page; changes arrive over the stream.
 async function readAll() {
   const seen = await get("now");
   state.alertsShown = seen.alerts_shown;
@@ -134,7 +134,7 @@ async function begin() {
     await readSession();
     if (session.current.may_look) await readAll();
   } catch (error) {
-    if (error.status === 401) { // the browser has asked, and should not ask for ever
+    if (error.status === 401) { // the browser has asked for a password, and should not ask again and again
       main.replaceChildren(h("p", { class: "loading" }, "You are not logged in. ", h("button", { type: "button", onclick: begin }, "Log in")));
       return;
     }

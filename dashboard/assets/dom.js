@@ -1,17 +1,17 @@
 // Building elements. Text is only ever set as text, so nothing that a node or a
-// role is called can become markup.
+// role has in its name can become markup.
 
-// What nobody sees, or what turns the direction of the rest, can make a name look
-// like another one. Isolates stand in sentences, and are put right in names alone.
+// Invisible characters, and characters that change the text direction, can make a name
+// look like another one. Sentences contain isolates, so those are replaced in names only.
 const unseen = /[\p{Cc}\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 const isolates = /[\u2066-\u2069]/g;
 const number = (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-// visible shows such characters of a sentence by their numbers.
+// visible shows such characters of a sentence as code points.
 export const visible = (text) => String(text).replace(unseen, number);
 
-// named is visible for what something is called.
+// named is visible for a name.
 export const named = (text) => visible(text).replace(isolates, number);
 
 export function h(tag, props = {}, ...children) {
@@ -29,14 +29,14 @@ export function h(tag, props = {}, ...children) {
   return element;
 }
 
-// name shows what something is called: in its own direction, and cut where there
-// is no room, with the whole of it as a title.
+// name shows a name in its own text direction, cut if there is no room, with the whole
+// name as a title.
 export function name(text, href) {
   const shown = named(text || "(no name)");
   return href ? h("a", { class: "name", dir: "auto", title: shown, href }, shown) : h("span", { class: "name", dir: "auto", title: shown }, shown);
 }
 
-// prose shows what something says of itself, on several lines if need be.
+// prose shows a description, on several lines if necessary.
 export const prose = (text) => h("span", { class: "prose", dir: "auto", title: text }, text);
 
 const shapes = {
@@ -51,7 +51,7 @@ const shapes = {
   action: ["M7 1.200 8.700 5l4.100.4-3.100 2.700 1 4L7 10l-3.700 2.100 1-4L1.200 5.400 5.300 5z"],
 };
 
-// sign is a small shape; a word always stands beside it.
+// sign is a small shape; there is always a word beside it.
 export function sign(kind) {
   const namespace = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(namespace, "svg");
@@ -89,8 +89,8 @@ export function meter(share, low) {
   return h("span", { class: low ? "meter low" : "meter", "aria-hidden": "true" }, bar);
 }
 
-// become brings an element to look as another one, and replaces only those parts
-// that have changed: a button that somebody is about to press stays.
+// become makes an element equal to another one, and replaces only the parts that have
+// changed: a button that the user is about to press stays.
 export function become(old, next) {
   if (old.isEqualNode(next)) return;
   const plain = [...old.childNodes].every((child) => child.nodeType === Node.ELEMENT_NODE);
@@ -127,7 +127,7 @@ export function arrange(parent, wanted) {
 }
 
 let announcement;
-// announce has a screen reader say something that others see.
+// announce makes a screen reader say what the page shows.
 export function announce(text) {
   clearTimeout(announcement);
   const region = document.getElementById("announcements");

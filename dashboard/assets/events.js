@@ -1,4 +1,4 @@
-// Everything that happened, as it happens.
+// All events, as they happen.
 
 import { announce, h, panel, sign } from "./dom.js";
 import { get } from "./api.js";
@@ -30,7 +30,7 @@ export default function events(page) {
     hold.textContent = "Hold";
     if (!paused) table.refresh();
   });
-  // say tells a screen reader of what is new, at most every few seconds.
+  // say announces new events to a screen reader, at most every few seconds.
   function say() {
     if (saying || !unsaid.length) return;
     announce(unsaid.length === 1 ? h("p", {}, sentence(unsaid[0])).textContent : `${unsaid.length} events`);

@@ -2,7 +2,7 @@
 
 let offset = 0; // of the database's clock, in milliseconds
 
-// setClock learns from a message what time it is by the database's clock.
+// setClock sets the database's clock from a message.
 export function setClock(time) {
   const seen = Date.parse(time) - Date.now();
   if (Math.abs(seen - offset) > 1500) offset = seen;

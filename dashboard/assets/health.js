@@ -1,4 +1,4 @@
-// What the page says of the cluster in one sentence, and of its own connection.
+// The state of the cluster in one sentence, and the state of the page's connection.
 
 import { h, sign } from "./dom.js";
 import { clock, long, since } from "./format.js";
@@ -7,9 +7,9 @@ import { state } from "./live.js";
 const bar = document.getElementById("health");
 const said = document.getElementById("health-said"); // for screen readers
 const breath = 5000; // milliseconds between two sentences
-const soon = 1500; // milliseconds: a connection that comes back at once is no news
+const soon = 1500; // milliseconds: a connection that returns immediately is not reported
 
-// While nothing is heard, what is shown may be over.
+// Without messages, the page may be out of date.
 function present() {
   if (!state.connected && state.lost && Date.now() - state.lost >= soon) {
     return { level: "warning", sentence: `Nothing was heard of the dashboard since ${clock(state.heard || state.lost)}: what is shown may have changed.` };
@@ -17,14 +17,14 @@ function present() {
   return state.now?.health;
 }
 
-// The time that goes by is not told to screen readers every second.
+// The passing time is not announced to screen readers every second.
 function passed() {
   const unread = state.connected && state.now?.unread_since;
   return unread ? ` For ${long(since(unread))}.` : "";
 }
 
-// say has a screen reader say the newest sentence, not each of many that come one
-// after another.
+// say makes a screen reader say the newest sentence, not each of many in quick
+// succession.
 let saying;
 function say() {
   if (saying || said.textContent === bar.dataset.said) return;

@@ -1,5 +1,5 @@
-// What is live: one stream of events for the page. It resumes after the last
-// change that was seen, and rests while nobody can see the page.
+// The live connection: one stream of events for the page. It resumes after the last
+// received change, and is closed while the page is hidden.
 
 const patience = 12_000; // the server sends something at least every 10 s
 const rest = 15_000; // before a hidden page closes its connection
@@ -49,14 +49,14 @@ function on(kind, receive) {
   });
 }
 
-// stop lets the connection go: what is shown is what was.
+// stop closes the connection: the page shows the last known state.
 function stop() {
   close();
   clearTimeout(retry);
   setConnected(false);
 }
 
-// end is for a page that may not look any more.
+// end is for a page whose user may no longer view it.
 export function end() {
   wanted = false;
   stop();
@@ -70,7 +70,7 @@ export function open() {
   source = new EventSource(`api/stream${resumed ? "?after=" + encodeURIComponent(last) : ""}`);
   alive();
   on("hello", () => {
-    const again = !resumed || failures > 0; // what was asked for meanwhile may have got no answer
+    const again = !resumed || failures > 0; // requests in the meantime may have got no response
     failures = 0;
     setConnected(true);
     if (again) tell("refresh");
@@ -102,7 +102,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
     hidden = setTimeout(() => {
       stop();
-      state.lost = 0; // it was let go
+      state.lost = 0; // it was closed on purpose
     }, rest);
   } else if (!source && wanted) {
     state.lost = Date.now();

@@ -1,4 +1,4 @@
-// The nodes: who takes part, and how busy each is.
+// The nodes, and how busy each one is.
 
 import { h, meter, name, panel, status } from "./dom.js";
 import { get } from "./api.js";
@@ -56,7 +56,7 @@ export default function nodes(page) {
         arrived = now.at;
         table.patch(now.nodes);
         const all = now.nodes.map((node) => node.id).join();
-        if (all !== told || now.all_nodes > now.nodes.length) table.later(); // others are there, or not all are told
+        if (all !== told || now.all_nodes > now.nodes.length) table.later(); // there are other nodes, or not all are published
         told = all;
       },
       refresh: () => { table.later(); readChanges().catch(() => {}); },

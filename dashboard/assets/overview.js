@@ -1,4 +1,4 @@
-// The first page: who leads what, how the nodes fare, what happened last.
+// The first page: the leaders, the state of the nodes, the last events.
 
 import { become, figures, h, meter, name, panel, status } from "./dom.js";
 import { get } from "./api.js";
@@ -7,7 +7,7 @@ import { state } from "./live.js";
 import { list } from "./table.js";
 import { roleLink, showEntries, why } from "./sentences.js";
 
-// trustOf says for how long a role is still its leader's if that falls silent now.
+// trustOf returns for how long a role stays reserved if its leader becomes silent now.
 export function trustOf(role) {
   const node = state.now?.nodes.find((n) => n.id === role.node);
   if (!node || role.state === "vacant") return null;
@@ -22,7 +22,7 @@ export function trustCell(role) {
   return h("span", { class: "metered" }, meter(share, share < 0.5), h("span", { class: "figure" }, trust.left < 100 ? `${trust.left.toFixed(1)} s` : long(trust.left)));
 }
 
-// sinceWhen is the time from which on a role is as it is.
+// sinceWhen is the time since which a role has been in its state.
 const sinceWhen = (role) => role.ended ?? (role.state === "vacant" ? null : role.began);
 
 export const tenureOf = (role) => (role.ended ? `vacant for ${long(since(role.ended))}` : role.state === "vacant" ? "–" : long(since(role.began)));
@@ -82,7 +82,7 @@ export default function overview(page) {
     showEntries(events, recent);
   }
 
-  // newest are the last of events that came in two ways.
+  // newest are the last events, which arrive in two ways.
   const newest = (...lists) => [...new Map(lists.flat().map((event) => [event.number, event])).values()].sort((a, b) => b.number - a.number).slice(0, 30);
 
   async function readRest() {
@@ -115,7 +115,7 @@ export default function overview(page) {
       refresh: () => { recent = []; roles.later(); readRest().catch(() => {}); },
       change: (change) => {
         if (change.roles.length) {
-          roles.patch(change.roles); // at once
+          roles.patch(change.roles); // immediately
           roles.later(); // their order and number may be others
         }
         recent = newest(recent, change.events);

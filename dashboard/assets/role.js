@@ -1,4 +1,4 @@
-// A role: who leads it now, who led it when, and every term.
+// A role: its current leader, its earlier leaders, and every term.
 
 import { become, figures, h, name, named, panel, status } from "./dom.js";
 import { get } from "./api.js";
@@ -28,8 +28,8 @@ export default function role(page, called) {
     fetch: (offset, limit) => get("terms", { role: called, offset, limit }),
   });
 
-  // tale says in a sentence since when it is as it is, and why.
-  function tale(now) {
+  // summary is a sentence that states since when the role is in its state, and why.
+  function summary(now) {
     const began = now.ended ?? (now.state === "vacant" ? null : now.began);
     const known = now.state === "vacant" || now.previous;
     return [now.state === "vacant" ? "No node leads" : [h("bdi", {}, named(now.node_name)), " leads"], began ? [" since ", h("time", { datetime: began }, whole(began))] : "",
@@ -37,7 +37,7 @@ export default function role(page, called) {
   }
 
   function ending(term) {
-    if (!term.ended && !current) return "…"; // how it is comes with the role
+    if (!term.ended && !current) return "…"; // its state arrives with the role
     if (!term.ended && current.term === term.term) return current.state === "vacant" ? status("critical", "its node is gone") : status("good", "goes on");
     const text = reason(term.reason);
     return [unclean(term.reason) ? status("critical", text) : h("span", {}, text), term.by ? h("span", { class: "faint" }, " by ", h("bdi", {}, named(term.by))) : ""];
@@ -48,7 +48,7 @@ export default function role(page, called) {
     const [level, text, shape] = statusOf(current.state);
     become(state.firstChild, status(level, text, shape));
     line.setVacant(current.state === "vacant" && current.ended ? Date.parse(current.ended) : null);
-    become(story.firstChild, h("span", {}, tale(current)));
+    become(story.firstChild, h("span", {}, summary(current)));
     become(facts.firstChild, figures([
       ["Leader", current.state === "vacant" ? "nobody" : name(current.node_name), current.state === "vacant" ? "" : undefined],
       ["Term", h("span", { title: String(current.term) }, shortTerm(current.term))],

@@ -10,7 +10,7 @@ function called(text, href) {
   return href ? h("a", { href, dir: "auto" }, shown) : shown;
 }
 
-// sentence tells of an event, as parts of an element.
+// sentence describes an event, as parts of an element.
 export function sentence(event) {
   const who = h("b", {}, called(event.node_name));
   const role = event.role && called(event.role, roleLink(event.role));
@@ -40,7 +40,7 @@ export function look(event) {
   return event.status === "dead" ? ["critical", "is-critical"] : event.status === "draining" ? ["paused", "is-warning"] : ["faint", "is-faint"];
 }
 
-// keyOf tells an event from others. Numbers begin again with the process.
+// keyOf identifies an event. Numbers begin again with the process.
 const keyOf = (event) => `${event.number} ${event.at}`;
 
 function entry(event) {
@@ -49,14 +49,14 @@ function entry(event) {
     h("time", { datetime: event.at, title: whole(event.at) }, ago(event.at)));
 }
 
-// showEntries makes a list show events. Those that it has shown already stay as they
-// are: somebody may be reading them.
+// showEntries makes a list show events. Those that it already shows stay unchanged: the
+// user may be reading them.
 export function showEntries(list, events) {
   const known = new Map([...list.children].map((item) => [item.dataset.key, item]));
   arrange(list, events.length ? events.map((event) => known.get(keyOf(event)) ?? entry(event)) : [h("li", { class: "faint" }, "", "Nothing has happened yet.")]);
 }
 
-// why says how the last change of a role's leader came about.
+// why states the reason for the last change of a role's leader.
 export function why(role) {
   const vacant = role.state === "vacant";
   if (vacant && !role.ended) return h("span", {}, "its node is gone");

@@ -3,10 +3,10 @@
 
 import { arrange, become, h } from "./dom.js";
 
-const chunk = 100; // rows asked for at once
+const chunk = 100; // rows per request
 const spare = 6; // rows beyond the edges
 const tallest = 8_000_000; // pixels: browsers draw nothing beyond some height
-const soon = 120; // milliseconds in which changes are put together
+const soon = 120; // milliseconds in which changes are combined
 
 const small = matchMedia("(max-width: 760px)"), coarse = matchMedia("(pointer: coarse)");
 
@@ -28,7 +28,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
   element.append(h("div", { role: "rowgroup" }, titles), body);
   const wrapper = h("div", {}, element, nothing);
 
-  // Those that were there before the last refresh are shown until others come.
+  // Rows from before the last refresh are shown until new ones arrive.
   let rows = new Map(), old = new Map(), asked = new Set(), shown = new Map();
   let total = 0, generation = 0, reading = 0, began = 0, drawing = false, again = false, rowHeight = 0;
 
@@ -135,7 +135,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     schedule();
   }
 
-  // refresh reads again what is in view; what is shown stays until it comes.
+  // refresh reads the rows in view again; the shown rows stay until then.
   async function refresh() {
     const mine = ++generation;
     const offset = Math.floor(Math.max(0, element.scrollTop / rowHeight) / chunk) * chunk;
@@ -158,16 +158,16 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     }
   }
 
-  // later refreshes in a moment, for changes that come one after another. A reading
-  // that goes on is let end: else none would, while there is much to tell. One that
-  // takes long may be of a connection that is no more.
+  // later refreshes after a short delay, for changes in quick succession. A read in
+  // progress is not interrupted: otherwise none would end while there are many changes. A
+  // read that takes long may belong to a lost connection.
   let timer;
   const later = () => {
     if (reading && performance.now() - began < 3000) again = true;
     else timer ??= setTimeout(() => { timer = undefined; refresh(); }, soon);
   };
 
-  // patch replaces rows that are known and reports whether all were.
+  // patch replaces known rows and reports whether all were known.
   function patch(changed) {
     const byKey = new Map(changed.map((row) => [key(row), row]));
     for (const [index, row] of rows) {
@@ -181,7 +181,7 @@ export function list({ label, columns, fetch, key, empty, lines = 1, order = {},
     return byKey.size === 0;
   }
 
-  // redraw brings up to date what ages, and what depends on more than the rows.
+  // redraw updates ages, and everything that depends on more than the rows.
   const redraw = () => shown.forEach(({ element: made, row }) => { if (row) update(made, row); });
 
   layout();

@@ -8,7 +8,7 @@ const preferred = matchMedia("(prefers-color-scheme: dark)"), forced = matchMedi
 const key = "tenure-theme";
 const told = [];
 
-// A browser may be set to keep nothing.
+// A browser may be configured to store nothing.
 function kept() {
   try {
     return localStorage.getItem(key);

@@ -1,5 +1,5 @@
-// Who led a role when: a lane for each node, and one for the time without a
-// leader. It is drawn on a canvas; the table beside it says the same in words.
+// The leaders of a role over time: a lane for each node, and one for the time without a
+// leader. It is drawn on a canvas; the table beside it has the same content as text.
 
 import { h, named } from "./dom.js";
 import { get } from "./api.js";
@@ -28,10 +28,10 @@ export function timeline(role) {
     const wantedFrom = from() - span * 0.5, wantedTo = to() + span * 0.5, mine = ++asked;
     try {
       const next = await get("timeline", { role, from: Math.max(0, Math.floor(wantedFrom)), to: Math.ceil(wantedTo), spans: 1600 });
-      if (mine !== asked) return; // somebody has moved on
+      if (mine !== asked) return; // the user has moved to another part
       view = next;
       loadedTo = wantedTo;
-    } catch { /* what was read before stays */ }
+    } catch { /* the earlier data stays */ }
     schedule();
   }
 
@@ -96,7 +96,7 @@ export function timeline(role) {
     gutter = width < 560 ? 84 : 148;
     const x = (time) => gutter + ((time - from()) / span) * (width - gutter - 8);
     drawAxis(c, x, width, height, color);
-    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"]; // a node may be called so too
+    const names = [...lanes, ...(rows > lanes.length + 1 ? ["several"] : []), "nobody"]; // a node may have the same name
     names.forEach((called, i) => {
       const y = 4 + i * lane;
       c.fillStyle = color("--line");

@@ -1,9 +1,9 @@
-// Who looks, and how to log in and out.
+// The visitor, and logging in and out.
 
 import { h, named } from "./dom.js";
 import { post, readSession, session } from "./api.js";
 
-// drawWho shows who looks; changed is called when that is somebody else.
+// drawWho shows the user; changed is called when the user changes.
 export function drawWho(changed) {
   const who = document.getElementById("who");
   const { user, log_in, can_log_out, read_only, title } = session.current;

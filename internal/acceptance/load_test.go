@@ -35,7 +35,7 @@ func TestLoadAtRest(t *testing.T) {
 				meters[name] = newMeter()
 				c.db.Connect = meters[name].connect
 				m := c.open(name, nil)
-				stand(t, m, elections)
+				campaign(t, m, elections)
 				if i == 0 {
 					eventually(t, admin, "SELECT count(*) = $1 FROM "+c.quoted("terms")+" WHERE ended_at IS NULL AND term > 0", elections)
 				}
@@ -76,8 +76,8 @@ func TestLoadAtRest(t *testing.T) {
 	}
 }
 
-// stand starts elections for many roles.
-func stand(t *testing.T, m *member, elections int) {
+// campaign starts elections for many roles.
+func campaign(t *testing.T, m *member, elections int) {
 	t.Helper()
 	for i := range elections {
 		e, err := m.Node.Election(tenure.NamedRole(fmt.Sprintf("%s-%04d", role, i)))

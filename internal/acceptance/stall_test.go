@@ -26,8 +26,8 @@ func (c *cluster) stalls(t *testing.T, event, table string, d time.Duration) (en
 	return func() { execute(t, admin, "DROP FUNCTION "+function+" CASCADE") }
 }
 
-// standForMany starts elections for some roles and returns them.
-func standForMany(t *testing.T, node *tenure.Node, roles int) []*tenure.Election {
+// campaignForMany starts elections for some roles and returns them.
+func campaignForMany(t *testing.T, node *tenure.Node, roles int) []*tenure.Election {
 	t.Helper()
 	elections := make([]*tenure.Election, roles)
 	for i := range elections {
@@ -78,7 +78,7 @@ func TestStalledTakingOfRoles(t *testing.T) {
 			c.migrate()
 			node := c.open("slow", nil).Node
 			end := c.stalls(t, "UPDATE", table, lease/6+100*time.Millisecond)
-			elections := standForMany(t, node, roles)
+			elections := campaignForMany(t, node, roles)
 			<-time.After(3 * lease) // as long as the disk stalls
 			stalled := node.Stats()
 			end()

@@ -32,7 +32,7 @@ func plainRoles(n int) []Role {
 	return roles
 }
 
-// settled makes what a plan says true.
+// settled returns the input after a plan has been applied.
 func settled(q Input) Input {
 	q.Leaders = Make(q).Placed
 	return q
@@ -46,7 +46,7 @@ func counts(placed map[string]uuid.UUID) map[uuid.UUID]int {
 	return n
 }
 
-// moves lists what is led by another node afterwards.
+// moves lists the roles that another node leads afterwards.
 func moves(before, after map[string]uuid.UUID) map[string][2]uuid.UUID {
 	moved := map[string][2]uuid.UUID{}
 	for role, to := range after {
@@ -260,7 +260,7 @@ func TestPartlyAppliedPlanContinues(t *testing.T) {
 				continue
 			}
 			switch rapid.IntRange(0, 2).Draw(t, "done") {
-			case 1: // given up
+			case 1: // released
 				delete(half.Leaders, r.Name)
 			case 2:
 				half.Leaders[r.Name] = to
@@ -399,14 +399,14 @@ func large(vacant, labels bool) Input {
 			q.Roles[i].Prefers = map[string]string{"zone": zones[random.IntN(len(zones))]}
 		}
 		if !vacant {
-			q.Leaders[q.Roles[i].Name] = id(random.IntN(100)) // the other half has just come
+			q.Leaders[q.Roles[i].Name] = id(random.IntN(100)) // the other half has just joined
 		}
 	}
 	return q
 }
 
 func TestLargePlanIsFast(t *testing.T) {
-	const bound = time.Second // of a loaded machine; the benchmark says what it takes
+	const bound = time.Second // of a loaded machine; the benchmark measures the time
 	for _, vacant := range []bool{true, false} {
 		for _, labels := range []bool{true, false} {
 			q := large(vacant, labels)
@@ -434,7 +434,7 @@ func BenchmarkMake(b *testing.B) {
 	}
 }
 
-// The method alone would give one heavy node all roles beside many light ones.
+// The method alone would place all roles on one heavy node among many light ones.
 func TestHeavyNodeIsCapped(t *testing.T) {
 	q := Input{Nodes: equalNodes(101), Roles: plainRoles(20)}
 	q.Nodes[0].Weight = 10

@@ -17,10 +17,10 @@ import (
 func TestStepDown(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(first, "scheduler")
+	w.campaign(first, "scheduler")
 	w.leads(first, "scheduler")
 	second := w.node(w.backend, "api-2", tenure.Config{})
-	w.stand(second, "scheduler")
+	w.campaign(second, "scheduler")
 
 	p := w.open("")
 	p.shows("scheduler")
@@ -108,7 +108,7 @@ func TestNodeNames(t *testing.T) {
 	}}, nil)
 	names := []string{`<img src=x onerror=document.title='broken'>`, `<script>document.title='broken'</script>`, "\u202eright to left\u05d0", strings.Repeat("🦊", 60), `"><b>x`, "a/b?c#d%2f", "a\u200bb", "\u2066"}
 	node := w.node(w.backend, names[0], tenure.Config{})
-	w.stand(node, names...)
+	w.campaign(node, names...)
 	for _, name := range names {
 		w.leads(node, name)
 	}

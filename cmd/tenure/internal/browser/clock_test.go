@@ -15,7 +15,7 @@ import (
 func TestBrowsersClock(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(node, "scheduler")
+	w.campaign(node, "scheduler")
 	w.leads(node, "scheduler")
 	for name, ahead := range map[string]string{"ahead": "7200e3", "behind": "-7200e3"} {
 		p := w.open("")

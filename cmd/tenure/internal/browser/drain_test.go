@@ -14,10 +14,10 @@ import (
 func TestDrain(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(first, "scheduler")
+	w.campaign(first, "scheduler")
 	w.leads(first, "scheduler")
 	second := w.node(w.backend, "api-2", tenure.Config{})
-	w.stand(second, "scheduler")
+	w.campaign(second, "scheduler")
 	p := w.open("")
 	p.logIn()
 	p.visit("#/nodes")
@@ -45,7 +45,7 @@ func TestDrain(t *testing.T) {
 func TestDrainLast(t *testing.T) {
 	w := newWorld(t, dashboard.Config{Authentication: withToken(t)}, nil)
 	only := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(only, "scheduler")
+	w.campaign(only, "scheduler")
 	w.leads(only, "scheduler")
 	p := w.open("")
 	p.logIn()

@@ -49,9 +49,9 @@ func TestLeaderKilled(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	wire, backend := w.wired()
 	killed := w.node(backend, "api-1", tenure.Config{})
-	w.stand(killed, "scheduler")
+	w.campaign(killed, "scheduler")
 	w.leads(killed, "scheduler")
-	w.stand(w.node(w.backend, "api-2", tenure.Config{}), "scheduler")
+	w.campaign(w.node(w.backend, "api-2", tenure.Config{}), "scheduler")
 	p := w.open("")
 	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)
 	p.await("api-2 is there", `document.body.innerText.includes("api-2")`)
@@ -82,9 +82,9 @@ func TestPartition(t *testing.T) {
 	wire, backend := w.wired()
 	lease := tenure.Config{Lease: 15 * time.Second}
 	cut := w.node(backend, "api-1", lease)
-	w.stand(cut, "scheduler")
+	w.campaign(cut, "scheduler")
 	w.leads(cut, "scheduler")
-	w.stand(w.node(w.backend, "api-2", lease), "scheduler")
+	w.campaign(w.node(w.backend, "api-2", lease), "scheduler")
 	p := w.open("")
 	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)
 	p.await("it is live", isLive)
@@ -102,7 +102,7 @@ func TestPartition(t *testing.T) {
 func TestConnectionDrops(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(first, "scheduler")
+	w.campaign(first, "scheduler")
 	w.leads(first, "scheduler")
 	p := w.open("#/events")
 	p.shows("api-1 leads scheduler in term …")
@@ -112,7 +112,7 @@ func TestConnectionDrops(t *testing.T) {
 	w.web.CloseClientConnections()
 	p.shows("Connecting again")
 	for i := range 5 {
-		w.stand(w.node(w.backend, fmt.Sprintf("late-%d", i), tenure.Config{}), fmt.Sprintf("role-%d", i))
+		w.campaign(w.node(w.backend, fmt.Sprintf("late-%d", i), tenure.Config{}), fmt.Sprintf("role-%d", i))
 	}
 	ctx := t.Context()
 	for i := range 5 {

@@ -18,7 +18,7 @@ const inOrder = `[...document.querySelectorAll(".list .row")].every((row, i, all
 func TestFocus(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(first, "middle", "scheduler")
+	w.campaign(first, "middle", "scheduler")
 	w.leads(first, "middle")
 	w.leads(first, "scheduler")
 	p := w.open("")
@@ -40,7 +40,7 @@ func TestFocus(t *testing.T) {
 	}
 	focus("a role", `[...document.querySelectorAll(".list a")].find((a) => a.textContent === "scheduler")`)
 	lead := func(role string) { // the first term of a role is no news, but a node is
-		w.stand(first, role)
+		w.campaign(first, role)
 		w.leads(first, role)
 		w.node(w.backend, "beside "+role, tenure.Config{})
 	}

@@ -16,7 +16,7 @@ func TestLogin(t *testing.T) {
 	authentication.Required = true
 	w := newWorld(t, dashboard.Config{Authentication: authentication, Alerts: someAlerts}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(node, "scheduler")
+	w.campaign(node, "scheduler")
 	w.leads(node, "scheduler")
 	p := w.open("#/alerts")
 	p.do("a wrong token", chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", "wrong\r"))

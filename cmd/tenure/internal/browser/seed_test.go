@@ -105,14 +105,14 @@ func seed(w *world) {
 		return tenure.Config{Load: func() tenure.Load { return tenure.Load{CPU: percent, Memory: 41, Connections: 12, InFlight: 3} }}
 	}
 	first := w.node(w.backend, "api-1", busy(37))
-	w.stand(first, "scheduler", "metrics-aggregator")
+	w.campaign(first, "scheduler", "metrics-aggregator")
 	w.leads(first, "scheduler")
 	w.leads(first, "metrics-aggregator")
 	second := w.node(w.backend, "api-2", busy(64))
-	w.stand(second, "reports", "log-compactor")
+	w.campaign(second, "reports", "log-compactor")
 	w.leads(second, "log-compactor")
 	w.leads(second, "reports")
-	w.stand(w.node(w.backend, "api-3", busy(12)), "scheduler", "reports", "log-compactor", "metrics-aggregator")
+	w.campaign(w.node(w.backend, "api-3", busy(12)), "scheduler", "reports", "log-compactor", "metrics-aggregator")
 	w.exec(`UPDATE {nodes} SET version = '1.8.2', labels = '{"zone": "b"}'`)
 	for i, name := range []string{"invoices", "search-index", "webhooks"} {
 		w.exec(`INSERT INTO {processors} (name, kind, role, status, processed, behind, node_name, errors, last_error)

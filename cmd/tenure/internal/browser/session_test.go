@@ -24,7 +24,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 	w := newWorld(t, dashboard.Config{Authentication: authentication}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(node, "scheduler")
+	w.campaign(node, "scheduler")
 	w.leads(node, "scheduler")
 	p := w.open("")
 	p.do("log in", chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"))
@@ -44,7 +44,7 @@ func TestSessionEnds(t *testing.T) {
 func TestRestart(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) { w.user = "anna" })
 	first := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(first, "scheduler")
+	w.campaign(first, "scheduler")
 	w.leads(first, "scheduler")
 	p := w.open("#/role/scheduler")
 	p.await("api-1 leads", isLive+` && document.querySelector(".figures")?.innerText.includes("api-1")`)
@@ -70,7 +70,7 @@ func TestRestart(t *testing.T) {
 	}
 	w.restart()
 	second := w.node(w.backend, "api-2", tenure.Config{})
-	w.stand(second, "scheduler")
+	w.campaign(second, "scheduler")
 	w.down.Store(false)
 	p.await("it is live again", isLive+` && !document.body.innerText.includes("Nothing was heard")`)
 	const stepDown = `button[data-action="step_down scheduler"]`

@@ -13,7 +13,7 @@ import (
 func TestVacancy(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(node, "scheduler")
+	w.campaign(node, "scheduler")
 	w.leads(node, "scheduler")
 	p := w.open("")
 	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)
@@ -51,7 +51,7 @@ func TestVacancy(t *testing.T) {
 func TestTermsBeforeRole(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})
-	w.stand(node, "scheduler")
+	w.campaign(node, "scheduler")
 	w.leads(node, "scheduler")
 	p := w.open("")
 	p.await("api-1 leads", row("scheduler")+`?.includes("api-1")`)

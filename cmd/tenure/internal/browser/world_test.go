@@ -91,8 +91,8 @@ func (w *world) node(backend tenure.Backend, name string, config tenure.Config) 
 	return node
 }
 
-// stand has a node stand for roles until the test ends.
-func (w *world) stand(node *tenure.Node, roles ...string) {
+// campaign makes a node campaign for roles until the test ends.
+func (w *world) campaign(node *tenure.Node, roles ...string) {
 	w.Helper()
 	for _, role := range roles {
 		election, err := node.Election(tenure.NamedRole(role))

@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// cluster returns what "tenure cluster status" prints as JSON.
+// cluster returns the JSON output of "tenure cluster status".
 func (p place) cluster(t *testing.T) record.Cluster {
 	t.Helper()
 	var seen record.Cluster

@@ -24,24 +24,24 @@ import (
 // command under test, or a descendant of one.
 const asChild = "test-child"
 
-// The ways in which a child makes it hard to be killed. Each is a word on its
-// command line.
+// The ways in which a child resists being killed. Each is a word on its command
+// line.
 const (
 	childStubborn   = "stubborn"   // it ignores SIGTERM
 	childGeneration = "generation" // it has a grandchild that ignores SIGTERM
 	childDaemon     = "daemon"     // it leaves a daemon in its group, whose parent has ended
-	childSession    = "session"    // that daemon has a session of its own
+	childSession    = "session"    // that daemon has its own Unix session
 	childUnguarded  = "unguarded"  // it does not take the lock
 )
 
 // lockVariable holds the path of the lock that one tree at a time may hold, and
-// ringVariable that of the socket where children tell what happens.
+// ringVariable that of the socket to which children report events.
 const (
 	lockVariable = "TENURE_TEST_LOCK"
 	ringVariable = "TENURE_TEST_RING"
 )
 
-// call is what a child tells.
+// call is an event that a child reports.
 type call struct {
 	What     string `json:"what"` // started or overlap
 	PID      int    `json:"pid"`
@@ -50,13 +50,12 @@ type call struct {
 	Term     int64  `json:"term"`
 }
 
-// lockDescriptor is the lock in descendants of a child. An flock belongs to what
-// all duplicates of a descriptor share: it lasts as long as anything of the tree
-// lives.
+// lockDescriptor is the lock in descendants of a child. All duplicates of a
+// descriptor share an flock, so it lasts as long as any process of the tree runs.
 const lockDescriptor = 3
 
-// childMain is the life of a child: it takes the lock, which must be free, tells
-// of its start, and lives until it is killed.
+// childMain is a child: it acquires the lock, which must be free, reports its start,
+// and runs until it is killed.
 func childMain(words []string) int {
 	if len(words) == 1 && words[0] == "linger" {
 		return linger()
@@ -109,12 +108,12 @@ func descend(lock *os.File, word string, session bool) error {
 		return err
 	}
 	if word == "linger" {
-		return nil // nobody waits for it
+		return nil // no process waits for it
 	}
 	return command.Wait()
 }
 
-// linger ignores every signal that can be ignored, for ever.
+// linger ignores every signal that can be ignored, forever.
 func linger() int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	select {} // it holds the lock
@@ -128,7 +127,7 @@ func exitOf(err error) int {
 	return 0
 }
 
-// ring tells the test.
+// ring reports an event to the test.
 func ring(news call) {
 	conn, err := net.Dial("unixgram", os.Getenv(ringVariable))
 	if err != nil {
@@ -139,8 +138,8 @@ func ring(news call) {
 	_, _ = conn.Write(text)
 }
 
-// arena is where supervisors compete to run children of which one tree at a time
-// may live.
+// arena is where supervisors compete to run children. Only one tree of processes may
+// run at a time.
 type arena struct {
 	t     *testing.T
 	place place
@@ -154,7 +153,7 @@ type arena struct {
 	overlaps []call
 }
 
-// newArena makes an arena over a database. flags are those of all supervisors.
+// newArena creates an arena for a database. flags are those of all supervisors.
 func newArena(t *testing.T, place place, flags ...string) *arena {
 	t.Helper()
 	folder := t.TempDir()
@@ -236,7 +235,7 @@ func (a *arena) none(while time.Duration) {
 	}
 }
 
-// verdict fails the test if two trees lived at once.
+// verdict fails the test if two trees ran at the same time.
 func (a *arena) verdict() {
 	a.t.Helper()
 	a.mu.Lock()

@@ -17,7 +17,7 @@ func tryLock(file *os.File) (locked bool, err error) {
 	return err == nil, err
 }
 
-// sessionAttributes gives a command a Unix session of its own, or its parent's.
+// sessionAttributes gives a command a new Unix session, or its parent's.
 func sessionAttributes(own bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: own}
 }

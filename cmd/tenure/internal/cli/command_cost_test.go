@@ -58,7 +58,7 @@ func TestFrozenCommandDiesWhenResumed(t *testing.T) {
 		deaths = append(deaths, time.Since(woken))
 	}
 	t.Logf("the command died after %v", deaths)
-	// What else runs on the machine delays some; what is waited for delays all.
+	// Other programs on the machine delay some runs; a wait in the program delays all.
 	if least := slices.Min(deaths); least > 50*time.Millisecond {
 		t.Errorf("the command lived for %v after it was woken, at least", least)
 	}
@@ -110,8 +110,8 @@ func pattern(t testing.TB) (path string, sum [sha256.Size]byte) {
 
 // throughput runs a program whose command copies a file of outputSize bytes to
 // standard output, through a pipe into another program, and returns what the
-// command reports, in megabytes per second. The command waits until whatever
-// started it has come to rest.
+// command reports, in megabytes per second. The command waits until the program that
+// started it is idle.
 func throughput(t testing.TB, path string, program ...string) float64 {
 	t.Helper()
 	report := path + ".report"
@@ -147,7 +147,7 @@ func TestCommandOutputIsNotCopied(t *testing.T) {
 		t.Error("the output is not what the command wrote")
 	}
 
-	var ends [3]*os.File // of pipes: what the supervisor is given
+	var ends [3]*os.File // of the pipes that the supervisor is given
 	var want []string
 	for i := range ends {
 		r, w, err := os.Pipe()
@@ -226,8 +226,8 @@ func TestIdleSupervisorCostsLittle(t *testing.T) {
 	c.none(watched)
 	for name, pid := range processes {
 		used := processorTime(t, pid) - before[name]
-		// The program's file is most of it, and how much of that is mapped is up to the
-		// kernel; what the two have in common counts by half.
+		// The program's file is most of it, and the kernel decides how much of the file is
+		// mapped; memory that the two processes share counts by half.
 		resident := memory(t, pid, "smaps_rollup", "Pss")
 		t.Logf("%s: %.1f MB resident, %.1f MB with its part of what is shared, of them %.1f MB its own; %.3f %% of a core", name,
 			memory(t, pid, "status", "VmRSS"), resident, memory(t, pid, "status", "RssAnon"), 100*used.Seconds()/watched.Seconds())
@@ -274,7 +274,7 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return total
 }
 
-// memory is a line of what /proc says of a process, in megabytes.
+// memory is a line of /proc about the memory of a process, in megabytes.
 func memory(t *testing.T, pid int, file, name string) float64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))

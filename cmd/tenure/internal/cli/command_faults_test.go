@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// faultsVariable says how often each fault is repeated.
+// faultsVariable is how often each fault is repeated.
 const faultsVariable = "TENURE_TEST_FAULTS"
 
 // rounds is how often each fault strikes.
@@ -85,7 +85,7 @@ func (c *contest) follow(fits func(call) bool) {
 
 func anyCall(call) bool { return true }
 
-// another holds for children of other supervisors than the present leader.
+// another is a condition: the child is of another supervisor than the current leader.
 func (c *contest) another() func(call) bool {
 	name := c.leader.Node
 	return func(news call) bool { return news.Node != name }
@@ -96,8 +96,8 @@ func (c *contest) another() func(call) bool {
 // is alive when the next child starts, and a child does start.
 func TestChildrenNeverOverlap(t *testing.T) {
 	t.Parallel()
-	// Where a connection is only silent or its owner dead, the next leader need
-	// not wait: what keeps children apart is the guardian alone.
+	// If a connection is only silent or its owner dead, the next leader need not wait:
+	// only the guardian prevents two children from overlapping.
 	atOnce := []string{"--lease", "1s", "--grace", "100ms", "--settle", "0"}
 	t.Run("supervisor killed", func(t *testing.T) {
 		t.Parallel()
@@ -168,7 +168,7 @@ func TestChildrenNeverOverlap(t *testing.T) {
 				for _, conn := range struck {
 					conn.Stall()
 				}
-				c.follow(anyCall) // its own, perhaps, on a new connection
+				c.follow(anyCall) // perhaps its own child, on a new connection
 				for _, conn := range struck {
 					conn.Resume()
 				}
@@ -223,8 +223,8 @@ func TestStoppedGuardianResumesWhenSupervisorIsKilled(t *testing.T) {
 	c.verdict()
 }
 
-// awaitStopped waits until all threads of a process stand still: a signal that
-// stops a process takes effect in its own time.
+// awaitStopped waits until all threads of a process are stopped: a signal that stops
+// a process takes effect with a delay.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	poll := time.NewTicker(time.Millisecond)
@@ -254,7 +254,7 @@ func holdStill(t *testing.T, pid int) (let func()) {
 	held, release, done := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // who traces is a thread; it ends with the goroutine
+		runtime.LockOSThread() // the tracer is a thread; it ends with the goroutine
 		attached := map[int]bool{}
 		for found := true; found; {
 			found = false

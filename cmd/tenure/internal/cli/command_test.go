@@ -58,7 +58,7 @@ func TestExitCodeFollowsCommand(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			// The shell has the number of the supervisor, which takes its place.
+			// The supervisor replaces the shell and keeps its process id.
 			command := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ > "$0"/supervisor; exec "$@"`, folder, os.Args[0]}, args...)...)
 			command.Env = environment()
 			var output, log bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// offered is what completing the last argument offers.
+// offered returns the completions of the last argument.
 func offered(t *testing.T, args ...string) []string {
 	t.Helper()
 	got := invoke(t, append([]string{"__complete"}, args...)...).want(t, console.ExitDone)

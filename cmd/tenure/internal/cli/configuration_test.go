@@ -26,7 +26,7 @@ func writeFile(t *testing.T, lines ...string) string {
 	return path
 }
 
-// rewrite replaces a file at once, as editors do.
+// rewrite replaces a file atomically, as editors do.
 func rewrite(t *testing.T, path string, lines ...string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
@@ -113,7 +113,7 @@ func TestEveryFlagHasAKey(t *testing.T) {
 	}
 }
 
-// walk visits every command that people can call.
+// walk visits every command that users can run.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	if cmd.Hidden {
 		return
@@ -207,7 +207,7 @@ func TestBadConfigurationListsAllErrors(t *testing.T) {
 			}
 		})
 	}
-	// What needs no database works all the same, so that the file can be repaired.
+	// Commands that need no database still work, so that the file can be repaired.
 	invokeWith(t, []string{"TENURE_CONFIG=" + path}, "version").want(t, console.ExitDone)
 	got := invokeWith(t, []string{"TENURE_LEASE=10x", "TENURE_DSN=postgres://h"}, "run", "--role", "a").want(t, console.ExitUsage)
 	if !strings.Contains(got.stderr, "TENURE_LEASE") || strings.Count(got.stderr, "\n") != 1 {

@@ -31,7 +31,7 @@ func (p place) schedules(t *testing.T, tables ...string) (path string) {
 	return writeFile(t, lines...)
 }
 
-// never is an expression that no test lives to see.
+// never is an expression whose next tick is years away.
 const never = `schedule = "0 0 29 2 *"`
 
 // cronNode launches "tenure cron run".
@@ -48,7 +48,7 @@ func (p place) history(t *testing.T, schedule string) []cron.RunRecord {
 	return record.Runs
 }
 
-// trigger asks for a run and returns its number.
+// trigger requests a run and returns its number.
 func (p place) trigger(t *testing.T, schedule string) int64 {
 	t.Helper()
 	var record cron.TriggeredRecord
@@ -147,7 +147,7 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 	}
 }
 
-// aliveIn reports whether the process lives whose number is in a file.
+// aliveIn reports whether the process whose id is in a file is running.
 func aliveIn(t *testing.T, path string) bool {
 	t.Helper()
 	return sandbox.Signal(numberIn(t, path), syscall.Signal(0)) == nil
@@ -181,8 +181,8 @@ func testLeaderSignaledWithinACommand(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	place := newPlace(t)
 	folder := t.TempDir()
-	// A command that stays takes a lock that one at a time can have, with a child
-	// that leaves its group and its session.
+	// A command that keeps running holds a lock that only one process can hold, and has
+	// a child that leaves its process group and its Unix session.
 	stay := func(name string) string {
 		return fmt.Sprintf(`command = "exec 9>%[1]s/%[2]s.lock; flock -n 9 || { echo overlap >> %[1]s/overlaps; }; `+
 			`setsid sh -c 'trap \"\" TERM HUP; sleep 100; :' & echo $TENURE_ATTEMPT $TENURE_NODE_NAME >> %[1]s/%[2]s; [ $TENURE_ATTEMPT = 2 ] || wait"`, folder, name)
@@ -217,7 +217,7 @@ func testLeaderSignaledWithinACommand(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// schedulesOf lists the schedules that the database knows.
+// schedulesOf lists the schedules in the database.
 func (p place) schedulesOf(t *testing.T) []cron.ScheduleRecord {
 	t.Helper()
 	var record cron.SchedulesRecord
@@ -365,7 +365,7 @@ func TestReloadChangesSchedules(t *testing.T) {
 	reload(writes("both", "@every 1s"), writes("new", "* * * * * *"))
 	node.awaitLog("the configuration was reloaded")
 	terms := map[int]bool{numberIn(t, folder+"/new"): true, numberIn(t, folder+"/both"): true}
-	if len(terms) != 1 { // it went on
+	if len(terms) != 1 { // the term continued
 		t.Errorf("terms %v", terms)
 	}
 	statuses := map[string]string{}

@@ -35,7 +35,7 @@ func TestCronNextPrintsTicksWithoutDatabase(t *testing.T) {
 	if got := invoke(t, "cron", "next", "--expr", "@hourly").want(t, console.ExitDone); strings.Count(got.stdout, "\n") != 5 {
 		t.Errorf("%q", got.stdout)
 	}
-	// The program has the zones with it.
+	// The program contains the time zones.
 	got := invokeWith(t, []string{"ZONEINFO=/nowhere"}, "cron", "next", "--expr", "0 0 1 1 *", "--tz", "Asia/Tokyo", "-n", "1").want(t, console.ExitDone)
 	if !strings.HasSuffix(got.stdout, "-01-01T00:00:00+09:00\n") {
 		t.Errorf("%q", got.stdout)

@@ -14,8 +14,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// launchDemo starts the demonstration with a directory of its own for temporary
-// files.
+// launchDemo starts the demonstration with a separate directory for temporary files.
 func launchDemo(t *testing.T, args ...string) (program *process, temporary string) {
 	t.Helper()
 	// Not t.TempDir: the server's account must be able to enter it.

@@ -10,7 +10,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// examine returns what "tenure doctor" prints as JSON.
+// examine returns the JSON output of "tenure doctor".
 func examine(t *testing.T, code int, args ...string) map[string]string {
 	t.Helper()
 	var record struct {
@@ -77,7 +77,7 @@ func TestDoctorReportsFailures(t *testing.T) {
 	if !strings.HasPrefix(got.stderr, "tenure: elections cannot work here") {
 		t.Errorf("%s", got.stderr)
 	}
-	for _, command := range []string{"run", "acquire"} { // a refusal ends them at once
+	for _, command := range []string{"run", "acquire"} { // a refusal ends them immediately
 		got := invoke(t, command, "--role", "billing", "--dsn", replica.DSN()).want(t, console.ExitDatabase)
 		if got.stdout != "" || !strings.Contains(got.stderr, "in recovery") || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%s on a replica: %q, %q", command, got.stdout, got.stderr)

@@ -15,7 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// forged begins a line that no command prints by itself.
+// forged is the beginning of a line that no command prints.
 const forged = "FORGED"
 
 // unseen are characters that move a cursor, end a line, turn the direction or are
@@ -25,7 +25,7 @@ const unseen = "\x01\x07\x08\t\n\v\f\r\x1b\x7f\u0080\u0085\u008d\u0090\u009b\u00
 	"\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2066\u2067\u2068\u2069\u206a\u3164\ufe0f\ufeff\uffa0\ufff9" +
 	"\U000e0001\U000e0041\U000e0100"
 
-// hostile is a name that somebody wrote by SQL.
+// hostile is a name that was written with SQL.
 func hostile(mark string) string {
 	return mark + "\x1b]0;title\x07\x1b[2J\u009b31m" + unseen + "\n" + forged + " line\r" + forged + "\u202eexe"
 }
@@ -48,8 +48,8 @@ func checkPrintable(t *testing.T, what, text string) {
 // hostileNode is the node of all rows.
 var hostileNode = uuid.MustParse("11111111-2222-3333-4444-555555555555")
 
-// fitting are values for columns that cannot have just any, or would hide others
-// if they had.
+// fitting are values for columns that do not accept every value, or whose value would
+// hide other columns.
 var fitting = map[string]any{
 	"processors.status": "active", "alert_notifications.status": "pending", "installation.mode": "sessions", "runs.state": "failed", "alert_states.state": "firing", "nodes.status": "active",
 	"schedules.expression": "* * * * *", "schedules.timezone": "UTC", "schedules.settings": "{}",
@@ -58,8 +58,8 @@ var fitting = map[string]any{
 	"nodes.spreads": `{}`, "spreads.roles": `[]`, "alert_notifications.body": nil,
 }
 
-// fillTables writes a row with hostile texts into every table of a schema, and
-// returns the columns of texts that have one.
+// fillTables writes a row with hostile texts into every table of a schema, and returns
+// the text columns that have one.
 func fillTables(t *testing.T, p place) map[string]bool {
 	t.Helper()
 	conn := p.server.Conn(t)
@@ -137,8 +137,8 @@ func fillTables(t *testing.T, p place) map[string]bool {
 	return filled
 }
 
-// printingRuns are command lines for every command that prints what it has read.
-// Those that change something come last.
+// printingRuns are command lines for every command that prints what it has read. Those
+// that change something come last.
 func printingRuns(p place) []printingRun {
 	evil, id := hostile("evil"), hostileNode.String()
 	show := func(args ...string) printingRun { return printingRun{args: p.with(args...), shows: true} }
@@ -246,7 +246,7 @@ func checkAllRan(t *testing.T, cmd *cobra.Command, ran map[string]bool) {
 	}
 }
 
-// invoke runs the command to its end, or, where it has none, to its first line.
+// invoke runs the command until it ends or, if it runs endlessly, until its first line.
 func (r printingRun) invoke(t *testing.T, format string) result {
 	t.Helper()
 	args := r.args

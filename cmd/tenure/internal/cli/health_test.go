@@ -11,7 +11,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// listenSilently is the address of a server that accepts and says nothing.
+// listenSilently returns the address of a server that accepts and sends nothing.
 func listenSilently(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -71,7 +71,8 @@ func TestHistoryShowsTermsAndNodeChanges(t *testing.T) {
 	}
 }
 
-// checkDays: today's rows are in the sums although they are not folded yet.
+// checkDays checks that today's rows are in the totals although they are not rolled up
+// yet.
 func checkDays(t *testing.T, place place) {
 	t.Helper()
 	var days roles.DaysRecord[roles.RoleDayRecord]

@@ -45,7 +45,7 @@ func TestCommandsOnLeases(t *testing.T) {
 	}
 	standby.await("acquired")
 
-	// The second node dies, and the first leads again, within one lease.
+	// The second node dies, and the first one leads again within one lease.
 	leader.await("acquire_failed")
 	killed := time.Now()
 	if err := standby.command.Process.Kill(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// asProgram is the environment variable that makes the test binary be the
-// program, so that tests can run real processes of what they were built from.
+// asProgram is the environment variable that makes the test binary act as the
+// program, so that tests can run the code under test as real processes.
 const asProgram = "TENURE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -24,9 +24,9 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// heedSignals gives the processes that tests start the signals that this one was
-// started to ignore, as by nohup: a child ignores what its parent does, and does
-// not ignore what its parent catches.
+// heedSignals makes the processes that tests start receive the signals that this
+// process ignores, for example because of nohup: a child inherits ignored signals, but
+// not caught ones.
 func heedSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(s) {

@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// twins are two living nodes of one name, and a dead one.
+// twins are two live nodes with one name, and a dead one.
 func twins(t *testing.T, p place) (dead record.Node, alive []record.Node) {
 	t.Helper()
 	killed := p.run(t, "--role", "billing", "--name", "twin")

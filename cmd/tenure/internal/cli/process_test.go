@@ -23,9 +23,9 @@ import (
 // patience bounds every wait for a process.
 const patience = 30 * time.Second
 
-// environment returns the environment of a process: this one's without what
-// names a database, and with more. A program built with the race detector would
-// sleep for a second before it ends.
+// environment returns the environment of a process: that of this process without the
+// variables that name a database, and with the given ones. A program built with the
+// race detector would sleep for a second before it ends.
 func environment(more ...string) []string {
 	kept := connect.WithoutLibpq(os.Environ())
 	kept = slices.DeleteFunc(kept, func(entry string) bool {
@@ -35,7 +35,7 @@ func environment(more ...string) []string {
 	return append(append(kept, asProgram+"=1", "GORACE=atexit_sleep_ms=0"), more...)
 }
 
-// result is what a process that has ended left.
+// result is the output and the exit code of an ended process.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -93,7 +93,7 @@ type process struct {
 
 	mu      sync.Mutex
 	stderr  bytes.Buffer
-	written chan struct{} // closed when there is more on standard error
+	written chan struct{} // closed when there is more output on standard error
 }
 
 // launch starts the program; it is killed with the test.
@@ -136,7 +136,7 @@ func launchProgram(t *testing.T, program string, variables []string, args ...str
 	}()
 	t.Cleanup(func() {
 		p.signal(syscall.SIGKILL)
-		for range p.lines { // nobody else reads them any more
+		for range p.lines { // no other goroutine reads them now
 		}
 		<-p.done
 		if t.Failed() {
@@ -146,7 +146,7 @@ func launchProgram(t *testing.T, program string, variables []string, args ...str
 	return p
 }
 
-// Write takes what the process writes to standard error.
+// Write receives the standard error of the process.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

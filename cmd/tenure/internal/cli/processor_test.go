@@ -23,7 +23,7 @@ import (
 	"github.com/exactly-one/tenure/processor"
 )
 
-// processors runs processors on a node of their own until the test ends.
+// processors runs processors on a separate node until the test ends.
 func (p place) processors(t *testing.T, configs ...processor.Config) *eventstore.Store {
 	t.Helper()
 	i := p.installation(t)

@@ -33,8 +33,7 @@ func newSharing(t *testing.T) *sharing {
 	return &sharing{p, p.installation(t).Backend}
 }
 
-// join makes a member that takes part in sharing four roles, of which some
-// require labels.
+// join creates a member that shares four roles, some of which require labels.
 func (s *sharing) join(t *testing.T, name string, requires map[string]string) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -53,7 +52,7 @@ func (s *sharing) join(t *testing.T, name string, requires map[string]string) {
 	})
 }
 
-// plan returns what "tenure rebalance --dry-run" prints as JSON.
+// plan returns the JSON output of "tenure rebalance --dry-run".
 func (s *sharing) plan(t *testing.T) clustercli.PlanRecord {
 	t.Helper()
 	var plan clustercli.PlanRecord
@@ -75,7 +74,7 @@ func (s *sharing) awaitEven(t *testing.T) clustercli.PlanRecord {
 	}
 }
 
-// prefer says of each role which node should lead it: the one that does not.
+// prefer makes each role prefer the node that does not lead it.
 func (s *sharing) prefer(t *testing.T) {
 	t.Helper()
 	leaders, err := s.backend.Leaders(t.Context())

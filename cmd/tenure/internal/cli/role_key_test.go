@@ -28,7 +28,7 @@ func TestBuiltInRoleByName(t *testing.T) {
 	scheduler.exit()
 }
 
-// advised is the flag in the message about another key.
+// advised returns the flag in the message about another key.
 var advised = regexp.MustCompile(`--role (\S+|'[^']*'),`)
 
 // A role keeps the key that it was first given, status shows that key, and the
@@ -41,7 +41,7 @@ func TestRoleKeepsStoredKey(t *testing.T) {
 		"derived": {"scheduler", "scheduler=" + given},
 		"spaces":  {"the scheduler=77306496745473", "the scheduler"},
 	} {
-		t.Run(name, func(t *testing.T) { // in turn: the key is the database's
+		t.Run(name, func(t *testing.T) { // one after another: the database has one key
 			place := newPlace(t)
 			holder := launch(t, place.with("acquire", "--role", c.first, "--hold", "--name", "one", "-o", "json")...)
 			holder.await("acquired")
@@ -74,7 +74,7 @@ func TestEveryRoleFlagHasTheSameForms(t *testing.T) {
 	path := place.schedules(t, `name = "tick"`+"\n"+never+"\n"+`command = ["true"]`)
 	commands := 0
 	walk(newRoot(), func(cmd *cobra.Command) {
-		if cmd.Flags().Lookup("role") == nil || cmd.CommandPath() == "tenure config show" { // that prints what it is given
+		if cmd.Flags().Lookup("role") == nil || cmd.CommandPath() == "tenure config show" { // that command prints its input
 			return
 		}
 		commands++

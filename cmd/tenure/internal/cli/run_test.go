@@ -18,7 +18,7 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// place is where a test's elections are.
+// place is the installation of a test's elections.
 type place struct {
 	server *pgtest.Server
 	schema string
@@ -30,7 +30,7 @@ func newPlace(t testing.TB) place {
 	return place{server, server.Schema(t)}
 }
 
-// installation is the place as programs in Go see it.
+// installation is the place for Go code.
 func (p place) installation(t testing.TB) *postgrestest.Installation {
 	t.Helper()
 	return postgrestest.On(t, p.server, p.schema)

@@ -54,7 +54,7 @@ func TestRunCreatesCoreTablesOnly(t *testing.T) {
 	elects.await("acquired")
 	wantTables(t, place, "tenure run", coreTables)
 
-	// What reads the tables of a feature finds nothing, and creates nothing.
+	// Commands that read the tables of a feature find nothing, and create nothing.
 	for _, args := range [][]string{
 		{"cron", "list"}, {"cron", "changes"}, {"processor", "list"}, {"processor", "lag"}, {"processor", "changes"}, {"alerts", "list"},
 		{"history"}, {"history", "--days", "roles"}, {"history", "--days", "schedules"}, {"history", "--days", "metrics"}, {"migrate", "status"},
@@ -108,7 +108,7 @@ func TestMigrateHandlesEachFeature(t *testing.T) {
 	status(map[string]int{"core": 1, "changes": 1, "schedules": 1})
 	wantTables(t, place, "up --feature schedules", coreTables, scheduleTables)
 
-	// The script of a feature leaves alone what is there.
+	// The script of a feature does not change existing tables.
 	sql := invoke(t, "migrate", "print", "--schema", place.schema, "--feature", "processors").want(t, console.ExitDone).stdout
 	if _, err := place.server.Conn(t).Exec(t.Context(), strings.Repeat(sql, 2)); err != nil {
 		t.Fatalf("%v in\n%s", err, sql)
@@ -116,7 +116,7 @@ func TestMigrateHandlesEachFeature(t *testing.T) {
 	status(map[string]int{"core": 1, "changes": 1, "schedules": 1, "processors": 1})
 	wantTables(t, place, "print --feature processors", coreTables, scheduleTables, processorTables)
 
-	// What is granted is what is used.
+	// The grants are those for the features in use.
 	grants := invoke(t, place.with("migrate", "grants", "--user", "app", "--work", "--compaction")...).want(t, console.ExitDone).stdout
 	for _, table := range []string{"tenure_runs", "tenure_dead_letters", "tenure_changes"} {
 		if !strings.Contains(grants, table) {

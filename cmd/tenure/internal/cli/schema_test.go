@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// schemaVersion returns what "tenure migrate version" prints.
+// schemaVersion returns the output of "tenure migrate version".
 func (p place) schemaVersion(t *testing.T) int {
 	t.Helper()
 	var record database.SchemaRecord
@@ -133,8 +133,8 @@ func TestWorkGrantsSufficeForManagement(t *testing.T) {
 	each(console.ExitDone, "")
 }
 
-// user makes a database user, dropped with the test, and returns what runs SQL as
-// the superuser.
+// user creates a database user, dropped with the test, and returns a function that
+// runs SQL as the superuser.
 func (p place) user(t *testing.T, name string) (run func(sql string)) {
 	t.Helper()
 	conn := p.server.Conn(t)

@@ -21,7 +21,7 @@ import (
 func TestMigrateGrantsSufficeForServe(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	owner := server.Database(t) // the roles that serve stands for have locks of their own in it
+	owner := server.Database(t) // the roles of serve have separate locks in it
 	conn := pgtest.Conn(t, owner)
 	run := func(sql string) {
 		t.Helper()

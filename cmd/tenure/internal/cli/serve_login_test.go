@@ -75,7 +75,7 @@ func TestServeLoginProtectsCluster(t *testing.T) {
 	}
 }
 
-// checkUncleanPath: //x leads nowhere else.
+// checkUncleanPath checks that //x redirects nowhere else.
 func checkUncleanPath(t *testing.T, base string) {
 	t.Helper()
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -96,7 +96,7 @@ func checkUncleanPath(t *testing.T, base string) {
 	}
 }
 
-// checkRevocation: a stream of events ends when its token is replaced.
+// checkRevocation checks that a stream of events ends when its token is replaced.
 func checkRevocation(t *testing.T, base, file, token string) (replaced string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -122,5 +122,5 @@ func checkRevocation(t *testing.T, base, file, token string) (replaced string) {
 	if err != nil || !strings.Contains(string(text), "revoked") {
 		t.Errorf("the stream of a token that was replaced: %v, %q", err, text)
 	}
-	return replaced // which counts, since the old one does not
+	return replaced // the new token is valid, the old one is not
 }

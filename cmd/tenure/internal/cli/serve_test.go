@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// fetch asks a server for a path and returns the status and the answer.
+// fetch requests a path of a server and returns the status and the response.
 func fetch(t *testing.T, method, url, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -45,7 +45,7 @@ func fetch(t *testing.T, method, url, body string, header ...string) (status int
 
 var servedAt = regexp.MustCompile(`msg="serving HTTP" .*address=([0-9.:]+)`)
 
-// served is where a process serves.
+// served is the address of a process's HTTP server.
 func served(p *process) string {
 	p.t.Helper()
 	p.awaitLog("serving HTTP")
@@ -58,7 +58,7 @@ func served(p *process) string {
 func TestServeServesPageAPIAndMetrics(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	// The roles that serve stands for have locks of their own in a database.
+	// The roles of serve have separate locks in each database.
 	place := place{pgtest.Start(t, pgtest.Options{}), "public"}
 	told := make(chan map[string]any, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ secret_file = "` + filepath.Join(folder, "secret") + `"
 		}
 	}
 	hears("no node leads", false)
-	leader := place.run(t, "--role", "billing", "--name", "api-1") // tells nothing of itself but what the database knows
+	leader := place.run(t, "--role", "billing", "--name", "api-1") // reports only what is in the database
 	leader.await("acquired")
 	hears("somebody leads", true)
 

@@ -13,17 +13,17 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// news is what a service manager hears.
-type news struct {
+// managerMessages are the messages that a service manager receives.
+type managerMessages struct {
 	t    *testing.T
 	conn *net.UnixConn
 	path string
 }
 
-// listenForNews is a service manager for one process.
-func listenForNews(t *testing.T) news {
+// listenForNews starts a service manager for one process.
+func listenForNews(t *testing.T) managerMessages {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "news") // t.TempDir may be too long for a socket
+	folder, err := os.MkdirTemp("", "manager") // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +34,11 @@ func listenForNews(t *testing.T) news {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return news{t, conn, path}
+	return managerMessages{t, conn, path}
 }
 
-// hear returns whether a line that begins so comes within a time.
-func (n news) hear(line string, within time.Duration) bool {
+// hear reports whether a line with this beginning arrives within a time.
+func (n managerMessages) hear(line string, within time.Duration) bool {
 	n.t.Helper()
 	if err := n.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		n.t.Fatal(err)
@@ -58,7 +58,7 @@ func (n news) hear(line string, within time.Duration) bool {
 }
 
 // await waits for a line.
-func (n news) await(line string) {
+func (n managerMessages) await(line string) {
 	n.t.Helper()
 	if !n.hear(line, patience) {
 		n.t.Fatalf("notifying the service manager failed %q within %v", line, patience)

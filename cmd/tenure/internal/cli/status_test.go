@@ -12,7 +12,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// status returns what "tenure status" prints as JSON.
+// status returns the JSON output of "tenure status".
 func (p place) status(t *testing.T, args ...string) roles.StatusRecord {
 	t.Helper()
 	var status roles.StatusRecord

@@ -9,7 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 )
 
-// stepDown returns what "tenure step-down" prints as JSON.
+// stepDown returns the JSON output of "tenure step-down".
 func (p place) stepDown(t *testing.T, args ...string) roles.StepDownRecord {
 	t.Helper()
 	var record roles.StepDownRecord

@@ -98,7 +98,7 @@ func choose(w http.ResponseWriter, r *http.Request, node *tenure.Node) (*tenure.
 	switch len(elections) {
 	case 0:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, codeStarting, "the node does not stand for a role yet")
+		refuse(w, http.StatusServiceUnavailable, codeStarting, "the node does not campaign for a role yet")
 		return nil, false
 	case 1:
 		return elections[0], true

@@ -82,9 +82,9 @@ func newHandler(t *testing.T, config Config) *Handler {
 	return h
 }
 
-// stand opens a node and stands for roles. The node's events go to the handler,
+// campaign opens a node that campaigns for roles. The node's events go to the handler,
 // which may be nil.
-func stand(t *testing.T, db tenure.Backend, name string, h *Handler, roles ...string) *tenure.Node {
+func campaign(t *testing.T, db tenure.Backend, name string, h *Handler, roles ...string) *tenure.Node {
 	t.Helper()
 	node, err := tenure.Open(t.Context(), db, tenure.Config{Name: name, Logger: silent})
 	if err != nil {

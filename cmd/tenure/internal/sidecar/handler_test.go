@@ -38,7 +38,7 @@ func TestLeader(t *testing.T) {
 		role := tenure.NamedRole("billing")
 		db.Occupy(role)
 		h := newHandler(t, Config{})
-		node := stand(t, db, "one", h, "billing")
+		node := campaign(t, db, "one", h, "billing")
 		time.Sleep(time.Second) // it may make some attempts in quick succession first
 		synctest.Wait()
 		r := decode[electionRecord](t, ask(t, h, "GET", "/leader", "").want(t, 503).body)
@@ -67,7 +67,7 @@ func TestWhichRole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{})
-		node := stand(t, newDatabase(), "one", h)
+		node := campaign(t, newDatabase(), "one", h)
 		ask(t, h, "GET", "/leader", "").refused(t, 503, codeStarting)
 		for _, name := range []string{"b", "a/c", "..", "日本 %2F"} {
 			if _, err := node.Election(tenure.NamedRole(name)); err != nil {
@@ -105,9 +105,9 @@ func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h, standby := newHandler(t, Config{}), newHandler(t, Config{})
-		node := stand(t, db, "one", h, "billing")
+		node := campaign(t, db, "one", h, "billing")
 		term := elected(t, node, "billing").Term()
-		stand(t, db, "two", standby, "billing")
+		campaign(t, db, "two", standby, "billing")
 		for range 100 { // at every phase of the heartbeat
 			ask(t, h, "GET", "/readyz", "").want(t, 200)
 			ask(t, standby, "GET", "/readyz", "").want(t, 200)
@@ -146,12 +146,12 @@ func TestLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h := newHandler(t, Config{})
-		stand(t, db, "one", h)
+		campaign(t, db, "one", h)
 		if r := ask(t, h, "GET", "/v1/leaders", "").want(t, 200); r.body != "{\"leaders\":[]}\n" {
 			t.Errorf("no node leads: %s", r.body)
 		}
 		names := []string{"..", "/", "a/b", "b", "日本%"}
-		two := stand(t, db, "two", nil, names...)
+		two := campaign(t, db, "two", nil, names...)
 		for _, name := range names {
 			elected(t, two, name)
 		}
@@ -249,7 +249,7 @@ func TestWithoutNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
-		elected(t, stand(t, tenuretest.NewDatabase(), "one", h, "billing"), "billing")
+		elected(t, campaign(t, tenuretest.NewDatabase(), "one", h, "billing"), "billing")
 		ask(t, h, "POST", "/v1/elections/billing/step-down", `{"to":"two"}`,
 			"Authorization", "Bearer "+secret, "Content-Type", "application/json").refused(t, 400, codeUnknownNode)
 	})

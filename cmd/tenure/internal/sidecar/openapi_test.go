@@ -126,7 +126,7 @@ func TestDescription(t *testing.T) {
 			seen(on, "GET", target, "") // no node yet
 		}
 		seen(on, "POST", stepDown, "", bearer...)
-		node := stand(t, db, "one", on, "billing", "reports")
+		node := campaign(t, db, "one", on, "billing", "reports")
 		elected(t, node, "billing")
 		for _, target := range []string{
 			"/readyz", "/leader?role=billing", "/leader", "/leader?role=none", "/v1/elections", "/v1/leaders", "/v1/leaders/billing",
@@ -155,10 +155,10 @@ func TestDescription(t *testing.T) {
 			seen(with, "GET", stream, "")
 		}
 
-		stand(t, db, "twin", nil)
-		stand(t, db, "twin", nil)
+		campaign(t, db, "twin", nil)
+		campaign(t, db, "twin", nil)
 		without := newHandler(t, Config{Token: newToken(t)})
-		stand(t, struct{ tenure.Backend }{db}, "alone", without)
+		campaign(t, struct{ tenure.Backend }{db}, "alone", without)
 		for _, target := range append(nodes, "/v1/nodes/none", "/v1/nodes/twin") {
 			seen(on, "GET", target, "")
 			seen(without, "GET", target, "")

@@ -22,10 +22,10 @@ func TestOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := stand(t, db, "one", first, "billing")
+	one := campaign(t, db, "one", first, "billing")
 	stop := serveOn(t, listener, first, nil)
 	term := elected(t, one, "billing").Term()
-	two := stand(t, db, "two", second, "billing")
+	two := campaign(t, db, "two", second, "billing")
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	events := follow(t, &http.Client{Transport: transport}, "http://"+listener.Addr().String(), first.feed.Position(0).String())

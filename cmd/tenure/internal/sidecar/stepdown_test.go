@@ -27,11 +27,11 @@ func TestStepDown(t *testing.T) {
 		db := newDatabase()
 		token := newToken(t)
 		first, second := newHandler(t, Config{Token: token}), newHandler(t, Config{Token: token})
-		one := stand(t, db, "one", first, "billing")
+		one := campaign(t, db, "one", first, "billing")
 		term := elected(t, one, "billing").Term()
-		two := stand(t, db, "two", second, "billing")
-		stand(t, db, "same", nil, "billing")
-		stand(t, db, "same", nil, "billing")
+		two := campaign(t, db, "two", second, "billing")
+		campaign(t, db, "same", nil, "billing")
+		campaign(t, db, "same", nil, "billing")
 		synctest.Wait()
 
 		ask(t, second, "POST", stepDownPath, "", authorized...).refused(t, 409, codeNotLeader)
@@ -67,7 +67,7 @@ func TestStepDownWhileWorking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
-		node := stand(t, newDatabase(), "one", h, "billing")
+		node := campaign(t, newDatabase(), "one", h, "billing")
 		guard, err := elected(t, node, "billing").Guard()
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestStepDownSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h := newHandler(t, Config{Token: newToken(t)})
-		node := stand(t, db, "one", h, "billing")
+		node := campaign(t, db, "one", h, "billing")
 		guard, err := elected(t, node, "billing").Guard()
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestWhoMayWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase()
 		h, off := newHandler(t, Config{Token: newToken(t)}), newHandler(t, Config{})
-		term := elected(t, stand(t, db, "one", h, "billing"), "billing").Term()
+		term := elected(t, campaign(t, db, "one", h, "billing"), "billing").Term()
 		r := ask(t, off, "POST", stepDownPath, "", authorized...).refused(t, 403, codeWritesOff)
 		if !strings.Contains(r.body, "--token-file") {
 			t.Errorf("it is not said how to turn writes on: %s", r.body)
@@ -149,7 +149,7 @@ func TestStepDownBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
-		term := elected(t, stand(t, newDatabase(), "one", h, "billing"), "billing").Term()
+		term := elected(t, campaign(t, newDatabase(), "one", h, "billing"), "billing").Term()
 		for _, body := range []string{
 			"x", "null", "[]", `"two"`, `{"to":1}`, `{"from":"x"}`, `{"to":"two"}{}`, `{"to":"two"} x`, `{"to":"two"`, " ",
 		} {

@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 		h := newHandler(t, Config{})
 		client, _, stop := serveInMemory(t, h)
 		f := follow(t, client, inMemory, "")
-		node := stand(t, db, "one", h, "billing")
+		node := campaign(t, db, "one", h, "billing")
 		term := elected(t, node, "billing").Term()
 		var elections []string // in their order, among which the change may come at any place
 		var change record.Change
@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 		if change.Role != "billing" || change.Previous != nil || change.Leader.Term != term.Number() {
 			t.Errorf("%+v", change)
 		}
-		other := stand(t, db, "two", nil, "elsewhere")
+		other := campaign(t, db, "two", nil, "elsewhere")
 		elected(t, other, "elsewhere")
 		if change := decode[record.Change](t, f.expect(t, kindLeader).data); change.Role != "elsewhere" || change.Leader.NodeName != "two" {
 			t.Errorf("%+v", change)
@@ -319,7 +319,7 @@ func TestLongStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, Config{Token: newToken(t)})
 		client, _, _ := serveInMemory(t, h)
-		node := stand(t, newDatabase(), "one", h, "billing")
+		node := campaign(t, newDatabase(), "one", h, "billing")
 		guard, err := elected(t, node, "billing").Guard()
 		if err != nil {
 			t.Fatal(err)

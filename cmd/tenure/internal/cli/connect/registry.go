@@ -23,8 +23,8 @@ func (f *DatabaseFlags) Registry(ctx context.Context) (*postgres.Backend, error)
 	return opened.(*postgres.Backend), nil
 }
 
-// RequireRegistry refuses a database without a registry of nodes, which something
-// needs.
+// RequireRegistry refuses a database without a registry of nodes, for a command that
+// needs one.
 func (f *DatabaseFlags) RequireRegistry(what string) error {
 	target, err := f.Target()
 	if err != nil {

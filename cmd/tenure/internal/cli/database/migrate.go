@@ -29,11 +29,11 @@ lists it and changes nothing. It asks for confirmation; in scripts, use --yes.`
 
 const featureHelp = "also the tables of this feature and of those that it needs, or of all; can be given more than once"
 
-// migrateTimeout bounds a migration: it changes small tables only, but may wait
-// for another process that migrates.
+// migrateTimeout limits a migration: it changes only small tables, but may wait for
+// another process that migrates.
 const migrateTimeout = 5 * time.Minute
 
-// migrateCommand is what the commands about the schema have in common.
+// migrateCommand is the common part of the commands about the schema.
 type migrateCommand struct {
 	out      *console.Output
 	database connect.DatabaseFlags
@@ -79,7 +79,7 @@ func newMigratePrint(c *migrateCommand) *cobra.Command {
 	return cmd
 }
 
-// migrateUp returns what brings a schema up to date.
+// migrateUp returns the function that brings a schema up to date.
 func migrateUp(features []string) func(context.Context, connect.Backend) error {
 	return func(ctx context.Context, backend connect.Backend) error {
 		switch b := backend.(type) {
@@ -140,23 +140,23 @@ func newMigrateDown(c *migrateCommand) *cobra.Command {
 	return cmd
 }
 
-// SchemaRecord is the state of the schema as it is printed.
+// SchemaRecord is the state of the schema as printed.
 type SchemaRecord struct {
 	Schema        string `json:"schema"`
 	Prefix        string `json:"prefix"`
 	SchemaVersion int    `json:"schema_version"` // of the core; 0 if there is none
 
-	Features []FeatureRecord `json:"features,omitempty"` // besides the core, those that have tables
+	Features []FeatureRecord `json:"features,omitempty"` // those with tables, except the core
 }
 
-// FeatureRecord is the version of a feature's tables as it is printed.
+// FeatureRecord is the version of a feature's tables as printed.
 type FeatureRecord struct {
 	Feature string `json:"feature"`
 	Version int    `json:"version"`          // 0 if it has no tables
-	Newest  int    `json:"newest,omitempty"` // that this program makes
+	Newest  int    `json:"newest,omitempty"` // that this program creates
 }
 
-// change does something to the schema and prints the version that it then has.
+// change changes the schema and prints its new version.
 func (c *migrateCommand) change(ctx context.Context, do func(context.Context, connect.Backend) error) error {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
@@ -176,7 +176,7 @@ func (c *migrateCommand) change(ctx context.Context, do func(context.Context, co
 	text := fmt.Sprintf("schema %s, prefix %s", record.Schema, record.Prefix)
 	if _, ok := backend.(connect.Leases); ok {
 		if !c.database.Flags.Changed("schema") {
-			record.Schema = "" // where the connection leads
+			record.Schema = "" // the schema of the connection
 		}
 		text = fmt.Sprintf("leases, prefix %s", record.Prefix)
 	}

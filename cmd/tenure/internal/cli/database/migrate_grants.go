@@ -119,7 +119,7 @@ func (c *grantsCommand) ofSessions(ctx context.Context, b *postgres.Backend) (st
 	return strings.Join(statements, ""), nil
 }
 
-// used returns the features that are asked for, or else those in the database.
+// used returns the requested features or, without a request, those in the database.
 func (c *grantsCommand) used(ctx context.Context) ([]string, error) {
 	if len(c.features) > 0 {
 		return c.features, nil

@@ -16,7 +16,7 @@ import (
 const migrateStatusLong = `Print the features, with the version of each one's tables in the database and the
 newest version that this program makes. A feature without tables was never used.`
 
-// StatusRecord is the state of all features as it is printed.
+// StatusRecord is the state of all features as printed.
 type StatusRecord struct {
 	Features []FeatureRecord `json:"features"`
 }

@@ -29,8 +29,8 @@ type child struct {
 
 func (c *child) pid() int { return c.command.Process.Pid }
 
-// childNews is an event of a child, or its end.
-type childNews struct {
+// childUpdate is an event of a child, or its end.
+type childUpdate struct {
 	child *child
 	event childEvent
 	ended bool
@@ -49,7 +49,7 @@ type childEvent struct {
 // exits, the kernel kills the children.
 type children struct {
 	database *demoDatabase
-	news     chan childNews
+	updates  chan childUpdate
 
 	running map[*child]struct{}
 	readers sync.WaitGroup
@@ -58,7 +58,7 @@ type children struct {
 
 func newChildren(database *demoDatabase) *children {
 	return &children{
-		database: database, news: make(chan childNews), running: map[*child]struct{}{}, closing: make(chan struct{}),
+		database: database, updates: make(chan childUpdate), running: map[*child]struct{}{}, closing: make(chan struct{}),
 	}
 }
 
@@ -97,16 +97,16 @@ func (c *children) read(from *child, stdout io.Reader) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var event childEvent
 		if err := json.Unmarshal(lines.Bytes(), &event); err == nil {
-			c.tell(childNews{child: from, event: event})
+			c.send(childUpdate{child: from, event: event})
 		}
 	}
 	_ = from.command.Wait() // its output shows how it ended
-	c.tell(childNews{child: from, ended: true})
+	c.send(childUpdate{child: from, ended: true})
 }
 
-func (c *children) tell(news childNews) {
+func (c *children) send(update childUpdate) {
 	select {
-	case c.news <- news:
+	case c.updates <- update:
 	case <-c.closing:
 	}
 }
@@ -119,7 +119,7 @@ func (c *children) kill(victim *child) (time.Time, error) {
 
 // forget removes a child that has ended.
 func (c *children) forget(ended *child) {
-	_ = ended.stdin.Close() // nothing reads it any more
+	_ = ended.stdin.Close() // nothing reads it now
 	delete(c.running, ended)
 }
 

@@ -73,8 +73,8 @@ func (s *demoShow) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case news := <-s.children.news:
-			err = s.take(news)
+		case update := <-s.children.updates:
+			err = s.take(update)
 		case <-s.alarm.C:
 			err = s.strike()
 		case <-frames.C:
@@ -99,27 +99,27 @@ func (s *demoShow) start(slot *demoSlot) error {
 }
 
 // take handles an event of a child.
-func (s *demoShow) take(news childNews) error {
-	slot := s.slots[news.child.slot]
+func (s *demoShow) take(update childUpdate) error {
+	slot := s.slots[update.child.slot]
 	switch {
-	case news.ended:
-		s.children.forget(news.child)
+	case update.ended:
+		s.children.forget(update.child)
 		if !slot.dying {
-			return fmt.Errorf("%s ended unexpectedly: %s", slot.name, news.child.log.String())
+			return fmt.Errorf("%s ended unexpectedly: %s", slot.name, update.child.log.String())
 		}
 		slot.child = nil
 		return s.replace()
 	case slot.dying: // its last events
 		return nil
-	case news.event.Event == tenure.EventAcquired:
-		return s.elect(slot, news.event)
-	case news.event.Event == tenure.EventStateChange && news.event.To != tenure.Leading.String():
+	case update.event.Event == tenure.EventAcquired:
+		return s.elect(slot, update.event)
+	case update.event.Event == tenure.EventStateChange && update.event.To != tenure.Leading.String():
 		if slot == s.leader { // it lost the role without a kill
 			s.leader = nil
 			s.alarm.Reset(takeoverLimit)
 		}
 		if slot.state != "standby" {
-			slot.become("standby", news.event.Time)
+			slot.become("standby", update.event.Time)
 		}
 	}
 	return nil

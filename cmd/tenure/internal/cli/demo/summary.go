@@ -8,7 +8,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
 )
 
-// demoSummary is the end of the demonstration as it is printed.
+// demoSummary is the summary of the demonstration as printed.
 type demoSummary struct {
 	Time           console.Timestamp `json:"time"`
 	Event          string            `json:"event"` // summary

@@ -150,7 +150,7 @@ func FindCommand(name string) (string, error) {
 	return "", console.ExitWith(console.ExitNotFound, commandError{name, "does not exist"})
 }
 
-// commandError says what is wrong with a command.
+// commandError describes what is wrong with a command.
 type commandError struct{ name, fault string }
 
 func (e commandError) Error() string { return "the command " + strconv.Quote(e.name) + " " + e.fault }

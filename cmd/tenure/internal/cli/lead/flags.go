@@ -1,4 +1,4 @@
-// Package lead implements what the commands share whose nodes lead roles and
+// Package lead implements the common parts of the commands whose nodes lead roles and
 // run other commands.
 package lead
 
@@ -68,8 +68,8 @@ func (f *Flags) Config(cmd *cobra.Command) (tenure.Config, error) {
 }
 
 // commandSettle is the default of --settle with a command. If the server or the
-// network ends a connection, the lock is released at the moment in which the
-// leader learns of it; the command must be dead before another one starts.
+// network ends a connection, the lock is released at the moment when the leader learns
+// of it; the command must be dead before another one starts.
 const commandSettle = 200 * time.Millisecond
 
 // GuardedConfig returns the configuration of a node that runs commands.

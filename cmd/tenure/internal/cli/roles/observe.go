@@ -75,14 +75,14 @@ func (c *observeCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	for change := range tenure.Observe(ctx, backend, tenure.Config{CheckInterval: c.check.Value, Logger: logger}, roles...) {
-		if err := c.tell(time.Now(), change); err != nil {
+		if err := c.printChange(time.Now(), change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell prints a change.
-func (c *observeCommand) tell(now time.Time, change tenure.LeaderChange) error {
+// printChange prints a change.
+func (c *observeCommand) printChange(now time.Time, change tenure.LeaderChange) error {
 	return c.out.Print(record.NewChange(now, change), fmt.Sprintf("%s  %s", console.ShortTime(now), leadsText(change.Role, change.Leader)))
 }

@@ -99,11 +99,11 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	case err != nil:
 		return err
 	case c.own && (before == nil || before.NodeName != name):
-		return c.tell(role.Name(), before, before)
+		return c.printResult(role.Name(), before, before)
 	case before == nil:
 		return fmt.Errorf("%w: %s", tenure.ErrNoLeader, role)
 	case before.NodeID == request.Target:
-		return c.tell(role.Name(), before, before)
+		return c.printResult(role.Name(), before, before)
 	}
 	if err := backend.Request(ctx, request); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.tell(role.Name(), before, after); err != nil {
+	if err := c.printResult(role.Name(), before, after); err != nil {
 		return err
 	}
 	if request.Target != uuid.Nil && (after == nil || after.NodeID != request.Target) {
@@ -121,7 +121,7 @@ func (c *stepDownCommand) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (c *stepDownCommand) tell(role string, before, after *tenure.Leader) error {
+func (c *stepDownCommand) printResult(role string, before, after *tenure.Leader) error {
 	record := StepDownRecord{role, newLeaderRecord(before), newLeaderRecord(after)}
 	return c.out.Print(record, leadsText(role, after))
 }

@@ -36,7 +36,7 @@ func TestPasswordFileIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := func(user, password string) bool {
-		file.looked = time.Time{} // it is long ago
+		file.looked = time.Time{} // as if the last check was long ago
 		return file.known(user, password)
 	}
 	if !known("anna", first) || known("anna", second) || known("bert", first) {

@@ -128,6 +128,12 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestSettingsAreNotInherited$")},
 	},
 	{
+		name: "postgres: a node stays with a host on which it cannot open a session",
+		file: "internal/pgdial/dialer.go", from: "	hosts = last(hosts, func(t target) bool { return t.name() == avoided })\n", to: "	_ = avoided\n",
+		promise: "7 Someone leads: an old primary that never commits is left",
+		tests:   []tests{in("internal/pgdial", "^TestAvoidedHostIsTriedLast$")},
+	},
+	{
 		name: "postgres: an acknowledged term can be lost in a crash",
 		file: "internal/pgdial/settings.go", from: "\"synchronous_commit\", fixed(\"on\")", to: "\"synchronous_commit\", fixed(\"off\")",
 		promise: "2 Terms grow: heartbeats and terms are durable whatever a role's setting says",

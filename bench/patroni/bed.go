@@ -70,8 +70,11 @@ func (b *bed) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := b.awaitCluster(ctx, 90*time.Second); err != nil {
-		return err
+	if err := b.awaitCluster(ctx, 60*time.Second); err != nil {
+		fmt.Printf("Copying the standbys again: %v\n", err)
+		if err := b.remakeStandbys(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.prepare(ctx); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,6 +50,8 @@ type session struct {
 	beats     int                         // heartbeats so far
 	reapedAt  time.Duration               // when reapIfWatchDown last checked
 	abort     func()
+
+	unanswered atomic.Bool // a statement waits for its answer
 
 	trying            bool // of Diagnose: everything is in a transaction that is rolled back
 	reportedWatchDown bool // whether the registry has the watch connection as down
@@ -108,7 +111,9 @@ func (s *session) query(name statement, scan func(pgx.Rows) error, args ...any) 
 		return fmt.Errorf("%w: %s was not sent: trust has ended", tenure.ErrSessionLost, name)
 	}
 	s.listener.warnings = s.listener.warnings[:0]
+	s.unanswered.Store(true)
 	err := forEach(s.conn, name, scan, args...)
+	s.unanswered.Store(false)
 	if err == nil && !s.trying {
 		err = pgdial.Idle(s.conn.PgConn())
 	}
@@ -281,8 +286,10 @@ func (s *session) Abort() { s.abort() }
 // onceAbort returns the function that Abort calls.
 func (s *session) onceAbort() func() {
 	return sync.OnceFunc(func() {
+		if s.unanswered.Load() { // the server hangs
+			s.backend.dialer.Avoid(s.conn)
+		}
 		_ = s.network.Close() // makes a read or write in progress return
-		s.backend.dialer.Avoid(s.conn)
 		s.watch.abort()
 		s.terminator.abort()
 	})

@@ -74,7 +74,7 @@ manual: build ## the manual pages, in bin/man
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)
 
-chaos-patroni: ## failovers under Patroni: FAILOVERS=200 (0: one of each kind) MODE=async|sync|both KIND=a,b SEED=n (ARGS=-h)
+chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
 	exec $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)

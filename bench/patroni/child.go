@@ -29,7 +29,8 @@ type report struct {
 
 var printing sync.Mutex
 
-func tell(r report) {
+// send prints a report for the parent process.
+func send(r report) {
 	if r.At == 0 {
 		r.At = time.Now().UnixNano()
 	}
@@ -73,10 +74,10 @@ func runChild(args []string) error {
 	}
 	election.OnEvent(func(event tenure.Event) {
 		if event.Kind == tenure.EventAcquired {
-			tell(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+			send(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
 		}
 	})
-	tell(report{Kind: "ready"})
+	send(report{Kind: "ready"})
 	go watch(n, election)
 	return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		return writeLedger(ctx, pool, term, *name)
@@ -99,7 +100,7 @@ func writeLedger(ctx context.Context, pool *pgxpool.Pool, term *tenure.Term, nam
 			return err
 		})
 		if err == nil {
-			tell(report{Kind: "written", Term: term.Number(), Sequence: sequence})
+			send(report{Kind: "written", Term: term.Number(), Sequence: sequence})
 		}
 		select {
 		case <-pace.C:
@@ -124,7 +125,7 @@ func watch(n *tenure.Node, election *tenure.Election) {
 			if leading {
 				kind = "follow"
 			}
-			tell(report{Kind: kind, Last: last.UnixNano()})
+			send(report{Kind: kind, Last: last.UnixNano()})
 		}
 		leading, last = lead, before
 		if now := n.Connected(); now != connected {
@@ -133,7 +134,7 @@ func watch(n *tenure.Node, election *tenure.Election) {
 				kind = "disconnected"
 			}
 			connected = now
-			tell(report{Kind: kind})
+			send(report{Kind: kind})
 		}
 	}
 }

@@ -135,5 +135,5 @@ func spread(all []float64) string {
 	}
 	slices.Sort(all)
 	median := all[int(math.Ceil(float64(len(all))/2))-1]
-	return fmt.Sprintf("%.1f / %.1f", median/1000, all[len(all)-1]/1000)
+	return fmt.Sprintf("%.1f / %.1f", max(0, median/1000), max(0, all[len(all)-1]/1000)) // the probes are a few milliseconds late
 }

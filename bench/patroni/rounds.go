@@ -32,7 +32,7 @@ type round struct {
 	Violation string `json:"violation,omitempty"`
 }
 
-// The least that a node may need to be back: its pause between two attempts is 2 s
+// The most that a node needs to be back: its pause between two attempts is 2 s
 // at most, and an attempt at a host that does not answer takes connect_timeout, 2 s.
 const (
 	reconnect = 2*time.Second + (members-1)*2*time.Second
@@ -121,8 +121,7 @@ func (b *bed) longer(planned time.Duration) time.Duration {
 
 // recover waits until the servers are well, and a node leads.
 func (b *bed) recover(ctx context.Context, r *round) error {
-	// A server that is stopped on purpose looks well until it is: a kill is noticed
-	// at the next turn of Patroni.
+	// Patroni notices a kill at its next turn; until then the servers look well.
 	select {
 	case <-time.After((loopWait + 1) * time.Second):
 	case <-ctx.Done():

@@ -28,7 +28,7 @@ endif
 PARALLEL ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni test-matrix sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -82,6 +82,10 @@ chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/tested-with.md (ARGS='14 mariadb', ARGS=-h)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix
 	exec $(BIN)/test-matrix $(ARGS)
+
+test-managed: ## servers like those of managed services: imposed limits, rotating passwords, full disks (PG=14)
+	@.ci/prerequisites
+	$(GO) test ./internal/managed -count=1 -parallel $(PARALLEL) $(ARGS)
 
 sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
 	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)

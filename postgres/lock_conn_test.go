@@ -18,8 +18,7 @@ import (
 func TestLockConnKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
-	certificate(t, server)
-	server.Configure(t, map[string]string{"ssl": "on"})
+	server.EnableTLS(t)
 	eventually(t, backendOn(t, server.DSN(), Config{}), "SELECT current_setting('ssl') = 'on'")
 	for _, mode := range []string{"disable", "require"} {
 		t.Run("sslmode="+mode, func(t *testing.T) {

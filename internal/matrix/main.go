@@ -37,7 +37,7 @@ func main() {
 func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("matrix", flag.ContinueOnError)
 	page := flags.String("page", filepath.Join("docs", "tested-with.md"), "the `file` whose table gets the results; empty for none")
-	only := flags.String("suites", "", "run only these `suites`, separated by commas; a row is written only with all of them")
+	only := flags.String("suites", "", "run only these `suites`, separated by commas, and update their cells")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "usage: matrix [flags] [SERVER...]\nservers: %s\nsuites: %s\n", strings.Join(names(), " "), strings.Join(columns, " "))
 		flags.PrintDefaults()
@@ -52,7 +52,6 @@ func command(ctx context.Context, args []string) error {
 	selected := columns
 	if *only != "" {
 		selected = strings.Split(*only, ",")
-		*page = ""
 	}
 	scratch, err := os.MkdirTemp("", "tenure-matrix-")
 	if err != nil {
@@ -86,10 +85,10 @@ func runAll(ctx context.Context, r *runner, servers []server, selected []string,
 				failed += result.failed
 				cells[u.column] = result.String()
 			}
-			if page == "" {
+			if page == "" || len(cells) == 0 {
 				continue
 			}
-			if err := writeRow(page, row(s.title, found.version, m.name, cells, time.Now())); err != nil {
+			if err := writeRow(page, row{s.title, found.version, m.name, cells, time.Now()}); err != nil {
 				return err
 			}
 		}

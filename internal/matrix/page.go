@@ -20,25 +20,37 @@ var header = []string{
 }
 
 // row is a row of the table. A server and a mode have one.
-func row(title, version, mode string, cells map[string]string, at time.Time) string {
-	values := []string{title, version, mode}
-	for _, column := range columns {
-		value, ok := cells[column]
-		if !ok {
+type row struct {
+	title, version, mode string
+	cells                map[string]string // by column
+	at                   time.Time
+}
+
+// line is the row on the page. A suite that did not run keeps what the old line says.
+func (r row) line(old string) string {
+	values := []string{r.title, r.version, r.mode}
+	before := strings.Split(strings.Trim(old, "| "), " | ")
+	for i, column := range columns {
+		value, ok := r.cells[column]
+		switch {
+		case ok:
+		case len(before) == len(columns)+4:
+			value = before[3+i]
+		default:
 			value = "–"
 		}
 		values = append(values, value)
 	}
-	return "| " + strings.Join(append(values, at.UTC().Format(time.DateOnly)), " | ") + " |"
+	return "| " + strings.Join(append(values, r.at.UTC().Format(time.DateOnly)), " | ") + " |"
 }
 
 // writeRow puts a row on the page, in place of the last one of its server and mode.
-func writeRow(page, row string) error {
+func writeRow(page string, r row) error {
 	content, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	changed, err := withRow(string(content), row)
+	changed, err := withRow(string(content), r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
@@ -46,7 +58,7 @@ func writeRow(page, row string) error {
 }
 
 // withRow returns the page with a row.
-func withRow(page, row string) (string, error) {
+func withRow(page string, r row) (string, error) {
 	before, rest, opened := strings.Cut(page, begin+"\n")
 	table, after, closed := strings.Cut(rest, end)
 	if !opened || !closed {
@@ -59,21 +71,21 @@ func withRow(page, row string) (string, error) {
 	replaced := false
 	lines = slices.Clone(lines)
 	for i, line := range lines {
-		if key(line) == key(row) {
-			lines[i], replaced = row, true
+		if key(line) == key(r.line("")) {
+			lines[i], replaced = r.line(line), true
 		}
 	}
 	if !replaced {
-		lines = append(lines, row)
+		lines = append(lines, r.line(""))
 	}
 	return before + begin + "\n\n" + strings.Join(lines, "\n") + "\n\n" + end + after, nil
 }
 
-// key is what names a row: its server and its mode.
-func key(row string) string {
-	cells := strings.Split(row, " | ")
+// key is what names a line of the table: its server and its mode.
+func key(line string) string {
+	cells := strings.Split(line, " | ")
 	if len(cells) < 3 {
-		return row
+		return line
 	}
 	return cells[0] + " | " + cells[2]
 }

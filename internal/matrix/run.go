@@ -73,8 +73,10 @@ func (r *runner) run(ctx context.Context, u suite, environment []string) (result
 	switch {
 	case err != nil:
 		return counted, err
-	case failed != nil && counted.failed == 0:
+	case failed != nil && counted.failed == 0 && len(outputs) == 1:
 		return counted, fmt.Errorf("%s: %w\n%s", binary, failed, outputs[""])
+	case failed != nil:
+		counted.failed = max(counted.failed, 1) // a test with subtests can fail alone
 	case counted.passed == 0 && counted.failed == 0:
 		return counted, errors.New("no test ran")
 	}
@@ -135,11 +137,11 @@ func count(events io.Reader, only string) (result, map[string]string, error) {
 	var r result
 	failures := map[string]string{"": outputs[""]}
 	for name, action := range actions {
-		if parents[name] || !strings.Contains(name, only) {
-			if action == "fail" {
-				failures[name] = outputs[name]
-			}
-			continue
+		if action == "fail" {
+			failures[name] = outputs[name]
+		}
+		if parents[name] || action != "fail" && !strings.Contains(name, only) {
+			continue // a failure counts in any case
 		}
 		switch action {
 		case "pass":
@@ -148,7 +150,6 @@ func count(events io.Reader, only string) (result, map[string]string, error) {
 			r.skipped++
 		default:
 			r.failed++
-			failures[name] = outputs[name]
 		}
 	}
 	return r, failures, nil

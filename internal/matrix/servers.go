@@ -42,7 +42,7 @@ type suite struct {
 }
 
 // columns are the suites of the table.
-var columns = []string{"conformance", "backend", "acceptance", "doctor"}
+var columns = []string{"conformance", "backend", "acceptance", "doctor", "managed"}
 
 const program, dialects = "cmd/tenure", "internal/dialects"
 
@@ -51,6 +51,7 @@ var sessions = mode{"sessions", []suite{
 	{column: "backend", module: ".", folder: "postgres", skip: "^TestSession$"},
 	{column: "acceptance", module: ".", folder: "internal/acceptance", long: true},
 	{column: "doctor", module: program, folder: "internal/cli", run: "^TestDoctor"},
+	{column: "managed", module: ".", folder: "internal/managed"},
 }}
 
 // leases are the suites of one kind of database in the tests of leases.

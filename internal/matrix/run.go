@@ -54,6 +54,7 @@ func (r *runner) run(ctx context.Context, u suite, environment []string) (result
 	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Dir = filepath.Join(u.module, u.folder)
 	command.Env = append(os.Environ(), environment...)
+	endWithDescendants(command)
 	command.WaitDelay = 10 * time.Second
 	read, write := io.Pipe()
 	command.Stdout, command.Stderr = write, write

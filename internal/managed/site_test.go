@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -90,7 +88,6 @@ type node struct {
 	*tenure.Node
 	election *tenure.Election
 	backend  *postgres.Backend
-	log      *logLines
 }
 
 // backend is what a process of the customer has.
@@ -111,12 +108,12 @@ func (s *site) backend() *postgres.Backend {
 // open opens a node, or says why it cannot be.
 func (s *site) open(name string, policy retry.Strategy) (*node, error) {
 	s.Helper()
-	n := &node{backend: s.backend(), log: &logLines{t: s.T}}
+	n := &node{backend: s.backend()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
 	n.Node, err = tenure.Open(ctx, n.backend, tenure.Config{
-		Name: name, Lease: lease, FenceTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(n.log, nil)), Retry: policy,
+		Name: name, Lease: lease, FenceTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(logLines{s.T}, nil)), Retry: policy,
 	})
 	if err != nil {
 		return nil, err
@@ -242,26 +239,13 @@ func (s *site) tryWrite(term *tenure.Term) error {
 	})
 }
 
-// logLines keeps what a node logs, and shows it with a test that failed.
-type logLines struct {
-	t    *testing.T
-	mu   sync.Mutex
-	text strings.Builder
-}
+// logLines shows what a node logs until the test has ended.
+type logLines struct{ t *testing.T }
 
-func (l *logLines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Write(line)
+func (l logLines) Write(line []byte) (int, error) {
 	if l.t.Context().Err() != nil {
 		return io.Discard.Write(line)
 	}
 	l.t.Logf("%s", line)
 	return len(line), nil
-}
-
-func (l *logLines) contains(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
 }

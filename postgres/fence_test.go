@@ -90,7 +90,8 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if err := b.fence(ctx, tx, first.mark("scheduler")); err != nil {
+	marks := first.mark("scheduler")
+	if err := b.fence(ctx, tx, marks); err != nil {
 		t.Fatal(err)
 	}
 	first.beat() // a fenced transaction does not delay heartbeats
@@ -103,6 +104,11 @@ func TestNextTermWaitsForFencedTransaction(t *testing.T) {
 		if attempt.Outcome != tenure.OutcomePending || !attempt.Fenced || attempt.RetryIn <= 0 {
 			t.Fatalf("outcome %d, %+v; want it waiting for the transaction", attempt.Outcome, attempt)
 		}
+	}
+	// The old term is closed while its transaction still holds off the next one, so
+	// that no other transaction of the old term can take the place of this one.
+	if err := first.write(pool, pgx.TxOptions{}, marks, nil); !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("a later transaction of the term that was closed: %v; want it fenced", err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatalf("the fenced transaction: %v", err)

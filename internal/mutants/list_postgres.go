@@ -19,7 +19,7 @@ var postgresMutants = []mutant{
 		name: "postgres: an ended term passes the fence",
 		file: "postgres/fence.go", from: "WHERE t.ended_at IS NULL\n", to: "WHERE true\n",
 		promise: "3 Fenced writes are ordered: a stream of fenced transactions of the old term ends",
-		tests:   []tests{in("postgres", "^TestOverlappingFencedTransactionsDoNotBlockNextTerm$|^TestFencedTransactionCommitsDuringItsTermOnly$")},
+		tests:   []tests{in("postgres", "^TestOverlappingFencedTransactionsDoNotBlockNextTerm$|^TestNextTermWaitsForFencedTransaction$")},
 	},
 	{
 		name: "postgres: InTx does not fence",
@@ -97,7 +97,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: a canceled wait for the standby is a success",
-		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warned(stmtHeartbeat); err != nil && false {\n",
+		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
 		tests:   []tests{in("postgres", "^TestCanceledWaitForReplicaIsNoSuccess$")},
 	},

@@ -51,6 +51,10 @@ type SessionOptions struct {
 	// session or the node does not know.
 	PreviousSessionEnd clocks.Instant
 
+	// PreviousIncarnation is the incarnation of the last session that this process
+	// opened for the node, or 0 if there was none. Trust in that session is over.
+	PreviousIncarnation int64
+
 	// MaySend reports whether the session may send a statement. It is false once
 	// trust has ended, because a statement would restart the server's idle timer. A
 	// session calls it before each statement and returns ErrSessionLost if it is

@@ -48,8 +48,14 @@ type Config struct {
 	Settle time.Duration
 	// FailoverWait is the minimum wait before a term begins on another server
 	// than the last term. Set it to the time within which an old primary is
-	// fenced. Default: one lease.
+	// fenced, plus one lease. Default: one lease.
 	FailoverWait time.Duration
+	// SynchronousFailover declares that only a synchronous standby is ever
+	// promoted and that the wall clocks of the servers differ by less than the
+	// margin. Then the wait after a failover, too, ends as soon as every node is
+	// back. Declared without being true, it permits two leaders. It has no effect
+	// with leases.
+	SynchronousFailover bool
 
 	// Retry governs opening a new session after a loss and, for elections
 	// without a strategy of their own, acquiring roles. Default: sessions are
@@ -157,10 +163,12 @@ func (c Config) timing() Timing {
 	return Timing{
 		Lease: c.Lease, RefreshInterval: c.RefreshInterval, Margin: c.Margin, CheckInterval: c.CheckInterval,
 		LockTimeout: c.LockTimeout, FenceTimeout: c.FenceTimeout, Settle: c.Settle, FailoverWait: c.FailoverWait,
+		SynchronousFailover: c.SynchronousFailover,
 	}
 }
 
-// Timing has the durations of the protocol; see [Config] for their meaning.
+// Timing has the settings of the protocol that a backend needs; see [Config] for
+// their meaning.
 type Timing struct {
 	Lease           time.Duration
 	RefreshInterval time.Duration
@@ -170,4 +178,6 @@ type Timing struct {
 	FenceTimeout    time.Duration
 	Settle          time.Duration
 	FailoverWait    time.Duration
+
+	SynchronousFailover bool
 }

@@ -45,14 +45,15 @@ type Node struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
-	elections      map[string]*Election
-	followers      map[*Election]struct{} // elections that are started
-	session        *session               // the current session, or nil
-	outage         bool                   // the elections have been notified that opening sessions fails
-	lastSessionEnd clocks.Instant         // when the last session's connection ended, if known
-	retryNow       chan struct{}          // wakes reconnect after the retry strategy gave up
-	closing        bool
-	subscribers    map[chan struct{}]struct{}
+	elections       map[string]*Election
+	followers       map[*Election]struct{} // elections that are started
+	session         *session               // the current session, or nil
+	outage          bool                   // the elections have been notified that opening sessions fails
+	lastIncarnation int64                  // of the last session that was opened
+	lastSessionEnd  clocks.Instant         // when the last session's connection ended, if known
+	retryNow        chan struct{}          // wakes reconnect after the retry strategy gave up
+	closing         bool
+	subscribers     map[chan struct{}]struct{}
 
 	description        Description
 	descriptionVersion uint64 // the number of the description
@@ -354,19 +355,20 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	timeout := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
 	defer timeout.Stop()
 	n.mu.Lock()
-	description, lastEnd := n.description.clone(), n.lastSessionEnd
+	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.lastIncarnation
 	s.descriptionVersion = n.descriptionVersion
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, SessionOptions{
-		Node:               NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
-		Description:        description,
-		UniqueName:         n.cfg.UniqueName,
-		Timing:             n.cfg.timing(),
-		Clock:              n.clock,
-		Logger:             n.log,
-		PreviousSessionEnd: lastEnd,
-		MaySend:            s.trust.maySend,
-		Extend:             func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
+		Node:                NodeInfo{ID: n.id, Name: n.cfg.Name, Host: n.host},
+		Description:         description,
+		UniqueName:          n.cfg.UniqueName,
+		Timing:              n.cfg.timing(),
+		Clock:               n.clock,
+		Logger:              n.log,
+		PreviousSessionEnd:  lastEnd,
+		PreviousIncarnation: last,
+		MaySend:             s.trust.maySend,
+		Extend:              func(d time.Duration) { timeout.Reset(max(d, openTimeout)) },
 		NodesChanged: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -376,6 +378,9 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, openError(ctx, err)
 	}
+	n.mu.Lock()
+	n.lastIncarnation = conn.Incarnation()
+	n.mu.Unlock()
 	s.conn = conn
 	s.registry, _ = conn.(RegistrySession)
 	// The session holds no lock yet, so here a deadline may close the connection.

@@ -21,10 +21,10 @@ type heldRole struct {
 	key      tenure.LockKey
 	lockedAt time.Duration // on the node's monotonic clock
 	examined bool          // the row was read: what follows is known
-	beginAt  time.Duration // as lockedAt: the term must not begin earlier
-	skipped  int           // how often a transaction was in the way
-	previous int64         // the number of the last term, once it is known
-	term     int64         // 0 while Waiting
+	wait     termWait
+	skipped  int   // how often a transaction was in the way
+	previous int64 // the number of the last term, once it is known
+	term     int64 // 0 while Waiting
 	attempt  tenure.AcquireResult
 }
 
@@ -63,6 +63,9 @@ func (s *session) TryAcquire(candidates []tenure.AcquireRequest) ([]tenure.Acqui
 		return nil, err
 	}
 	if err := s.examineAll(candidates, attempts); err != nil {
+		return nil, err
+	}
+	if err := s.endWaits(); err != nil {
 		return nil, err
 	}
 	if err := s.beginAll(candidates, attempts); err != nil {
@@ -292,7 +295,7 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 	var ready []*heldRole
 	for _, c := range candidates {
 		held := s.heldRoles[c.Role.Name()]
-		if held != nil && held.term == 0 && held.examined && held.beginAt <= now {
+		if held != nil && held.term == 0 && held.examined && held.wait.until <= now {
 			ready = append(ready, held)
 		}
 	}
@@ -314,8 +317,8 @@ func (s *session) beginAll(candidates []tenure.AcquireRequest, attempts []tenure
 		case held == nil: // set before, or busy
 		case held.term > 0:
 			attempts[i] = held.attempt
-		case held.beginAt > now:
-			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: held.beginAt - now}
+		case held.wait.until > now:
+			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: s.retryIn(held, now)}
 		default:
 			attempts[i] = tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: s.fenced(held), Fenced: true}
 		}

@@ -59,7 +59,7 @@ func (s *session) examine(all []lockRequest, attempts []tenure.AcquireResult) (u
 			held := s.heldRoles[w.role.Name()]
 			held.examined = true
 			held.previous = row.term
-			held.beginAt = s.earliest(row, held.lockedAt)
+			held.wait = s.waitBefore(row, held.lockedAt)
 			continue
 		}
 		unfit = append(unfit, w)

@@ -71,6 +71,7 @@ type peerOptions struct {
 
 	description tenure.Description // default active
 	forerunner  clocks.Instant
+	previous    int64 // incarnation of the process's session before
 }
 
 func open(t testing.TB, b *Backend, changes ...func(*peerOptions)) *peer {
@@ -97,14 +98,15 @@ func tryOpen(t testing.TB, b *Backend, changes ...func(*peerOptions)) (*peer, er
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := b.Open(ctx, tenure.SessionOptions{
-		Node:               tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
-		Description:        options.description,
-		UniqueName:         options.unique,
-		Timing:             options.timing,
-		Clock:              testClock,
-		Logger:             options.logger,
-		PreviousSessionEnd: options.forerunner,
-		MaySend:            trusted.Load,
+		Node:                tenure.NodeInfo{ID: options.id, Name: options.name, Host: "localhost"},
+		Description:         options.description,
+		UniqueName:          options.unique,
+		Timing:              options.timing,
+		Clock:               testClock,
+		Logger:              options.logger,
+		PreviousSessionEnd:  options.forerunner,
+		PreviousIncarnation: options.previous,
+		MaySend:             trusted.Load,
 	})
 	if err != nil {
 		return nil, err

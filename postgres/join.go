@@ -35,14 +35,22 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	limitWait   = `SELECT set_config('lock_timeout', $1, true)`
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
 
+	// The row before is of a session of this process, whose trust is over, or of
+	// another process with the same id, which may still trust its own.
 	joinNodes = `
-INSERT INTO {nodes} (
+INSERT INTO {nodes} AS n (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,
-    roles, worker_capabilities, labels, version, spreads, status_by)
-SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
+    roles, worker_capabilities, labels, version, spreads, status_by, server_lineage, server_epoch)
+SELECT $1, $2, $3, $4, $5, a.pid, a.backend_start, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $6, $7
 FROM pg_stat_get_activity(pg_backend_pid()) a
 ON CONFLICT (id) DO UPDATE
-SET incarnation = excluded.incarnation,
+SET trust_until = CASE
+        WHEN n.incarnation = $8 THEN n.trust_until
+        ELSE greatest(n.trust_until, n.last_heartbeat + n.lease_ms * interval '1 millisecond')
+    END,
+    server_lineage = excluded.server_lineage,
+    server_epoch = excluded.server_epoch,
+    incarnation = excluded.incarnation,
     name = excluded.name,
     hostname = excluded.hostname,
     lease_ms = excluded.lease_ms,
@@ -184,7 +192,8 @@ func (s *session) insertRow(ctx context.Context, on executor) error {
 		{closeForerunner, []any{node.ID, s.incarnation, gone, s.space, s.server.lineage(), s.server.epoch()}},
 		{sweepNodes, []any{s.space}},
 		{sweepRequests, []any{node.ID}},
-		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds()},
+		{joinNodes, append([]any{node.ID, s.incarnation, node.Name, node.Host, s.opening.Timing.Lease.Milliseconds(),
+			s.server.lineage(), s.server.epoch(), s.opening.PreviousIncarnation},
 			descriptionColumns(s.opening.Description)...)},
 	} {
 		if _, err := on.Exec(ctx, s.backend.names.sql(step.sql), step.args...); err != nil {

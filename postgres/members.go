@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -204,13 +205,24 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
+	// The node cannot trust a session any more. The next term after a restart of the
+	// server may have to wait for it, so its row stays until then.
+	trustOver = `greatest(last_heartbeat + lease_ms * interval '1 millisecond', trust_until) < clock_timestamp()`
+
+	// For how long the row of a dead node must stay, in milliseconds.
+	readTrust = `
+SELECT (1000 * extract(epoch FROM
+    greatest(last_heartbeat + lease_ms * interval '1 millisecond', trust_until) - clock_timestamp()))::double precision
+FROM {nodes}
+WHERE id = $1 AND status = 'dead'`
+
 	// The server may still keep the session of a dead node. If its lease is over, so
 	// is its trust, and once the row is gone no other node can know that: the session
 	// is terminated together with the row. A request may have been made at the moment
 	// of the death.
 	forgetNode = `
 WITH gone AS (
-    DELETE FROM {nodes} WHERE id = $1 AND status = 'dead' RETURNING *
+    DELETE FROM {nodes} n WHERE id = $1 AND status = 'dead' AND ` + trustOver + ` RETURNING *
 ), forgotten AS (
     DELETE FROM {requests} r USING gone WHERE r.node_id = gone.id
 ), ended AS MATERIALIZED (
@@ -229,6 +241,7 @@ WITH gone AS (
     DELETE FROM {nodes}
     WHERE status = 'dead'
         AND last_heartbeat < clock_timestamp() - $1 * interval '1 millisecond'
+        AND ` + trustOver + `
         AND pg_try_advisory_xact_lock_shared(` + readSpace + `, incarnation)
     RETURNING *
 ), forgotten AS (
@@ -259,18 +272,43 @@ func (b *Backend) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid
 }
 
 // Forget removes a dead node from the registry and terminates its session if the
-// server still keeps it. It returns an error that matches tenure.ErrUnknownNode if
-// there is no dead node with this id.
+// server still keeps it. It waits until the node's lease has expired. It returns an
+// error that matches tenure.ErrUnknownNode if there is no dead node with this id.
 func (b *Backend) Forget(ctx context.Context, node uuid.UUID) error {
-	gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)
-	if err == nil && len(gone) == 0 {
-		err = fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
+	for {
+		gone, err := b.changeNodes(ctx, "forget a node", forgetNode, node)
+		if err != nil || len(gone) > 0 {
+			return err
+		}
+		left, err := b.readTrust(ctx, node)
+		if err != nil {
+			return err
+		}
+		timer := time.NewTimer(max(time.Millisecond, left))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("forget a node: it may trust its last session for another %v: %w", left.Round(time.Millisecond), context.Cause(ctx))
+		}
 	}
-	return err
 }
 
-// ForgetDead removes dead nodes whose last heartbeat is older than olderThan, and
-// returns their ids. Nodes that join do the same for nodes dead for a day.
+// readTrust returns for how long a dead node may still trust its last session.
+func (b *Backend) readTrust(ctx context.Context, node uuid.UUID) (time.Duration, error) {
+	var left float64
+	err := b.reader.ask(ctx, "forget a node", func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, b.names.sql(readTrust), node).Scan(&left)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w that is dead: %s", tenure.ErrUnknownNode, node)
+	}
+	return fromMilliseconds(left), err
+}
+
+// ForgetDead removes dead nodes whose last heartbeat is older than olderThan and
+// whose leases have expired, and returns their ids. Nodes that join do the same for
+// nodes dead for a day.
 func (b *Backend) ForgetDead(ctx context.Context, olderThan time.Duration) ([]uuid.UUID, error) {
 	return b.changeNodes(ctx, "forget dead nodes", forgetNodes, olderThan.Milliseconds())
 }

@@ -75,7 +75,7 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 	if err := b.Forget(ctx, uuid.New()); !errors.Is(err, tenure.ErrUnknownNode) {
 		t.Errorf("a node that does not exist: %v; want ErrUnknownNode", err)
 	}
-	exec(t, b, "UPDATE {nodes} SET status = 'dead' WHERE id = $1", p.id)
+	exec(t, b, "UPDATE {nodes} SET status = 'dead', last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", p.id)
 	exec(t, b, "INSERT INTO {requests} (kind, role, term, node_id) VALUES ('drain', '', 0, $1)", p.id)
 	other.drain()
 	if err := b.Forget(ctx, p.id); err != nil {
@@ -87,8 +87,8 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 	if row[bool](t, b, "SELECT EXISTS (SELECT FROM {requests})") {
 		t.Error("requests to a forgotten node are left")
 	}
-	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusActive}); !errors.Is(err, tenure.ErrSuperseded) {
-		t.Errorf("Describe of a forgotten node: %v; want it superseded", err)
+	if err := p.WriteDescription(tenure.Description{Status: tenure.StatusActive}); !errors.Is(err, tenure.ErrSessionLost) {
+		t.Errorf("describing a forgotten node: %v; want its session lost", err)
 	}
 	p.Abort()
 	again := open(t, b, func(o *peerOptions) { o.id = p.id })
@@ -102,7 +102,10 @@ func TestForgottenLiveNodeReturns(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration
 		want []uuid.UUID
-	}{{time.Hour, nil}, {0, []uuid.UUID{again.id}}, {0, nil}} {
+	}{{time.Hour, nil}, {0, nil}, {time.Minute, []uuid.UUID{again.id}}, {0, nil}} {
+		if c.age == time.Minute { // its lease has expired
+			exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '2 min' WHERE id = $1", again.id)
+		}
 		if gone, err := b.ForgetDead(ctx, c.age); err != nil || !slices.Equal(gone, c.want) {
 			t.Errorf("dead for %v, forgotten: %v, %v; want %v", c.age, gone, err, c.want)
 		}

@@ -24,6 +24,7 @@ const (
 	stmtKeyOwners   statement = "key_owners"
 	stmtLastTerms   statement = "last_terms"
 	stmtClose       statement = "close_terms"
+	stmtReunion     statement = "reunion"
 	stmtBegin       statement = "begin_terms"
 	stmtEnd         statement = "end_terms"
 	stmtResign      statement = "resign"
@@ -139,9 +140,21 @@ SELECT
     coalesce(p.server_epoch, ''),
     coalesce(closed.end_reason, p.end_reason, ''),
     p.reserved_for,
-    coalesce(1000 * extract(epoch FROM p.reserved_until - clock_timestamp()), 0)::double precision
+    coalesce(1000 * extract(epoch FROM p.reserved_until - clock_timestamp()), 0)::double precision,
+    EXISTS (SELECT FROM {nodes} n WHERE n.id = p.node_id)
 FROM previous p
 LEFT JOIN closed ON closed.role = p.role`,
+
+	// For how long nodes may still trust sessions of earlier lives of the server.
+	// That a node was found dead proves nothing: the server has forgotten its lock,
+	// so any other node finds it free.
+	stmtReunion: `
+SELECT coalesce(1000 * extract(epoch FROM max(CASE
+    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)
+    THEN greatest(last_heartbeat + lease_ms * interval '1 millisecond', trust_until)
+    ELSE trust_until
+END) - clock_timestamp()), 0)::double precision
+FROM {nodes}`,
 
 	// Skips what a fenced transaction holds right now; the order is fixed, so
 	// that nothing deadlocks. Unless the rows were examined before ($8), it also
@@ -168,7 +181,7 @@ WITH previous AS MATERIALIZED (
         AND ($8::boolean
             OR (reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())
             AND (term = 0 AND $9::boolean
-                OR server_lineage = $6 AND server_epoch = $7
+                OR t.server_lineage = $6 AND t.server_epoch = $7
                 AND (NOT $10::boolean OR end_reason NOT IN ('crashed', 'lease_expired', 'server_changed'))))
     ORDER BY role
     FOR UPDATE OF t SKIP LOCKED
@@ -403,6 +416,7 @@ var (
 		{stmtRoleKeys, []any{noTexts}},
 		{stmtAddRoles, []any{noTexts, noTexts}},
 		{stmtClose, []any{noTexts, noTexts, "", ""}},
+		{stmtReunion, []any{"", ""}},
 		{stmtBegin, []any{noTexts, uuid.Nil, "", 0, 0, "", "", false, false, false}},
 		{stmtEnd, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noTexts}},
 		{stmtResign, []any{noTexts, noNumbers, noTexts, noNodes, noNumbers, uuid.Nil, noNumbers, noPairs, noPairs, "", noTexts}},

@@ -42,10 +42,11 @@ func TestWaitAfterRestartCountsOnce(t *testing.T) {
 					}
 					return
 				}
-				if wait.Outcome != tenure.OutcomePending || wait.RetryIn <= 0 || wait.RetryIn > lease {
-					t.Fatalf("%+v; want it to wait for at most the lease", wait)
+				left := frozen.waitLeft("scheduler")
+				if wait.Outcome != tenure.OutcomePending || left <= 0 || left > lease {
+					t.Fatalf("%+v, %v left; want it to wait for at most the lease", wait, left)
 				}
-				time.Sleep(wait.RetryIn / 2) // it freezes in the middle of its wait
+				time.Sleep(left / 2) // it freezes in the middle of its wait
 				frozen.Abort()
 				next := open(t, b, of)
 				for next.busy("scheduler") {

@@ -48,7 +48,8 @@ type session struct {
 	known     map[string]string           // keys of the roles that have a row
 	blocked   map[string]blockage         // roles whose rows other sessions held at the last attempt
 	beats     int                         // heartbeats so far
-	reapedAt  time.Duration               // when reapIfWatchDown last checked
+	reunion   reunion
+	reapedAt  time.Duration // when reapIfWatchDown last checked
 	abort     func()
 
 	unanswered atomic.Bool // a statement waits for its answer
@@ -71,6 +72,8 @@ type connListener struct {
 	heard    func()   // called when the registry of nodes may have changed
 	warnings []string // on the statement in progress; of the session's goroutine
 	moved    chan struct{}
+
+	nodesAwaited atomic.Bool // a term waits for nodes to come back
 }
 
 func newConnListener(nodes string, heard func()) *connListener {
@@ -91,8 +94,13 @@ func (e *connListener) notification(n *pgconn.Notification) {
 		return
 	case n.Channel != e.nodes:
 		e.announce()
-	case e.heard != nil:
-		e.heard()
+	default:
+		if e.nodesAwaited.Load() {
+			e.announce()
+		}
+		if e.heard != nil {
+			e.heard()
+		}
 	}
 	select {
 	case e.moved <- struct{}{}:

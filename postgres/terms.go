@@ -23,6 +23,7 @@ type termRow struct {
 	endReason   string
 	reservedFor *uuid.UUID
 	reservation time.Duration // what is left of it
+	nodeKnown   bool          // the registry has the node of the term
 }
 
 // clean reports whether the holder of the term closed it itself.
@@ -49,54 +50,13 @@ func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 			lease       int64
 			reservation float64
 		)
-		err := rows.Scan(&role, &r.key, &r.term, &r.node, &lease, &r.lineage, &r.epoch, &r.endReason, &r.reservedFor, &reservation)
+		err := rows.Scan(&role, &r.key, &r.term, &r.node, &lease, &r.lineage, &r.epoch, &r.endReason, &r.reservedFor, &reservation, &r.nodeKnown)
 		r.lease = time.Duration(lease) * time.Millisecond
 		r.reservation = fromMilliseconds(reservation)
 		found[role] = r
 		return err
 	}, roles, keys, s.server.lineage(), s.server.epoch())
 	return found, err
-}
-
-// earliest returns when the term of a role whose lock was acquired at lockedAt may
-// begin, on the node's monotonic clock. If the last term was on another server, the
-// old leader may not have noticed yet that its lock is gone.
-//
-// That wait counts from when this server's life began and not from lockedAt:
-// otherwise each candidate would wait again for the time that another one has
-// already waited. The old leader's trust ends one lease after the last heartbeat
-// that the earlier life acknowledged, and that life was over when this one began: a
-// restarted server starts when the processes of the earlier one are gone, and after
-// a crash, or on a promoted replica, the first session inserts the row again. A
-// promoted replica cannot know of an old primary that continues: FailoverWait is
-// for that.
-func (s *session) earliest(row termRow, lockedAt time.Duration) time.Duration {
-	timing := s.opening.Timing
-	if row.term == 0 {
-		// The role is new here. On a server whose locks were lost that may be
-		// because its row was lost too, and with it the leader's lease.
-		if s.server.byMigration {
-			return lockedAt
-		}
-		return max(lockedAt, s.server.bornAt+max(timing.Lease, s.server.longest, timing.FailoverWait))
-	}
-	var wait time.Duration
-	if !row.clean() {
-		wait = timing.Settle
-	}
-	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
-		return lockedAt + wait
-	}
-	// The same node may begin another term immediately: its old work has returned, or
-	// it would not campaign.
-	if row.lineage == s.server.lineage() && row.node != nil && *row.node == s.opening.Node.ID {
-		return lockedAt
-	}
-	began := s.server.upAt
-	if row.lineage != s.server.lineage() && strings.HasSuffix(row.epoch, "/"+s.server.id.String()) {
-		began = lockedAt // copied together with its rows: this server's life began at an unknown time
-	}
-	return max(lockedAt, began+max(wait, timing.Lease, row.lease, timing.FailoverWait))
 }
 
 // begin begins the terms of held roles, sorted by name. A role that is skipped stays

@@ -59,6 +59,8 @@ type storm struct {
 	lease  time.Duration
 	clocks clockFaults
 	over   bool // no new fault begins
+
+	synchronous bool // no replica that lags behind is promoted
 }
 
 type clockFaults int
@@ -209,7 +211,7 @@ func (s *storm) restartServer(*Machine) {
 func (s *storm) failOver(*Machine) {
 	server := s.world.server
 	replica := server.replicate()
-	synchronous := s.rnd.chance(0.5)
+	synchronous := s.rnd.chance(0.5) || s.synchronous
 	s.world.after(s.lasting(), func() {
 		if !server.up || s.over || server.dropped {
 			return

@@ -1,10 +1,10 @@
 package sim
 
-import (
-	"time"
+import "time"
 
-	"github.com/exactly-one/tenure/history"
-)
+// reunionCheck is how often a session that waits for nodes looks whether they are
+// back.
+const reunionCheck = 100 * time.Millisecond
 
 // life records since when the server has kept its locks. The row of its unlogged table
 // survives a clean restart; a crash and a promotion empty the table, and the first
@@ -37,14 +37,15 @@ func (s *server) longestLease() time.Duration {
 	return longest
 }
 
-// earliest is when the term of a role whose lock was acquired at locked may begin: after
-// the time to settle if the last term did not end cleanly, and, on a server that may
-// have lost the old leader's lock, one lease after the server came back.
+// earliest is when the term of a role whose lock was acquired at locked may begin at
+// the latest: after the time to settle if the last term did not end cleanly, and, on a
+// server that may have lost the old leader's lock, one lease after the server came
+// back.
 func (b *backend) earliest(row *roleRow, locked time.Duration) time.Duration {
 	return b.earliestFrom(row, locked, b.server.life.born, b.server.life.up())
 }
 
-// earliestFrom is earliest for a row of the server that was made at born, on a
+// earliestFrom is earliest for a row of the server that was inserted at born, on a
 // server that came back at up.
 func (b *backend) earliestFrom(row *roleRow, locked, born, up time.Duration) time.Duration {
 	s, wait := b.server, max(b.timing.Lease, b.timing.FailoverWait)
@@ -54,22 +55,22 @@ func (b *backend) earliestFrom(row *roleRow, locked, born, up time.Duration) tim
 		}
 		return max(locked, born+max(wait, b.longest))
 	}
-	settle := time.Duration(0)
-	switch row.reason {
-	case history.EndCrashed, history.EndLeaseExpired, history.EndServerChanged:
-		settle = b.timing.Settle
+	if row.server == s.started || s.defects.NoServerLag {
+		return locked + b.settleAfter(row)
 	}
-	switch {
-	case row.server == s.started || s.defects.NoServerLag:
-		return locked + settle
-	case row.node == b.node.ID && row.server.timeline == s.started.timeline:
-		return locked // its old work has returned, or it would not campaign
-	default:
-		return max(locked, up+max(wait, settle, row.lease))
-	}
+	return max(locked, up+max(wait, b.settleAfter(row), row.lease))
 }
 
-// decides is earliest, or what a defect makes of it.
+// settleAfter is the time to settle after the last term of a role.
+func (b *backend) settleAfter(row *roleRow) time.Duration {
+	if row.clean() {
+		return 0
+	}
+	return b.timing.Settle
+}
+
+// decides is when the term of a role may begin, as far as is known now, or what a
+// defect makes of it.
 func (b *backend) decides(row *roleRow, locked time.Duration) time.Duration {
 	s := b.server
 	switch {
@@ -77,7 +78,44 @@ func (b *backend) decides(row *roleRow, locked time.Duration) time.Duration {
 		return b.earliestFrom(row, locked, locked, locked)
 	case s.defects.WaitEarly:
 		return b.earliestFrom(row, locked, s.life.born, s.life.born)
-	default:
-		return b.earliest(row, locked)
 	}
+	latest := b.earliest(row, locked)
+	if row.term == 0 || row.server == s.started || !b.isRegistryComplete(row) {
+		return latest
+	}
+	return min(latest, max(locked, s.reunitedAt())+b.settleAfter(row))
+}
+
+// isRegistryComplete reports whether the registry has every node that may trust an
+// earlier session: on another timeline if only synchronous standbys are promoted.
+func (b *backend) isRegistryComplete(row *roleRow) bool {
+	s := b.server
+	if !row.clean() && s.nodes[row.node] == nil {
+		return false
+	}
+	if row.server.timeline == s.started.timeline || s.defects.AnyReunion {
+		return true
+	}
+	return b.timing.SynchronousFailover && row.server.timeline < s.started.timeline
+}
+
+// reunitedAt is when the last node opened a session in this life of the server, or
+// when the trust of one that did not ends.
+func (s *server) reunitedAt() time.Duration {
+	at := time.Duration(0)
+	for _, row := range s.nodes {
+		switch {
+		case row.life == s.started:
+			at = max(at, row.opened, row.trustUntil)
+		case s.defects.NoReunion, s.defects.DeadReunion && row.dead:
+		default:
+			at = max(at, row.trustedUntil())
+		}
+	}
+	return at
+}
+
+// trustedUntil is until when a process may trust a session of the node.
+func (r *nodeRow) trustedUntil() time.Duration {
+	return max(r.trustUntil, r.lastHeartbeat+r.lease)
 }

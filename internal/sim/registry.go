@@ -14,14 +14,18 @@ import (
 // register makes the session of b the node's.
 func (s *server) register(b *backend) {
 	now := s.world.now()
-	started := now
+	started, trustUntil := now, time.Duration(0)
 	if last := s.nodes[b.node.ID]; last != nil {
-		started = last.started
+		started, trustUntil = last.started, last.trustUntil
+		if last.incarnation != b.client.opening.PreviousIncarnation {
+			trustUntil = last.trustedUntil()
+		}
 	}
 	s.requests = slices.DeleteFunc(s.requests, func(r tenure.Request) bool { return r.Node == b.node.ID })
 	s.nodes[b.node.ID] = &nodeRow{
 		info: b.node, description: b.client.opening.Description, incarnation: b.incarnation, lease: b.timing.Lease,
 		started: started, lastHeartbeat: now, session: b,
+		opened: now, life: s.started, trustUntil: trustUntil,
 	}
 }
 
@@ -83,7 +87,7 @@ func (s *server) markDead(threshold time.Duration) []uuid.UUID {
 // forget removes the dead nodes that are chosen, and returns their ids.
 func (s *server) forget(chosen func(*nodeRow) bool) []uuid.UUID {
 	return s.change(func(row *nodeRow) bool {
-		if !row.dead || !chosen(row) {
+		if !row.dead || !chosen(row) || row.trustedUntil() > s.world.now() && !s.defects.ForgetEarly {
 			return false
 		}
 		delete(s.nodes, row.info.ID)

@@ -27,6 +27,15 @@ type roleRow struct {
 	reservedUntil time.Duration
 }
 
+// clean reports whether the holder of the term ended it itself.
+func (r *roleRow) clean() bool {
+	switch r.reason {
+	case history.EndCrashed, history.EndLeaseExpired, history.EndServerChanged:
+		return false
+	}
+	return true
+}
+
 // tryRoles tries to lock roles: the first statement of acquiring them.
 func (b *backend) tryRoles(candidates []tenure.AcquireRequest) []tenure.AcquireResult {
 	attempts := make([]tenure.AcquireResult, len(candidates))
@@ -130,7 +139,7 @@ func (b *backend) beginTerm(role tenure.Role, since time.Duration) tenure.Acquir
 		return tenure.AcquireResult{Outcome: tenure.OutcomePending, Fenced: true, RetryIn: b.timing.RefreshInterval / 4}
 	}
 	if wait := b.decides(row, since) - now; wait > 0 {
-		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: wait}
+		return tenure.AcquireResult{Outcome: tenure.OutcomePending, RetryIn: min(wait, reunionCheck)}
 	}
 
 	previous, term, vacant := row.term, row.term+1, now-row.endedAt

@@ -125,6 +125,7 @@ func (s Schedule) draw() plan {
 	p.member.Work.Processes = newStream(s.Seed, "processing").chance(0.4)
 	// Another order is refused.
 	p.member.Config.LockTimeout = max(p.member.Config.LockTimeout, p.member.Config.FenceTimeout)
+	p.member.Config.SynchronousFailover = newStream(s.Seed, "failover").chance(0.5)
 	p.probes = rnd.below(4)
 	p.scales = make([]int, p.machines)
 	if s.Cluster {
@@ -179,7 +180,8 @@ func (s Schedule) Run(result *Result) {
 	w.server.defects = s.Defects
 	w.checker.vain, w.checker.shy = p.clocks == freezes, p.shy
 	rnd := newStream(s.Seed, "pauses")
-	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks}
+	storm := &storm{world: w, rnd: newStream(s.Seed, "storm"), lease: p.member.Config.Lease, clocks: p.clocks,
+		synchronous: p.member.Config.SynchronousFailover}
 	for i := range p.machines {
 		m := w.NewMachine()
 		time.Sleep(rnd.between(0, 10*time.Millisecond))

@@ -53,6 +53,11 @@ type Defects struct {
 	Relock             bool // a role that is held is locked again
 	NoReaper           bool // sessions that the idle timeout does not cover live on
 
+	NoReunion   bool // that wait is over before all nodes are back
+	DeadReunion bool // that wait does not include nodes that were found dead
+	AnyReunion  bool // that wait is over when the nodes are back that an asynchronous replica has
+	ForgetEarly bool // a dead node is forgotten although it may trust its session
+
 	StalledWatch  bool // no node notices that a watch connection is blocked
 	DeadHidden    bool // the reaper does not look at nodes that were marked dead
 	NoBurial      bool // no node detects that a node has died
@@ -68,6 +73,9 @@ type nodeRow struct {
 	lease         time.Duration
 	started       time.Duration // of the node's first session
 	lastHeartbeat time.Duration
+	opened        time.Duration // the session
+	life          identity      // of the server, in which it was opened
+	trustUntil    time.Duration // of another process with the id of the node
 	load          tenure.Load
 	leaving       bool // it received a request to drain, and has not updated its description since
 	dead          bool

@@ -55,6 +55,9 @@ CREATE TABLE {nodes} (
     died_at timestamptz,
     pid integer NOT NULL,
     backend_start timestamptz NOT NULL,
+    server_lineage text NOT NULL DEFAULT '',
+    server_epoch text NOT NULL DEFAULT '',
+    trust_until timestamptz,
     watching boolean NOT NULL DEFAULT true,
     spreads jsonb NOT NULL DEFAULT '{}',
     current_connections integer NOT NULL DEFAULT 0,
@@ -68,6 +71,8 @@ COMMENT ON TABLE {nodes} IS 'Processes that take part in elections.';
 COMMENT ON COLUMN {nodes}.incarnation IS 'The session of the node; its advisory lock (two integers, the second is this number) is held as long as that session lives.';
 COMMENT ON COLUMN {nodes}.status_by IS 'Who asked for the status; empty if the node gave it itself.';
 COMMENT ON COLUMN {nodes}.died_at IS 'When the node was found dead; by then it had been for milliseconds, or for its lease if it fell silent.';
+COMMENT ON COLUMN {nodes}.server_epoch IS 'With server_lineage, the life of the server in which the session was opened.';
+COMMENT ON COLUMN {nodes}.trust_until IS 'Until when another process with the id of this node may still trust a session, at the latest; see the manual page on failover.';
 COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
 
 -- Rows are never deleted: the numbers in them must only grow. Two roles with one

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// After a restart, a crash or a failover the server has forgotten all locks, and the
+// old leader may not have noticed yet. The next term waits until nobody can trust
+// an earlier session: until all nodes have opened new ones, or else for a time that
+// is long enough in any case.
+
+// termWait is what must pass before a term may begin.
+type termWait struct {
+	until   time.Duration // on the node's monotonic clock, at the latest
+	reunion bool          // over as soon as all nodes are back
+	settle  time.Duration // from then on
+}
+
+// waitBefore decides when the term of a role whose lock was acquired at lockedAt
+// may begin.
+func (s *session) waitBefore(row termRow, lockedAt time.Duration) termWait {
+	timing := s.opening.Timing
+	if row.term == 0 {
+		// The role is new here. On a server whose locks were lost that may be
+		// because its row was lost too, and with it the leader's lease.
+		if s.server.byMigration {
+			return termWait{until: lockedAt}
+		}
+		return termWait{until: max(lockedAt, s.server.bornAt+max(timing.Lease, s.server.longest, timing.FailoverWait))}
+	}
+	var settle time.Duration
+	if !row.clean() {
+		settle = timing.Settle
+	}
+	if row.lineage == s.server.lineage() && row.epoch == s.server.epoch() {
+		return termWait{until: lockedAt + settle}
+	}
+	return termWait{
+		until:   max(lockedAt, s.waitsSince(row, lockedAt)+max(settle, timing.Lease, row.lease, timing.FailoverWait)),
+		reunion: s.isRegistryComplete(row),
+		settle:  settle,
+	}
+}
+
+// waitsSince returns from when the wait on another server than the last term's
+// counts: from the beginning of this server's life and not from lockedAt, because
+// otherwise each candidate would wait again for the time that another one has
+// already waited. The old leader's trust ends one lease after the last heartbeat
+// that the earlier life acknowledged, and that life was over when this one began: a
+// restarted server starts when the processes of the earlier one are gone, and after
+// a crash, or on a promoted replica, the first session inserts the row again. A
+// promoted replica cannot know of an old primary that continues: FailoverWait is
+// for that.
+func (s *session) waitsSince(row termRow, lockedAt time.Duration) time.Duration {
+	if s.isCopy(row) {
+		return lockedAt // this server's life began at an unknown time
+	}
+	return s.server.upAt
+}
+
+// isCopy reports whether this server was copied together with the row that
+// identifies its life.
+func (s *session) isCopy(row termRow) bool {
+	return row.lineage != s.server.lineage() && strings.HasSuffix(row.epoch, "/"+s.server.id.String())
+}
+
+// isRegistryComplete reports whether the registry has every node that may trust an
+// earlier session, with its last acknowledged heartbeat. On the same timeline it
+// has, because both are durable; after a promotion only if the operator declares
+// that nothing but synchronous standbys is promoted. If the last leader has no row,
+// somebody has deleted rows.
+func (s *session) isRegistryComplete(row termRow) bool {
+	if !row.clean() && !row.nodeKnown {
+		return false
+	}
+	if row.lineage == s.server.lineage() {
+		return true
+	}
+	return s.opening.Timing.SynchronousFailover && !s.isCopy(row) && isPromotionOf(row.lineage, s.server.lineage())
+}
+
+// isPromotionOf reports whether a lineage is a later timeline of the same system.
+func isPromotionOf(earlier, later string) bool {
+	system, timeline, ok := parseLineage(earlier)
+	laterSystem, laterTimeline, laterOK := parseLineage(later)
+	return ok && laterOK && system == laterSystem && timeline < laterTimeline
+}
+
+func parseLineage(lineage string) (system string, timeline uint64, ok bool) {
+	system, digits, found := strings.Cut(lineage, "/")
+	timeline, err := strconv.ParseUint(digits, 16, 32)
+	return system, timeline, found && err == nil
+}
+
+const (
+	// A session that waits is told of every join. It also looks this often, since a
+	// notification can be lost, and not more often than that, since many nodes join
+	// at once.
+	reunionCheck = 100 * time.Millisecond
+	reunionPause = 10 * time.Millisecond
+)
+
+// reunion is what a session knows of the nodes that others wait for.
+type reunion struct {
+	checkedAt time.Duration // on the node's monotonic clock
+	checkAt   time.Duration // the next time
+}
+
+// endWaits ends the waits that are over because all nodes are back: opening a
+// session proves that the node's trust in earlier ones has ended.
+func (s *session) endWaits() error {
+	now := s.opening.Clock.Now().Mono
+	var waiting []*heldRole
+	for _, held := range s.heldRoles {
+		if held.term == 0 && held.examined && held.wait.reunion && held.wait.until > now {
+			waiting = append(waiting, held)
+		}
+	}
+	s.listener.nodesAwaited.Store(len(waiting) > 0) // before the registry is read
+	if len(waiting) == 0 {
+		return nil
+	}
+	if earliest := s.reunion.checkedAt + reunionPause; s.reunion.checkedAt > 0 && now < earliest {
+		s.reunion.checkAt = earliest
+		return nil
+	}
+	s.reunion.checkedAt = now
+	var left float64
+	err := s.query(stmtReunion, func(rows pgx.Rows) error {
+		return rows.Scan(&left)
+	}, s.server.lineage(), s.server.epoch())
+	if err != nil {
+		s.log.Warn("looking for nodes that are not back failed; the terms wait longer", "error", err)
+		s.reunion.checkAt = now + reunionCheck
+		return lostOnly(err)
+	}
+	now = s.opening.Clock.Now().Mono
+	if left > 0 {
+		s.reunion.checkAt = now + min(reunionCheck, max(time.Millisecond, fromMilliseconds(left)))
+		return nil
+	}
+	for _, held := range waiting {
+		held.wait = termWait{until: min(held.wait.until, now+held.wait.settle)}
+	}
+	s.listener.nodesAwaited.Store(false)
+	return nil
+}
+
+// retryIn returns when to look again whether the wait before the term of a role is
+// over.
+func (s *session) retryIn(held *heldRole, now time.Duration) time.Duration {
+	left := held.wait.until - now
+	if held.wait.reunion {
+		left = max(time.Millisecond, min(left, s.reunion.checkAt-now))
+	}
+	return left
+}

@@ -1,0 +1,236 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/history"
+)
+
+// waitLeft is how long the term of a role whose lock is held must still wait, at
+// most.
+func (p *peer) waitLeft(role string) time.Duration {
+	return p.heldRoles[role].wait.until - testClock.Now().Mono
+}
+
+// endLife makes all that was recorded belong to an earlier life of the server,
+// which began again just now.
+func endLife(t *testing.T, b *Backend) {
+	t.Helper()
+	exec(t, b, "UPDATE {terms} SET server_epoch = 'of an earlier life'")
+	exec(t, b, "UPDATE {nodes} SET server_epoch = 'of an earlier life'")
+}
+
+// openAgain opens the next session of a peer's process.
+func (p *peer) openAgain(changes ...func(*peerOptions)) *peer {
+	p.t.Helper()
+	return open(p.t, p.backend, append(changes, func(o *peerOptions) { o.id, o.previous = p.id, p.Incarnation() })...)
+}
+
+// justRestarted makes a session believe that the server came back just now.
+func (p *peer) justRestarted() { p.server.upAt = testClock.Now().Mono }
+
+// After the server has lost its locks, the next term waits for every node that may
+// trust an earlier session, and no longer.
+func TestReunion(t *testing.T) {
+	const long = time.Hour // what the test cannot wait for
+	lasting := func(o *peerOptions) { o.timing.FailoverWait = long }
+	for name, c := range map[string]struct {
+		change func(t *testing.T, b *Backend, leader, standby *peer)
+		ends   bool
+	}{
+		"all are back": {
+			func(_ *testing.T, _ *Backend, leader, standby *peer) { leader.openAgain(); standby.openAgain() }, true,
+		},
+		"one has left": {
+			func(t *testing.T, _ *Backend, leader, standby *peer) {
+				leader.openAgain()
+				if err := standby.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}, true,
+		},
+		"the lease of the missing one has expired": {
+			func(t *testing.T, b *Backend, leader, standby *peer) {
+				leader.openAgain()
+				exec(t, b, "UPDATE {nodes} SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", standby.id)
+			}, true,
+		},
+		"the leader is missing": {
+			func(_ *testing.T, _ *Backend, _, standby *peer) { standby.openAgain() }, false,
+		},
+		"a standby is missing": {
+			func(_ *testing.T, _ *Backend, leader, _ *peer) { leader.openAgain() }, false,
+		},
+		"the leader was found dead": {
+			func(t *testing.T, b *Backend, leader, standby *peer) {
+				standby.openAgain()
+				exec(t, b, "UPDATE {nodes} SET status = 'dead', died_at = clock_timestamp() WHERE id = $1", leader.id)
+			}, false,
+		},
+		"another process has the leader's id": {
+			func(t *testing.T, b *Backend, leader, standby *peer) {
+				standby.openAgain()
+				open(t, b, func(o *peerOptions) { o.id = leader.id })
+			}, false,
+		},
+		"the next session of a process that took the leader's id": {
+			func(t *testing.T, b *Backend, leader, standby *peer) {
+				standby.openAgain()
+				open(t, b, func(o *peerOptions) { o.id = leader.id }).openAgain()
+			}, false,
+		},
+		"the leader's row was deleted": {
+			func(t *testing.T, b *Backend, leader, standby *peer) {
+				standby.openAgain()
+				exec(t, b, "DELETE FROM {nodes} WHERE id = $1", leader.id)
+			}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			leader, standby := open(t, b), open(t, b)
+			leader.take("scheduler")
+			leader.Abort()
+			endLife(t, b)
+			c.change(t, b, leader, standby)
+			next := open(t, b, lasting)
+			next.justRestarted()
+			want := tenure.OutcomePending
+			if c.ends {
+				want = tenure.OutcomeGranted
+			}
+			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != want {
+				t.Errorf("%+v; want outcome %d", attempt, want)
+			}
+		})
+	}
+}
+
+// firstAttempt is the first one that finds the role's lock free.
+func (p *peer) firstAttempt(role string) tenure.AcquireResult {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); p.wait(10 * time.Millisecond) {
+		if attempt := p.try(role)[0]; attempt.Outcome != tenure.OutcomeHeld {
+			return attempt
+		}
+	}
+	p.t.Fatalf("%s was still held after %v", role, patience)
+	panic("unreachable")
+}
+
+// A session that waits is told of a join, whoever is told of nothing else by it.
+func TestReunionIsNoticed(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	leader, standby := open(t, b), open(t, b)
+	leader.take("scheduler")
+	leader.Abort()
+	standby.Abort()
+	endLife(t, b)
+	next := standby.openAgain(func(o *peerOptions) { o.timing.FailoverWait = time.Hour })
+	next.justRestarted()
+	if attempt := next.firstAttempt("scheduler"); attempt.Outcome != tenure.OutcomePending {
+		t.Fatalf("%+v; want it to wait", attempt)
+	}
+	next.drain()
+	back := leader.openAgain()
+	if !next.wait(patience) {
+		t.Fatal("nobody told of the join")
+	}
+	next.win("scheduler")
+	back.refused("scheduler")
+}
+
+// After a promotion rows may be missing, unless only synchronous standbys are
+// promoted.
+func TestReunionAfterAPromotion(t *testing.T) {
+	for name, c := range map[string]struct {
+		synchronous bool
+		timeline    string
+		missing     bool
+		want        tenure.Outcome
+	}{
+		"asynchronous":                 {false, "00000000", false, tenure.OutcomePending},
+		"synchronous":                  {true, "00000000", false, tenure.OutcomeGranted},
+		"synchronous, one is missing":  {true, "00000000", true, tenure.OutcomePending},
+		"from a later timeline":        {true, "ffffffff", false, tenure.OutcomePending},
+		"from a timeline of no number": {true, "what", false, tenure.OutcomePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBackend(t)
+			leader := open(t, b)
+			leader.take("scheduler")
+			leader.Abort()
+			endLife(t, b)
+			for _, table := range []string{"terms", "nodes"} {
+				exec(t, b, "UPDATE {"+table+"} SET server_lineage = split_part(server_lineage, '/', 1) || '/' || $1", c.timeline)
+			}
+			if !c.missing {
+				leader.openAgain()
+			}
+			next := open(t, b, func(o *peerOptions) {
+				o.timing.SynchronousFailover, o.timing.FailoverWait = c.synchronous, time.Hour
+			})
+			next.justRestarted()
+			if attempt := next.firstAttempt("scheduler"); attempt.Outcome != c.want {
+				t.Errorf("%+v; want outcome %d", attempt, c.want)
+			}
+		})
+	}
+}
+
+// Settle gives work that was canceled time to return: from when everybody is back.
+func TestSettleAfterAReunion(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	const settle = time.Hour
+	unclean := open(t, b)
+	unclean.take("crashed")
+	unclean.take("resigned")
+	unclean.release("resigned", history.EndResigned)
+	unclean.Abort()
+	endLife(t, b)
+	unclean.openAgain()
+	next := open(t, b, func(o *peerOptions) { o.timing.Settle, o.timing.FailoverWait = settle, 2*settle })
+	next.justRestarted()
+	if attempt := next.firstAttempt("resigned"); attempt.Outcome != tenure.OutcomeGranted {
+		t.Errorf("after a clean end: %+v; want it granted", attempt)
+	}
+	attempt := next.firstAttempt("crashed")
+	for deadline := time.Now().Add(patience); next.heldRoles["crashed"].wait.reunion && time.Now().Before(deadline); {
+		next.wait(attempt.RetryIn) // it does not look again at once
+		attempt = next.try("crashed")[0]
+	}
+	if left := next.waitLeft("crashed"); attempt.Outcome != tenure.OutcomePending || left > settle || left < settle-patience {
+		t.Errorf("after a crash: %+v, %v left; want it to wait for %v", attempt, left, settle)
+	}
+}
+
+// The row of a node that may trust its last session stays.
+func TestForgetWaitsForTheLease(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	const lease = 1500 * time.Millisecond
+	short := func(o *peerOptions) {
+		o.timing.Lease, o.timing.RefreshInterval, o.timing.Margin = lease, lease/3, lease/10
+	}
+	p := open(t, b, short)
+	open(t, b)
+	p.beat()
+	beat := time.Now()
+	p.Abort()
+	eventually(t, b, "SELECT status = 'dead' FROM {nodes} WHERE id = $1", p.id)
+	if gone, err := b.ForgetDead(t.Context(), 0); err != nil || len(gone) > 0 && time.Since(beat) < lease/2 {
+		t.Errorf("%v after its last heartbeat: forgotten %v, %v; want none", time.Since(beat), gone, err)
+	}
+	if err := b.Forget(t.Context(), p.id); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(beat); took < lease*9/10 {
+		t.Errorf("forgotten %v after its last heartbeat; want its lease of %v to pass", took, lease)
+	}
+}

@@ -165,6 +165,9 @@ var stubborn = map[string]string{
 	"grandchildren":             `trap '' TERM; sh -c 'sh -c "echo \$\$ > last; sleep 60; :"; :'; :`,
 	"daemon within its group":   `trap '' TERM; sh -c 'sh -c "echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`,
 	"daemon in its own session": `trap '' TERM; sh -c 'setsid sh -c "trap \"\" HUP; echo \$\$ > last; sleep 60; :" & :'; sleep 60; :`,
+
+	// Freeing its memory takes the kernel several milliseconds.
+	"slow to end": `trap '' TERM; { head -c 100000000 /dev/zero; cat pid > last; sleep 60; } | sh -c 'echo $$ > pid; exec tail -c 100000000'`,
 }
 
 // Whatever processes the command has started, none is running when the term is

@@ -96,6 +96,36 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
 	{
+		name: "postgres: a wait ends before all nodes are back",
+		file: "postgres/queries.go", from: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)\n    THEN", to: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text) AND status <> 'dead' AND false\n    THEN",
+		promise: "1 One leader: after a restart a node that is not back may still trust its term",
+		tests:   []tests{in("postgres", "^TestReunion$")},
+	},
+	{
+		name: "postgres: nodes that were found dead are not waited for",
+		file: "postgres/queries.go", from: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text)\n    THEN", to: "    WHEN (server_lineage, server_epoch) IS DISTINCT FROM ($1::text, $2::text) AND status <> 'dead'\n    THEN",
+		promise: "1 One leader: after a restart dead and living nodes look the same",
+		tests:   []tests{in("postgres", "^TestReunion$")},
+	},
+	{
+		name: "postgres: another process with the same id is back",
+		file: "postgres/join.go", from: "        WHEN n.incarnation = $8 THEN n.trust_until\n", to: "        WHEN true THEN n.trust_until\n",
+		promise: "1 One leader: a node's id does not prove which process it is",
+		tests:   []tests{in("postgres", "^TestReunion$")},
+	},
+	{
+		name: "postgres: every promoted replica is complete",
+		file: "postgres/reunion.go", from: "return s.opening.Timing.SynchronousFailover && ", to: "return ",
+		promise: "1 One leader: an asynchronous replica may lack nodes",
+		tests:   []tests{in("postgres", "^TestReunionAfterAPromotion$")},
+	},
+	{
+		name: "postgres: a dead node is forgotten while it may trust its session",
+		file: "postgres/members.go", from: "status = 'dead' AND ` + trustOver + ` RETURNING *", to: "status = 'dead' RETURNING *",
+		promise: "1 One leader: after a restart the registry shows whom to wait for",
+		tests:   []tests{in("postgres", "^TestForgetWaitsForTheLease$")},
+	},
+	{
 		name: "postgres: a canceled wait for the standby is a success",
 		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",

@@ -117,6 +117,7 @@ var clusterKeys = []key{
 	{path: "cluster.leader_election.fence_timeout", kind: duration, flag: "fence-timeout", check: between(shortest, longest), fallback: 5 * time.Second},
 	{path: "cluster.leader_election.settle", kind: duration, flag: "settle", check: between(0, longest), fallback: time.Duration(0)},
 	{path: "cluster.leader_election.failover_wait", kind: duration, flag: "failover-wait", check: between(0, longest), note: "lease_duration"},
+	{path: "cluster.leader_election.synchronous_failover", kind: boolean, flag: "synchronous-failover", fallback: false},
 	{path: "cluster.leader_election.retry_base", kind: duration, flag: "retry-base", check: between(shortest, longest), note: "1s if retry_max is set"},
 	{path: "cluster.leader_election.retry_max", kind: duration, flag: "retry-max", check: between(shortest, longest), note: "30s if retry_base is set"},
 	{path: "cluster.leader_election.reconnect_grace", kind: duration, flag: "reconnect-grace", check: between(0, longest), fallback: time.Duration(0)},

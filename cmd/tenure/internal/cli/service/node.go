@@ -25,17 +25,19 @@ type NodeFlags struct {
 	Log      console.LogFlags
 	Flags    *pflag.FlagSet
 
-	manual  bool
-	name    string
-	lease   flagvalue.Duration
-	refresh flagvalue.Duration
-	margin  flagvalue.Duration
-	check   flagvalue.Duration
-	lock    flagvalue.Duration
-	fence   flagvalue.Duration
-	stop    flagvalue.Duration
-	settle  flagvalue.Duration
-	wait    flagvalue.Duration
+	manual bool
+
+	synchronous bool
+	name        string
+	lease       flagvalue.Duration
+	refresh     flagvalue.Duration
+	margin      flagvalue.Duration
+	check       flagvalue.Duration
+	lock        flagvalue.Duration
+	fence       flagvalue.Duration
+	stop        flagvalue.Duration
+	settle      flagvalue.Duration
+	wait        flagvalue.Duration
 }
 
 // Register adds the flags.
@@ -56,6 +58,7 @@ func (f *NodeFlags) Register(flags *pflag.FlagSet, logLevel string) {
 	flags.Var(&f.stop, "stop-timeout", "how long work in flight may take after a stop; default 10s")
 	flags.Var(&f.settle, "settle", "extra wait after a term that ended uncleanly; default 0s")
 	flags.Var(&f.wait, "failover-wait", "minimum wait on another server than the last term's; default one lease")
+	flags.BoolVar(&f.synchronous, "synchronous-failover", false, "declare that only synchronous standbys are promoted: after a failover, wait only until all nodes are back")
 }
 
 // Config returns the configuration of the node. Logs go to w.
@@ -73,7 +76,8 @@ func (f *NodeFlags) Config(w io.Writer) (tenure.Config, error) {
 	return tenure.Config{
 		Name: f.name, Lease: f.lease.Value, RefreshInterval: f.refresh.Value, Margin: f.margin.Value,
 		CheckInterval: f.check.Value, LockTimeout: f.lock.Value, FenceTimeout: f.fence.Value,
-		StopTimeout: f.stop.Value, Settle: f.settle.Value, FailoverWait: f.wait.Value, Logger: logger,
+		StopTimeout: f.stop.Value, Settle: f.settle.Value, FailoverWait: f.wait.Value,
+		SynchronousFailover: f.synchronous, Logger: logger,
 	}, nil
 }
 

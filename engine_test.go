@@ -323,6 +323,8 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 				e, _ := elect(t, node, tenure.ElectionConfig{})
 				term := lead(t, e)
 				want(t, "before the first session", db.last().options.PreviousSessionEnd, clocks.Instant{})
+				want(t, "incarnation before the first session", db.last().options.PreviousIncarnation, int64(0))
+				earlier := db.last().Incarnation()
 				db.mu.Lock()
 				db.refuse = tenure.ErrConnection
 				db.mu.Unlock()
@@ -343,6 +345,7 @@ func TestPreviousSessionEndIsReported(t *testing.T) {
 				if got := db.last().options.PreviousSessionEnd.Wall; !got.Equal(wanted) {
 					t.Errorf("%v; want %v", got, wanted)
 				}
+				want(t, "previous incarnation", db.last().options.PreviousIncarnation, earlier)
 			})
 		})
 	}

@@ -47,7 +47,7 @@ var postgresMutants = []mutant{
 	},
 	{
 		name: "postgres: nothing settles",
-		file: "postgres/terms.go", from: "		wait = timing.Settle\n", to: "		wait = 0 * timing.Settle\n",
+		file: "postgres/reunion.go", from: "		settle = timing.Settle\n", to: "		settle = 0 * timing.Settle\n",
 		promise: "a term whose predecessor ended uncleanly waits for Settle",
 		tests:   []tests{in("postgres", "^TestTermSettlesAfterUncleanEnd$")},
 	},

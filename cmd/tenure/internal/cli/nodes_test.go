@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/console"
@@ -102,9 +104,15 @@ func TestNodesWithOneNameAreListedByID(t *testing.T) {
 func TestForgetDeadRemovesOldDeadNodes(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	twins(t, place)
-	if text := invoke(t, place.with("node", "forget", "--dead")...).want(t, console.ExitDone).stdout; text != "0 dead nodes forgotten\n" {
-		t.Errorf("%q", text)
+	dead, _ := twins(t, place)
+	for _, args := range [][]string{{"node", "forget", "--dead"}, {"node", "forget", "--dead", "--older-than", "0s"}} {
+		if text := invoke(t, place.with(args...)...).want(t, console.ExitDone).stdout; text != "0 dead nodes forgotten\n" {
+			t.Errorf("before its lease has expired, %v: %q", args, text)
+		}
+	}
+	nodes := pgx.Identifier{place.schema, "tenure_nodes"}.Sanitize()
+	if _, err := place.server.Conn(t).Exec(t.Context(), "UPDATE "+nodes+" SET last_heartbeat = last_heartbeat - interval '1 min' WHERE id = $1", dead.ID); err != nil {
+		t.Fatal(err)
 	}
 	if text := invoke(t, place.with("node", "forget", "--dead", "--older-than", "0s")...).want(t, console.ExitDone).stdout; text != "1 dead node forgotten\n" {
 		t.Errorf("%q", text)

@@ -24,6 +24,11 @@ ifneq ($(PG),)
 export TENURE_PG_BIN := $(or $(shell $(GO) run ./internal/pgserver/fetch $(PG)),$(error PostgreSQL $(PG) cannot be downloaded))
 endif
 
+# What `make test` runs: one command for all modules that are released keeps the processors busy, and the packages
+# that take longest begin first. The other modules test the files to deploy with and the tool for releases.
+SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . deploy/validate internal/release,$(MODULES))))
+LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
+
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8
 
@@ -39,7 +44,7 @@ demo: build ## three nodes on a private PostgreSQL, or SQLite; kill the leader, 
 
 test: ## the tests to run before a commit, in minutes, on a real PostgreSQL
 	@.ci/prerequisites $(SERVERS)
-	@$(call test-modules,-short -parallel $(PARALLEL))
+	TENURE_KEEP_TEMPLATES=1 $(GO) test -short -parallel $(PARALLEL) -timeout 20m $(ARGS) $(LONGEST) $(SHIPPED)
 
 test-all: prerequisites release-check ## all tests and release-check, the conformance suites on PostgreSQL 14 and 18, with the race detector where there is a C compiler (RACE= turns it off)
 	@race=$${RACE--auto}; [ "$$race" != -auto ] || race=$$(.ci/race); $(call test-modules,$$race)
@@ -105,10 +110,10 @@ clean: ## remove what was built
 # Git is for the tests of releases. The packages of MariaDB's programs alone: no service comes with them. One does
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
-SERVERS := git pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
+SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
 PATRONI := patroni etcd:etcd-server setpriv:util-linux
 prerequisites:
-	@.ci/prerequisites $(SERVERS) $(PATRONI) systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites git $(SERVERS) $(PATRONI) systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -49,6 +49,20 @@ func (a *account) own(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
+// checkOwner refuses a folder that another user of the machine may write.
+func checkOwner(folder string) error {
+	const others = 0o022
+	found, err := os.Lstat(folder)
+	if err != nil {
+		return err
+	}
+	stat, ok := found.Sys().(*syscall.Stat_t)
+	if !ok || !found.IsDir() || found.Mode()&others != 0 || int64(stat.Uid) != int64(os.Geteuid()) {
+		return fmt.Errorf("%s must be a folder that only this user may write: remove it", folder)
+	}
+	return nil
+}
+
 // run makes a command run as the account, in a session of its own, so that an
 // interrupt at the terminal reaches only the process that owns the sandbox.
 func (a *account) run(command *exec.Cmd) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -119,6 +120,78 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	err := sandbox.CopyTemplate(t.Context(), "two", filepath.Join(sandbox.Directory, "x"), func(string) error { return wrong })
 	if !errors.Is(err, wrong) {
 		t.Errorf("a template that cannot be made: %v", err)
+	}
+}
+
+// TestTemplateIsKeptForOtherProcesses: each sandbox stands for a process.
+func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
+	t.Setenv(KeepTemplates, "1")
+	program := t.TempDir()
+	kept, err := keptTemplate(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(kept); err != nil {
+			t.Error(err)
+		}
+	})
+	var made atomic.Int64
+	copyTemplate := func(sandbox *Sandbox, program string) {
+		initialize := func(path string) error {
+			made.Add(1)
+			return sandbox.Execute(context.Background(), "/bin/sh", "-c", `mkdir "$1" && echo content > "$1/file"`, "sh", path)
+		}
+		place, err := sandbox.Place()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := sandbox.CopyTemplate(t.Context(), program, filepath.Join(place, "data"), initialize); err != nil {
+			t.Error(err)
+			return
+		}
+		content, err := os.ReadFile(filepath.Join(place, "data", "file"))
+		if err != nil || string(content) != "content\n" {
+			t.Errorf("the copy is %q, %v", content, err)
+		}
+	}
+	var group sync.WaitGroup
+	for range 4 { // all at once: each may make one, and one is kept
+		sandbox := newSandbox(t)
+		group.Go(func() { copyTemplate(sandbox, program) })
+	}
+	group.Wait()
+	before := made.Load()
+	copyTemplate(newSandbox(t), program)
+	if made.Load() != before {
+		t.Error("a template was made although one is kept")
+	}
+
+	// A new release of the program has files of its own.
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(program, later, later); err != nil {
+		t.Fatal(err)
+	}
+	other, err := keptTemplate(program)
+	if err != nil || other == kept {
+		t.Errorf("another release of the program: %s, %v; want another path", other, err)
+	}
+}
+
+// TestForeignTemplatesAreRefused: what another user of the machine may have
+// written is not started.
+func TestForeignTemplatesAreRefused(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if _, err := keptTemplate("program"); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("tenure-templates-%d", os.Geteuid()))
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keptTemplate("program"); err == nil {
+		t.Error("a folder that everyone may write was used")
 	}
 }
 

@@ -2,6 +2,10 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 )
@@ -14,27 +18,76 @@ type template struct {
 	err  error
 }
 
-// CopyTemplate copies the data directory of a name to a new path. The first who
-// asks for the name has it made at the path that initialize is given.
-func (s *Sandbox) CopyTemplate(ctx context.Context, name, target string, initialize func(path string) error) error {
+// KeepTemplates is the environment variable that keeps templates for other
+// processes and later runs, in a folder for temporary files. `make test` sets
+// it, since each package has a process of its own.
+const KeepTemplates = "TENURE_KEEP_TEMPLATES"
+
+// CopyTemplate copies the data directory of a program, named by its path, to a
+// new path. The first that asks for the program has it made at the path that
+// initialize is given.
+func (s *Sandbox) CopyTemplate(ctx context.Context, program, target string, initialize func(path string) error) error {
 	s.mu.Lock()
-	shared, ok := s.templates[name]
+	shared, ok := s.templates[program]
 	if !ok {
 		shared = &template{}
-		s.templates[name] = shared
+		s.templates[program] = shared
 	}
 	s.mu.Unlock()
-	shared.once.Do(func() {
-		directory, err := s.Place()
-		if err != nil {
-			shared.err = err
-			return
-		}
-		shared.path = filepath.Join(directory, "template")
-		shared.err = initialize(shared.path)
-	})
+	shared.once.Do(func() { shared.path, shared.err = s.makeTemplate(program, initialize) })
 	if shared.err != nil {
 		return shared.err
 	}
 	return s.Execute(ctx, "/bin/cp", "-a", shared.path, target)
+}
+
+// makeTemplate returns the path of a program's template.
+func (s *Sandbox) makeTemplate(program string, initialize func(path string) error) (string, error) {
+	kept := ""
+	if os.Getenv(KeepTemplates) != "" {
+		var err error
+		if kept, err = keptTemplate(program); err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(kept); err == nil {
+			return kept, nil
+		}
+	}
+	directory, err := s.Place()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(directory, "template")
+	if err := initialize(path); err != nil || kept == "" {
+		return path, err
+	}
+	if err := os.Rename(path, kept); err != nil {
+		if _, err := os.Stat(kept); err == nil { // another process was faster
+			return kept, nil
+		}
+		return "", fmt.Errorf("keep a template: %w", err)
+	}
+	return kept, nil
+}
+
+// keptTemplate returns where the template of a program is kept. Another
+// installation of the program has another one.
+func keptTemplate(program string) (string, error) {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("tenure-templates-%d", os.Geteuid()))
+	err := os.Mkdir(folder, 0o755)
+	if err == nil {
+		err = os.Chmod(folder, 0o755) // the account that runs the servers reads it
+	}
+	if err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	if err := checkOwner(folder); err != nil {
+		return "", err
+	}
+	version := ""
+	if found, err := os.Stat(program); err == nil {
+		version = fmt.Sprint(found.ModTime().UnixNano())
+	}
+	sum := sha256.Sum256([]byte(program + "\x00" + version))
+	return filepath.Join(folder, hex.EncodeToString(sum[:8])), nil
 }

@@ -47,6 +47,7 @@ func runChild(args []string) error {
 	name := flags.String("name", "", "")
 	lease := flags.Duration("lease", 0, "")
 	failoverWait := flags.Duration("failover-wait", 0, "")
+	synchronous := flags.Bool("synchronous", false, "")
 	level := slog.LevelError
 	flags.TextVar(&level, "level", level, "")
 	if err := flags.Parse(args); err != nil {
@@ -59,7 +60,7 @@ func runChild(args []string) error {
 	}
 	defer db.Close()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", *name)
-	config := tenure.Config{Name: *name, Lease: *lease, FailoverWait: *failoverWait, Logger: logger}
+	config := tenure.Config{Name: *name, Lease: *lease, FailoverWait: *failoverWait, SynchronousFailover: *synchronous, Logger: logger}
 	n, err := tenure.Open(ctx, db, config)
 	if err != nil {
 		return err

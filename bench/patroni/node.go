@@ -55,7 +55,7 @@ func (b *bed) spawn(ctx context.Context, name string) error {
 	}
 	n := &node{name: name, ended: make(chan struct{})}
 	n.process = exec.Command(self, "child", "-dsn", b.hosts(), "-name", name, "-lease", b.lease.String(),
-		"-failover-wait", b.failoverWait.String(), "-level", level)
+		"-failover-wait", b.failoverWait.String(), fmt.Sprintf("-synchronous=%t", b.synchronous), "-level", level)
 	n.process.Stderr = b.nodeLog
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	stdout, err := n.process.StdoutPipe()

@@ -1,10 +1,13 @@
 package acceptance_test
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/sandbox"
@@ -153,10 +156,27 @@ func TestSilentSessionThatWaitsForAStandby(t *testing.T) {
 	rival := c.join("rival")
 
 	since := time.Now()
-	execute(t, replica.Conn(t), "SELECT pg_wal_replay_pause()")
-	eventually(t, replica.Conn(t), "SELECT pg_get_wal_replay_pause_state() = 'paused'")
-	s.fallSilent(last)
+	conn := replica.Conn(t)
+	s.fallSilent(func(query []byte) []byte {
+		// The first statement that waits for the standby is the last that is sent.
+		pauseReplay(t, conn)
+		return query
+	})
 	c.awaitBackend(t, s.pid(t), "wait_event = 'SyncRep'")
 	rival.leadsWithin(lease+checkInterval, since)
 	ended(t, term)
+}
+
+// pauseReplay makes a replica keep what it receives unapplied, and returns when it
+// does. It may be called from any goroutine.
+func pauseReplay(t *testing.T, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := conn.Exec(ctx, "SELECT pg_wal_replay_pause()")
+	for state := ""; state != "paused" && err == nil; {
+		err = conn.QueryRow(ctx, "SELECT pg_get_wal_replay_pause_state()").Scan(&state)
+	}
+	if err != nil {
+		t.Errorf("pausing the replica: %v", err)
+	}
 }

@@ -118,7 +118,7 @@ func TestConcurrentDrainNodeCallsBothWait(t *testing.T) {
 	}
 }
 
-// However the two meet, one node of the last two stays in service.
+// However the two meet, one node of the last two stays active.
 func TestConcurrentDrainsOfTheLastTwoNodes(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)

@@ -46,7 +46,7 @@ func (n NodeInfo) description() tenure.Description {
 }
 
 // localAddress returns the address that this machine uses for outgoing
-// connections, or else one of its own addresses, or "" if it has none.
+// connections, or else one of its addresses, or "" if it has none.
 func localAddress() string {
 	for _, remote := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // reserved for documentation
 		if address := addressToward(remote); address != "" {

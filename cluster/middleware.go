@@ -14,7 +14,7 @@ const retryAfter = "1"
 // supports.
 //
 // A handler that returns before its work has ended, for example after hijacking
-// the connection, must hold a guard of its own; see [InFlight.Enter].
+// the connection, must hold its own guard; see [InFlight.Enter].
 func (f *InFlight) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard, ok := f.Enter()

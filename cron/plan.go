@@ -16,7 +16,7 @@ type timetable struct {
 	expression Expression
 }
 
-// entry is the row for a tick. If it stands for several missed ticks, its time
+// entry is the row for a tick. If it represents several missed ticks, its time
 // is that of the last one.
 type entry struct {
 	at    time.Time

@@ -51,7 +51,7 @@ type Record struct {
 	Schedule     string
 	ScheduledFor time.Time
 	State        State
-	Ticks        int64 // how many ticks it stands for: more than 1 only for missed ticks
+	Ticks        int64 // how many ticks it represents: more than 1 only for missed ticks
 	Manual       bool
 	RequestedBy  string
 	Attempt      int

@@ -166,9 +166,9 @@ func explain(err error, body actionBody) (status int, message string) {
 	case errors.Is(err, tenure.ErrNoLeader):
 		return http.StatusConflict, "no node leads the role at the moment"
 	case errors.Is(err, tenure.ErrUnknownNode):
-		return http.StatusConflict, "the node does not live any more"
+		return http.StatusConflict, "the node has died or left"
 	case errors.Is(err, tenure.ErrLastNode):
-		return http.StatusConflict, "no other node would be left in service"
+		return http.StatusConflict, "no other node would be active"
 	case errors.Is(err, errUnknown), errors.As(err, &noProcessor), errors.As(err, &noSchedule):
 		return http.StatusNotFound, fmt.Sprintf("there is nothing called %s to act on", quoted(body.Name))
 	case errors.Is(err, tenure.ErrInvalidConfig), errors.Is(err, tenure.ErrInvalidRole):
@@ -176,8 +176,8 @@ func explain(err error, body actionBody) (status int, message string) {
 	case errors.Is(err, dberr.ErrPrivilege):
 		return http.StatusForbidden, "the dashboard's database user may not do that"
 	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout, "the database did not answer in time, so whether it was asked for is not known; look again in a while"
+		return http.StatusGatewayTimeout, "the database did not answer in time, so the request may or may not have been recorded; check again later"
 	default:
-		return http.StatusServiceUnavailable, "the database did not take it; the log of the dashboard says why"
+		return http.StatusServiceUnavailable, "the database did not accept the request; see the log of the dashboard"
 	}
 }

@@ -59,7 +59,7 @@ func (g *guard) everything(next http.Handler) http.Handler {
 		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		header.Set("Cache-Control", "no-store")
 		if !g.knownHost(r) {
-			refuse(w, http.StatusMisdirectedRequest, "this dashboard is not served under that name; the one who runs it can allow it")
+			refuse(w, http.StatusMisdirectedRequest, "this dashboard is not served under that name; its operator can allow the name")
 			return
 		}
 		if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
@@ -236,7 +236,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	address := g.addressOf(r)
 	switch {
 	case g.authentication.Token == nil:
-		refuse(w, http.StatusNotFound, "nobody can log in here")
+		refuse(w, http.StatusNotFound, "this dashboard has no login")
 		return
 	case !g.attemptsOf(r).Allowed(address):
 		tooMany(w)
@@ -253,7 +253,7 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 	if !ok || !isUser(user) {
 		g.attemptsOf(r).Failed(address)
 		g.log.Warn("a wrong token was refused", "from", address)
-		refuse(w, http.StatusUnauthorized, "that token is not known")
+		refuse(w, http.StatusUnauthorized, "that token is not valid")
 		return
 	}
 	g.attemptsOf(r).Succeeded(address)

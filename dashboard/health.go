@@ -60,15 +60,15 @@ func (p *snapshot) health(n nowRecord) health {
 		}
 		return health{warning, fmt.Sprintf("%s failed and %s for a person.", listed(failed), verb) + firing}
 	case n.Firing > 0:
-		return health{warning, fmt.Sprintf("Everything is led, and %s.", count(n.Firing, "alert fires", "alerts fire"))}
+		return health{warning, fmt.Sprintf("All roles have a leader, and %s.", count(n.Firing, "alert fires", "alerts fire"))}
 	case n.Roles == 0 && n.Living == 0:
-		return health{good, "Nothing takes part yet: start a node."}
+		return health{good, "No node has joined yet: start a node."}
 	case n.Roles == 0:
-		return health{good, fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "node lives", "nodes live"))}
+		return health{good, fmt.Sprintf("%s, and no role has been led yet.", count(n.Living, "live node", "live nodes"))}
 	case n.Living == 1:
-		return health{warning, fmt.Sprintf("Everything is led, by the only node there is: nobody would take over %s.", count(n.Roles, "its role", "its roles"))}
+		return health{warning, fmt.Sprintf("All roles have a leader, but there is only one node: no other node would take over %s.", count(n.Roles, "its role", "its roles"))}
 	default:
-		return health{good, fmt.Sprintf("Everything is led: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
+		return health{good, fmt.Sprintf("All roles have a leader: %s, %s.", count(n.Roles, "role", "roles"), count(n.Living, "node", "nodes"))}
 	}
 }
 

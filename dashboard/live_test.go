@@ -90,9 +90,9 @@ func TestHealthStatesWorstProblem(t *testing.T) {
 	}
 	sentence(good, "start a node")
 	_, stop := w.node("api-1", "scheduler")
-	sentence(warning, "the only node")
+	sentence(warning, "there is only one node")
 	w.node("api-2", "other")
-	sentence(good, "Everything is led: 2 roles, 2 nodes.")
+	sentence(good, "All roles have a leader: 2 roles, 2 nodes.")
 	stop()
 	sentence(critical, "No node leads "+isolate+"scheduler"+ended+".")
 }

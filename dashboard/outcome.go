@@ -74,7 +74,7 @@ func (p *snapshot) succession(what pendingAction) (message string, done bool) {
 		}
 	}
 	if over != nil {
-		return fmt.Sprintf("%s has given it up, and no node leads it yet.", quoted(over.NodeName)), false
+		return fmt.Sprintf("%s has stepped down, and no node leads it yet.", quoted(over.NodeName)), false
 	}
 	return "The leader was asked. It gives the role up when its work has ended.", false
 }
@@ -86,7 +86,7 @@ func (p *snapshot) drained(what pendingAction) (message string, done bool) {
 	case !ok || p.nodeState(m) == dead:
 		return "The node is gone.", true
 	case what.Action == undrain && m.Status == tenure.StatusActive:
-		return quoted(m.Name) + " is in service again.", true
+		return quoted(m.Name) + " is active again.", true
 	case what.Action == undrain:
 		return quoted(m.Name) + " was asked to come back into service.", false
 	case m.Drained:

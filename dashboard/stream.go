@@ -42,7 +42,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	release, ok := d.streams.Take(d.guard.addressOf(r))
 	if !ok {
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, "too many people look at this dashboard; try again later")
+		refuse(w, http.StatusServiceUnavailable, "too many viewers of this dashboard; try again later")
 		return
 	}
 	defer release()

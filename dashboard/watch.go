@@ -142,7 +142,7 @@ func (w *watcher) poll(ctx context.Context, news bool) {
 // everything again.
 func (d *Dashboard) publish(change changeRecord) {
 	if err := d.feed.Publish(kindChange, change); err != nil {
-		d.log.Warn("a change cannot be told", "error", err)
+		d.log.Warn("a change cannot be published", "error", err)
 		_ = d.feed.Publish(kindChange, readAgain) // it can always be encoded
 	}
 }
@@ -151,7 +151,7 @@ func (d *Dashboard) publish(change changeRecord) {
 func (w *watcher) publishState(kind string, now any) {
 	err := w.feed.SetState(kind, now)
 	if err != nil && !w.publishFailed {
-		w.log.Warn("what was seen cannot be told", "kind", kind, "error", err)
+		w.log.Warn("a state cannot be published", "kind", kind, "error", err)
 	}
 	w.publishFailed = err != nil
 }

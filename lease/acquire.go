@@ -233,7 +233,7 @@ func (s *session) begin(
 
 // closeSkipped records the end of terms whose rows other transactions have locked.
 // From then on no transaction can be fenced by these terms, so overlapping ones cannot
-// delay the next term for ever. On PostgreSQL it does not wait for the transactions.
+// delay the next term forever. On PostgreSQL it does not wait for the transactions.
 // On MySQL it waits for those that have the lock and precedes later ones, so it runs
 // in goroutines, which end after FenceTimeout; Backend.Close waits for them.
 func (s *session) closeSkipped(available []*roleRow, locked map[string]*roleRow) {

@@ -7,7 +7,7 @@ import (
 )
 
 // queries holds the statements of a backend, in its dialect and with the names of its
-// tables. %s stands for a list of parameters.
+// tables. %s is replaced by a list of parameters.
 //
 // Lock order: rows of sessions, rows of roles by name, the row of news.
 type queries struct {

@@ -90,8 +90,8 @@ var minVersions = map[string][2]int{
 	"PostgreSQL": {14, 0}, "SQLite": {3, 24}, "MySQL": {8, 0}, "MariaDB": {10, 6},
 }
 
-// productName returns the name of the database product. MariaDB speaks MySQL, so
-// the version tells the two apart.
+// productName returns the name of the database product. MariaDB uses MySQL's protocol,
+// so the version distinguishes the two.
 func productName(dialect sqldb.Dialect, version string) string {
 	if strings.Contains(version, "MariaDB") {
 		return "MariaDB"

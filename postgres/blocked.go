@@ -23,9 +23,9 @@ type blockage struct {
 	since time.Duration
 }
 
-// blockedSince returns since when a role's next term has been kept from
-// beginning. An attempt that is given up and made again does not restart the
-// count, whoever held the lock in between; a new term does.
+// blockedSince returns since when a role's next term has been prevented from
+// beginning. An attempt that is abandoned and made again does not restart the count,
+// whichever session held the lock in between; a new term does.
 func (s *session) blockedSince(held *heldRole, now time.Duration) time.Duration {
 	role := held.role.Name()
 	b, found := s.blocked[role]

@@ -117,7 +117,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// columns returns the columns to read besides cursors and types.
+// columns returns the columns to read in addition to cursors and types.
 func (c Config) columns() string {
 	if c.CursorsOnly {
 		return noContents

@@ -58,8 +58,8 @@ func LogFromQuery(name, query string, args ...any) Log {
 // after a cursor. Rows at or above the horizon, the oldest transaction that is
 // still running, are not read: earlier rows may still appear.
 const (
-	// The contents of an event besides cursor and type, and the placeholder for
-	// a processor that does not need them.
+	// The contents of an event other than cursor and type, and the placeholder for a
+	// processor that does not need them.
 	contents = `log.tags::text[],
     log.data::jsonb,
     log.occurred_at::timestamptz,

@@ -27,7 +27,7 @@ FOR UPDATE OF p`
 	findAhead = `SELECT EXISTS (SELECT FROM %[1]s WHERE %[2]s >= pg_snapshot_xmax(pg_current_snapshot()))`
 
 	// The events in their target order. The transactions that wrote the rows
-	// tell which events were restored: a transaction that wrote a row with a
+	// show which events were restored: a transaction that wrote a row with a
 	// higher id than its own, or rows with several ids, was a restore; later
 	// ones were not. Consecutive events with increasing positions can share one
 	// id; they form a run.

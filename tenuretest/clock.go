@@ -12,7 +12,7 @@ import (
 // epoch is what the wall clock shows at first, as in a synctest bubble.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock is a clock that stands still until it is advanced. A database made by
+// Clock is a clock that is stopped until it is advanced. A database made by
 // [NewDatabaseWithClock] and the nodes on it share one. It is safe for
 // concurrent use.
 type Clock struct {
@@ -138,7 +138,7 @@ func (c *Clock) settle() {
 		}
 		select {
 		case <-changed:
-			continue // meanwhile: look again
+			continue // in the meantime: check again
 		default:
 		}
 		if settled {

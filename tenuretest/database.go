@@ -189,7 +189,7 @@ func (d *Database) notifyListenersLocked() {
 	}
 }
 
-// settled reports whether every session waits for time to pass, or for news.
+// settled reports whether every session waits for time to pass, or for a notification.
 func (d *Database) settled() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

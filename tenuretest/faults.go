@@ -54,12 +54,12 @@ func (d *Database) Revoke(role tenure.Role) {
 	d.notifyListenersLocked()
 }
 
-// Expire ends the lease of the node that leads a role, in the database only:
-// the node goes on trusting its terms until it next asks the database for
-// something, at most one refresh interval, while others lead. So it is for a
-// leader that did not hear of its session's end, and for a process that stood
-// still between a look at its term and its write. [Database.Fence] refuses the
-// old terms. Expire panics if no node leads the role.
+// Expire ends the lease of the node that leads a role, in the database only: the
+// node still trusts its terms until its next call to the database, at most one
+// refresh interval, while other nodes lead. Use it to test a leader that has not
+// learned of its session's end, or a process that was paused between a check of its
+// term and its write. [Database.Fence] refuses the old terms. Expire panics if no
+// node leads the role.
 func (d *Database) Expire(role tenure.Role) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

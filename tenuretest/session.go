@@ -43,7 +43,7 @@ type session struct {
 	stuck      bool          // in a call that silence keeps from its answer
 	waiting    bool          // in Wait
 	interrupt  <-chan struct{}
-	noticed    bool // there is news that Wait has not returned with
+	noticed    bool // there is a change that Wait has not reported
 }
 
 var _ tenure.Session = (*session)(nil)

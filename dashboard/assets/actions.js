@@ -97,12 +97,12 @@ export function handOver(role) {
     if (!nodes.length) {
       return confirm({
         title: "Nobody to hand over to", verb: "Step down instead", action: { action: "step_down", name: role.name },
-        text: `No other node is active. ${called(role.node_name)} can step down; it will lead again when nobody else does.`,
+        text: `No other node is active. ${called(role.node_name)} can step down; it will lead again if no other node does.`,
       });
     }
     confirm({
       title: "Hand over?", verb: "Hand over", action: { action: "hand_over", name: role.name }, read: () => ({ node: target.value }),
-      text: `${called(role.node_name)} gives ${called(role.name)} up in favor of the node that you choose, which must stand for the role.`,
+      text: `${called(role.node_name)} hands ${called(role.name)} over to the node that you choose, which must campaign for the role.`,
       extra: h("label", {}, "To", target),
     });
   }, `hand_over ${role.name}`);
@@ -136,7 +136,7 @@ export function processorAction(processor) {
   return button(paused ? "Resume" : "Pause", () => confirm({
     title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
     action: { action: paused ? "resume_processor" : "pause_processor", name: processor.name },
-    text: paused ? `${called(processor.name)} goes on where it stopped.` : `${called(processor.name)} takes no further batch until it is resumed. The batch in flight ends.`,
+    text: paused ? `${called(processor.name)} continues where it stopped.` : `${called(processor.name)} starts no further batch until it is resumed. The batch in flight ends.`,
   }), `processor ${processor.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${processor.name}` });
 }
 
@@ -145,12 +145,12 @@ export function scheduleActions(schedule) {
   return [
     button("Run now", () => confirm({
       title: "Run now?", verb: "Run now", action: { action: "trigger_schedule", name: schedule.name },
-      text: `The leader starts ${called(schedule.name)} once, besides its times.`,
+      text: `The leader starts ${called(schedule.name)} once, in addition to its times.`,
     }), `trigger ${schedule.name}`, { class: "compact", "aria-label": `Run now: ${schedule.name}` }), " ",
     button(paused ? "Resume" : "Pause", () => confirm({
       title: paused ? "Resume?" : "Pause?", verb: paused ? "Resume" : "Pause",
       action: { action: paused ? "resume_schedule" : "pause_schedule", name: schedule.name },
-      text: paused ? `${called(schedule.name)} runs at its times again.` : `${called(schedule.name)} does not run until it is resumed. What runs goes on.`,
+      text: paused ? `${called(schedule.name)} runs at its times again.` : `${called(schedule.name)} does not run until it is resumed. Running jobs continue.`,
     }), `schedule ${schedule.name}`, { class: "compact", "aria-label": `${paused ? "Resume" : "Pause"}: ${schedule.name}` }),
   ];
 }

@@ -23,7 +23,7 @@ export function sentence(event) {
     case "node":
       if (!event.previous && event.status !== "left") return [who, " joined"];
       if (event.status === "left") return [who, " left"];
-      if (event.status === "dead") return [who, " was found dead"];
+      if (event.status === "dead") return [who, " was marked dead"];
       return event.status === event.previous ? [who, " has a new session"] : [who, ` is ${event.status}, was ${event.previous}`, ...asked];
     default: {
       const about = role ?? (event.node_name ? called(event.node_name) : event.detail ? called(event.detail) : "");

@@ -164,7 +164,7 @@ export function timeline(role) {
   function describe([began, ended, node, term, count, why]) {
     const when = `${moment(began)} to ${ended === null ? "now" : moment(ended)}`;
     const length = long(((ended ?? now()) - began) / 1000);
-    if (count > 1) return `${count} terms from ${shortTerm(term)} on, too short to be told apart\n${when}`;
+    if (count > 1) return `${count} terms from ${shortTerm(term)} on, too short to be shown separately\n${when}`;
     return `${named(view.nodes[node].name)}, term ${shortTerm(term)}\n${when} (${length})${ended === null ? "" : "\n" + reason(why)}`;
   }
 

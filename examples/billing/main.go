@@ -54,7 +54,7 @@ func run(ctx context.Context, dsn string) error {
 		for {
 			err := postgres.InTx(ctx, pool, term, func(tx pgx.Tx) error {
 				_, err := tx.Exec(ctx, "INSERT INTO invoices (term) VALUES ($1)", term.Number())
-				return err // committed only if this term still stands
+				return err // committed only if this term is still valid
 			})
 			if err != nil {
 				return err

@@ -227,7 +227,7 @@ var engineMutants = []mutant{
 	{
 		name: "engine: a draining node hands over to itself",
 		file: "drain.go", from: "target == uuid.Nil || target == n.id {", to: "target == uuid.Nil {",
-		promise: "a leader does not give its role up in favor of itself",
+		promise: "a leader does not hand its role over to itself",
 		tests:   []tests{in(".", "^TestDrainHandsRolesOver$")},
 	},
 	{
@@ -239,7 +239,7 @@ var engineMutants = []mutant{
 	{
 		name: "engine: the lock of an attempt is kept when its election stops",
 		file: "node.go", from: "		n.session.queueUnlockLocked(e, 0)\n", to: "		_ = n.session.queueUnlockLocked\n",
-		promise: "7 Someone leads: a lock that nobody wants is released",
+		promise: "7 Someone leads: a lock without a candidate is released",
 		tests:   []tests{in(".", "^TestShutdownReleasesRoleOfFailedAttempt$|^TestDrainReleasesPendingRoleOnce$")},
 	},
 	{
@@ -277,7 +277,7 @@ var engineMutants = []mutant{
 	{
 		name: "engine: a term granted to an election that stopped is kept",
 		file: "acquire.go", from: "stopped := state != Acquiring && state != Reconnecting", to: "stopped := state == Stopped && state != Reconnecting && false",
-		promise: "7 Someone leads: a lock that nobody wants is released",
+		promise: "7 Someone leads: a lock without a candidate is released",
 		tests:   []tests{in(".", "^TestShutdownReleasesPendingRoleOnce|^TestConcurrentLifecycle$")},
 	},
 	{
@@ -287,15 +287,15 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestNoReacquireStopsAfterLoss$")},
 	},
 	{
-		name: "engine: who stepped down is first again",
+		name: "engine: a node that stepped down campaigns immediately",
 		file: "transition.go", from: "now.Mono+min(stepDownPause, n.cfg.CheckInterval/2))", to: "now.Mono)",
-		promise: "a node that stepped down lets the others go first",
+		promise: "a node that stepped down pauses before it campaigns again",
 		tests:   []tests{in(".", "^TestStepDown|^TestRunPausesAfterEarlyReturn$")},
 	},
 	{
-		name: "engine: work that fails at once leads again at once",
+		name: "engine: work that fails immediately leads again immediately",
 		file: "run.go", from: "e.attempt.notBefore = n.clock.Now().Mono + delay", to: "e.attempt.notBefore = n.clock.Now().Mono - delay",
-		promise: "after work that returned early the others go first",
+		promise: "after work that returned early the node pauses",
 		tests:   []tests{in(".", "^TestRunPausesAfterEarlyReturn$")},
 	},
 	{
@@ -305,7 +305,7 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestConfigRejectsInvalidSettings$")},
 	},
 	{
-		name: "engine: the panic of work whose term is lost does not come through",
+		name: "engine: the panic of work whose term is lost is hidden",
 		file: "run.go", from: "		return e.finishedLocked(r.number)\n	})\n}", to: "		return false\n	})\n}",
 		promise: "a panic of work ends Run",
 		tests:   []tests{in(".", "^TestPanicOfWorkEndsRun")}, says: "a day of simulated time",
@@ -321,23 +321,23 @@ var engineMutants = []mutant{
 	{
 		name: "engine: LockTimeout never ends an attempt",
 		file: "acquire.go", from: "if now-a.fencedSince < s.node.cfg.LockTimeout {", to: "if now-a.fencedSince < 1000*s.node.cfg.LockTimeout {",
-		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		promise: "7 Someone leads: a node that cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesLock$")}, says: "nvariant 7",
 	},
 	{
-		name: "engine: LockTimeout counts anew with each answer",
+		name: "engine: LockTimeout restarts with each answer",
 		file: "acquire.go", from: "	if a.fencedSince == 0 {\n", to: "	if a.fencedSince >= 0 {\n",
-		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		promise: "7 Someone leads: a node that cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesLock$")}, says: "nvariant 7",
 	},
 	{
 		name: "engine: the lock is kept when LockTimeout has passed",
 		file: "acquire.go", from: "	a.pending = false\n	s.queueUnlockLocked(e, 0)\n	return", to: "	a.pending = false\n	_ = s.queueUnlockLocked\n	return",
-		promise: "7 Someone leads: who cannot begin its term releases the role after LockTimeout",
+		promise: "7 Someone leads: a node that cannot begin its term releases the role after LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesLock$")}, says: "nvariant 7",
 	},
 	{
-		name: "engine: LockTimeout goes on counting in the next attempt",
+		name: "engine: LockTimeout continues in the next attempt",
 		file: "acquire.go", from: "	if !continued {\n		a.fencedSince = 0\n", to: "	if !continued {\n		_ = a.fencedSince\n",
 		promise: "7 Someone leads: each attempt has LockTimeout",
 		tests:   []tests{in(".", "^TestLockTimeoutReleasesLock$")}, says: "LockTimeout",
@@ -345,31 +345,31 @@ var engineMutants = []mutant{
 	{
 		name: "engine: LockTimeout bounds the wait for Settle",
 		file: "acquire.go", from: "	if !result.Fenced {\n", to: "	if !result.Fenced && false {\n",
-		promise: "7 Someone leads: a wait that the protocol asks for is not begun anew",
+		promise: "7 Someone leads: a wait that the protocol requires does not restart",
 		tests:   []tests{in(".", "^TestLockTimeoutBoundsOnlyFencedTransactions$")},
 	},
 
 	// Handing over.
 	{
-		name: "engine: a request to hand over to oneself is accepted",
+		name: "engine: a request to hand over to the own node is accepted",
 		file: "requests.go", from: " && n.validateTarget(r.Target) == nil {", to: " {",
-		promise: "a leader does not give its role up in favor of itself",
+		promise: "a leader does not hand its role over to itself",
 		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},
 	{
-		name: "engine: a call to hand over to oneself is accepted",
+		name: "engine: a call to hand over to the own node is accepted",
 		file: "election.go", from: "	if why.reason == endreason.HandedOver {", to: "	if why.reason == endreason.HandedOver && false {",
-		promise: "a leader does not give its role up in favor of itself",
+		promise: "a leader does not hand its role over to itself",
 		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},
 	{
 		name: "engine: a hand-over without a target is accepted",
 		file: "election.go", from: "	case uuid.Nil:\n		return fmt", to: "	case uuid.Max:\n		return fmt",
-		promise: "a leader does not give its role up in favor of no node",
+		promise: "a leader does not hand its role over to no node",
 		tests:   []tests{in(".", "^TestHandOverNeedsAnotherNode$")}, says: "the leader gave up its term",
 	},
 	{
-		name: "engine: an attempt that nobody saw ends TryAcquire without a term",
+		name: "engine: an attempt without a result ends TryAcquire without a term",
 		file: "election.go", from: "		return term != nil || failed != nil\n", to: "		return term != nil || failed != nil || e.attempt.totalFailures != failures\n",
 		promise: "TryAcquire returns a term or an error",
 		tests:   []tests{in(".", "^TestTryAcquireReturnsTermOrError$")}, says: "want a term",
@@ -389,13 +389,13 @@ var engineMutants = []mutant{
 	{
 		name: "engine: a node campaigns for a role that is reserved for another",
 		file: "acquire.go", from: "		a.notBefore = now + result.RetryIn\n", to: "		a.notBefore = now\n",
-		promise: "a reservation binds everybody: only its target tries the lock",
+		promise: "a reservation binds every node: only its target tries the lock",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
 	},
 	{
 		name: "engine: a reserved role is tried again and again after a notification",
 		file: "acquire.go", from: "if a.quickRetries > 0 && result.RetryIn == 0 {", to: "if a.quickRetries > 0 {",
-		promise: "a reservation binds everybody: only its target tries the lock",
+		promise: "a reservation binds every node: only its target tries the lock",
 		tests:   []tests{in(".", "^TestReservationBindsOtherCandidates$")}, says: "during the reservation",
 	},
 }

@@ -9,13 +9,13 @@ var guardianMutants = []mutant{
 		tests:   []tests{inCommand("internal/guardian", "^TestCommandIsKilledBeforeTrustEnds$")},
 	},
 	{
-		name: "guardian: what a killed guardian leaves lives on",
+		name: "guardian: processes left by a killed guardian keep running",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.killOrphans()\n	return End{Code: 128", to: "	_ = s.killOrphans\n	return End{Code: 128",
-		promise: "4 Work ends first: the supervisor kills what a killed guardian leaves",
+		promise: "4 Work ends first: the supervisor kills the processes left by a killed guardian",
 		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
 	},
 	{
-		name: "guardian: orphans do not come to the supervisor",
+		name: "guardian: orphans are not adopted by the supervisor",
 		file: "cmd/tenure/internal/guardian/tree_linux.go", from: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)", to: "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)",
 		promise: "4 Work ends first: no descendant escapes",
 		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
@@ -29,19 +29,19 @@ var guardianMutants = []mutant{
 	{
 		name: "guardian: trust is not followed",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	s.sendOrder(order{Deadline: trust})\n", to: "	_ = order{Deadline: trust}\n",
-		promise: "7 Someone leads: a command lives as long as its seat is renewed",
+		promise: "7 Someone leads: a command runs as long as its term is renewed",
 		tests:   []tests{inCommand("internal/guardian", "^TestCommandRunsWhileTermIsRenewed$")},
 	},
 	{
 		name: "guardian: children of others are killed",
 		file: "cmd/tenure/internal/guardian/guardians.go", from: "	return killOrphans(slices.Concat(foreign, g.known))\n", to: "	return killOrphans(slices.Concat(foreign[:0], g.known))\n",
-		promise: "what the supervisor had started before is left alone",
+		promise: "earlier children of the supervisor are not killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestForeignChildrenSurvive$")},
 	},
 	{
 		name: "guardian: commands of other terms are killed",
 		file: "cmd/tenure/internal/guardian/guardians.go", from: "	return killOrphans(slices.Concat(foreign, g.known))\n", to: "	return killOrphans(slices.Concat(foreign, g.known[:0]))\n",
-		promise: "commands of other terms are left alone",
+		promise: "commands of other terms are not killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestConcurrentCommandsAreIndependent$|^TestStartingGuardianIsNotAnOrphan$")},
 	},
 
@@ -85,31 +85,31 @@ var guardianMutants = []mutant{
 	{
 		name: "guardian: the guardian does not wait for descendants",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "				g.commandEnded(e.status)\n", to: "				g.commandEnded(e.status); ends = nil\n",
-		promise: "4 Work ends first: a role is released when nothing of the command lives",
+		promise: "4 Work ends first: a role is released when no process of the command is running",
 		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommands$|^TestWholeTreeIsKilled$")},
 	},
 	{
-		name: "guardian: a stopped command does not hear that it must end",
+		name: "guardian: a stopped command is not resumed to end",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "	_ = syscall.Kill(-g.command, syscall.SIGCONT)", to: "	_ = syscall.SIGCONT",
 		promise: "a command is asked to end before it is killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestStoppedCommandIsSignaled$")},
 	},
 	{
-		name: "guardian: what the command leaves is killed without being asked",
+		name: "guardian: processes left by the command are killed without being asked",
 		file: "cmd/tenure/internal/guardian/guardian.go", from: "		signalLeft(g.command, told, syscall.SIGTERM)\n", to: "		_, _ = told, signalLeft\n",
-		promise: "what a command leaves behind is asked to end, too",
+		promise: "processes left by a command are also asked to end",
 		tests:   []tests{inCommand("internal/guardian", "^TestExitCodesOfCommands$")},
 	},
 	{
 		name: "guardian: the guardian does not keep the lock",
 		file: "cmd/tenure/internal/guardian/control.go", from: "	if anchor == nil {\n", to: "	if anchor == nil || anchor != nil {\n",
-		promise: "4 Work ends first: the lock is held until nothing of the command lives, even if the supervisor dies",
+		promise: "4 Work ends first: the lock is held until no process of the command is running, even if the supervisor dies",
 		tests:   []tests{inCommand("internal/guardian", "^TestGuardianHoldsLockConnection$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: a command is started when trust is about to end",
 		file: "cmd/tenure/internal/guardian/main.go", from: "	if now() >= g.killAt() {\n", to: "	if now() >= g.killAt() && false {\n",
-		promise: "4 Work ends first: nothing is started that would have to be killed at once",
+		promise: "4 Work ends first: nothing is started that would have to be killed immediately",
 		tests:   []tests{inCommand("internal/guardian", "^TestGuardianDoesNotStartTooLate$")}, says: "nvariant 4",
 	},
 	{
@@ -133,13 +133,13 @@ var guardianMutants = []mutant{
 	{
 		name: "guardian: a signal ends the guardian",
 		file: "cmd/tenure/internal/guardian/main.go", from: "	ignoreSignals()\n", to: "	_ = ignoreSignals\n",
-		promise: "the supervisor decides what becomes of a signal",
+		promise: "the supervisor decides how to handle a signal",
 		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")},
 	},
 	{
 		name: "guardian: a terminal's signals reach the guardian",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "&syscall.SysProcAttr{Setpgid: true}", to: "&syscall.SysProcAttr{}",
-		promise: "the supervisor decides what becomes of a signal",
+		promise: "the supervisor decides how to handle a signal",
 		tests:   []tests{inCommand("internal/guardian", "^TestGuardianIgnoresSignals$")}, says: "not in its own",
 	},
 
@@ -163,33 +163,33 @@ var guardianMutants = []mutant{
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")},
 	},
 	{
-		name: "guardian: a guardian that does not kill is left alone",
+		name: "guardian: a guardian that does not kill is not replaced",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.limitTo(killSlack)\n", to: "			_ = killSlack\n",
 		promise: "4 Work ends first: the supervisor does the guardian's work if that does not",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "nvariant 4",
 	},
 	{
-		name: "guardian: a guardian that does not ask is left alone",
+		name: "guardian: a guardian that does not ask is not replaced",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.limitTo(s.command.Grace + stopSlack)\n", to: "			_ = stopSlack\n",
 		promise: "7 Someone leads: the supervisor does the guardian's work if that does not",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "nvariant 4",
 	},
 	{
-		name: "guardian: the command is not asked when its term is given up",
+		name: "guardian: the command is not asked when its term stops",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "			s.sendOrder(order{Stop: s.command.StopSignal()})\n", to: "			_ = order{Stop: s.command.StopSignal()}\n",
 		promise: "a command is asked to end before it is killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$|^TestGracefulEnd$")},
 	},
 	{
-		name: "guardian: a guardian that hears no order lives on",
+		name: "guardian: a guardian that receives no order keeps running",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "	if send(s.control, o) != nil {\n		s.killGuardian()", to: "	if send(s.control, o) != nil {\n		_ = s.killGuardian",
-		promise: "4 Work ends first: a guardian that cannot be told anything is killed",
+		promise: "4 Work ends first: a guardian that cannot receive orders is killed",
 		tests:   []tests{inCommand("internal/guardian", "^TestSupervisorSendsOrders$")}, says: "nvariant 4",
 	},
 	{
 		name: "guardian: the supervisor does not wait for orphans",
 		file: "cmd/tenure/internal/guardian/supervisor.go", from: "!liveGuardians.killOrphans(s.foreign); pause", to: "!liveGuardians.killOrphans(s.foreign) && false; pause",
-		promise: "4 Work ends first: a role is released when nothing of the command lives",
+		promise: "4 Work ends first: a role is released when no process of the command is running",
 		tests:   []tests{inCommand("internal/guardian", "^TestWholeTreeIsKilled$")},
 	},
 }

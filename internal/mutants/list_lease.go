@@ -24,7 +24,7 @@ var leaseMutants = []mutant{
 	{
 		name: "lease: an ended session renews its lease",
 		file: "lease/queries.go", from: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL AND ended_at IS NULL\n    AND {server} = ?{durably}`", to: "WHERE incarnation = ? AND node_id = ? AND superseded_at IS NULL\n    AND {server} = ?{durably}`",
-		promise: "1 One leader: the end of a session is a fact before its roles are taken",
+		promise: "1 One leader: the end of a session is recorded before its roles are acquired",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/(the_lease_of_a_silent|no_statement)")},
 	},
 	{
@@ -34,19 +34,19 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/a_pending_role")},
 	},
 	{
-		name: "lease: no wait on another server",
+		name: "lease: no wait after a server change",
 		file: "lease/acquire.go", from: "	if at.since > 0 {\n", to: "	if at.since < 0 {\n",
-		promise: "1 One leader: on another server a term waits for a lease",
+		promise: "1 One leader: after a server change a term waits for a lease",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendServerChangeAwaitsOneLease$")},
 	},
 	{
-		name: "lease: another server is not noticed",
+		name: "lease: a server change is not detected",
 		file: "lease/acquire.go", from: "	if err != nil || at.name == present {\n", to: "	if err != nil || at.name != \"\" {\n",
-		promise: "1 One leader: another server is noticed",
+		promise: "1 One leader: a server change is detected",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendServerChangeAwaitsOneLease$")},
 	},
 	{
-		name: "lease: a session goes on on another server",
+		name: "lease: a session continues after a server change",
 		file: "lease/queries.go", from: "    AND {server} = ?{durably}`", to: "    AND ? IS NOT NULL{durably}`",
 		promise: "1 One leader: a session belongs to the server on which it was opened",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendSessionEndsOnAnotherServer$")},
@@ -58,7 +58,7 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendFenceRejectsOldTermInOldSnapshot$|^TestBackendFenceDelaysTheNextTerm$")},
 	},
 	{
-		name: "lease: the fence does not look at the end of the term",
+		name: "lease: the fence does not check the end of the term",
 		file: "lease/queries.go", from: "SET term = term\nWHERE role = ? AND term = ? AND node_id = ? AND ended_at IS NULL`,", to: "SET term = term\nWHERE role = ? AND term = ? AND node_id = ?`,",
 		promise: "3 Fenced writes are ordered: an ended term passes no fence",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendFence")},
@@ -70,9 +70,9 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance/SQLite/no_statement_is_sent_after_trust_has_ended$")},
 	},
 	{
-		name: "lease: a taking that was not answered is forgotten",
+		name: "lease: an unconfirmed acquisition is not recorded",
 		file: "lease/acquire.go", from: "			s.unconfirmed[t.role] = struct{}{}\n", to: "			delete(s.unconfirmed, t.role)\n",
-		promise: "7 Someone leads: a role that was taken without an answer is given up",
+		promise: "7 Someone leads: a role whose acquisition is unconfirmed is released",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendUnacknowledgedCommitsKeepInvariants$|^TestBackendLostAnswersLeaveCleanConnections$|^TestBackendUnacknowledgedCommitIsResolved$")},
 	},
 	{
@@ -82,15 +82,15 @@ var leaseMutants = []mutant{
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendLeavingIsAnnounced$/^SQLite$")},
 	},
 	{
-		name: "lease: the store takes a lease that runs",
+		name: "lease: the store acquires a valid lease",
 		file: "lease/store/queries.go", from: "lease_expires_at IS NULL OR lease_expires_at <= {clock})\n", to: "lease_expires_at IS NULL OR lease_expires_at > {clock})\n",
-		promise: "1 One leader: a lease that runs is not taken",
+		promise: "1 One leader: a valid lease is not acquired",
 		tests:   []tests{inCommand("internal/dialects", "^TestStoreConformance$/^SQLite")},
 	},
 	{
-		name: "lease: the store renews a lease that has run out",
+		name: "lease: the store renews an expired lease",
 		file: "lease/store/queries.go", from: "    AND term_leader_id = ?\n    AND lease_expires_at > {clock}\n", to: "    AND term_leader_id = ?\n    AND lease_expires_at IS NOT NULL\n",
-		promise: "2 Terms grow: a lease that ran out is taken again with a new term",
+		promise: "2 Terms grow: an expired lease is acquired again with a new term",
 		tests:   []tests{inCommand("internal/dialects", "^TestStoreConformance$/^SQLite")},
 	},
 	{
@@ -102,13 +102,13 @@ var leaseMutants = []mutant{
 	{
 		name: "lease: a session begins with half a lease",
 		file: "lease/queries.go", from: "CAST(? AS {integer}), {now} + ?\n", to: "CAST(? AS {integer}), {now} + ? / 2\n",
-		promise: "1 One leader: no role is taken before its holder's lease has expired",
+		promise: "1 One leader: no role is acquired before its holder's lease has expired",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendKeepsTheWholeLease$/^an_opening$/^SQLite$")},
 	},
 	{
 		name: "lease: a heartbeat renews half a lease",
 		file: "lease/queries.go", from: "        ELSE {now} + lease_us\n", to: "        ELSE {now} + lease_us / 2\n",
-		promise: "1 One leader: no role is taken before its holder's lease has expired",
+		promise: "1 One leader: no role is acquired before its holder's lease has expired",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendKeepsTheWholeLease$/^a_heartbeat$/^SQLite$")},
 	},
 	{
@@ -120,35 +120,35 @@ var leaseMutants = []mutant{
 	{
 		name: "lease: all leases expire with the first",
 		file: "lease/queries.go", from: "WHERE ended_at IS NULL AND expires_at <= {now}`),", to: "WHERE ended_at IS NULL`),",
-		promise: "1 One leader: a role is not taken from a session that lives",
+		promise: "1 One leader: the role of a live session is not acquired",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendConformance$/^SQLite$/^the_loss_of_a_session_wakes_candidates$")},
 	},
 	{
-		name: "lease: an expired session takes a role",
+		name: "lease: an expired session acquires a role",
 		file: "lease/queries.go", from: "AND superseded_at IS NULL AND ended_at IS NULL\n    {for update}", to: "AND superseded_at IS NULL\n    {for update}",
-		promise: "1 One leader: a session that has ended takes no role",
+		promise: "1 One leader: a session that has ended acquires no role",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendEndedSessionAcquiresNoRole$/^its_lease_has_expired$/^SQLite$")},
 	},
 	{
-		name: "lease: a superseded session takes a role",
+		name: "lease: a superseded session acquires a role",
 		file: "lease/queries.go", from: "AND superseded_at IS NULL AND ended_at IS NULL\n    {for update}", to: "AND ended_at IS NULL\n    {for update}",
-		promise: "1 One leader: a session that was superseded takes no role",
+		promise: "1 One leader: a superseded session acquires no role",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendEndedSessionAcquiresNoRole$/^its_node_has_a_newer_session$/^SQLite$")},
 	},
 	{
-		name: "lease: two sessions take a role at once",
+		name: "lease: two sessions acquire a role at the same time",
 		file: "lease/acquire.go", from: "case now.term != t.term || now.holder != t.holder:", to: "case now.term < 0:",
-		promise: "1 One leader: of two sessions that find a role free, one takes it",
+		promise: "1 One leader: of two sessions that find a role free, one acquires it",
 		tests:   []tests{inCommand("internal/dialects", "^TestBackendOneOfTwoSessionsAcquiresARole$/^SQLite$")},
 	},
 	{
-		name: "lease: a lease is trusted from when the answer came",
+		name: "lease: a lease is trusted from the arrival of the answer",
 		file: "lease/store/lease.go", from: "		r := leaderRow{readAt: readAt}\n", to: "		r := leaderRow{readAt: readAt.Add(time.Since(readAt))}\n",
 		promise: "1 One leader: a lease that was read is not trusted beyond its end",
 		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuery$/^SQLite$")},
 	},
 	{
-		name: "lease: a leader is listed from when the answer came",
+		name: "lease: a leader is listed from the arrival of the answer",
 		file: "lease/nodes.go", from: "tenure.Leader{ReadAt: readAt}\n", to: "tenure.Leader{ReadAt: readAt.Add(time.Since(readAt))}\n",
 		promise: "1 One leader: a lease that was read is not trusted beyond its end",
 		tests:   []tests{inCommand("internal/dialects", "^TestLeasesAgeFromTheQuery$/^SQLite$")},

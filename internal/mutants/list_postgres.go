@@ -4,9 +4,9 @@ package main
 var postgresMutants = []mutant{
 	// Locks and terms.
 	{
-		name: "postgres: locking takes one role at a time",
+		name: "postgres: locking acquires only one role",
 		file: "postgres/queries.go", from: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`,", to: "SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k ORDER BY k LIMIT 1`,",
-		promise: "a batch takes each lock that it asks for, and no other",
+		promise: "a batch acquires each requested lock, and no other",
 		tests:   []tests{in("postgres", "^TestSession/many_roles_in_one_call$")},
 	},
 	{
@@ -52,7 +52,7 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestTermSettlesAfterUncleanEnd$")},
 	},
 	{
-		name: "postgres: a reserved role is taken by anybody",
+		name: "postgres: a reserved role is acquired by any node",
 		file: "postgres/queries.go", from: "(reserved_for IS NULL OR reserved_for = $2 OR reserved_until <= clock_timestamp())", to: "(reserved_for IS NULL OR true OR reserved_for = $2 OR reserved_until <= clock_timestamp())",
 		promise: "a reserved role is left to its target",
 		tests:   []tests{in("postgres", "^TestReservation|^TestSession/a_reservation_favors_its_node$")},
@@ -78,9 +78,9 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsNewerSession$")},
 	},
 	{
-		name: "postgres: a node that was found dead lives on",
+		name: "postgres: the session of a node marked dead continues",
 		file: "postgres/queries.go", from: "WHERE id = $1 AND incarnation = $2 AND status <> 'dead'\nRETURNING\n", to: "WHERE id = $1 AND incarnation = $2\nRETURNING\n",
-		promise: "a node that was found dead opens a new session",
+		promise: "a node that was marked dead opens a new session",
 		tests:   []tests{in("postgres", "^TestHeartbeatFailsAfterNodeWasMarkedDead$")},
 	},
 	{
@@ -90,7 +90,7 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
 	},
 	{
-		name: "postgres: locks that are gone are not missed",
+		name: "postgres: lost locks are not detected",
 		file: "postgres/session.go", from: "	case counting && held != len(s.keys):\n", to: "	case counting && held < 0:\n",
 		promise: "1 One leader: pg_advisory_unlock_all is noticed at the eighth heartbeat",
 		tests:   []tests{in("postgres", "^TestHeartbeatDetectsInterference$")},
@@ -126,7 +126,7 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestForgetWaitsForTheLease$")},
 	},
 	{
-		name: "postgres: a canceled wait for the standby is a success",
+		name: "postgres: a canceled wait for the replica is a success",
 		file: "postgres/session.go", from: "	if err := s.warningAsError(stmtHeartbeat); err != nil {\n", to: "	if err := s.warningAsError(stmtHeartbeat); err != nil && false {\n",
 		promise: "1 One leader: a heartbeat that did not reach the synchronous standby is a failure",
 		tests:   []tests{in("postgres", "^TestCanceledWaitForReplicaIsNoSuccess$")},
@@ -182,7 +182,7 @@ var postgresMutants = []mutant{
 		tests:   []tests{in("postgres", "^TestReaperEndsStuckSession$")},
 	},
 	{
-		name: "postgres: nobody reaps while the watch is down",
+		name: "postgres: no session reaps while the watch is down",
 		file: "postgres/reaper.go", from: "	if !s.watch.down.Load() {\n", to: "	if true || !s.watch.down.Load() {\n",
 		promise: "7 Someone leads: a stuck session is ended also while the successor's watch is down",
 		tests:   []tests{in("postgres", "^TestSessionReapsWhileWatchIsDown$")},
@@ -190,7 +190,7 @@ var postgresMutants = []mutant{
 
 	// The ring.
 	{
-		name: "postgres: the watch connection does not come back",
+		name: "postgres: the watch connection is not opened again",
 		file: "postgres/ring.go", from: "	const first, longest = 10 * time.Millisecond, 2 * time.Second\n", to: "	const first, longest = 10 * time.Minute, 20 * time.Minute\n",
 		promise: "7 Someone leads: a lost watch connection is opened again",
 		tests:   []tests{in("postgres", "^TestWatchConnectionIsOpenedAgain$")},

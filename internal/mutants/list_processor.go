@@ -11,19 +11,19 @@ var processorMutants = []mutant{
 	{
 		name: "processor: a cursor moves over a rewind",
 		file: "processor/queries.go", from: "    AND generation = $5\n    AND role = $6", to: "    AND $5::bigint >= 0\n    AND role = $6",
-		promise: "a cursor that was moved by hand stays where it was put",
+		promise: "a cursor that an operator moved is not moved by a batch in flight",
 		tests:   []tests{in("processor", "^TestRewindToTheStartOfTheBatchInFlight$")},
 	},
 	{
 		name: "processor: events above the horizon are read",
 		file: "processor/log.go", from: "    AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\nORDER BY log.transaction_id, log.position\n", to: "    AND log.transaction_id <= pg_snapshot_xmax(pg_current_snapshot())\nORDER BY log.transaction_id, log.position\n",
-		promise: "no event is passed over: only those are read that can get no predecessor",
+		promise: "no event is skipped: only those are read that can get no predecessor",
 		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$|^TestEventsWithInvertedPositionsAreNotLost$|^TestEventsAreHandledInOrder$")},
 	},
 	{
 		name: "processor: selected events above the horizon are read",
 		file: "processor/log.go", from: "        AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\n    ORDER BY", to: "        AND log.transaction_id <= pg_snapshot_xmax(pg_current_snapshot())\n    ORDER BY",
-		promise: "no event is passed over: only those are read that can get no predecessor",
+		promise: "no event is skipped: only those are read that can get no predecessor",
 		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$|^TestEventsWithInvertedPositionsAreNotLost$")},
 	},
 	{
@@ -101,13 +101,13 @@ var processorMutants = []mutant{
 	{
 		name: "processor: a cursor is a position alone",
 		file: "processor/log.go", from: "$%[3]d::bigint)\n    AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\nORDER BY", to: "$%[3]d::bigint) AND log.position > $%[3]d::bigint\n    AND log.transaction_id < pg_snapshot_xmin(pg_current_snapshot())\nORDER BY",
-		promise: "no event is passed over: a cursor is a transaction and a position",
+		promise: "no event is skipped: a cursor is a transaction and a position",
 		tests:   []tests{in("processor", "^TestEventsWithInvertedPositionsAreNotLost$|^TestReaderReadsSelectedEvents$")},
 	},
 	{
 		name: "processor: a cursor over selected events is a position alone",
 		file: "processor/log.go", from: "$%[3]d::bigint)\n    AND (log.transaction_id, log.position) <= (", to: "$%[3]d::bigint) AND log.position > $%[3]d::bigint\n    AND (log.transaction_id, log.position) <= (",
-		promise: "no event is passed over: a cursor is a transaction and a position",
+		promise: "no event is skipped: a cursor is a transaction and a position",
 		tests:   []tests{in("processor", "^TestReaderReadsSelectedEvents$")},
 	},
 	{
@@ -117,9 +117,9 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestCursorsAreOrderedByTransactionFirst$")},
 	},
 	{
-		name: "processor: a batch is given up for one event",
+		name: "processor: a batch is set aside for one event",
 		file: "processor/batch.go", from: "l.config.Poison == PoisonDeadLetter && len(events) == 1 {", to: "l.config.Poison == PoisonDeadLetter && len(events) > 0 {",
-		promise: "an event is given up only after an attempt with it alone",
+		promise: "an event is set aside only after an attempt with it alone",
 		tests:   []tests{in("processor", "^TestPoison|^TestReplay|^TestRewindRemoves")},
 	},
 	{
@@ -147,13 +147,13 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestPublishFailureCountsForEventsNotTaken$")},
 	},
 	{
-		name: "processor: a paused processor goes on",
+		name: "processor: a paused processor continues",
 		file: "processor/loop.go", from: "	case l.state.status != Active:\n", to: "	case l.state.status == Failed:\n",
 		promise: "a paused processor handles nothing",
 		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")},
 	},
 	{
-		name: "processor: a pause returns at once",
+		name: "processor: a pause returns immediately",
 		file: "processor/admin.go", from: "err == nil && (!s.Busy || !s.Led || s.Status != Paused):", to: "err == nil && (true || !s.Busy || !s.Led || s.Status != Paused):",
 		promise: "a pause returns when the batch in flight has ended",
 		tests:   []tests{in("processor", "^TestPauseWaitsForTheBatchInFlight$")},

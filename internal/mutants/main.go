@@ -25,7 +25,7 @@ func main() {
 	os.Exit(code)
 }
 
-// command is the program, but for its end.
+// command runs the program and returns its exit code.
 func command(ctx context.Context, args []string, out io.Writer) (code int, err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	workers := flags.Int("j", 1, "how many mutants to run at once")
@@ -36,7 +36,7 @@ func command(ctx context.Context, args []string, out io.Writer) (code int, err e
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
-		return 2, nil // it has said why
+		return 2, nil // it has printed the reason
 	}
 	selected := choose(mutants, flags.Args())
 	if len(selected) == 0 {
@@ -81,7 +81,7 @@ func choose(all []mutant, parts []string) []mutant {
 	})
 }
 
-// tryAll tries mutants, some at once, tells of each as it is decided, and
+// tryAll tries mutants, several at a time, reports each as it is decided, and
 // returns the outcomes in the order of the mutants. When the context ends it
 // returns those that were decided.
 func (r *runner) tryAll(ctx context.Context, all []mutant, workers int, tell func(outcome)) []outcome {
@@ -131,8 +131,7 @@ func summarize(out io.Writer, outcomes []outcome, took time.Duration) {
 	fmt.Fprintln(out)
 }
 
-// indent sets a text off from the lines around it, and keeps its end only if it
-// is long.
+// indent indents a text, and keeps only the end of a long one.
 func indent(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	const most = 40

@@ -163,7 +163,7 @@ func (s *Store) Leader(ctx context.Context, namespace string) (Lease, error) {
 	return row.lease(), nil
 }
 
-// assignTerm gives a leader that another program elected a term number of its own.
+// assignTerm assigns a new term number to a leader that another program elected.
 func (s *Store) assignTerm(ctx context.Context, namespace string) (row leaderRow, err error) {
 	err = s.write(ctx, "assign a term", func(ctx context.Context, on sqldb.Querier) error {
 		if err := s.execute(ctx, on, s.queries.assignTerm, 1, namespace); err != nil {

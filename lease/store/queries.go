@@ -14,7 +14,7 @@ import (
 const maxNamespaces = 400
 
 // queries holds the statements of a store, which fill completes for a number of
-// namespaces. {ns} stands for their list. The comments name the parameters.
+// namespaces. {ns} is replaced by their list. The comments name the parameters.
 type queries struct {
 	dialect sqldb.Dialect
 

@@ -14,7 +14,7 @@ INSERT INTO {installation} (mode) VALUES ('sessions') ON CONFLICT DO NOTHING;
 
 -- A crash of the server empties this table, and a promoted replica finds it
 -- empty: either way all locks were lost. The row of a fresh installation is not
--- the successor of another, so nobody has to wait for anything.
+-- the successor of another, so no process has to wait.
 CREATE UNLOGGED TABLE {server} (
     id uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -76,7 +76,7 @@ COMMENT ON COLUMN {nodes}.trust_until IS 'Until when another process with the id
 COMMENT ON COLUMN {nodes}.watching IS 'Whether the node''s watch connection works; if not, the next node of the ring watches in its place.';
 
 -- Rows are never deleted: the numbers in them must only grow. Two roles with one
--- key would be two names for one lock, each with terms of its own.
+-- key would be two names for one lock, each with separate terms.
 CREATE TABLE {terms} (
     role text PRIMARY KEY,
     term bigint NOT NULL DEFAULT 0,
@@ -180,11 +180,11 @@ CREATE TABLE {node_history} (
 CREATE INDEX "{prefix}node_history_at" ON {node_history} (at);
 
 COMMENT ON TABLE {node_history} IS 'Every change of a node''s status or session; the status left means that it went, and previous is empty where it came.';
-COMMENT ON COLUMN {node_history}.changed_by IS 'Who asked for the change; empty if nobody did.';
+COMMENT ON COLUMN {node_history}.changed_by IS 'The requester of the change; empty if there is none.';
 
--- Under its owner's rights: whoever may write a node's row need not be able to
--- write its history. No one asks for a death or for another session: with that
--- the row still has who asked for the status before.
+-- Under its owner's rights: a user that may write a node's row need not be able to
+-- write its history. A death and another session have no requester: the row then
+-- still has the requester of the previous status.
 CREATE FUNCTION {record_node}() RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -274,23 +274,23 @@ WHERE status <> 'dead' AND last_heartbeat + lease_ms * interval '1 millisecond' 
 -- or the time is over; see the manual page on failover for the reasons behind
 -- its form. Each attempt is shorter than deadlock_timeout, so that the server's
 -- log stays silent, and at transaction level, since a session-level lock can be
--- granted in the moment of the timeout and stay. The ghost is an earlier session
--- of the own node that the server still keeps, which has no row any more.
+-- granted at the moment of the timeout and stay. stale_session is an earlier session
+-- of this node that the server still keeps, and which no longer has a row.
 --
 -- A node watches its predecessor in the ring. One whose watch connection is down
--- sees nobody die, so its successor watches the node before it too, and so on
+-- cannot detect deaths, so its successor watches the node before it too, and so on
 -- back to the first that watches. It waits for the lock of its predecessor and
--- only looks at those of the others, so with short attempts.
+-- only tries those of the others, with short attempts.
 --
 -- It holds no lock on a table while it waits, or a migration would have to wait
 -- for it: the tables are read in a block that always ends with an exception,
 -- which releases their locks and keeps the variables.
 --
 -- While it waits it sends a message to its client five times per lease: a client
--- that hears nothing for most of a lease gives the connection up.
+-- that receives nothing for most of a lease closes the connection.
 CREATE FUNCTION {watch}(
     own integer,
-    ghost integer,
+    stale_session integer,
     space integer,
     seen bigint,
     max_wait_ms integer,
@@ -306,11 +306,11 @@ DECLARE
     deadline constant timestamptz := clock_timestamp() + max_wait_ms * interval '1 millisecond';
     deadlock_ms constant double precision :=
         1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval);
-    -- Between attempts a watcher learns that its place in the ring has changed.
+    -- Between attempts a watch learns that its place in the ring has changed.
     long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
     short_ms constant integer := least(100, long_ms);
-    -- A node that comes is watched by the oldest one, which watches the youngest:
-    -- it has to look often.
+    -- A node that joins is watched by the oldest one, which watches the youngest:
+    -- it has to read the ring often.
     oldest_ms constant integer := least(50, long_ms);
     watched record;
     nearest integer;
@@ -320,9 +320,9 @@ DECLARE
 BEGIN
     LOOP
         event := NULL;
-        nearest := ghost;
-        died := ghost;
-        pause_ms := CASE WHEN ghost > 0 THEN short_ms ELSE long_ms END;
+        nearest := stale_session;
+        died := stale_session;
+        pause_ms := CASE WHEN stale_session > 0 THEN short_ms ELSE long_ms END;
         BEGIN
             PERFORM set_config('lock_timeout', long_ms || 'ms', true);
             IF pulse_ms IS NULL THEN
@@ -331,7 +331,7 @@ BEGIN
             SELECT last_value INTO membership FROM {membership};
             IF membership <> seen THEN
                 event := 'moved';
-            ELSIF ghost > 0 AND pg_try_advisory_xact_lock_shared(space, ghost) THEN
+            ELSIF stale_session > 0 AND pg_try_advisory_xact_lock_shared(space, stale_session) THEN
                 event := 'died';
             ELSE
                 FOR watched IN
@@ -352,7 +352,7 @@ BEGIN
                         event := 'silent';
                         EXIT;
                     END IF;
-                    IF nearest = ghost THEN
+                    IF nearest = stale_session THEN
                         nearest := died;
                         IF died > own THEN
                             pause_ms := least(pause_ms, oldest_ms);

@@ -2,7 +2,7 @@
 -- length of each call, up to 30 s.
 CREATE OR REPLACE FUNCTION {watch}(
     own integer,
-    ghost integer,
+    stale_session integer,
     space integer,
     seen bigint,
     max_wait_ms integer,
@@ -21,8 +21,8 @@ DECLARE
     -- Between attempts a watcher learns that its place in the ring has changed.
     long_ms constant integer := greatest(1, least(400, floor(deadlock_ms * 0.9)::integer));
     short_ms constant integer := least(100, long_ms);
-    -- A node that comes is watched by the oldest one, which watches the youngest:
-    -- it has to look often.
+    -- A node that joins is watched by the oldest one, which watches the youngest:
+    -- it has to read the ring often.
     oldest_ms constant integer := least(50, long_ms);
     watched record;
     nearest integer;
@@ -35,10 +35,10 @@ BEGIN
             RETURN;
         END IF;
 
-        nearest := ghost;
-        pause_ms := CASE WHEN ghost > 0 THEN short_ms ELSE long_ms END;
-        died := ghost;
-        IF ghost > 0 AND pg_try_advisory_xact_lock_shared(space, ghost) THEN
+        nearest := stale_session;
+        pause_ms := CASE WHEN stale_session > 0 THEN short_ms ELSE long_ms END;
+        died := stale_session;
+        IF stale_session > 0 AND pg_try_advisory_xact_lock_shared(space, stale_session) THEN
             event := 'died';
             RETURN;
         END IF;
@@ -61,7 +61,7 @@ BEGIN
                 event := 'silent';
                 RETURN;
             END IF;
-            IF nearest = ghost THEN
+            IF nearest = stale_session THEN
                 nearest := died;
                 IF died > own THEN
                     pause_ms := least(pause_ms, oldest_ms);

@@ -39,7 +39,7 @@ CREATE TABLE {processors} (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
-COMMENT ON COLUMN {processors}.generation IS 'Grows whenever somebody moves the cursor by hand: a batch that began before does not count.';
+COMMENT ON COLUMN {processors}.generation IS 'Increases whenever an operator moves the cursor: a batch that began before does not count.';
 COMMENT ON COLUMN {processors}.log_table IS 'Schema and name of the table behind the log, if it is known.';
 COMMENT ON COLUMN {processors}.log_columns IS 'Its columns with the transaction id and the position.';
 COMMENT ON COLUMN {processors}.behind IS 'How many events wait, counted up to a limit, when the leader looked last.';

@@ -1,4 +1,4 @@
--- What the nodes measured lately, for whoever adds it up. Without a log: it costs
+-- Recent measurements of the nodes, for programs that aggregate them. Unlogged: it costs
 -- half as much, and is written also while synchronous standbys hang. After a
 -- crash of the server, nodes fill it again.
 CREATE UNLOGGED TABLE {samples} (

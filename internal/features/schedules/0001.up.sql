@@ -15,7 +15,7 @@ CREATE TABLE {schedules} (
 
 COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';
 
--- One row for each tick, and for each run that somebody asked for.
+-- One row for each tick, and for each requested run.
 CREATE TABLE {runs} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     schedule text NOT NULL,
@@ -36,6 +36,6 @@ CREATE TABLE {runs} (
     UNIQUE (schedule, scheduled_for)
 );
 
-COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row stands for: more than 1 only for many that were missed.';
+COMMENT ON COLUMN {runs}.ticks IS 'How many ticks the row represents: more than 1 only for missed ticks.';
 
 CREATE INDEX "{prefix}runs_open" ON {runs} (schedule, id) WHERE state IN ('waiting', 'running');

@@ -127,7 +127,7 @@ func (d Dialect) FailureOf(err error) Failure {
 
 func sqliteFailure(err error) Failure {
 	code := sqliteCode(err)
-	// SQLITE_ERROR stands for every fault of a statement.
+	// SQLITE_ERROR is the code for every fault of a statement.
 	if code == 1 && strings.Contains(err.Error(), "no such ") {
 		return FailureSchema
 	}

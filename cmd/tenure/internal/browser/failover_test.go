@@ -93,7 +93,7 @@ func TestPartition(t *testing.T) {
 	p.shows("api-1\u2069 is silent: 1 role is still led, until the lease ends.")
 	p.await("api-2 leads", row("scheduler")+`?.includes("api-2")`)
 	p.visit("#/events")
-	p.shows("api-1 was found dead")
+	p.shows("api-1 was marked dead")
 	p.shows("fell silent: lease expired")
 }
 

@@ -20,7 +20,7 @@ func TestLogin(t *testing.T) {
 	w.leads(node, "scheduler")
 	p := w.open("#/alerts")
 	p.do("a wrong token", chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", "wrong\r"))
-	p.shows("That token is not known.")
+	p.shows("That token is not valid.")
 	if text := value[string](p, "document.body.innerText"); len(text) > 300 {
 		t.Errorf("something is shown to nobody: %s", text)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// Pool makes connections to the primary for statements beside sessions. It does
-// not connect yet; every attempt is bounded, and a connection that nobody uses is
-// closed after a while, as is one whose program leaves a transaction open. Its
-// connections have the settings of every connection of Tenure, whatever the role or
-// the connection string says. The caller closes the pool. purpose ends the
+// Pool creates a pool of connections to the primary for statements outside sessions.
+// It does not connect yet. Every attempt has a time limit, and a connection is closed
+// if it is idle for a while or if its program leaves a transaction open. Its connections
+// have the settings of every connection of Tenure, whatever the database user or the
+// connection string sets. The caller closes the pool. purpose ends the
 // application_name. Errors match tenure.ErrInvalidConfig.
 func (t *Target) Pool(ctx context.Context, purpose string) (*pgxpool.Pool, error) {
 	if t.Leases() {

@@ -70,7 +70,7 @@ func openPostgres(config *pgx.ConnConfig) func(context.Context) (*sql.DB, error)
 	}
 }
 
-// idleTime is how long a connection is kept that nobody uses.
+// idleTime is how long an idle connection is kept.
 const idleTime = time.Minute
 
 func pooled(db *sql.DB) *sql.DB {

@@ -84,9 +84,9 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 // lease does not say.
 const busyTimeout = 5 * time.Second
 
-// firstConnection makes sure that the file is in WAL mode. SQLite refuses the
-// change at once, without waiting, to all but one of several processes that meet
-// at a new file: those try again. The mode stays with the file.
+// firstConnection sets the file to WAL mode. If several processes open a new file,
+// SQLite allows the change to one of them and refuses it to the others without waiting:
+// those try again. The mode is stored in the file.
 func firstConnection(ctx context.Context, db *sql.DB) error {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -126,7 +126,7 @@ func makeFile(path string) error {
 // sqliteURL is the driver's connection string. In WAL mode readers and a writer
 // do not wait for each other. A commit is on disk before it is acknowledged: a
 // machine that fails must not bring back a term that had ended. Transactions
-// lock for writing at once: one that begins by reading cannot wait for another
+// lock for writing immediately: one that begins by reading cannot wait for another
 // when it must write.
 func sqliteURL(path string) string {
 	path = filepath.ToSlash(path)

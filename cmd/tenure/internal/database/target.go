@@ -14,7 +14,7 @@ import (
 
 // Target is the database that a connection string names.
 type Target struct {
-	name    string        // for people, without a password
+	name    string        // for display, without a password
 	dialect lease.Dialect // of leases; 0 for sessions
 	session string        // the connection string for package postgres
 	open    func(ctx context.Context) (*sql.DB, error)
@@ -65,8 +65,8 @@ func Parse(dsn string) (*Target, error) {
 	return nil, invalid("unknown scheme %q: %sknown are %s", name, suggestion, strings.Join(forms, ", "))
 }
 
-// schemeOf returns what stands before the first colon, in lower case. Lists of
-// key=value pairs have none.
+// schemeOf returns the text before the first colon, in lower case. Lists of key=value
+// pairs have none.
 func schemeOf(dsn string) (name string, found bool) {
 	name, _, found = strings.Cut(dsn, ":")
 	name = strings.ToLower(name)
@@ -104,7 +104,7 @@ func (t *Target) Open(ctx context.Context) (*sql.DB, error) {
 	return t.open(ctx)
 }
 
-// String names the database for people, without a password.
+// String names the database for display, without a password.
 func (t *Target) String() string { return t.name }
 
 // invalid reports what the user must change.

@@ -40,11 +40,10 @@ func Alive(m tenure.Member) bool { return m.Status != tenure.StatusDead }
 // Dead reports whether a node is dead.
 func Dead(m tenure.Member) bool { return m.Status == tenure.StatusDead }
 
-// Find returns the node that a text names: by its id, by its name, or by the
-// beginning of its id, in this order. If it names several, those that fit come
-// before the others: a node that was started again has the name of the dead one
-// before it. An error matches tenure.ErrUnknownNode, and tells which node may be
-// meant, or is an [*AmbiguousError].
+// Find returns the node that a text names: by its id, by its name, or by the beginning
+// of its id, in this order. If the text names several, those that fit take precedence: a
+// restarted node has the name of its dead predecessor. An error matches
+// tenure.ErrUnknownNode, and suggests a node, or is an [*AmbiguousError].
 func (r *Roster) Find(text string, fits func(tenure.Member) bool) (tenure.Member, error) {
 	if id, err := uuid.Parse(text); err == nil {
 		if m, ok := r.Member(id); ok {
@@ -108,8 +107,8 @@ func (r *Roster) names() string {
 	return strings.Join(names, ", ")
 }
 
-// ShortIDs returns the shortest beginnings that tell the ids of all nodes apart,
-// of eight characters at least.
+// ShortIDs returns the shortest beginnings that distinguish the ids of all nodes, of at
+// least eight characters.
 func (r *Roster) ShortIDs() func(uuid.UUID) string {
 	const shortest, longest = 8, 36
 	for length := shortest; length < longest; length++ {

@@ -13,9 +13,9 @@ import (
 // read together.
 const pause = 20 * time.Millisecond
 
-// Follow reads the roster and hands it to fn, again after all news and at every
-// interval in case news is lost, until the context ends, which is no error, or
-// fn returns false or an error. If the first reading fails, so does Follow; later
+// Follow reads the roster and passes it to fn, again after every notification and, in
+// case one is lost, at every interval. It ends when ctx ends, which is no error, or when
+// fn returns false or an error. If the first read fails, Follow returns its error; later
 // failures are logged.
 func Follow(ctx context.Context, source Source, interval time.Duration, log *slog.Logger, fn func(*Roster) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func Follow(ctx context.Context, source Source, interval time.Duration, log *slo
 	}
 }
 
-// listen tells of news for as long as the context lasts.
+// listen forwards notifications until the context ends.
 func listen(ctx context.Context, listener tenure.Listener, interval time.Duration, log *slog.Logger, news chan<- struct{}) {
 	for {
 		err := listener.Listen(ctx, func() {
@@ -56,7 +56,7 @@ func listen(ctx context.Context, listener tenure.Listener, interval time.Duratio
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			log.Warn("listening for news failed", "error", err)
+			log.Warn("listening for notifications failed", "error", err)
 		}
 		if !wait(ctx, interval, nil) {
 			return
@@ -64,7 +64,7 @@ func listen(ctx context.Context, listener tenure.Listener, interval time.Duratio
 	}
 }
 
-// wait waits for a time, or for news. It returns false if the context ends.
+// wait waits for a time, or for a notification. It returns false if the context ends.
 func wait(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

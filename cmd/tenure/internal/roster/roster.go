@@ -1,5 +1,5 @@
-// Package roster reads who is in a cluster and who leads there, for people and
-// programs that look on: the command line and the HTTP interface.
+// Package roster reads the nodes and leaders of a cluster, for the command line and the
+// HTTP interface.
 package roster
 
 import (
@@ -92,7 +92,7 @@ func (r *Roster) Member(id uuid.UUID) (tenure.Member, bool) {
 // Node returns the record of a node of the roster.
 func (r *Roster) Node(m tenure.Member) record.Node { return record.NewNode(m, r.leads[m.ID]) }
 
-// Record returns the record of the whole cluster, which people call by a name.
+// Record returns the record of the whole cluster under its display name.
 func (r *Roster) Record(name string) record.Cluster {
 	all := record.Cluster{
 		Name: name, Nodes: []record.Node{}, Leaders: []record.RoleLeader{}, Counts: r.Counts(), Unplaced: record.NewUnplaced(r.Unplaced),

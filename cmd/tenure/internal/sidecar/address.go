@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// loopback is where a port without a host is bound: what everybody may reach is
-// written out.
+// loopback is where a port without a host is bound: an address that other machines can
+// reach must be written explicitly.
 const loopback = "127.0.0.1"
 
 // ParseAddress reads an address like "127.0.0.1:8080" or "[::1]:8080". Without a

@@ -63,7 +63,8 @@ func answer(w http.ResponseWriter, status int, record any) {
 	answerJSON(w, status, body)
 }
 
-// answerJSON answers with JSON. If the client is gone, nobody misses it.
+// answerJSON answers with JSON. It ignores an error of writing, since the client is gone
+// then.
 func answerJSON(w http.ResponseWriter, status int, body []byte) {
 	body = printable.JSON(body)
 	header := w.Header()

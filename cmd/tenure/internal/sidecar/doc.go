@@ -1,11 +1,9 @@
-// Package sidecar serves what a node knows over HTTP, to the programs beside it:
-// whether it lives, is ready and leads; its elections; who leads anywhere; and
-// their events as a stream. With a token it also lets a caller ask the node to
-// step down.
+// Package sidecar serves the state of a node over HTTP to the programs beside it:
+// whether it is alive, is ready and leads; its elections; the leaders of all roles; and
+// their events as a stream. With a token, callers can also ask the node to step down.
 //
-// The pieces: [Listen] binds an address before the node takes part, [Serve]
-// serves a [Handler] on it, and [Handler.Attach] gives the handler its node once
-// that stands. Nothing a client does touches the node's session or delays its
-// heartbeats, and the memory, connections and database queries that clients can
-// cause are bounded.
+// The pieces: [Listen] binds an address before the node campaigns, [Serve] serves a
+// [Handler] on it, and [Handler.Attach] gives the handler its node once the node is
+// open. Nothing a client does touches the node's session or delays its heartbeats, and
+// the memory, connections and database queries that clients can cause are bounded.
 package sidecar

@@ -44,7 +44,7 @@ type electionsRecord struct {
 	Elections []electionRecord `json:"elections"`
 }
 
-// elections tells the node's elections.
+// elections serves the node's elections.
 func (h *Handler) elections(w http.ResponseWriter, _ *http.Request) {
 	m, ok := h.present(w)
 	if !ok {
@@ -66,7 +66,7 @@ func sorted(elections []*tenure.Election) []*tenure.Election {
 	return elections
 }
 
-// leading tells whether the node leads, by the status too, for load balancers.
+// leading serves whether the node leads, also by the status code, for load balancers.
 func (h *Handler) leading(w http.ResponseWriter, r *http.Request) {
 	m, ok := h.present(w)
 	if !ok {
@@ -120,7 +120,7 @@ func find(w http.ResponseWriter, node *tenure.Node, role string) (*tenure.Electi
 			return election, true
 		}
 	}
-	refuse(w, http.StatusNotFound, codeUnknownRole, fmt.Sprintf("the node does not stand for the role %q", role))
+	refuse(w, http.StatusNotFound, codeUnknownRole, fmt.Sprintf("the node does not campaign for the role %q", role))
 	return nil, false
 }
 

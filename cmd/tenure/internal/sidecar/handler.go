@@ -23,9 +23,9 @@ import (
 
 // Config configures a Handler. The zero value is ready to use.
 type Config struct {
-	// Version is the program's, told to clients.
+	// Version is the program's version, sent to clients.
 	Version string
-	// Token is what callers must know to write. Without one nobody can.
+	// Token is the secret that callers need to write. Without one, writing is disabled.
 	Token *Token
 	// Metrics, if set, answers GET /metrics.
 	Metrics http.Handler
@@ -34,11 +34,11 @@ type Config struct {
 	Hosts []string
 	// Proxies are trusted to say where a request comes from.
 	Proxies httpguard.Proxies
-	// Page, if set, answers every path that the handler does not know. It sets
-	// headers of its own in place of the handler's.
+	// Page, if set, answers every path that the handler does not know. It sets its own
+	// headers in place of the handler's.
 	Page http.Handler
-	// Protect, if set, is put around what tells of the cluster: all but Page and
-	// the health of the node.
+	// Protect, if set, wraps everything about the cluster: all paths except those of
+	// Page and of the node's health.
 	Protect func(http.Handler) http.Handler
 	// Logger receives what happens. Default slog.Default().
 	Logger *slog.Logger
@@ -64,7 +64,7 @@ type Handler struct {
 	life    context.Context
 	end     context.CancelFunc
 	group   sync.WaitGroup // the observation and lookups
-	serving sync.RWMutex   // each request holds it shared; Close takes it for ever
+	serving sync.RWMutex   // each request holds it shared; Close acquires it and never releases it
 	close   func()
 }
 
@@ -111,14 +111,14 @@ func New(config Config) *Handler {
 	return h
 }
 
-// Attach gives the handler its node, once. From then on it follows who leads all
-// roles, which asks the database once per check interval of the node, and after
-// news, however many clients there are.
+// Attach gives the handler its node, once. From then on the handler follows the leaders
+// of all roles. For that it reads the database once per check interval of the node, and
+// after notifications, however many clients there are.
 func (h *Handler) Attach(node *tenure.Node) { h.attach(h.newMember(node, nil, "")) }
 
-// AttachMember is Attach for the node of a member of a cluster, which people call
-// by a name. The handler follows the other nodes too; that asks nothing of the
-// database that the member does not ask anyway.
+// AttachMember is Attach for the node of a member of a cluster with a display name. The
+// handler also follows the other nodes, which adds no statement to those that the member
+// sends anyway.
 func (h *Handler) AttachMember(joined *cluster.Member, name string) {
 	h.attach(h.newMember(joined.Node(), joined, name))
 	h.group.Go(func() { h.followNodes(joined) })
@@ -135,8 +135,8 @@ func (h *Handler) attach(m *member) {
 	})
 }
 
-// Publish tells the clients of an event of one of the node's elections. It does
-// not block.
+// Publish sends an event of one of the node's elections to the clients. It does not
+// block.
 func (h *Handler) Publish(event record.Event) {
 	event.Error = shorten(event.Error)
 	h.publish(h.feed, kindElection, event)
@@ -148,8 +148,8 @@ func (h *Handler) publish(to *feed.Feed, kind string, event any) {
 	}
 }
 
-// maxErrorText is how much of the text of an error is told in an event, in
-// bytes, so that the feed keeps many.
+// maxErrorText is how many bytes of an error's text an event contains, so that the feed
+// keeps many events.
 const maxErrorText = 1000
 
 func shorten(text string) string {
@@ -180,7 +180,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.serving.RUnlock()
 	if !h.knownHost(r) {
-		refuse(w, http.StatusMisdirectedRequest, codeHost, "this server is not known by that name: start it with --host NAME to allow it")
+		refuse(w, http.StatusMisdirectedRequest, codeHost, "this server does not accept that host name: start it with --host NAME to allow it")
 		return
 	}
 	r = r.WithContext(httpguard.WithAttempts(r.Context(), h.attempts))
@@ -251,7 +251,7 @@ func (h *Handler) route(r *http.Request) http.Handler {
 	return http.HandlerFunc(nothing)
 }
 
-// healthPaths are for those who start, stop and balance, and know nobody.
+// healthPaths are for service managers and load balancers, which do not authenticate.
 var healthPaths = []string{"/healthz", "/readyz", "/leader"}
 
 func (h *Handler) guarded(next http.Handler) http.Handler {
@@ -271,7 +271,7 @@ func (h *Handler) may(r *http.Request) (may bool) {
 	return may
 }
 
-// nowhere takes an answer that nobody reads.
+// nowhere discards an answer.
 type nowhere struct{ header http.Header }
 
 func (n *nowhere) Header() http.Header              { return n.header }

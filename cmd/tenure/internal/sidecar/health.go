@@ -12,8 +12,8 @@ type healthRecord struct {
 	Version string `json:"version"`
 }
 
-// healthy answers as long as the process serves: what it tells does not depend
-// on the database, whose outage no restart of this process would end.
+// healthy answers as long as the process serves. The answer does not depend on the
+// database, whose outage no restart of this process would end.
 func (h *Handler) healthy(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, healthRecord{"ok", h.config.Version})
 }
@@ -24,7 +24,7 @@ type readyRecord struct {
 	Reason string `json:"reason,omitempty"` // why it does not
 }
 
-// ready tells whether the node takes part in its elections.
+// ready serves whether the node campaigns in its elections.
 func (h *Handler) ready(w http.ResponseWriter, _ *http.Request) {
 	reason := notYet
 	if m := h.member.Load(); m != nil {

@@ -17,14 +17,14 @@ type leadersRecord struct {
 	Leaders []roleRecord `json:"leaders"`
 }
 
-// leaders tells who leads all roles that anybody leads.
+// leaders serves the leaders of all roles.
 func (h *Handler) leaders(w http.ResponseWriter, r *http.Request) {
 	if found, ok := h.lookUp(w, r); ok {
 		answerJSON(w, http.StatusOK, found.all)
 	}
 }
 
-// leader tells who leads a role.
+// leader serves the leader of a role.
 func (h *Handler) leader(w http.ResponseWriter, r *http.Request) {
 	role := r.PathValue("role")
 	if err := tenure.NamedRole(role).Validate(); err != nil {
@@ -51,7 +51,7 @@ func (h *Handler) lookUp(w http.ResponseWriter, r *http.Request) (leadership, bo
 	found, err := m.leaders.find(r.Context())
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, codeDatabase,
-			"the database did not say who leads; the log of the node says why")
+			"the leaders cannot be read from the database; see the log of the node")
 		return leadership{}, false
 	}
 	return found, true

@@ -12,8 +12,8 @@ import (
 )
 
 // maxConnections bounds the open connections, so that no client can use up the
-// descriptors with which the node reconnects to its database. It leaves room
-// beside the streams, also those of a page, for everybody else.
+// descriptors with which the node reconnects to its database. It leaves room for
+// other requests beside the streams, also those of a page.
 const maxConnections = maxStreams + 1024
 
 // socketBuffer is the size of the kernel's buffers of each connection. The

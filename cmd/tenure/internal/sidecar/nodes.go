@@ -38,21 +38,21 @@ func readNodes(ctx context.Context, source roster.Source, name string) (nodeSnap
 	return nodeSnapshot{found, encoded, nodes}, err
 }
 
-// cluster tells the nodes, who leads, and how many nodes have which status.
+// cluster serves the nodes, the leaders, and the number of nodes by status.
 func (h *Handler) cluster(w http.ResponseWriter, r *http.Request) {
 	if found, ok := h.count(w, r); ok {
 		answerJSON(w, http.StatusOK, found.cluster)
 	}
 }
 
-// allNodes tells the nodes.
+// allNodes serves the nodes.
 func (h *Handler) allNodes(w http.ResponseWriter, r *http.Request) {
 	if found, ok := h.count(w, r); ok {
 		answerJSON(w, http.StatusOK, found.nodes)
 	}
 }
 
-// oneNode tells about a node.
+// oneNode serves one node.
 func (h *Handler) oneNode(w http.ResponseWriter, r *http.Request) {
 	found, ok := h.count(w, r)
 	if !ok {
@@ -75,7 +75,7 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request) (nodeSnapshot, b
 	found, err := m.nodes.find(r.Context())
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, codeDatabase,
-			"the database did not say who is in the cluster; the log of the node says why")
+			"the nodes cannot be read from the database; see the log of the node")
 		return nodeSnapshot{}, false
 	}
 	return found, true

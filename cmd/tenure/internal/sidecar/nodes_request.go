@@ -13,7 +13,7 @@ import (
 // drainBody is what a request to drain may say.
 type drainBody struct {
 	To    string `json:"to"`    // the node to lead next, by its id or name; empty for any
-	Force bool   `json:"force"` // also if no other node is in service
+	Force bool   `json:"force"` // also if no other node is active
 }
 
 const drainShape = `{} or {"to": "NODE", "force": true}`
@@ -85,15 +85,15 @@ func findAlive(w http.ResponseWriter, found *roster.Roster, text string) (tenure
 	return m, ok
 }
 
-// refuseRequest tells why a request to a node was not recorded.
+// refuseRequest answers why a request to a node was not recorded.
 func (h *Handler) refuseRequest(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, tenure.ErrLastNode):
-		refuse(w, http.StatusConflict, codeLastNode, `it is the only node in service: start another one first, or say {"force": true}`)
+		refuse(w, http.StatusConflict, codeLastNode, `it is the only active node: start another one first, or send {"force": true}`)
 	case errors.Is(err, tenure.ErrUnknownNode):
-		refuse(w, http.StatusConflict, codeDeadNode, "the node has died or left meanwhile")
+		refuse(w, http.StatusConflict, codeDeadNode, "the node has died or left in the meantime")
 	default:
 		h.config.Logger.Warn("a request of a client to a node failed", "error", err)
-		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the database did not take the request; the log of the node says why")
+		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the database did not accept the request; see the log of the node")
 	}
 }

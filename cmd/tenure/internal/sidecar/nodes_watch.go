@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/record"
 )
 
-// followNodes tells the clients which nodes come, change and go, for as long as
-// the handler lives.
+// followNodes sends the clients which nodes join, change and leave, until the handler is
+// closed.
 func (h *Handler) followNodes(joined *cluster.Member) {
 	known := map[uuid.UUID]record.Profile{}
 	filter := cluster.Filter{Statuses: []tenure.NodeStatus{cluster.Joining, cluster.Active, cluster.Draining}}
@@ -39,7 +39,7 @@ var kindOf = map[cluster.ChangeKind]string{
 	cluster.Joined: kindJoined, cluster.Updated: kindUpdated, cluster.Left: kindLeft,
 }
 
-// profileOf is what a node of the cluster tells of itself.
+// profileOf returns a node's own description.
 func profileOf(node cluster.NodeInfo) record.Profile {
 	description := tenure.Description{
 		Status: node.Status, StatusBy: node.StatusBy, Drained: node.Drained, Address: node.Address, HTTPPort: node.HTTPPort, GRPCPort: node.GRPCPort,

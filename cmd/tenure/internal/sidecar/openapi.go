@@ -10,7 +10,7 @@ import (
 //go:embed openapi.json
 var description []byte
 
-// describe tells the API's description.
+// describe serves the API's description.
 func describe(w http.ResponseWriter, _ *http.Request) {
 	answerJSON(w, http.StatusOK, description)
 }

@@ -21,10 +21,10 @@ const (
 	maxHeaderBytes  = 16 << 10
 )
 
-// Serve serves the handler until the context ends, then lets requests in
-// progress end for a few seconds, tells the streams of events that they end,
-// and closes the listener and the handler. With a certificate it speaks TLS,
-// with HTTP/1.1 and HTTP/2. It returns nil, or why it could not go on serving.
+// Serve serves the handler until the context ends. Then it waits a few seconds for
+// requests in progress, ends the streams of events with a last message, and closes the
+// listener and the handler. With a certificate it uses TLS, with HTTP/1.1 and HTTP/2. It
+// returns nil, or the error that ended serving.
 func Serve(ctx context.Context, listener net.Listener, handler *Handler, certificate *Certificate) error {
 	log := handler.config.Logger
 	server := &http.Server{

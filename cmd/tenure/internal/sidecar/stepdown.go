@@ -61,7 +61,7 @@ func (h *Handler) protected(next http.HandlerFunc) http.HandlerFunc {
 		}
 		switch {
 		case err != nil:
-			refuse(w, http.StatusServiceUnavailable, codeToken, "the node cannot use its token file; its log says why")
+			refuse(w, http.StatusServiceUnavailable, codeToken, "the node cannot use its token file; see its log")
 		case !brought:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tenure"`)
 			refuse(w, http.StatusUnauthorized, codeUnauthorized, "this needs the header Authorization: Bearer TOKEN")
@@ -121,7 +121,7 @@ func (h *Handler) stepDown(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		answer(w, http.StatusOK, done)
 	case errors.Is(err, tenure.ErrNotLeader):
-		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s does not lead %q any more", m.node.Name(), election.Role()))
+		refuse(w, http.StatusConflict, codeNotLeader, fmt.Sprintf("%s no longer leads %q", m.node.Name(), election.Role()))
 	case errors.Is(err, tenure.ErrShutdown):
 		done.Released = false
 		answer(w, http.StatusAccepted, done)
@@ -156,7 +156,7 @@ func (h *Handler) target(w http.ResponseWriter, r *http.Request, node *tenure.No
 	nodes, err := lister.Nodes(ctx)
 	if err != nil {
 		h.config.Logger.Warn("looking up the nodes for a client failed", "error", err)
-		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the database did not say which nodes live; the log of the node says why")
+		refuse(w, http.StatusServiceUnavailable, codeDatabase, "the live nodes cannot be read from the database; see the log of the node")
 		return nil, false
 	}
 	var found []uuid.UUID

@@ -26,7 +26,7 @@ const (
 	kindElection = "election" // an event of an election of this node
 	kindLeader   = "leader"   // another leads a role, anywhere
 	kindJoined   = "joined"   // a node came
-	kindUpdated  = "updated"  // a node tells something else of itself
+	kindUpdated  = "updated"  // a node changed its description
 	kindLeft     = "left"     // a node went or died
 	kindDropped  = "dropped"  // the last: the client is too slow
 	kindEnd      = "end"      // the last: the node stops

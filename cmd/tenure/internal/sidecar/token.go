@@ -19,10 +19,9 @@ const (
 	maxToken = 4096
 )
 
-// Token is a secret in a file, which callers prove to know. When the file
-// changes, the new secret counts a second later, and the old one does not any
-// more. A file that cannot be used lets nobody in. It is safe for concurrent
-// use.
+// Token is a secret in a file, which callers must send. When the file changes, the new
+// secret is valid a second later, and the old one no longer is. While the file cannot be
+// used, every caller is refused. It is safe for concurrent use.
 type Token struct {
 	file string
 	log  *slog.Logger
@@ -36,7 +35,7 @@ type Token struct {
 // OpenToken reads a token: the only line of a file. The error is one line,
 // repeats nothing of the file, and matches [tenure.ErrInvalidConfig].
 func OpenToken(file string, log *slog.Logger) (*Token, error) {
-	t := &Token{file: file, log: slog.New(slog.DiscardHandler)} // the caller is told
+	t := &Token{file: file, log: slog.New(slog.DiscardHandler)} // the caller gets the error
 	if err := t.reload(); err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func OpenToken(file string, log *slog.Logger) (*Token, error) {
 	return t, nil
 }
 
-// reload reads the file now. The error says why nobody is let in.
+// reload reads the file now. The error states why every caller is refused.
 func (t *Token) reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +70,8 @@ func (t *Token) Matches(given string) bool {
 	return matches
 }
 
-// matches reports whether a caller brought the token, in constant time. The
-// error says that nobody can, just now.
+// matches reports whether a caller sent the token, in constant time. It returns an error
+// if the token cannot be used at the moment.
 func (t *Token) matches(given string) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,9 +33,9 @@ CREATE TABLE {alert_states} (
 
 COMMENT ON COLUMN {alert_states}.fingerprint IS 'A digest of the labels.';
 COMMENT ON COLUMN {alert_states}.value IS 'The value when the alert became what it is.';
-COMMENT ON COLUMN {alert_states}.notified IS 'Whom to tell that it ended: those who were told that it began.';
+COMMENT ON COLUMN {alert_states}.notified IS 'The receivers of its end: those that were notified of its begin.';
 
--- What is to be told to whom. A row is written in the transaction that changes
+-- Notifications to send, with their receivers. A row is written in the transaction that changes
 -- the state of the alert.
 CREATE TABLE {alert_notifications} (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -63,7 +63,7 @@ COMMENT ON COLUMN {alert_notifications}.address IS 'The notifier, and what follo
 COMMENT ON COLUMN {alert_notifications}.ended_at IS 'Null where the alert began to fire.';
 COMMENT ON COLUMN {alert_notifications}.status IS 'failed: given up, after many attempts.';
 
--- Nothing is told twice.
+-- No notification is sent twice.
 CREATE UNIQUE INDEX "{prefix}alert_notifications_once"
     ON {alert_notifications} (rule, fingerprint, address, started_at, (ended_at IS NULL));
 

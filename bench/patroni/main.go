@@ -184,6 +184,6 @@ func (r round) String() string {
 	if r.Kept {
 		return line + "  the leader stayed"
 	}
-	return line + fmt.Sprintf("  vacant %7.0f ms; writes after %7.0f ms; then first session %6.0f, all sessions %6.0f, next term %6.0f ms",
-		r.Vacancy, r.Writable, r.FirstSession, r.AllSessions, r.Leader)
+	return line + fmt.Sprintf("  vacant %7.0f ms; writes after %7.0f ms; then first session %6.0f, all sessions %6.0f, next term %6.0f ms (%.0f ms after the last session)",
+		r.Vacancy, r.Writable, r.FirstSession, r.AllSessions, r.Leader, r.AfterReunion)
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 // The servers of this process, made when first asked for and ended by Main.
@@ -36,10 +37,17 @@ func openSandbox() (*pgserver.Sandbox, error) {
 	return box, err
 }
 
+// keepTemplates is the variable with which `make test` has each package, which is a
+// process of its own, keep the data directories that servers start from.
+const keepTemplates = "TENURE_KEEP_TEMPLATES"
+
 // Main runs the tests of a package, ends the servers they used, and fails if a
 // goroutine is left. It does not return. The tests are a [testing.M], or one with
 // something around it.
 func Main(m interface{ Run() int }) {
+	if os.Getenv(keepTemplates) != "" {
+		sandbox.KeepTemplates()
+	}
 	code := m.Run()
 	if err := closeSandbox(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)

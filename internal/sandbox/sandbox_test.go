@@ -125,7 +125,8 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 
 // TestTemplateIsKeptForOtherProcesses: each sandbox stands for a process.
 func TestTemplateIsKeptForOtherProcesses(t *testing.T) {
-	t.Setenv(KeepTemplates, "1")
+	KeepTemplates()
+	t.Cleanup(func() { keepsTemplates.Store(false) })
 	program := t.TempDir()
 	kept, err := keptTemplate(program)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 )
 
 // template is a data directory that new servers start from: a copy takes a
@@ -18,10 +19,11 @@ type template struct {
 	err  error
 }
 
-// KeepTemplates is the environment variable that keeps templates for other
-// processes and later runs, in a folder for temporary files. `make test` sets
-// it, since each package has a process of its own.
-const KeepTemplates = "TENURE_KEEP_TEMPLATES"
+var keepsTemplates atomic.Bool
+
+// KeepTemplates keeps the templates of this process for other processes and later
+// runs, in a folder for temporary files.
+func KeepTemplates() { keepsTemplates.Store(true) }
 
 // CopyTemplate copies the data directory of a program, named by its path, to a
 // new path. The first that asks for the program has it made at the path that
@@ -44,7 +46,7 @@ func (s *Sandbox) CopyTemplate(ctx context.Context, program, target string, init
 // makeTemplate returns the path of a program's template.
 func (s *Sandbox) makeTemplate(program string, initialize func(path string) error) (string, error) {
 	kept := ""
-	if os.Getenv(KeepTemplates) != "" {
+	if keepsTemplates.Load() {
 		var err error
 		if kept, err = keptTemplate(program); err != nil {
 			return "", err

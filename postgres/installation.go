@@ -196,7 +196,7 @@ func (b *Backend) inUse(ctx context.Context, conn *pgx.Conn, doing string, livin
 	if len(living) > 0 {
 		who = strings.Join(living, ", ")
 	}
-	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: still there: %s: end these nodes first, or, if a host is gone, the sessions with pg_terminate_backend",
+	return fmt.Errorf("%w: cannot %s in schema %q with prefix %q: in use by %s: end these nodes first or, if a host is gone, terminate their sessions with pg_terminate_backend",
 		dberr.ErrInstallationInUse, doing, b.config.Schema, b.config.Prefix, who)
 }
 
@@ -267,11 +267,11 @@ func (s *session) proveInstallation(ctx context.Context) error {
 	first, second := installation.LockKey(s.backend.config.Schema, s.backend.config.Prefix)
 	rows, err := s.conn.Query(ctx, readStrangers, first, second, s.space)
 	if err != nil {
-		return fmt.Errorf("look for sessions of another installation: %w", err)
+		return fmt.Errorf("check for sessions of another installation: %w", err)
 	}
 	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for sessions of another installation: %w", err)
+		return fmt.Errorf("check for sessions of another installation: %w", err)
 	}
 	if len(strangers) > 0 {
 		return s.backend.inUse(ctx, s.conn, "open a session: the tables were replaced under nodes that live", strangers)
@@ -289,7 +289,7 @@ func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, erro
 	first, second := installation.LockKey(b.config.Schema, b.config.Prefix)
 	rows, err := conn.Query(ctx, readHolders, first, second)
 	if err != nil {
-		return nil, fmt.Errorf("read who holds the installation: %w", err)
+		return nil, fmt.Errorf("read the sessions of the installation: %w", err)
 	}
 	var (
 		living            []string
@@ -319,7 +319,7 @@ func (b *Backend) liveNodes(ctx context.Context, conn *pgx.Conn) ([]string, erro
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read who holds the installation: %w", err)
+		return nil, fmt.Errorf("read the sessions of the installation: %w", err)
 	}
 	for other, name := range nodes {
 		pid = other
@@ -342,7 +342,7 @@ func (b *Backend) readLivingNodes(ctx context.Context, conn *pgx.Conn) (map[int3
 	}
 	rows, err := conn.Query(ctx, b.names.sql(readLivingNodes), nodeSpace(id))
 	if err != nil {
-		return nil, fmt.Errorf("read who lives: %w", err)
+		return nil, fmt.Errorf("read the live nodes: %w", err)
 	}
 	var (
 		nodes      = map[int32]string{}

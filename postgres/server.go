@@ -126,8 +126,8 @@ func identify(ctx context.Context, conn *pgx.Conn, s *server) error {
 func refuse(session, watch probe) error {
 	switch {
 	case session.pooled || watch.pooled:
-		return fmt.Errorf("%w: the process that answers is not the one that was connected to. "+
-			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, when its client is gone", dberr.ErrPooled)
+		return fmt.Errorf("%w: the server process that answers is not the one that accepted the connection. "+
+			"Connect directly to PostgreSQL; session pooling does not suffice either, since a pooler keeps a session, and its locks, after its client has gone", dberr.ErrPooled)
 	case !strings.HasPrefix(session.name, "PostgreSQL ") && session.locked && watch.locked:
 		return fmt.Errorf("%w: it is %s; use PostgreSQL 14 or later", ErrLocksIgnored, firstWords(session.name))
 	case session.version < oldestServer:

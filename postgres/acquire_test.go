@@ -433,7 +433,8 @@ func TestRolesFailWhenLockTableIsFull(t *testing.T) {
 func TestReservationIsNeverSnatched(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	first, second, greedy := open(t, b), open(t, b), open(t, b)
+	long := func(o *peerOptions) { o.timing.Lease = time.Minute } // no heartbeats are sent, and a busy machine is slow
+	first, second, greedy := open(t, b, long), open(t, b, long), open(t, b, long)
 	role := tenure.NamedRole("scheduler")
 	first.take("scheduler")
 	stop := make(chan struct{})

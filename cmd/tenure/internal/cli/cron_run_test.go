@@ -87,7 +87,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // The state of a run follows how its command ended. The test also checks the
-// commands' environment.
+// commands' environment. The timeouts leave a busy machine time to start a shell.
 func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
@@ -96,8 +96,8 @@ func TestRunsEndAsTheirCommandsEnd(t *testing.T) {
 		`name = "good"`+"\n"+never+"\ntimezone = \"Asia/Tokyo\"\n"+
 			`command = "echo $TENURE_SCHEDULE $TENURE_ATTEMPT $TENURE_RUN $TENURE_REQUESTED_BY $TENURE_ROLE $TENURE_TERM $TENURE_NODE_NAME $${TENURE_DSN-none} $TENURE_SCHEDULED_FOR"`,
 		`name = "bad"`+"\n"+never+"\n"+`command = ["sh", "-c", "seq 500 >&2; echo oh no >&2; exit 7"]`,
-		`name = "slow"`+"\n"+never+"\ntimeout = \"200ms\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.01; done"`,
-		`name = "stubborn"`+"\n"+never+"\ntimeout = \"200ms\"\n"+
+		`name = "slow"`+"\n"+never+"\ntimeout = \"2s\"\n"+`command = "trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.01; done"`,
+		`name = "stubborn"`+"\n"+never+"\ntimeout = \"2s\"\n"+
 			`command = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > `+folder+`/pid; while :; do sleep 0.01; done' & wait; while :; do sleep 1; done"`,
 		`name = "tick"`+"\n"+`schedule = "* * * * * *"`+"\n"+`command = "echo $${TENURE_REQUESTED_BY-nobody} >> `+folder+`/ticks"`,
 	)

@@ -3,7 +3,6 @@ package acceptance_test
 import (
 	"context"
 	"database/sql"
-	"syscall"
 	"testing"
 	"time"
 
@@ -167,7 +166,7 @@ func TestLeasesBehindPgBouncer(t *testing.T) {
 				end(t, relay)
 				rival.leadsWithin(lease+checkInterval, since)
 				ended(t, term)
-				_ = relay.Signal(syscall.SIGCONT) // it may have been killed
+				_ = relay.Signal(sandbox.ResumeSignal) // it may have been killed
 			})
 		}
 		t.Run(mode+" restarted", func(t *testing.T) {

@@ -91,7 +91,7 @@ func (r *Relay) Signal(signal syscall.Signal) error {
 // Reload has the program read its configuration again.
 func (r *Relay) Reload(t testing.TB) {
 	t.Helper()
-	if err := r.process.Signal(syscall.SIGUSR2); err != nil {
+	if err := r.process.Signal(reloadSignal); err != nil {
 		t.Fatal(err)
 	}
 	r.DSN = r.proxy.through(t, r.server, r.process)

@@ -52,7 +52,8 @@ type SessionOptions struct {
 	PreviousSessionEnd clocks.Instant
 
 	// PreviousIncarnation is the incarnation of the last session that this process
-	// opened for the node, or 0 if there was none. Trust in that session is over.
+	// opened for the node. Trust in that session is over and the work of its terms
+	// has returned. It is 0 if there was no such session, or while such work runs.
 	PreviousIncarnation int64
 
 	// MaySend reports whether the session may send a statement. It is false once

@@ -107,6 +107,7 @@ func TestNoAttemptWhileOldWorkRuns(t *testing.T) {
 		time.Sleep(time.Minute) // while it leads
 		db.last().kill()
 		time.Sleep(time.Minute) // and after its term
+		want(t, "incarnation that counts as ended while its work runs", db.last().options.PreviousIncarnation, int64(0))
 		if campaigned.Load() {
 			t.Error("invariant 4: the node campaigned while the work of its last term still ran")
 		}

@@ -355,7 +355,7 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 	timeout := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
 	defer timeout.Stop()
 	n.mu.Lock()
-	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.lastIncarnation
+	description, lastEnd, last := n.description.clone(), n.lastSessionEnd, n.endedIncarnationLocked()
 	s.descriptionVersion = n.descriptionVersion
 	n.mu.Unlock()
 	conn, err := n.backend.Open(ctx, SessionOptions{
@@ -405,6 +405,18 @@ func (n *Node) open(ctx context.Context) (*session, error) {
 		return nil, ErrClosed
 	}
 	return s, nil
+}
+
+// endedIncarnationLocked returns the incarnation of the last session if the work of
+// its terms has returned, or 0. After a restart of the server, other nodes begin new
+// terms as soon as they need not wait for that session.
+func (n *Node) endedIncarnationLocked() int64 {
+	for _, e := range n.elections {
+		if e.term != nil {
+			return 0
+		}
+	}
+	return n.lastIncarnation
 }
 
 // openError adds errOpenTimeout to an error of open if the time limit was the

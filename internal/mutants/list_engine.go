@@ -189,6 +189,12 @@ var engineMutants = []mutant{
 		tests:   []tests{in(".", "^TestConnectionOutlivesTheWork$")}, says: "nvariant 4",
 	},
 	{
+		name: "engine: a session counts as ended while its work runs",
+		file: "node.go", from: "		if e.term != nil {\n			return 0\n", to: "		if e.term != nil && false {\n			return 0\n",
+		promise: "4 Work ends first: after a restart of the server, others wait while canceled work runs",
+		tests:   []tests{in(".", "^TestNoAttemptWhileOldWorkRuns$")},
+	},
+	{
 		name: "engine: a node campaigns while its old work runs",
 		file: "acquire.go", from: "if e.term != nil || a.inFlight || a.unlocking {", to: "if a.inFlight || a.unlocking {",
 		promise: "4 Work ends first: no campaign while work of the last term runs in the process",

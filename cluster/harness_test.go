@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +55,25 @@ func (s site) table(name string) string { return s.schema + ".tenure_" + name }
 type mortal struct {
 	*postgrestest.Mortal
 	marked chan []uuid.UUID // receives what MarkDead first marked
+	gate   atomic.Pointer[chan struct{}]
+}
+
+// hold makes the node's next session wait until the result is called.
+func (m *mortal) hold() (release func()) {
+	gate := make(chan struct{})
+	m.gate.Store(&gate)
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+func (m *mortal) Open(ctx context.Context, options tenure.SessionOptions) (tenure.Session, error) {
+	if gate := m.gate.Load(); gate != nil {
+		select {
+		case <-*gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return m.Mortal.Open(ctx, options)
 }
 
 func (m *mortal) MarkDead(ctx context.Context, threshold time.Duration) ([]uuid.UUID, error) {

@@ -53,6 +53,9 @@ func TestLeaderSurvivesExhaustedConnections(t *testing.T) {
 		}
 	}
 	late := s.join("late")
+	for _, n := range []*node{leader, standby} {
+		s.await(n.Name()+" has a session again", func() bool { return s.hasSession(n) })
+	}
 	s.endSession(standby)
 	s.endSession(leader)
 	s.nextTerm(next.Number(), leader, standby, late)

@@ -200,6 +200,11 @@ func (s *site) endSession(n *node) {
 	}
 }
 
+func (s *site) hasSession(n *node) bool {
+	s.Helper()
+	return s.truth("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = $1", "tenure "+n.Name()+" session")
+}
+
 // write writes in a term, fenced.
 func (s *site) write(term *tenure.Term) {
 	s.Helper()

@@ -96,9 +96,9 @@ func (c *checker) look() {
 	for i, m := range c.members {
 		first[i] = m.election.Term()
 	}
-	// The looks of one round are not at one instant. Trust that has ended is
-	// never revived, so two terms that stand before and after were both trusted
-	// in between.
+	// A round does not read all terms at one instant. Trust that has ended is never
+	// revived, so two terms that are valid before and after were both trusted in
+	// between.
 	leading := 0
 	for i, m := range c.members {
 		if first[i] != nil && first[i] == m.election.Term() {
@@ -128,7 +128,7 @@ func (c *checker) count(leading int) {
 	c.overlap = max(c.overlap, time.Since(c.both), time.Millisecond)
 }
 
-// see takes note of a term that stands.
+// see records a valid term.
 func (c *checker) see(term *tenure.Term) {
 	for _, known := range c.known {
 		if known == term {

@@ -32,7 +32,7 @@ const (
 	childFenced = "fenced" // it stops in a fenced transaction, before the commit
 )
 
-// order is what a child is told.
+// order is the configuration of a child.
 type order struct {
 	DSN, Schema, Name string
 	Lease             time.Duration
@@ -137,7 +137,7 @@ func lead(kind string, o order) error {
 }
 
 // stopInTransaction writes under a term and reports "writing"; after a line on
-// standard input it looks whether it leads and goes on to commit.
+// standard input it checks whether it leads and proceeds to commit.
 func stopInTransaction(ctx context.Context, kind, schema string, pool *pgxpool.Pool, e *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
 	look := false
 	pause := func() {
@@ -178,7 +178,7 @@ func inTx(ctx context.Context, kind string, pool *pgxpool.Pool, term *tenure.Ter
 	})
 }
 
-// counter tells when all roles of the child are held.
+// counter reports when the child holds all its roles.
 type counter struct {
 	wanted int
 	held   atomic.Int64
@@ -198,8 +198,8 @@ func (c *counter) event(event tenure.Event) {
 	}
 }
 
-// look looks once a millisecond whether this child says that it leads, and tells
-// when that changes ("lead", "follow") and what it said first after it had been
+// look checks once a millisecond whether this child claims to lead. It reports when
+// that changes ("lead", "follow"), and the first answer after the child had been
 // stopped ("gap").
 func look(leads func() bool) {
 	tick := time.NewTicker(time.Millisecond)

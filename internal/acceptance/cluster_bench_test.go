@@ -21,12 +21,12 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// BenchmarkCluster measures what a cluster costs as it grows, with all members
-// in this process and nothing to lead: how long until a death is known to half
-// of the others and to all, how many statements a second a member sends when
-// nothing happens, and how much memory it needs here. Beside it stands what the
-// machine allows: as many bare connections that listen, and each of which reads
-// the registry once at one notification, without anything else.
+// BenchmarkCluster measures what a cluster costs as it grows, with all members in
+// this process and no roles: how long until a death is known to half of the others
+// and to all, how many statements a second a member sends when nothing happens, and
+// how much memory it needs here. For comparison it measures what the machine
+// allows: as many bare connections that listen, each of which reads the registry
+// once after one notification and does nothing else.
 //
 //	go test ./internal/acceptance -run '^$' -bench Cluster -benchtime 20x -timeout 0
 func BenchmarkCluster(b *testing.B) {
@@ -47,7 +47,7 @@ type crowd struct {
 	born        int
 }
 
-// sighting is that of a member which is not there any more.
+// sighting records that a member saw another one disappear.
 type sighting struct {
 	node membership.NodeID
 	at   time.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// childMember is a child that is a member of a cluster and stands for its roles.
-// At every line on its standard input it tells what it knows of the others.
+// childMember is a child that joins a cluster and campaigns for its roles. For every
+// line on its standard input it reports what it knows of the others.
 const childMember = "member"
 
 // Statuses are the nodes that a member knows of, as "draining" or "draining,

@@ -20,11 +20,11 @@ type resident struct {
 	candidates []*member // for each role
 	life       context.Context
 	end        context.CancelFunc
-	group      sync.WaitGroup // of what stands, works and watches
+	group      sync.WaitGroup // the goroutines that campaign, work and watch
 }
 
-// settle opens a member that stands for all roles, works while it leads, and
-// notes when it sees others go.
+// settle opens a member that campaigns for all roles, works while it leads, and
+// records when it sees others go.
 func (f *fleet) settle(name string) *resident {
 	r := &resident{name: name}
 	r.life, r.end = context.WithCancel(context.Background())

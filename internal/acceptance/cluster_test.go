@@ -25,18 +25,18 @@ var clusterRounds = flag.Int("cluster-rounds", scaled("TENURE_TEST_CLUSTER_ROUND
 
 const (
 	residents    = 50 // members in the process of the test
-	children     = 8  // members in processes of their own
+	children     = 8  // members in separate processes
 	clusterRoles = 3
 
-	// withoutPolling is less than the interval at which members look without
-	// news: what takes no longer was told. On a machine that does nothing else it
-	// takes less than a second until every member knows of everything.
+	// withoutPolling is less than the interval at which members poll: what takes
+	// less time came by notification. On an otherwise idle machine it takes less
+	// than a second until every member knows of everything.
 	withoutPolling = 4 * time.Second
 )
 
-// A large cluster, in which members join, leave, drain and come back, and
-// processes are killed, several at once. After each round every member knows of
-// every other, and all along the invariants hold.
+// A large cluster, in which members join, leave, drain and come back, and processes
+// are killed, several at the same time. After each round every member knows of
+// every other, and the invariants hold all the time.
 //
 // A full run, as on a release:
 //
@@ -75,7 +75,7 @@ type fleet struct {
 	births    int
 }
 
-// child is a member in a process of its own.
+// child is a member in a separate process.
 type child struct {
 	*process
 	node string // its id
@@ -90,7 +90,7 @@ func newFleet(t *testing.T) *fleet {
 	server, c := newServer(t, pgtest.Options{Settings: map[string]string{
 		"max_connections": "400", "track_commit_timestamp": "on",
 	}})
-	c.config = tenure.Config{} // as it is by default: only news can be soon enough
+	c.config = tenure.Config{} // the default: only notifications are fast enough
 	c.migrate()
 	f := &fleet{
 		cluster: c, server: server, admin: server.Conn(t), pool: server.Pool(t), random: rand.New(rand.NewPCG(chosen, 0)),
@@ -146,7 +146,7 @@ func (f *fleet) stop() {
 	}
 }
 
-// round has something happen to some of the members, at once.
+// round makes something happen to several members at the same time.
 func (f *fleet) round(number int) {
 	var group sync.WaitGroup
 	kills, leaves, drains := f.random.IntN(4), f.random.IntN(5), f.random.IntN(5)
@@ -296,7 +296,7 @@ func compare(known, truth statuses) string {
 	return ""
 }
 
-// check checks what must hold at the end of every round, besides what the
+// check checks what must hold at the end of every round, in addition to what the
 // checkers of the roles check all the time.
 func (f *fleet) check() {
 	f.t.Helper()

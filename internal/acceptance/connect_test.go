@@ -40,7 +40,7 @@ func TestConnectFunction(t *testing.T) {
 	}
 }
 
-// Of several hosts the primary is used, wherever it stands in the list.
+// Of several hosts the primary is used, whatever its position in the list.
 func TestSeveralHosts(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

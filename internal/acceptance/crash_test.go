@@ -125,8 +125,8 @@ func TestRestart(t *testing.T) {
 // terminate ends a node's session.
 const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tenure ' || $1 || ' session'"
 
-// A session that an administrator ends is followed by another at once. The
-// overlap is what the news of it takes to the old leader.
+// A session that an administrator terminates is followed by another immediately.
+// The overlap is the time until the old leader learns of the end.
 func TestSessionTerminated(t *testing.T) {
 	const rounds = 5
 	t.Run("on loopback", func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestSessionTerminated(t *testing.T) {
 				t.Errorf("the next term began after %v", took)
 			}
 		}
-		// The server tells the leader before it frees the lock, but not how long
-		// the machine lets the leader wait for the processor.
+		// The server notifies the leader before it frees the lock, but a busy machine
+		// may delay the leader.
 		overlap := measured()
 		t.Logf("two nodes trusted their terms for %v at most", overlap)
 		if overlap > slack/4 {
@@ -205,8 +205,8 @@ func (m *member) awaitConnected() {
 	}
 }
 
-// A leader that is alone and cut off for a while says, when it is back, that nobody
-// led meanwhile.
+// A leader that is alone and cut off for a while records, when it is back, that no
+// node led in between.
 func TestAloneAndCutOff(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

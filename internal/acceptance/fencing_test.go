@@ -60,7 +60,7 @@ func TestStoppedInAFencedTransaction(t *testing.T) {
 	}
 }
 
-// Fenced transactions and heartbeats write rows of their own.
+// Fenced transactions and heartbeats write different rows.
 func TestFencedTransactionsAndHeartbeatsDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

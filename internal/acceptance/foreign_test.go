@@ -25,7 +25,7 @@ func TestForeignHandOnTheSession(t *testing.T) {
 	for name, test := range map[string]struct {
 		statement string
 		notice    time.Duration // within which the leader must have noticed
-		frees     bool          // the statement frees the lock at once
+		frees     bool          // the statement frees the lock immediately
 	}{
 		"DISCARD ALL":       {"DISCARD ALL", refresh, true},
 		"RESET ALL":         {"RESET ALL", refresh, false},
@@ -53,7 +53,7 @@ func TestForeignHandOnTheSession(t *testing.T) {
 			}
 			cause := causeOfEnd(t, term)
 			took := time.Since(since)
-			overlap := measured() // from here on there is no excuse
+			overlap := measured() // from here on no overlap is tolerated
 			if !errors.Is(cause, tenure.ErrSessionLost) {
 				t.Errorf("the term ended because of %v; want the session lost", cause)
 			}
@@ -63,7 +63,7 @@ func TestForeignHandOnTheSession(t *testing.T) {
 			t.Logf("noticed after %v (bound %v); two nodes trusted their terms for %v", took.Round(time.Millisecond), test.notice, overlap)
 
 			c.someoneElse(term.Number(), leader, other)
-			// It stands again, on a new session.
+			// It campaigns again, on a new session.
 			select {
 			case <-first.Done():
 			case <-time.After(patience):

@@ -129,9 +129,9 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// The end of a term is recorded before its lock is free, and told after that:
-// whoever comes next never finds a term that looks abandoned, and whoever hears
-// of it finds the lock free.
+// The end of a term is recorded before its lock is free, and announced after that:
+// the next leader never finds a term that looks abandoned, and a node that receives
+// the announcement finds the lock free.
 func TestOrderOfAResignation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

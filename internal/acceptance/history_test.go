@@ -45,7 +45,7 @@ SELECT clock_timestamp(), coalesce((
         END = $1
 ), 0)`
 
-// observe begins to look, on a connection of its own, when the role has a row.
+// observe begins to look, on a separate connection, when the role has a row.
 func (c *cluster) observe() *observer {
 	c.t.Helper()
 	conn := pgtest.Conn(c.t, c.dsn)
@@ -107,10 +107,10 @@ func (o *observer) close() []hold {
 
 // agree compares what was seen with the history: every term that a node led
 // under is there, every term lies in a time in which the lock was held, and the
-// last term of each such time ended when the lock was freed. An end that others
-// found is told as of then: not before the lock was freed, nor after the next
-// term began. A vacancy is the time between two terms. A session that frees a
-// lock and takes it again at once may not be seen to.
+// last term of each such time ended when the lock was freed. An end that another
+// node found is recorded with a time not before the lock was freed, nor after the
+// next term began. A vacancy is the time between two terms. The observer may miss
+// that a session frees a lock and immediately takes it again.
 func (c *cluster) agree(o *observer) {
 	c.t.Helper()
 	const tolerance = 50 * time.Millisecond
@@ -141,7 +141,7 @@ func (c *cluster) agree(o *observer) {
 			next++
 		}
 		if first == next || h.gone.IsZero() {
-			continue // the session ended before its term began, or goes on
+			continue // the session ended before its term began, or is still open
 		}
 		last := terms[next-1]
 		if last.Ended.IsZero() {
@@ -189,8 +189,8 @@ func (c *cluster) agree(o *observer) {
 	for _, t := range terms {
 		reasons[t.Reason]++
 		told[t.Term] = t.Node
-		// One that was brief, or whose session was cut at once, may not have been
-		// seen.
+		// The observer may have missed a term that was brief, or whose session was
+		// cut immediately.
 		lasted := t.Ended.Sub(t.Began) > tolerance && t.Reason != history.EndCrashed
 		if t.Began.After(o.since) && lasted && !slices.ContainsFunc(holds, func(h hold) bool {
 			return !t.Began.Before(h.free) && (h.gone.IsZero() || !t.Began.After(h.gone))

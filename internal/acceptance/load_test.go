@@ -17,7 +17,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// At rest a node costs the same however many elections it stands in.
+// At rest a node costs the same whatever the number of its elections.
 func TestLoadAtRest(t *testing.T) {
 	const (
 		refresh = lease / 3
@@ -40,7 +40,7 @@ func TestLoadAtRest(t *testing.T) {
 					eventually(t, admin, "SELECT count(*) = $1 FROM "+c.quoted("terms")+" WHERE ended_at IS NULL AND term > 0", elections)
 				}
 			}
-			// The last news of the nodes' joining has been followed up.
+			// The nodes have handled the last notification of their joining.
 			settled := time.NewTimer(2 * checkInterval)
 			<-settled.C
 			before := map[string]map[string]int{}

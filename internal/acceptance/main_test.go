@@ -1,7 +1,7 @@
-// Package acceptance_test tests the whole system as its users run it: the engine
-// on the PostgreSQL backend, on real servers, over a real wire that fails, and
-// where that matters in processes of its own that are killed, stopped and cut
-// off. What can be shown with one session alone is tested in package postgres.
+// Package acceptance_test tests the whole system as its users run it: the engine on
+// the PostgreSQL backend, on real servers, over a real wire that fails, and where
+// that matters in separate processes that are killed, stopped and cut off. What can
+// be shown with one session alone is tested in package postgres.
 package acceptance_test
 
 import (
@@ -27,7 +27,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// atOnce is how many tests run at once: they mostly wait.
+// atOnce is how many tests run in parallel: they mostly wait.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {

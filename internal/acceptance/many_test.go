@@ -7,8 +7,8 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// A process that holds a thousand roles is killed; another that stands for all
-// of them holds them soon. How soon is for the benchmark to measure.
+// A process that holds a thousand roles is killed; another candidate for all of
+// them holds them soon. The benchmark measures how soon.
 func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -77,8 +77,8 @@ func TestOneConnectionStalls(t *testing.T) {
 	}
 }
 
-// The leader runs behind a network of its own, whose cable is pulled: no FIN, no
-// RST, nobody answers.
+// The leader runs behind a separate network, whose cable is pulled: no FIN, no RST,
+// no answer.
 func TestNetworkCut(t *testing.T) {
 	pgtest.Long(t)
 	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/exactly-one/tenure/retry"
 )
 
-// role is what the nodes of most tests stand for.
+// role is the role for which the nodes of most tests campaign.
 const role = "scheduler"
 
 // cluster is an installation of Tenure and the nodes of a test.
@@ -32,7 +32,7 @@ type cluster struct {
 	checks *checker
 }
 
-// newCluster makes an installation in a schema of its own on the shared server.
+// newCluster makes an installation in a separate schema on the shared server.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	server := pgtest.Shared(t)
@@ -55,7 +55,7 @@ func clusterOn(t *testing.T, dsn, schema string) *cluster {
 	return c
 }
 
-// member is a node that stands for the role, and what can be done to it.
+// member is a candidate for the role, with the faults that a test can cause.
 type member struct {
 	*tenure.Node
 	t        *testing.T
@@ -64,7 +64,7 @@ type member struct {
 	wire     *faultwire.Proxy // nil if the node is connected directly
 }
 
-// join opens a node that stands for the role. Its name is used for one node of a
+// join opens a node that campaigns for the role. Its name is used for one node of a
 // cluster at most.
 func (c *cluster) join(name string) *member { return c.joinThrough(name, nil) }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is a node in a process of its own: this test program again.
+// process is a node in a separate process: this test program again.
 type process struct {
 	t       *testing.T
 	name    string
@@ -26,7 +26,7 @@ type process struct {
 	reports []report
 }
 
-// spawn starts a child and waits until it stands for its roles; before is put in
+// spawn starts a child and waits until it campaigns for its roles; before is put in
 // front of its command line. The child is killed with the test.
 func spawn(t *testing.T, kind string, o order, before ...string) *process {
 	t.Helper()

@@ -31,7 +31,7 @@ func TestStoppedInAHandler(t *testing.T) {
 		eventstore.NewEvent{Type: "counted", Tags: []string{"stream=a"}, Data: 1}); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever applies the event needs this lock.
+	// A handler of the event needs this lock.
 	table := pgx.Identifier{c.schema, viewBatch}.Sanitize()
 	execute(t, admin, "CREATE UNIQUE INDEX ON "+table+" (stream, in_stream)")
 	old := spawn(t, childProjecting, order{DSN: c.dsn, Schema: c.schema, Name: "old", Lease: lease})
@@ -50,7 +50,7 @@ func TestStoppedInAHandler(t *testing.T) {
 	if written.Error == fmt.Sprint(error(nil)) {
 		t.Error("the transaction of the stopped handler was still open")
 	}
-	// It has led and lost; then it stands for the role again.
+	// It has led and lost; then it campaigns for the role again.
 	next.kill()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

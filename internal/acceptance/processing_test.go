@@ -24,8 +24,8 @@ func processedEvents() int {
 	return 6_000
 }
 
-// Many write at once, wait at random and roll back, while the leaders of two
-// views are killed, stopped and cut off: every event that was committed is
+// Many writers write concurrently, wait at random and roll back, while the leaders
+// of two views are killed, stopped and cut off: every event that was committed is
 // applied exactly once, and those of a stream in their order.
 //
 // A full run, as on a release:
@@ -65,7 +65,7 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(chosen, 0))
 }
 
-// projection is processes that project, each behind a wire of its own.
+// projection is processes that project, each behind a separate wire.
 type projection struct {
 	*cluster
 	address string

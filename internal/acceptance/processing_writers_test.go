@@ -14,7 +14,7 @@ import (
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// writers append events, each to streams of its own.
+// writers append events, each to separate streams.
 type writers struct {
 	group     sync.WaitGroup
 	over      chan struct{} // closed when all have ended

@@ -123,8 +123,8 @@ func TestPromotionWithFailoverWait(t *testing.T) {
 	ended(t, p.term)
 }
 
-// With a synchronous standby the old primary acknowledges nothing any more once
-// that has been promoted: the old leader's trust ends without a fence.
+// With a synchronous standby the old primary acknowledges nothing after the standby
+// has been promoted: the old leader's trust ends without a fence.
 func TestPromotionOfASynchronousStandby(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -66,11 +66,11 @@ func TestRandomFaults(t *testing.T) {
 			}
 		}},
 		{"step down", 6, func(m *member, _ *tenure.Term) {
-			_ = m.election.StepDown(t.Context()) // it need not lead any more
+			_ = m.election.StepDown(t.Context()) // it may have stopped leading
 		}},
 		{"hand over", 4, func(m *member, _ *tenure.Term) {
 			target := members[random.IntN(len(members))]
-			_ = m.election.HandOver(t.Context(), target.ID()) // it need not lead any more
+			_ = m.election.HandOver(t.Context(), target.ID()) // it may have stopped leading
 		}},
 		{"stall", 2, func(m *member, term *tenure.Term) {
 			m.wire.Stall()

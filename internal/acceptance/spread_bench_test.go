@@ -35,7 +35,7 @@ type sharing struct {
 	*crowd
 	roles []membership.SpreadRole
 	led   atomic.Int64  // roles that are led
-	full  chan struct{} // told when that is all of them
+	full  chan struct{} // receives when all are led
 }
 
 // sharer is a member that takes part.

@@ -101,10 +101,10 @@ func describe(sorted []time.Duration) string {
 		len(sorted), round(percentile(sorted, 50)), round(percentile(sorted, 99)), round(sorted[len(sorted)-1]))
 }
 
-// Many roles on four processes: what they cost at rest, how soon those of a
-// process that was killed are led again, and how long those that move to a new
-// process are led by nobody. The bounds say that news was enough, and no polling
-// needed; how long it takes on a quiet machine is in the page on placement.
+// Many roles on four processes: what they cost at rest, how soon the roles of a
+// process that was killed are led again, and how long roles that move to a new
+// process have no leader. The bounds show that notifications were enough, without
+// polling; how long it takes on a quiet machine is in the page on placement.
 //
 // A full run, as on a release:
 //
@@ -218,8 +218,8 @@ func (s *shared) statements() int64 {
 	return sum
 }
 
-// awaitRest waits until the processes do nothing any more but what they do for
-// ever: for two seconds in a row, hardly anything, and no connection for questions.
+// awaitRest waits until the processes do only their periodic work: hardly anything
+// for two seconds in a row, and no connection for questions.
 func (s *shared) awaitRest() {
 	s.t.Helper()
 	limit := time.Now().Add(2 * patience)

@@ -25,8 +25,8 @@ import (
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
-// startAlertmanager starts a real Alertmanager that tells a receiver everything at
-// once, and returns its URL.
+// startAlertmanager starts a real Alertmanager that notifies a receiver without
+// delay, and returns its URL.
 func startAlertmanager(t *testing.T, receiver string) string {
 	t.Helper()
 	program, err := exec.LookPath("prometheus-alertmanager") // as Debian calls it
@@ -91,8 +91,8 @@ receivers: [{name: all, webhook_configs: [{url: %q, send_resolved: true}]}]
 	}
 }
 
-// TestAlertmanager: a real Alertmanager is told by one leader that an alert fires
-// and by the next that it is over, and tells its receiver each of them once.
+// TestAlertmanager: one leader reports to a real Alertmanager that an alert fires,
+// the next that it ended; the receiver gets each of them once.
 func TestAlertmanager(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
@@ -131,8 +131,8 @@ func TestAlertmanager(t *testing.T) {
 	w.await("that it is over", func() bool { return slices.Equal(heard(), []string{fires, over}) })
 }
 
-// TestRefresh: what fires is told again to a notifier that forgets, and only to
-// that.
+// TestRefresh: firing alerts are sent again to a notifier that forgets them, and to
+// no other notifier.
 func TestRefresh(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()

@@ -43,9 +43,9 @@ func (c *clock) tick(now, local time.Time) error {
 	return nil
 }
 
-// isToCome tells whether a time is later than the database's clock can show, where
-// that went back. Otherwise a clock here that stood still, as that of a machine that
-// was paused, would make the newest samples seem so.
+// isToCome reports whether a time is later than the database's clock can show after
+// it went back. Without that condition the newest samples would seem to be in the
+// future if the local clock had stopped, for example on a paused machine.
 func (c *clock) isToCome(at, local time.Time) bool {
 	return c.at.Before(c.ahead) && at.After(c.at.Add(local.Sub(c.local)+clockSlack))
 }

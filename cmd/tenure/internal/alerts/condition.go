@@ -20,12 +20,11 @@ type ConditionError struct {
 	Message      string
 }
 
-// Error says what is wrong; the place is for whoever knows where the condition
-// stands.
+// Error describes the fault; a caller that knows the place of the condition adds
+// it.
 func (e *ConditionError) Error() string { return e.Message }
 
-// CheckCondition refuses what is no condition. The error is a
-// [*ConditionError].
+// CheckCondition returns a [*ConditionError] if the text is not a valid condition.
 func CheckCondition(condition string) error {
 	_, err := parse(condition)
 	return err
@@ -62,8 +61,8 @@ func conditionError(condition string, offset int, message string) error {
 	}
 }
 
-// rolesIn are the roles that a condition names: they are known, even if no node
-// ever stood for them.
+// rolesIn returns the roles that a condition names: they are known even if no node
+// was ever a candidate for them.
 func rolesIn(condition string) []string {
 	expression, err := parse(condition)
 	if err != nil {

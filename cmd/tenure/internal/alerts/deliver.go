@@ -43,7 +43,7 @@ func (l *termWork) retryAtOnce(ctx context.Context) error {
 	return l.makeDue(ctx)
 }
 
-// keepTidy tidies up at once and then every minute.
+// keepTidy tidies up immediately and then every minute.
 func (l *termWork) keepTidy(ctx context.Context, set notifiers.Set) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()

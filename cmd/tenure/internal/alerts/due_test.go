@@ -48,8 +48,8 @@ func TestWaitBehind(t *testing.T) {
 	}
 }
 
-// TestSevereFirst: in a storm what is critical is sent first, and what was tried
-// before goes in messages of its own.
+// TestSevereFirst: in a storm, critical notifications are sent first, and
+// notifications that were tried before are sent in separate messages.
 func TestSevereFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,8 +76,9 @@ func TestSevereFirst(t *testing.T) {
 	}
 }
 
-// TestUnheard: of an alert that comes and goes while nothing can be sent, people
-// are told only what they need to: the end of what they heard of, and the newest.
+// TestUnheard: an alert begins and ends repeatedly while nothing can be sent. Only
+// the notifications that people need are kept: the end of what they heard of, and
+// the newest.
 func TestUnheard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +92,7 @@ func TestUnheard(t *testing.T) {
 	}
 	w.note("once", "warning", false, 0)
 	w.note("once", "warning", true, 0)
-	// The first was told to begin, and the beginning of the second was tried.
+	// The first beginning was sent, and the beginning of the second was tried.
 	w.exec(`UPDATE {alert_notifications} SET status = 'sent', attempts = 1, settled_at = now() WHERE rule = 'flaps' AND number = 1`)
 	w.exec(`UPDATE {alert_notifications} SET attempts = 1 WHERE rule = 'flaps' AND number = 3`)
 	w.exec(`UPDATE {alert_notifications} SET notifier = 'hook'`)
@@ -107,8 +108,8 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
-// TestOutdatedMessage: where a part of a message is no longer to be sent, all of it
-// is put together anew, and nothing waits for that.
+// TestOutdatedMessage: if a part of a message must not be sent any longer, the
+// whole message is built again without delay.
 func TestOutdatedMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,8 +22,8 @@ type Config struct {
 	// Database is the one that the node's backend is on. Its user needs the
 	// privileges of [postgres.Backend.WorkGrants].
 	Database postgres.Database
-	// Rules replace those in the database when the engine begins to run. Nil
-	// leaves them as they are; an empty list removes them.
+	// Rules replace those in the database when the engine begins to run. Nil keeps
+	// the rules of the database; an empty list removes them.
 	Rules []Rule
 	// Notifiers are what this process can send by. The engine does not close
 	// them.
@@ -46,8 +46,8 @@ const (
 	writeRetry = 5 * time.Second
 )
 
-// Engine evaluates rules where it leads, and sends what is to be told. It is
-// safe for concurrent use.
+// Engine evaluates rules where it leads, and sends the notifications. It is safe
+// for concurrent use.
 type Engine struct {
 	config Config
 	wake   chan struct{} // the rules of the configuration are to be written
@@ -84,9 +84,9 @@ func New(config Config) (*Engine, error) {
 	return e, nil
 }
 
-// Reload replaces rules, unless they are nil, and notifiers. Those that were
-// there before can be closed when it returns; an attempt that uses them goes on.
-// An error matches tenure.ErrInvalidConfig, and then nothing has changed.
+// Reload replaces the notifiers, and the rules unless they are nil. The caller can
+// close the old notifiers when it returns; an attempt that uses them continues. An
+// error matches tenure.ErrInvalidConfig, and then nothing has changed.
 func (e *Engine) Reload(rules []Rule, set notifiers.Set) error {
 	names := map[string]bool{}
 	for _, r := range rules {
@@ -120,10 +120,10 @@ func (e *Engine) wakeWriter() {
 }
 
 // Run writes the rules to the database, and campaigns for the role
-// [cluster.MetricsAggregatorRole] until the context ends, and returns nil then.
-// In each term it evaluates and sends. It returns an error that matches
+// [cluster.MetricsAggregatorRole] until the context ends, and returns nil then. In
+// each term it evaluates and sends. It returns an error that matches
 // tenure.ErrUnsupported if the node is not on PostgreSQL, and those of
-// [tenure.Election.Run]. It must not run twice at once.
+// [tenure.Election.Run]. Run must not be called while another call of it runs.
 func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	backend, ok := node.Backend().(*postgres.Backend)
 	if !ok {
@@ -187,7 +187,8 @@ func (e *Engine) configured() []Rule {
 	return e.rules
 }
 
-// notifiers are what this process can send by, and tells when that changes.
+// notifiers returns what this process can send by, and a channel that is closed
+// when that changes.
 func (e *Engine) notifiers() (set notifiers.Set, changed <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

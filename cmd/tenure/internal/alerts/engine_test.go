@@ -36,8 +36,8 @@ func (w *world) wantReceived(want ...string) {
 	}
 }
 
-// TestFireAndResolve: an alert fires where no node leads a role that nobody ever
-// stood for, is told once, and its end too.
+// TestFireAndResolve: an alert fires because a role that never had a candidate has
+// no leader; its beginning and its end are each sent once.
 func TestFireAndResolve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,8 +66,8 @@ func TestFireAndResolve(t *testing.T) {
 	w.await("that no alert is left", func() bool { return len(w.states()) == 0 })
 }
 
-// TestFor: an alert that has not lasted for long enough is pending, and told to
-// nobody; one that ends before does not come to more.
+// TestFor: an alert that has lasted for less than its "for" is pending and not
+// sent; one that ends before that time never fires.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,8 +85,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestSuccession: a leader killed in the middle of "for" leaves it to the next to
-// go on counting, with the rules of the database.
+// TestSuccession: after a leader is killed in the middle of "for", the next leader
+// continues the count, with the rules of the database.
 func TestSuccession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -139,7 +139,7 @@ func TestUnsentAtSuccession(t *testing.T) {
 }
 
 // TestOutage: what a receiver refuses for an hour is kept, shown and tried again;
-// and nobody is told of the end first.
+// the end of an alert is never sent before its beginning.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +199,7 @@ func TestUnknownNotifier(t *testing.T) {
 	})
 }
 
-// TestRuleErrors: a condition that fails is shown; the alerts of the others go on.
+// TestRuleErrors: a failed condition is shown; alerts of other rules continue.
 func TestRuleErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -320,7 +320,7 @@ func TestFencedChange(t *testing.T) {
 }
 
 // TestChangeInFlight: the commit of a round is still in flight when the next round
-// reads the alerts. What it tells is told once.
+// reads the alerts. Its notification is sent once.
 func TestChangeInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

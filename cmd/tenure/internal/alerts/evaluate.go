@@ -28,8 +28,8 @@ const (
 	// is time left in the round to write what was found.
 	ruleTimeout       = 10 * time.Second
 	evaluationTimeout = 15 * time.Second
-	// annotationsTimeout bounds the annotations of all alerts that are new in a
-	// round; those that it does not suffice for stay as they are written.
+	// annotationsTimeout bounds the time for the annotations of all alerts that are
+	// new in a round; annotations that exceed it keep their templates unexpanded.
 	annotationsTimeout = 5 * time.Second
 	// maxAlerts is how many series a condition may yield.
 	maxAlerts = 10_000

@@ -112,7 +112,7 @@ type queryableFunc func(from, to int64) (storage.Querier, error)
 
 func (f queryableFunc) Querier(from, to int64) (storage.Querier, error) { return f(from, to) }
 
-// TestShortOfTime: annotations for which there is no time stay as they are written.
+// TestShortOfTime: annotations stay unexpanded if no time is left for them.
 func TestShortOfTime(t *testing.T) {
 	t.Parallel()
 	left := &allowance{ctx: t.Context(), time: time.Hour}

@@ -12,13 +12,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Export writes rules as a file for Prometheus. Whom to tell is Alertmanager's
-// business there; the addresses are in the label "notify", separated by commas,
-// for its routes.
+// Export writes rules as a file for Prometheus. There Alertmanager decides whom to
+// notify; the addresses are in the label "notify", separated by commas, for its
+// routes.
 //
-// The conditions are as they are. Where one relies on the series of 0 that the
-// aggregator keeps, Prometheus must scrape the aggregator's metrics of the
-// cluster.
+// The conditions are unchanged. Where one relies on the series of 0 that the
+// aggregator keeps, Prometheus must scrape the aggregator's metrics of the cluster.
 func Export(w io.Writer, rules []Rule) error {
 	var text strings.Builder
 	text.WriteString("groups:\n  - name: tenure\n    rules:\n")

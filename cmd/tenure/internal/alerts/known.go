@@ -30,8 +30,8 @@ var knownMetrics = func() []string {
 	return names
 }()
 
-// unknownMetrics tells of metrics that have a prefix of this program and are none
-// of its own. Others may be the application's.
+// unknownMetrics warns of metrics that have a prefix of this program but do not belong
+// to it. Metrics with other prefixes may be the application's.
 func unknownMetrics(expression parser.Expr, prefix string) []string {
 	var traps, told []string
 	for _, matchers := range parser.ExtractSelectors(expression) {

@@ -2,7 +2,7 @@ package alerts
 
 import "time"
 
-// burst is how many messages may follow each other at once.
+// burst is how many messages may follow each other without a pause.
 const burst = 10
 
 // limiter says when the next message may be sent.

@@ -20,7 +20,7 @@ type Status struct {
 	Problem string
 	State   State // of the alert that is worst
 	Alerts  []Alert
-	// What is to be told still, and what was given up, and the newest reason why.
+	// The counts of pending and failed notifications, and the newest reason.
 	PendingNotifications, FailedNotifications int
 	NotificationProblem                       string
 }

@@ -22,7 +22,7 @@ const (
 	claimFor = 20 * time.Second
 	// keepSettled is for how long what was sent or given up is kept.
 	keepSettled = 7 * 24 * time.Hour
-	// dueLimit is how many notifications are read at once.
+	// dueLimit is how many notifications one statement reads.
 	dueLimit = 1000
 	// noteTimeout bounds the note that something was sent, which outlives the term.
 	noteTimeout = 5 * time.Second
@@ -101,12 +101,12 @@ func (t tables) readNextDue(ctx context.Context, notifier string) (wait time.Dur
 	return time.Duration(*ms * float64(time.Millisecond)), true, nil
 }
 
-// errOutdated says that a part of a message is no longer to be sent.
+// errOutdated means that a part of a message must not be sent any longer.
 var errOutdated = errors.New("it is no longer to be sent")
 
-// claim notes an attempt before it is made, if the term stands: whoever leads
-// next does not try meanwhile. It tells whether the message is still to be sent,
-// all of it; if not, nothing is noted.
+// claim records an attempt before it is made, if the term is valid, so that the
+// next leader does not try during the attempt. It reports whether the whole message
+// must still be sent; if not, it records nothing.
 func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claimed bool, err error) {
 	err = postgres.InTx(ctx, t.database, term, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, t.SQL(claimNotifications), m.ids(), term.Number(), claimFor.Milliseconds())
@@ -121,8 +121,8 @@ func (t tables) claim(ctx context.Context, term *tenure.Term, m message) (claime
 	return err == nil, nil
 }
 
-// settleSent notes that a message was acknowledged. That is true whoever leads
-// now, and is noted also when the term has just ended.
+// settleSent records that a message was acknowledged. That is true whichever node
+// leads now, so it is recorded even if the term has just ended.
 func (t tables) settleSent(ctx context.Context, m message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -157,9 +157,10 @@ const (
 	mostPrunes = 20
 )
 
-// tidy notes what this node cannot send, since it has no such notifier, and drops
-// what was settled long ago, and what came and went before anybody was told of it
-// while the same is there once more. It returns how much that was.
+// tidy records which notifications this node cannot send because it lacks their
+// notifier. It drops those that were settled long ago, and pairs of a beginning and
+// an end that were never sent if the same alert is there again. It returns how many
+// were dropped unsent.
 func (t tables) tidy(ctx context.Context, set notifiers.Set, node string) (unheard int64, err error) {
 	text := fmt.Sprintf("the notifier is not configured on the node %s, which leads", node)
 	_, err = t.database.Exec(ctx, t.SQL(noteUnknown), append([]string{}, set.Names()...), text, giveUpAfter.Milliseconds())

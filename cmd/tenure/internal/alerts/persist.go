@@ -88,8 +88,8 @@ func (t tables) readKnown(ctx context.Context) (roles []string, nodes []series.N
 	return roles, nodes, nil
 }
 
-// settledAlerts returns all alerts when no change of them is in flight: a round
-// that began from what was there before would tell of an alert once more.
+// settledAlerts returns all alerts when no change of them is in flight. A round
+// that began with older alerts would send a notification twice.
 func (t tables) settledAlerts(ctx context.Context) (map[alertKey]alert, error) {
 	err := pgx.BeginFunc(ctx, beginner{t.database}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, t.SQL(settleStates))
@@ -155,7 +155,7 @@ func written64(value float64) string {
 	return strconv.FormatFloat(value, 'g', -1, 64)
 }
 
-// write commits a change, and what is to be told of it, if the term stands.
+// write commits a change, and the notifications of it, if the term is valid.
 func (t tables) write(ctx context.Context, term *tenure.Term, c change) error {
 	states, removed, told := []record{}, [2][]string{}, []record{}
 	for _, a := range c.written {

@@ -70,8 +70,8 @@ ON CONFLICT DO NOTHING`
 
 // The statements of delivery.
 const (
-	// Of what concerns one alert and one address, only the first is due: nobody is
-	// told that an alert ended before it began. What is severe goes first.
+	// For each alert and address only the first notification is due, so that an end
+	// is never sent before its beginning. Severe alerts are sent first.
 	readDue = `
 SELECT id, rule, severity, labels, annotations, value, started_at, ended_at, address, attempts
 FROM (
@@ -84,7 +84,7 @@ WHERE next_attempt_at <= clock_timestamp()
 ORDER BY array_position($3::text[], severity) DESC NULLS LAST, number
 LIMIT $2`
 
-	// Of the same: what waits behind another is due when that has been told.
+	// As above: a later notification is due when the earlier one has been sent.
 	readNextDue = `
 SELECT (1000 * extract(epoch FROM min(next_attempt_at) - clock_timestamp()))::double precision
 FROM (
@@ -94,7 +94,7 @@ FROM (
     ORDER BY rule, fingerprint, address, number
 ) first`
 
-	// Who takes over meanwhile does not try before this attempt is over.
+	// A node that takes over during this attempt does not try before it is over.
 	claimNotifications = `
 UPDATE {alert_notifications}
 SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + $3::bigint * interval '1 millisecond', term = $2
@@ -134,9 +134,9 @@ WHERE status = 'pending'
     AND NOT notifier = ANY ($1::text[])
     AND (last_error <> $2 OR created_at < clock_timestamp() - $3::bigint * interval '1 millisecond')`
 
-	// Of an alert that comes and goes faster than it can be told, only what is told
-	// already and what is newest matter. Both rows of a pair are locked, so that
-	// nobody is told of a beginning whose end is dropped.
+	// If an alert begins and ends faster than notifications can be sent, only those
+	// already sent and the newest matter. Both rows of a pair are locked, so that
+	// no beginning is sent whose end is dropped.
 	dropUnheard = `
 WITH unheard AS (
     SELECT began.id AS began, ended.id AS ended
@@ -168,7 +168,7 @@ WHERE id IN (
 
 // The statements of those who configure and look.
 const (
-	// Two processes that start at once must not mix their rules.
+	// Two processes that start at the same time must not mix their rules.
 	lockRules = `LOCK TABLE {alert_rules} IN SHARE ROW EXCLUSIVE MODE`
 
 	writeRules = `

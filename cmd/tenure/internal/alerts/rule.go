@@ -13,7 +13,7 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// Rule says what to watch and whom to tell.
+// Rule says what to watch and whom to notify.
 type Rule struct {
 	Name string
 	// Condition is PromQL. Each series that it yields is an alert.

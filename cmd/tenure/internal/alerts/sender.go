@@ -23,7 +23,7 @@ type sender struct {
 	notifier *notifiers.Notifier
 	limiter  *limiter
 	log      *slog.Logger
-	unnoted  []message // acknowledged, which the database could not be told
+	unnoted  []message // acknowledged, but not yet recorded in the database
 }
 
 // run sends until the context ends.
@@ -74,9 +74,9 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// pass sends what is due until there is news, which may be more urgent, and returns
-// how long to wait. An address that fails is left alone for the rest of the pass;
-// the others are not: of a notifier's channels one may be gone.
+// pass sends what is due until there is something new, which may be more urgent,
+// and returns how long to wait. After a failure it skips that address for the rest
+// of the pass, but not the others: only one of a notifier's channels may be gone.
 func (s *sender) pass(ctx context.Context, news <-chan struct{}) (wait time.Duration, err error) {
 	reading, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -122,9 +122,9 @@ func joined(failed map[string]error) error {
 	return errors.Join(all...)
 }
 
-// send makes one attempt with a message. One that is refused for what is in it
-// goes again in halves, so that the others are told; what is refused alone is
-// tried again later, and holds up nothing.
+// send makes one attempt with a message. A message that is refused for its contents
+// is sent again in halves, so that the other alerts arrive; a single alert that is
+// refused is tried again later, and delays nothing.
 func (s *sender) send(ctx context.Context, m message) error {
 	if err := s.pause(ctx, s.limiter.take(time.Now())); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *sender) send(ctx context.Context, m message) error {
 	if claimed, err := s.claim(noting, s.term, m); err != nil || !claimed {
 		return err
 	}
-	_, target, _ := strings.Cut(m.address, ":") // what is wrong with it, the attempt tells
+	_, target, _ := strings.Cut(m.address, ":") // the attempt reports a faulty address
 	term := s.term.Context()                    // an attempt in flight may end where no new one may begin
 	failure := s.notifier.Send(term, target, m.alerts)
 	if failure == nil {
@@ -142,7 +142,7 @@ func (s *sender) send(ctx context.Context, m message) error {
 		return s.noteSent(term)
 	}
 	if term.Err() != nil {
-		return failure // interrupted: whoever leads next tries again
+		return failure // interrupted: the next leader tries again
 	}
 	_, refused := errors.AsType[*notifiers.RefusedError](failure)
 	if refused && len(m.alerts) > 1 {
@@ -188,7 +188,7 @@ func (*sender) pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// refresh tells again what fires, where that would be forgotten otherwise.
+// refresh sends firing alerts again to notifiers that would forget them otherwise.
 func (s *sender) refresh(ctx context.Context) {
 	var firing []notifiers.Alert
 	for _, a := range s.engine.firing() {

@@ -90,7 +90,7 @@ func TestRefusedAlert(t *testing.T) {
 	}
 }
 
-// deferring is a database that notes how many notifications were put off at once.
+// deferring is a database that counts how many notifications one statement put off.
 type deferring struct {
 	*pgxpool.Pool
 	most atomic.Int64
@@ -142,8 +142,8 @@ func (d *forgetful) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 	return d.Pool.Exec(ctx, sql, args...)
 }
 
-// TestUnnoted: what was acknowledged while the database could not be told is noted
-// later, and not sent again.
+// TestUnnoted: what was acknowledged while the database could not be written is
+// recorded later, and not sent again.
 func TestUnnoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,7 @@ type alert struct {
 	Value               float64
 	ActiveAt            time.Time
 	FiredAt             time.Time // zero while pending
-	Notified            []string  // addresses that were told that it began
+	Notified            []string  // addresses that were notified of its beginning
 }
 
 // alertKey names an alert.
@@ -36,7 +36,7 @@ type alertKey struct{ rule, fingerprint string }
 
 func (a alert) key() alertKey { return alertKey{a.Rule, a.Fingerprint} }
 
-// notification is something to tell somebody.
+// notification is a message to one address about one alert.
 type notification struct {
 	alert   alert
 	address string
@@ -69,16 +69,16 @@ func (f found) as(a alert) alert {
 }
 
 // outcome is a rule and what its condition yields. If it could not be evaluated,
-// its alerts stay as they are.
+// its alerts do not change.
 type outcome struct {
 	rule  Rule
 	found []found
 	err   error
 }
 
-// step decides what becomes of the alerts at a time. It changes nothing. Alerts
-// that are not found, and those of rules that are no longer there, are over, if
-// what was found is complete; and none begins to fire before it is.
+// step computes the change of the alerts at a time; it changes nothing. If the
+// results are complete, alerts that were not found and alerts of removed rules end.
+// No alert begins to fire before the results are complete.
 func step(now time.Time, present map[alertKey]alert, outcomes []outcome, complete bool) change {
 	var c change
 	kept := map[alertKey]bool{}
@@ -133,7 +133,7 @@ func (c *change) tell(a alert, addresses []string, endedAt time.Time) {
 	}
 }
 
-// tellOthers tells those of an alert that fires whom its rule names only since.
+// tellOthers notifies the addresses that a rule names only since its alert fires.
 func (c *change) tellOthers(a alert, addresses []string) {
 	var others []string
 	for _, address := range addresses {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestStep: rules over many rounds, where at any point the state is read back from
-// what was written. Every beginning and every end that lasted is told once, in
-// turn, and to whom the beginning was told.
+// what was written. Every beginning and every end that lasted is sent once, in
+// order, and the end to the addresses that got the beginning.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,8 +115,8 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestToldLater: whom a rule names only while its alert fires is told that it
-// does, once, and of its end like the others.
+// TestToldLater: an address that a rule names only while its alert fires is
+// notified once that it fires, and of its end like the others.
 func TestToldLater(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

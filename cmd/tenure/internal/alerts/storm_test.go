@@ -22,7 +22,7 @@ var stormRule = Rule{
 }
 
 // TestStorm: thousands of alerts begin in one round, each with a label that
-// PostgreSQL would refuse, and end in another. All is told, in few messages.
+// PostgreSQL would refuse, and end in another. All are sent, in few messages.
 // TENURE_TEST_STORM=1 makes it as many as a rule may have.
 func TestStorm(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 // definitions are what Prometheus's templates begin with.
 const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
-// CheckTemplate refuses what is no template.
+// CheckTemplate returns an error if the text is not a valid template.
 func CheckTemplate(text string) error {
 	if err := checkTemplateBounds(text); err != nil {
 		return err
@@ -30,9 +30,9 @@ func expander(ctx context.Context, text string, data any, now time.Time, query t
 	return e
 }
 
-// expand fills in templates for one series. A template that fails says so in its
-// place, and one for which there is no time stays as it is: an alert is told in any
-// case.
+// expand fills in templates for one series. A template that fails is replaced by
+// its error, and one for which no time is left stays unexpanded: the alert is sent
+// in any case.
 func expand(
 	ctx context.Context, templates map[string]string, series map[string]string, value float64, now time.Time, query template.QueryFunc,
 ) map[string]string {

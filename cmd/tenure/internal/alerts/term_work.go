@@ -115,9 +115,9 @@ func (l *termWork) tellCrowded(left int) {
 // failed, since the nodes could not write any then.
 const settleRounds = 3.5
 
-// complete tells whether samples of all nodes have come, or would have come if
-// these wrote any. Until then nothing begins to fire, and nothing is over: what is
-// missing may be on its way.
+// complete reports whether samples of all nodes have come, or would have come if
+// the nodes wrote any. Until then no alert begins to fire and none ends: missing
+// samples may still arrive.
 func (l *termWork) complete(now time.Time, nodes []series.Node, left int) bool {
 	waited := now.Sub(l.engine.clock.steady)
 	return waited > time.Duration(settleRounds*float64(l.engine.config.Interval)) || left == 0 && l.engine.store.AllReport(nodes)
@@ -168,7 +168,7 @@ func (l *termWork) tellChange(c change) {
 	}
 }
 
-// wakeSenders tells everybody who waits for news.
+// wakeSenders wakes every sender that waits for something new.
 func (l *termWork) wakeSenders() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/exactly-one/tenure"
 )
 
-// handOver makes another process lead, however often that takes: the one that led
-// stands again at once.
+// handOver makes another process lead and repeats it as often as needed: the old
+// leader campaigns again immediately.
 func (w *world) handOver(from, to *process) {
 	w.Helper()
 	w.await("that the other leads", func() bool {
@@ -33,7 +33,7 @@ func (w *world) handOver(from, to *process) {
 	})
 }
 
-// leads tells whether a process has done a round of its term.
+// leads reports whether a process has done a round of its term.
 func (p *process) leads() bool {
 	p.engine.mu.Lock()
 	defer p.engine.mu.Unlock()

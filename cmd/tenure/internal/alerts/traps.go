@@ -50,7 +50,7 @@ func Traps(condition, prefix string) []string {
 	return traps
 }
 
-// comparisonWith is a comparison with a number, which stands on the right.
+// comparisonWith is a comparison with a number, which is on the right.
 type comparisonWith struct {
 	side   parser.Expr
 	op     parser.ItemType
@@ -93,15 +93,15 @@ func numberIn(e parser.Expr) (float64, bool) {
 	return 0, false
 }
 
-// high tells whether a comparison finds that there is much of something.
+// high reports whether a comparison finds much of something.
 func (c comparisonWith) high() bool { return c.op == parser.GTR || c.op == parser.GTE }
 
-// low tells whether a comparison finds that there is little of something, or none.
+// low reports whether a comparison finds little of something, or none.
 func (c comparisonWith) low() bool {
 	return c.op == parser.LSS || c.op == parser.LTE || c.op == parser.EQLC && c.number == 0
 }
 
-// plainSelector is the only series that an expression is about, as it is or
+// plainSelector returns the only series of an expression, selected directly or
 // aggregated; nil if there is more to it.
 func plainSelector(e parser.Expr) *parser.VectorSelector {
 	switch e := e.(type) {
@@ -134,7 +134,7 @@ func isCounter(name string) bool {
 	return slices.ContainsFunc([]string{"_total", "_count", "_bucket"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
-// selectedBy tells whether a selector looks at any of some labels.
+// selectedBy reports whether a selector looks at any of some labels.
 func selectedBy(selector *parser.VectorSelector, names ...string) bool {
 	for _, m := range selector.LabelMatchers {
 		if m.Name != model.MetricNameLabel && slices.Contains(names, m.Name) {

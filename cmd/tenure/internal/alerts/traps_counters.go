@@ -15,7 +15,7 @@ import (
 // rates are the functions that take counters, and see where these begin anew.
 var rates = []string{"rate", "irate", "increase"}
 
-// perSecond tells of a rate that is compared with a number of events.
+// perSecond warns if a rate is compared with a number of events.
 func (c comparisonWith) perSecond() string {
 	if c.number < 1 || !c.high() {
 		return ""
@@ -33,8 +33,8 @@ func (c comparisonWith) perSecond() string {
 	return trap
 }
 
-// ofEachProcess tells of several events that are counted where each process has a
-// counter of its own: those of a role are spread over all that led it.
+// ofEachProcess warns if several events are compared per process: each process has
+// a separate counter, and the events of a role are spread over all its leaders.
 func (c comparisonWith) ofEachProcess() string {
 	if c.number < 1 || !c.high() {
 		return ""
@@ -85,7 +85,7 @@ func isOurs(name string) bool {
 	return ok
 }
 
-// neverResolves tells of a counter that, once it is above a number, stays there.
+// neverResolves warns of a counter that, once it is above a number, stays there.
 func (c comparisonWith) neverResolves() string {
 	selector := plainSelector(c.side)
 	if selector == nil || !isCounter(selector.Name) || !c.high() && c.op != parser.NEQ {
@@ -95,7 +95,7 @@ func (c comparisonWith) neverResolves() string {
 		selector.Name, selector.String())
 }
 
-// wrongType tells of functions of counters over a gauge, and of resets, which no
+// wrongType warns of functions of counters over a gauge, and of resets, which no
 // counter has: a process that starts again has another series.
 func wrongType(call *parser.Call) string {
 	if len(call.Args) == 0 {
@@ -120,7 +120,7 @@ func wrongType(call *parser.Call) string {
 	return ""
 }
 
-// rateOfSum tells of a rate over a sum of counters, which falls when a process
+// rateOfSum warns of a rate over a sum of counters, which falls when a process
 // ends.
 func rateOfSum(call *parser.Call) string {
 	if !slices.Contains(rates, call.Func.Name) {
@@ -138,11 +138,11 @@ func rateOfSum(call *parser.Call) string {
 		call.Func.Name, call.Func.Name, selector, model.Duration(subquery.Range))
 }
 
-// sampleEvery is how often nodes tell what they measure.
+// sampleEvery is how often nodes write samples.
 const sampleEvery = 10 * time.Second
 
-// outOfReach tells of a time that the aggregator does not keep, and of one so short
-// that most often there are not the two samples in it that a rate takes.
+// outOfReach warns of a time that the aggregator does not keep, and of a time so
+// short that it seldom contains the two samples that a rate needs.
 func outOfReach(selector *parser.MatrixSelector, path []parser.Node) string {
 	vector, ok := selector.VectorSelector.(*parser.VectorSelector)
 	if !ok {
@@ -162,7 +162,7 @@ func outOfReach(selector *parser.MatrixSelector, path []parser.Node) string {
 	return ""
 }
 
-// beyondRetention tells of a time of which the aggregator keeps only a part.
+// beyondRetention warns of a time of which the aggregator keeps only a part.
 func beyondRetention(length, offset time.Duration, text string) string {
 	if length+offset <= series.Retention {
 		return ""

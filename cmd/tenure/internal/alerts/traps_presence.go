@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// canVanish tells of a comparison that is meant to find that something is missing
-// or low, over series that are not there when it is.
+// canVanish warns of a comparison that must find that something is missing or low,
+// over series that do not exist in that case.
 func (c comparisonWith) canVanish(guarded bool) string {
 	selector := plainSelector(c.side)
 	if !c.low() || guarded || selector == nil || alwaysThere(selector) {
@@ -23,8 +23,9 @@ func (c comparisonWith) canVanish(guarded bool) string {
 	return trap
 }
 
-// countsNothing tells of an aggregation that yields nothing, and not 0, where no
-// series passes what is inside; and of a count of series that are always there.
+// countsNothing warns of an aggregation that yields nothing, and not 0, if no
+// series passes the inner condition. It also warns of a count of series that always
+// exist.
 func (c comparisonWith) countsNothing(guarded bool) string {
 	side := c.side
 	for {
@@ -49,7 +50,8 @@ func (c comparisonWith) countsNothing(guarded bool) string {
 		side, side, c.op, written(c.number))
 }
 
-// neverAbsent tells of series that the aggregator keeps for everything it knows.
+// neverAbsent warns of absent over series that the aggregator keeps for everything
+// it knows.
 func neverAbsent(call *parser.Call) string {
 	if call.Func.Name != "absent" || len(call.Args) == 0 {
 		return ""
@@ -61,7 +63,7 @@ func neverAbsent(call *parser.Call) string {
 	return fmt.Sprintf("%s has a series of 0 where no node leads, so it is never absent: write sum(%s) == 0", selector.Name, selector)
 }
 
-// firesAlways tells of a condition that leaves out no series.
+// firesAlways warns of a condition that excludes no series.
 func firesAlways(e parser.Expr) string {
 	if filters(e) {
 		return ""
@@ -72,8 +74,8 @@ func firesAlways(e parser.Expr) string {
 	return "nothing in it leaves out a series, so the alert fires whatever the values are: compare them with something"
 }
 
-// filters tells whether what an expression yields depends on values, or on what is
-// there: whether it can yield nothing of series that go on.
+// filters reports whether the result of an expression depends on values or on which
+// series exist: whether it can yield nothing for series that continue.
 func filters(e parser.Expr) bool {
 	switch e := e.(type) {
 	case *parser.ParenExpr:
@@ -102,7 +104,7 @@ func filters(e parser.Expr) bool {
 	return false
 }
 
-// isGuarded tells whether an expression thinks of series that are not there.
+// isGuarded reports whether an expression handles missing series.
 func isGuarded(e parser.Expr) bool {
 	guarded := false
 	parser.Inspect(e, func(node parser.Node, _ []parser.Node) error {
@@ -117,8 +119,8 @@ func isGuarded(e parser.Expr) bool {
 	return guarded
 }
 
-// alwaysThere tells whether the aggregator keeps the series that a selector has,
-// for every role or every node that is known; not for every role of a node.
+// alwaysThere reports whether the aggregator keeps the series of a selector for
+// every role or every node that is known; not for every role of a node.
 func alwaysThere(selector *parser.VectorSelector) bool {
 	if isLeader(selector) {
 		return !selectedBy(selector, "role") || !selectedBy(selector, "node", "node_name")

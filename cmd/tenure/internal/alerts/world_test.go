@@ -149,7 +149,7 @@ func (w *world) states() []string {
 	return all
 }
 
-// receiver takes webhooks, and answers as it is told.
+// receiver takes webhooks, and gives the answers that the test has set.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex

@@ -85,8 +85,8 @@ func (s *session) keyInUse(role tenure.Role, key tenure.LockKey) tenure.AcquireR
 	return tenure.AcquireResult{} // busy
 }
 
-// holdsName returns an error for a name that the database cannot store or tell
-// apart from others: in SQL_ASCII the meaning of its bytes depends on the client.
+// holdsName returns an error for a name that the database cannot store or distinguish
+// from others: in SQL_ASCII the meaning of its bytes depends on the client.
 func (s *session) holdsName(role tenure.Role) error {
 	if s.server.encoding == unicodeEncoding {
 		return nil

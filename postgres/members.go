@@ -205,7 +205,7 @@ WITH dead AS (
 )
 SELECT id FROM dead ORDER BY id`
 
-	// The node cannot trust a session any more. The next term after a restart of the
+	// The node can no longer trust a session. The next term after a restart of the
 	// server may have to wait for it, so its row stays until then.
 	trustOver = `greatest(last_heartbeat + lease_ms * interval '1 millisecond', trust_until) < clock_timestamp()`
 

@@ -102,7 +102,7 @@ func TestMigrationsUpAndDown(t *testing.T) {
 	}
 }
 
-// An older schema, or none, is no error. Reading what it lacks returns an error
+// An older or missing schema is not an error. Reading what it lacks returns an error
 // that says so.
 func TestOlderSchemaIsReportedByReads(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ const (
 	stmtWatching    statement = "watching"
 )
 
-// The statements of the watch connection, besides stmtMoved and stmtReap.
+// The statements of the watch connection, which also uses stmtMoved and stmtReap.
 const (
 	stmtWatch        statement = "watch"
 	stmtDead         statement = "mark_dead"

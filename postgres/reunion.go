@@ -97,9 +97,9 @@ func parseLineage(lineage string) (system string, timeline uint64, ok bool) {
 }
 
 const (
-	// A session that waits is told of every join. It also looks this often, since a
-	// notification can be lost, and not more often than that, since many nodes join
-	// at once.
+	// A waiting session is notified of every join. It also looks this often, since a
+	// notification can be lost, and not more often than reunionPause, since many nodes
+	// join at the same time.
 	reunionCheck = 100 * time.Millisecond
 	reunionPause = 10 * time.Millisecond
 )

@@ -121,7 +121,7 @@ func (p *peer) firstAttempt(role string) tenure.AcquireResult {
 	panic("unreachable")
 }
 
-// A session that waits is told of a join, whoever is told of nothing else by it.
+// A waiting session is notified also of a join that causes no other notification.
 func TestReunionIsNoticed(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
@@ -202,7 +202,7 @@ func TestSettleAfterAReunion(t *testing.T) {
 	}
 	attempt := next.firstAttempt("crashed")
 	for deadline := time.Now().Add(patience); next.heldRoles["crashed"].wait.reunion && time.Now().Before(deadline); {
-		next.wait(attempt.RetryIn) // it does not look again at once
+		next.wait(attempt.RetryIn) // it does not look again immediately
 		attempt = next.try("crashed")[0]
 	}
 	if left := next.waitLeft("crashed"); attempt.Outcome != tenure.OutcomePending || left > settle || left < settle-patience {

@@ -39,7 +39,7 @@ func openingLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 }
 
 // sessionLimits are those of the session connection. Idle is the lease: the server
-// itself ends a session that was silent for so long.
+// itself ends a session that was silent for that long.
 func sessionLimits(timing tenure.Timing, incarnation int32) pgdial.Limits {
 	half := timing.RefreshInterval / 2
 	return pgdial.Limits{Lease: timing.Lease, Statement: half, Lock: half, Idle: timing.Lease, Incarnation: int64(incarnation)}

@@ -35,8 +35,8 @@ func (r termRow) clean() bool {
 	return true
 }
 
-// closeTerms ends the terms that the previous holders of roles left open, in a
-// commit of its own, and reads the rows.
+// closeTerms ends the terms that the previous holders of roles left open, in a separate
+// commit, and reads the rows.
 func (s *session) closeTerms(got []lockRequest) (map[string]termRow, error) {
 	roles, keys := make([]string, len(got)), make([]string, len(got))
 	for i, w := range got {

@@ -73,8 +73,8 @@ func runWaiter(dsn string, commands <-chan string) error {
 		unlock = "SELECT pg_advisory_unlock(42)"
 		record = "UPDATE bare_term SET term = term + 1"
 	)
-	// took tells of the lock, and then of the least that a fencing number costs:
-	// one durable commit.
+	// took reports the lock, and then the least that a fencing number costs: one
+	// durable commit.
 	took := func() error {
 		tell(report{Kind: "acquired"})
 		_, err := conn.Exec(ctx, record)
@@ -162,7 +162,7 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 	return nil
 }
 
-// counter tells when all roles of the process are held.
+// counter reports when the process holds all its roles.
 type counter struct {
 	mu           sync.Mutex
 	held, wanted int

@@ -19,7 +19,7 @@ func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	return outcome{took: at.Sub(begun)}, err
 }
 
-// told has the leader do something voluntarily; the child says when it began.
+// told makes the leader do something voluntarily; the child says when it began.
 func told(command string) func(context.Context, *bench, *child) (outcome, error) {
 	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		before := time.Now()
@@ -79,7 +79,7 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	if gap.Lead {
 		note = "STILL LEADER at its first look"
 	}
-	// Told in the same breath; without it the books would show it as leading.
+	// Reported right after the gap; otherwise the records would show it as leading.
 	if _, err := leader.await(ctx, "follow", resumed); err != nil {
 		return outcome{}, err
 	}

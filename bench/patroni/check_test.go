@@ -15,9 +15,9 @@ func at(from, to float64) interval {
 	return interval{start.Add(time.Duration(from * second)), start.Add(time.Duration(to * second))}
 }
 
-// Two nodes that trust their terms at once are a violation, unless two servers
-// acknowledged writes, replication is asynchronous, and FailoverWait does not cover
-// that.
+// Two nodes that trust their terms at the same time are a violation, unless two
+// servers acknowledged writes, replication is asynchronous, and FailoverWait does
+// not cover that.
 func TestOverlapsAreExcusedByASplitOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		synchronous  bool

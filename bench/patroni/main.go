@@ -1,10 +1,10 @@
 //go:build linux
 
-// Command patroni provokes failovers of a PostgreSQL cluster that Patroni
-// manages, with etcd, while three nodes elect a leader that writes. It starts
-// everything itself, measures how long the role is vacant after each kind of
-// fault, and checks afterwards that no two nodes led at once, that terms grew,
-// and that the fenced writes are there and in order.
+// Command patroni provokes failovers of a PostgreSQL cluster that Patroni manages,
+// with etcd, while three nodes elect a leader that writes. It starts everything
+// itself, measures how long the role is vacant after each kind of fault, and checks
+// afterwards that no two nodes led at the same time, that terms grew, and that the
+// fenced writes are there and in order.
 package main
 
 import (

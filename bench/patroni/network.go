@@ -19,10 +19,10 @@ import (
 // deadMAC belongs to nobody: what is sent to it is lost without an error.
 const deadMAC = "02:00:00:00:00:01"
 
-// network joins the members, etcd and the nodes. With namespaces each member
-// has an address of its own, in a namespace of its own, behind one bridge.
-// Without them all share the loopback address, and the members reach one
-// another's PostgreSQL through proxies.
+// network joins the members, etcd and the nodes. With namespaces each member has a
+// separate address in a separate namespace, behind one bridge. Without them all
+// share the loopback address, and the members reach one another's PostgreSQL
+// through proxies.
 type network struct {
 	namespaces bool
 	prefix     string // of the names of namespaces and interfaces
@@ -156,7 +156,7 @@ func (n *network) find(ctx context.Context, i int, address string) error {
 
 func (n *network) close() {
 	for _, proxy := range n.proxies {
-		_ = proxy.Close() // it listens nowhere any more, which is all that is wanted
+		_ = proxy.Close() // it no longer listens, and nothing else is needed
 	}
 	n.keeper.end()
 }
@@ -210,7 +210,7 @@ func startKeeper(prefix string, namespaces []string) (*keeper, error) {
 
 // stopped notes the processes that are stopped just now.
 func (k *keeper) stopped(pids []int) {
-	_, _ = fmt.Fprintln(k.stdin, "stopped", strings.Trim(fmt.Sprint(pids), "[]")) // a keeper that is gone is no reason to fail
+	_, _ = fmt.Fprintln(k.stdin, "stopped", strings.Trim(fmt.Sprint(pids), "[]")) // if the keeper is gone, the run continues
 }
 
 func (k *keeper) end() {

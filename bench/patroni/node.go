@@ -24,7 +24,7 @@ type term struct {
 	at     time.Time
 }
 
-// entry is a write that a leader was told has committed.
+// entry is a write whose commit a leader saw acknowledged.
 type entry struct{ term, sequence int64 }
 
 // node is a process that takes part in the election, and what it said.

@@ -34,7 +34,7 @@ type probe struct {
 
 	mu       sync.Mutex
 	writable []interval // from the end of the first write to the end of the last
-	open     bool       // the last interval goes on
+	open     bool       // the last interval has not ended
 }
 
 func startProbe(dsn string) *probe {

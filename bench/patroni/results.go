@@ -58,7 +58,7 @@ func read(path string) (*outcome, error) {
 	return o, err
 }
 
-// The lines of a page between which the results of the last run stand.
+// The lines of a page that enclose the results of the last run.
 const (
 	pageBegin = "<!-- made by make chaos-patroni: begin -->\n"
 	pageEnd   = "<!-- made by make chaos-patroni: end -->\n"

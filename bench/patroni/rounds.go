@@ -111,7 +111,7 @@ func (b *bed) holdFault(ctx context.Context, k kind, since time.Time) error {
 	})
 }
 
-// longer is how long a fault lasts that is planned to last for so long.
+// longer returns how long a fault of a planned duration lasts.
 func (b *bed) longer(planned time.Duration) time.Duration {
 	if planned == 0 {
 		return 0
@@ -141,7 +141,7 @@ func (b *bed) recover(ctx context.Context, r *round) error {
 }
 
 // remakeStandbys copies the primary anew for standbys that Patroni cannot bring
-// back by itself.
+// back.
 func (b *bed) remakeStandbys(ctx context.Context) error {
 	primary, _, err := b.primary(ctx)
 	if err != nil {

@@ -167,7 +167,7 @@ func (s *server) processes() ([]int, error) {
 func (s *server) freeze(b *bed) (thaw func(), err error) {
 	stopped := []int{s.patroni.Process.Pid}
 	_ = s.patroni.Process.Signal(syscall.SIGSTOP)
-	for range 2 { // a process may have been made meanwhile
+	for range 2 { // a process may have started during the first pass
 		all, err := s.processes()
 		if err != nil {
 			_ = s.patroni.Process.Signal(syscall.SIGCONT)

@@ -53,7 +53,7 @@ func (c *Conn) Stall(directions ...Direction) {
 	c.set(directions, func(f *faults) { f.stalled = true })
 }
 
-// Resume brings what Stall kept back, in order, and goes on.
+// Resume forwards what Stall kept back, in order, and what follows.
 func (c *Conn) Resume(directions ...Direction) {
 	c.set(directions, func(f *faults) { f.stalled = false })
 }

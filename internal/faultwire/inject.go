@@ -15,12 +15,12 @@ type injection struct {
 	err  error
 }
 
-// Inject runs a statement in the session behind the client's back: as soon as
-// the server waits for the client outside a transaction, the statement is sent
-// and its whole answer withheld; what the client sends meanwhile waits. Inject
+// Inject runs a statement in the session behind the client's back: as soon as the
+// server waits for the client outside a transaction, the statement is sent and its
+// whole answer withheld; what the client sends during that time waits. Inject
 // returns when the server has answered, with a *pgconn.PgError if the statement
-// failed. It needs an established connection without TLS, on which the client
-// does not send one query before it has the answer to the last.
+// failed. It needs an established connection without TLS, on which the client does
+// not send one query before it has the answer to the last.
 //
 // If the context ends after the statement was sent, the answer is still
 // withheld.

@@ -31,7 +31,7 @@ type link struct {
 
 	mu      sync.Mutex
 	faults  faults
-	severed bool // nothing is forwarded any more, not even the end
+	severed bool // nothing more is forwarded, not even the end
 	queue   []chunk
 	changed broadcast
 }
@@ -55,7 +55,7 @@ func (l *link) set(change func(*faults)) {
 	l.changed.send()
 }
 
-// sever makes the link forward nothing any more.
+// sever makes the link forward nothing more.
 func (l *link) sever() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,13 +98,13 @@ func (l *link) write(done <-chan struct{}) {
 			return
 		}
 		if _, err := l.target.Write(l.spend(l.pass(next.data))); err != nil {
-			// The other direction tells the source when the target is gone.
+			// The other direction informs the source when the target is gone.
 			l.sever()
 		}
 	}
 }
 
-// dequeue waits for the first chunk that may go on.
+// dequeue waits for the first chunk that may be forwarded.
 func (l *link) dequeue(done <-chan struct{}) (chunk, bool) {
 	for {
 		l.mu.Lock()

@@ -60,7 +60,7 @@ func Start(target string) (*Proxy, error) {
 // Addr is the address to connect to instead of the server's.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// DSN returns a connection URL with the proxy's address in place of its own.
+// DSN returns a connection URL in which the proxy's address replaces the server's.
 func (p *Proxy) DSN(dsn string) (string, error) {
 	parsed, err := url.Parse(dsn)
 	if err != nil {
@@ -210,7 +210,7 @@ func (p *Proxy) remove(conn *Conn) {
 	p.changed.send()
 }
 
-// notice tells those who wait in Await to look again.
+// notice makes the callers that wait in Await look again.
 func (p *Proxy) notice() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 )
 
 // session is what the proxy understands of a connection's protocol: the manual's
-// chapter "Frontend/Backend Protocol". Bytes go on as they come, also parts of
-// messages; the session only takes note of where messages end.
+// chapter "Frontend/Backend Protocol". Bytes are forwarded as they come, also parts
+// of messages; the session only records where messages end.
 type session struct {
 	server net.Conn
 	notice func()          // called after what Await looks at has changed
@@ -84,7 +84,7 @@ func (s *session) fromClient(data []byte) []byte {
 	return data
 }
 
-// The codes in place of a protocol version in messages that are no startup.
+// The codes in place of a protocol version in messages other than a startup.
 const (
 	cancelRequest = 80877102
 	sslRequest    = 80877103
@@ -159,8 +159,8 @@ const (
 
 const headerSize = 5
 
-// told takes note of a message from the server and reports whether it changed
-// what is known about the connection.
+// told records a message from the server and reports whether it changed what is
+// known about the connection.
 func (s *session) told(message []byte) bool {
 	body := message[headerSize:]
 	switch message[0] {

@@ -16,7 +16,7 @@ import (
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
-// connect opens a session through a proxy of its own.
+// connect opens a session through a separate proxy.
 func connect(t *testing.T, parameters string) (*pgx.Conn, *faultwire.Proxy) {
 	t.Helper()
 	server := pgtest.Shared(t)

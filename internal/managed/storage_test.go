@@ -67,7 +67,7 @@ type smallDisk struct {
 	server    *pgserver.Server
 }
 
-// onSmallDisk starts a server on a disk of its own.
+// onSmallDisk starts a server on a separate disk.
 func onSmallDisk(t *testing.T) (*site, smallDisk) {
 	t.Helper()
 	if os.Getuid() != 0 {

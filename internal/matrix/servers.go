@@ -38,7 +38,7 @@ type suite struct {
 	run    string // pattern of -test.run; empty for all
 	skip   string // pattern of -test.skip
 	count  string // counts only tests with this in their names, if it is set
-	long   bool   // chooses by itself how many tests run at once
+	long   bool   // chooses itself how many tests run in parallel
 }
 
 // columns are the suites of the table.

@@ -32,7 +32,7 @@ type Entry struct {
 	Key      string
 }
 
-// Result is what was found besides faults.
+// Result is what was found apart from faults.
 type Result struct {
 	Repeated int // deliveries of messages that had arrived before
 	Stale    int // deliveries of a term after one of a later term
@@ -93,7 +93,7 @@ func Check(log []Entry, deliveries []Delivery) (result Result, faults []string) 
 	return result, faults
 }
 
-// consumer takes messages as the documentation tells consumers to.
+// consumer takes messages as the documentation asks consumers to.
 type consumer struct {
 	term     int64
 	last     outbox.Position

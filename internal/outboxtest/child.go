@@ -28,7 +28,7 @@ const variable = "TENURE_OUTBOX_CHILD"
 // lease is short, so that a leader that was stopped is replaced soon.
 const lease = time.Second
 
-// order is what a child is told.
+// order is the configuration of a child.
 type order struct {
 	DSN, Schema, Name, Target string
 }
@@ -140,7 +140,7 @@ func newGroup(node *tenure.Node, database processor.Database, topic outbox.Topic
 	return group, nil
 }
 
-// watched tells when its publisher is at work.
+// watched reports when its publisher is at work.
 type watched struct{ outbox.Publisher }
 
 func (w watched) Publish(ctx context.Context, messages []outbox.Message) (int, error) {

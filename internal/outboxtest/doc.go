@@ -1,5 +1,5 @@
-// Package outboxtest holds publishers to what outboxes promise: it runs leaders
-// in processes of their own, kills and stops them in the middle of batches, and
+// Package outboxtest checks that publishers keep the promises of outboxes: it runs
+// leaders in separate processes, kills and stops them in the middle of batches, and
 // checks what has arrived.
 //
 // A test program that uses it has

@@ -23,8 +23,8 @@ type process struct {
 	last report
 }
 
-// spawn starts a child, which is killed with the test. Every report is also sent
-// to news, as its sender.
+// spawn starts a child, which is killed with the test. Every report also sends the
+// child to news.
 func spawn(t *testing.T, o order, news chan<- *process) *process {
 	t.Helper()
 	self, err := os.Executable()

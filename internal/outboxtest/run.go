@@ -214,8 +214,8 @@ func (r *runner) kill(interrupted *int) {
 	r.publishing(r.term + 1)
 }
 
-// cut cuts the leader off from the database for a moment, but for its session, so
-// that its term goes on.
+// cut cuts the leader off from the database for a moment, except for its session,
+// so that its term continues.
 func (r *runner) cut() {
 	r.Helper()
 	const statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1"

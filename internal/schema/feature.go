@@ -15,7 +15,7 @@ import (
 // cluster.
 const Core = "core"
 
-// All stands for every feature where names of features are given.
+// All means every feature where names of features are given.
 const All = "all"
 
 // Step is one migration of a feature.
@@ -36,8 +36,8 @@ type Privilege struct {
 // OnTable is a privilege on a table or a view.
 func OnTable(allowed, table string) Privilege { return Privilege{allowed, "TABLE", table} }
 
-// Feature is a part of Tenure with tables of its own. Its version is the number of
-// its steps that were taken.
+// Feature is a part of Tenure with separate tables. Its version is the number of its
+// steps that were taken.
 type Feature struct {
 	Name     string
 	Requires []*Feature // must be there first
@@ -60,8 +60,8 @@ func Register(f Feature) *Feature {
 	return &f
 }
 
-// Registered returns the features of this program besides the core, each after
-// those that it requires, and else by name.
+// Registered returns the features of this program other than the core, each after those
+// that it requires, and else by name.
 func Registered() []*Feature {
 	var all []*Feature
 	var add func(f *Feature)

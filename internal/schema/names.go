@@ -16,16 +16,15 @@ const FunctionQuote = "$tenure_function$"
 
 const maxIdentifier = 63 // bytes, a limit of PostgreSQL
 
-// Names turns SQL templates, in which objects stand as {nodes} or
+// Names turns SQL templates, in which objects are written {nodes} or
 // {membership:regclass}, into SQL for one schema and prefix.
 type Names struct{ schema, prefix string }
 
 // NewNames returns the names of an installation's objects.
 func NewNames(schema, prefix string) Names { return Names{schema, prefix} }
 
-// SQL returns the statement with its objects named. What stands in braces is a
-// name if it consists of lower-case letters and underscores, unless it is a
-// constant, as '{a}'.
+// SQL returns the statement with its objects named. Text in braces is a name if it
+// consists of lower-case letters and underscores, unless it is a constant, as '{a}'.
 func (n Names) SQL(template string) string {
 	var sql strings.Builder
 	for {

@@ -31,12 +31,12 @@ const memory = 10 * time.Second
 type Backend interface {
 	// Migrate creates the tables of the core and of features.
 	Migrate(ctx context.Context, features ...*Feature) error
-	// CheckCore returns an error that matches dberr.ErrSchema if the tables of the
-	// core are newer and this program may not use them. Older ones, or none, are no
+	// CheckCore returns an error that matches dberr.ErrSchema if the tables of the core
+	// are newer and this program may not use them. Older or missing tables are not an
 	// error.
 	CheckCore(ctx context.Context) error
 	// Listen calls wake, in this goroutine, whenever another process notifies a topic,
-	// and once when it has begun to listen. It uses a connection of its own and returns
+	// and once when it has begun to listen. It uses a separate connection and returns
 	// nil when the context ends.
 	Listen(ctx context.Context, topic string, wake func()) error
 }
@@ -63,9 +63,9 @@ func Provide(schemaOf func(backend any) *Schema) { of = schemaOf }
 // Of returns the schema of a *postgres.Backend.
 func Of(backend any) *Schema { return of(backend) }
 
-// Has reports whether the tables of a feature are there. If they are newer than
-// this program, or there are no tables at all, the error matches dberr.ErrSchema.
-// The database is one on which the schema is.
+// Has reports whether the tables of a feature are there. If they are newer than this
+// program, or there are no tables at all, the error matches dberr.ErrSchema. The
+// database must be the one that contains the schema.
 func (s *Schema) Has(ctx context.Context, database Querier, f *Feature) (bool, error) {
 	if s.known(f) {
 		return true, nil
@@ -150,8 +150,8 @@ func (t Tables) Exist(ctx context.Context) (bool, error) { return t.Has(ctx, t.D
 // Create is [Schema.Ensure] for these tables.
 func (t Tables) Create(ctx context.Context) error { return t.Ensure(ctx, t.Database, t.Feature) }
 
-// Query sends a statement whose objects stand in braces. While the tables are not
-// there, it returns no rows.
+// Query sends a statement whose objects are in braces. While the tables are not there,
+// it returns no rows.
 func (t Tables) Query(ctx context.Context, template string, args ...any) (pgx.Rows, error) {
 	exist, err := t.Exist(ctx)
 	if err != nil || !exist {

@@ -58,8 +58,8 @@ func newBackend(t *testing.T) backend {
 	return b
 }
 
-// TestReadersNoticeRemovedTables: a process that has no session goes on without
-// the tables of a feature when an operator has removed them, and finds them again.
+// TestReadersNoticeRemovedTables: a process that has no session continues without the
+// tables of a feature when an operator has removed them, and finds them again.
 func TestReadersNoticeRemovedTables(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

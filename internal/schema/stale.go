@@ -17,10 +17,10 @@ WHERE locktype = 'advisory'
     AND pid <> pg_backend_pid()`
 
 // EndStaleTransactions ends the other sessions of the database that hold the advisory
-// lock of a key. It is for work whose transactions all take that lock, shared, as
-// a mark: those that an earlier term has left open cannot commit any more, but
-// hold locks that the next one needs. The user must be allowed to end them, as it
-// is for sessions of its own.
+// lock of a key. It is for work whose transactions all take that lock, shared, as a
+// mark: transactions that an earlier term has left open can no longer commit, but hold
+// locks that the next term needs. The user must be allowed to end them, as every user
+// is for its own sessions.
 func EndStaleTransactions(ctx context.Context, tx pgx.Tx, key int64) error {
 	if _, err := tx.Exec(ctx, terminateHolders, key); err != nil {
 		return fmt.Errorf("ending transactions of earlier terms: %w", err)

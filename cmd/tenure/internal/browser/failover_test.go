@@ -18,8 +18,8 @@ func row(name string) string {
 
 const isLive = `document.getElementById("connection").innerText.includes("Live")`
 
-// wired returns a backend whose connections go through a network that fails when
-// told to.
+// wired returns a backend whose connections go through a network whose faults the
+// test controls.
 func (w *world) wired() (*faultwire.Proxy, *postgres.Backend) {
 	w.Helper()
 	wire, err := faultwire.Start(fmt.Sprintf("%s:%d", w.Server.Host, w.Server.Port))

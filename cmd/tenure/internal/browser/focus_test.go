@@ -9,12 +9,12 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// inOrder says whether the rows of the first list stand as they are seen, which is
-// the order of Tab and of screen readers.
+// inOrder reports whether the rows of the first list have the order in which they
+// are seen, which is the order of Tab and of screen readers.
 const inOrder = `[...document.querySelectorAll(".list .row")].every((row, i, all) => i === 0 || +row.getAttribute("aria-rowindex") > +all[i - 1].getAttribute("aria-rowindex"))`
 
-// TestFocus: whoever is on a link stays there while rows come, go and move around
-// it, and a screen reader is not told of each of many events.
+// TestFocus: the focus stays on a link while rows come, go and move around it, and
+// a screen reader does not announce each of many events.
 func TestFocus(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	first := w.node(w.backend, "api-1", tenure.Config{})
@@ -39,7 +39,7 @@ func TestFocus(t *testing.T) {
 		}
 	}
 	focus("a role", `[...document.querySelectorAll(".list a")].find((a) => a.textContent === "scheduler")`)
-	lead := func(role string) { // the first term of a role is no news, but a node is
+	lead := func(role string) { // the first term of a role causes no notification, but a new node does
 		w.campaign(first, role)
 		w.leads(first, role)
 		w.node(w.backend, "beside "+role, tenure.Config{})

@@ -9,8 +9,8 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestLogin: who must be known to look sees nothing before, is told of a wrong
-// token, and sees everything with the right one.
+// TestLogin: where a login is required, a user sees nothing before it, gets an
+// error for a wrong token, and sees everything with the right one.
 func TestLogin(t *testing.T) {
 	authentication := withToken(t)
 	authentication.Required = true

@@ -45,7 +45,7 @@ type chromium struct {
 	end func()
 }
 
-// One browser serves all tests, each in windows of its own.
+// One browser serves all tests, each in separate windows.
 var (
 	shared  = sync.OnceValues(start)
 	started atomic.Bool

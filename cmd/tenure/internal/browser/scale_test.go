@@ -33,9 +33,9 @@ const (
 	interaction = 100 * time.Millisecond
 )
 
-// quiet says that the machine has nothing else to do, so that times on the clock
-// say something about the page. Where it is not set they are told, and what is
-// held to its bound is the time for which the page itself worked.
+// quiet reports that the machine has nothing else to do, so that elapsed times
+// measure the page. If it is not set, they are only logged, and the bound applies
+// to the time for which the page itself worked.
 func quiet() bool { return os.Getenv("TENURE_TEST_QUIET") != "" }
 
 // slack is how much longer the clock may say that the first paint took.
@@ -65,7 +65,7 @@ func (p *page) busy() time.Duration {
 // TestMuch: 10,000 roles and 100,000 rows of history stay smooth.
 func TestMuch(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, func(w *world) {
-		w.node(w.backend, "api-1", tenure.Config{Lease: time.Hour}) // it must not be found dead meanwhile
+		w.node(w.backend, "api-1", tenure.Config{Lease: time.Hour}) // it must not be found dead during the test
 		w.exec(manyRoles)
 		w.exec(`ANALYZE {terms}`)
 		w.exec(`ANALYZE {history}`)

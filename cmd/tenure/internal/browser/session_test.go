@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/dashboard"
 )
 
-// TestSessionEnds: when the session of an open page has ended, the page says so and
-// asks for the token, and goes on with it.
+// TestSessionEnds: when the session of an open page has ended, the page shows that,
+// asks for the token, and continues with it.
 func TestSessionEnds(t *testing.T) {
 	authentication := withToken(t)
 	known := authentication.Token

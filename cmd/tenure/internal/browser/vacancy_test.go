@@ -46,8 +46,8 @@ func TestVacancy(t *testing.T) {
 	}
 }
 
-// TestTermsBeforeRole: the list of terms may come before how its role is now; the
-// term that goes on is shown as such all the same.
+// TestTermsBeforeRole: the list of terms may come before the state of its role; the
+// current term is shown as current all the same.
 func TestTermsBeforeRole(t *testing.T) {
 	w := newWorld(t, dashboard.Config{}, nil)
 	node := w.node(w.backend, "api-1", tenure.Config{})

@@ -128,8 +128,8 @@ func both(first, second func(any) error) func(any) error {
 	}
 }
 
-// within is where in a value of the file an error is: of a condition, where its
-// text stands in the file as it is.
+// within is where in a value of the file an error is: within the text of a
+// condition if the file contains that text literally.
 func (r *reader) within(err error, node *unstable.Node, valueAt position) position {
 	var fault *alerts.ConditionError
 	text := string(node.Data)
@@ -193,8 +193,8 @@ func (r *reader) checkAddress(notify setting, address string) {
 	}
 }
 
-// DoubtfulAlerts tells of alerts that are right in themselves but probably do not
-// mean what they seem to, and of secrets that anybody can read who reads the file.
+// DoubtfulAlerts warns of valid alerts that probably do not mean what they seem to,
+// and of secrets that every reader of the file can see.
 func (f *File) DoubtfulAlerts() []string {
 	var notices []string
 	prefix := f.text("metrics.prefix")

@@ -73,7 +73,7 @@ func TestNoAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertErrors: what is wrong with alerts is told at its place: of a condition
+// TestAlertErrors: errors of alerts are reported at their place; for a condition,
 // within its text.
 func TestAlertErrors(t *testing.T) {
 	t.Parallel()

@@ -13,11 +13,11 @@ import (
 // originAnnotation is under which a flag remembers where its value came from.
 const originAnnotation = "tenure/origin"
 
-// Apply gives the flags of a command, once its command line is parsed, the
-// values that the environment or else the file have for them. A flag that the
-// command line gives stays as it is, and so do flags that say the same in another
-// way. The name of the command decides about the keys that concern one command
-// only. The file may be nil. All errors are told at once, each with its origin; all
+// Apply gives the flags of a command, once its command line is parsed, the values
+// that the environment or else the file have for them. It does not change a flag
+// that the command line gives, nor flags that mean the same in another way. The
+// name of the command decides about the keys that concern one command only. The
+// file may be nil. Apply returns all errors together, each with its origin; all
 // match [tenure.ErrInvalidConfig].
 func Apply(name string, flags *pflag.FlagSet, file *File, env Environment) error {
 	return errors.Join(
@@ -71,7 +71,7 @@ func applyFrom(name string, flags *pflag.FlagSet, find func(*key) (source, bool,
 	return errors.Join(faults...)
 }
 
-// given tells whether a flag of the key, or one that says the same, is set.
+// given reports whether a flag of the key, or one that means the same, is set.
 func given(flags *pflag.FlagSet, k *key) bool {
 	for _, name := range append([]string{k.flag}, k.instead...) {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed {

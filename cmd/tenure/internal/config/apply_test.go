@@ -140,8 +140,8 @@ func TestApplyToOthers(t *testing.T) {
 	}
 }
 
-// TestApplyErrors: each error names where the value came from, does not repeat it,
-// and all are told.
+// TestApplyErrors: each error names where the value came from and does not repeat
+// it, and all errors are reported.
 func TestApplyErrors(t *testing.T) {
 	t.Parallel()
 	c := newTestCommand(t)

@@ -106,7 +106,7 @@ func metricPrefix(value any) error {
 	return nil
 }
 
-// written is a value as it is written in the file.
+// written formats a value in the syntax of the file.
 func written(value any) string {
 	switch value := value.(type) {
 	case time.Duration:

@@ -62,7 +62,7 @@ func (r *reader) checkSchedules() {
 	}
 }
 
-// understood tells what is wrong with a value, if anything is.
+// understood reports the fault of a value if err is not nil.
 func (r *reader) understood(path string, err error) {
 	if err == nil {
 		return

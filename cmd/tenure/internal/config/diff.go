@@ -20,8 +20,8 @@ type Change struct {
 	// Evidence is a flag that those commands have which use what changed, and no
 	// others.
 	Evidence string
-	// Live says that the change can be applied at once. Every other one takes
-	// effect when the program starts again.
+	// Live means that the change can be applied immediately. Every other change
+	// takes effect when the program starts again.
 	Live bool
 
 	what string

@@ -29,8 +29,8 @@ func (e *Error) Error() string {
 // Unwrap makes the error match its category.
 func (e *Error) Unwrap() error { return tenure.ErrInvalidConfig }
 
-// mostTold is how many errors are told of one file; a file of another kind has one
-// in each line.
+// mostTold is how many errors are reported for one file; a file of another kind has
+// one in each line.
 const mostTold = 25
 
 // joined is all errors as one, in the order of the file, each on its line; nil

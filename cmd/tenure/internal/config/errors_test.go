@@ -33,8 +33,8 @@ func mustParse(t *testing.T, text string, env Environment) *File {
 	return file
 }
 
-// TestErrors: what is wrong is told in whole lines, each with its place, and with
-// what to write instead.
+// TestErrors: errors are reported in whole lines, each with its place and with what
+// to write instead.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	const election = "[cluster.leader_election]\n"

@@ -36,9 +36,9 @@ type setting struct {
 // from filling the memory.
 const maxSize = 1 << 20
 
-// Load reads a file; env supplies the variables that its values refer to. A file
-// that cannot be read or has errors is refused with one error that tells them all,
-// each on its line and each an [*Error].
+// Load reads a file; env supplies the variables that its values refer to. If a file
+// cannot be read or has errors, Load returns one error that joins them all, each on
+// its line and each an [*Error].
 func Load(path string, env Environment) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *File) lookup(path string) setting {
 	return f.settings[path]
 }
 
-// set tells whether the file has a path.
+// set reports whether the file has a path.
 func (f *File) set(path string) bool { return f.lookup(path).key != nil }
 
 // text returns the text at a path, or "".

@@ -10,8 +10,8 @@ import (
 
 // key is one key of the file, and where else its value can come from.
 type key struct {
-	// path is the key with its tables: "[]" follows a list of tables, and "*"
-	// stands for a name that the user chooses.
+	// path is the key with its tables: "[]" follows a list of tables, and "*" means
+	// a name that the user chooses.
 	path string
 	kind kind
 	// flag is the flag that takes the value; empty if there is none.
@@ -28,7 +28,7 @@ type key struct {
 	// variables are those of the environment, in the order in which they are
 	// tried; by default TENURE_ and the flag.
 	variables []string
-	// fallback is the default; note describes one that is no fixed value.
+	// fallback is the default; note describes one that is not a fixed value.
 	fallback any
 	note     string
 	check    func(any) error // of the value; nil if its type is all that matters
@@ -209,11 +209,11 @@ var cronKeys = []key{
 	{path: "cron[].timeout", kind: duration, evidence: cronEvidence, check: between(shortest, 7*longest), note: "none", live: true},
 }
 
-// table is the name of the key's table, as it is written between brackets.
+// table is the name of the key's table, written between brackets.
 func (k *key) table() string {
 	end := strings.LastIndexByte(strings.ReplaceAll(k.path, "[].", "."), '.')
 	return strings.ReplaceAll(k.path, "[].", ".")[:end]
 }
 
-// many tells whether a file can have the key several times, in several tables.
+// many reports whether a file can have the key several times, in several tables.
 func (k *key) many() bool { return strings.ContainsAny(k.path, "[*") }

@@ -17,18 +17,18 @@ const (
 	arguments          // a command: all but the program
 )
 
-// mask stands for what is not shown.
+// mask replaces what is not shown.
 const mask = "********"
 
-// shown is a value as it is written in a file, for people's eyes. What comes from
-// the environment into a secret key is shown as the name of its variable.
+// shown formats a value in the syntax of the file, for people to read. What comes
+// from the environment into a secret key is shown as the name of its variable.
 func shown(k *key, value any, template string) string {
 	text, ok := value.(string)
 	switch {
 	case k.secret == arguments:
 		return literal(maskArguments(value))
 	case !ok || k.secret == open:
-		return strings.ReplaceAll(literal(value), "${", "$${") // it refers to no variable any more
+		return strings.ReplaceAll(literal(value), "${", "$${") // it no longer refers to a variable
 	case template != "":
 		return quoted(maskTemplate(k, template))
 	default:
@@ -67,8 +67,8 @@ func maskText(how secrecy, text string) string {
 // has no name.
 var reference = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// maskTemplate shows the variable that a secret is, or of a connection string
-// what is no secret; never the default of a variable.
+// maskTemplate shows the variable that holds a secret, or the parts of a connection
+// string that are not secret; never the default of a variable.
 func maskTemplate(k *key, template string) string {
 	var names []string
 	for _, match := range reference.FindAllStringSubmatch(template, -1) {

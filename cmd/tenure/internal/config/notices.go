@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// Notices are what is no error in a file but worth a line each: tables and keys
-// that this version of the program does not use, conditions of alerts that
+// Notices returns what is not an error in a file but worth a line each: tables and
+// keys that this version of the program does not use, conditions of alerts that
 // probably do not mean what they seem to, and times that do not fit a default.
-// hasFlag tells whether any command has a flag of this name: a key whose flag no
+// hasFlag reports whether any command has a flag of this name: a key whose flag no
 // command has is not used.
 func (f *File) Notices(hasFlag func(name string) bool) []string {
 	if f == nil {
@@ -20,7 +20,7 @@ func (f *File) Notices(hasFlag func(name string) bool) []string {
 	return notices
 }
 
-// unused tells of what is not used: a table where none of its keys is, else the
+// unused reports what is not used: a table if none of its keys is used, else the
 // key.
 func (f *File) unused(hasFlag func(name string) bool) []string {
 	used := func(s setting) bool { return s.key.evidence != "" && hasFlag(s.key.evidence) }

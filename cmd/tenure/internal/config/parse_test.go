@@ -85,7 +85,7 @@ labels.team = "dev"
 	}
 }
 
-// TestSource: the configuration of the source documents is accepted as it is.
+// TestSource: the configuration of the source documents is accepted unchanged.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, `
@@ -130,8 +130,8 @@ url = "https://hooks.example/x"
 	}
 }
 
-// TestNoticesDefault: times that the default lease is too short for are no error,
-// since a flag may set the lease.
+// TestNoticesDefault: times that the default lease is too short for are not an
+// error, since a flag may set the lease.
 func TestNoticesDefault(t *testing.T) {
 	t.Parallel()
 	file := mustParse(t, "[cluster.leader_election]\nrefresh_interval = '20s'", none)

@@ -30,7 +30,7 @@ func quoted(s string) string {
 	return out.String()
 }
 
-// literal is a value as it is written in a file.
+// literal formats a value in the syntax of the file.
 func literal(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -21,8 +21,8 @@ type reader struct {
 	faults []*Error
 }
 
-// place is a place in the tree of keys, with the names that lead there. Its node
-// is nil in a table that is not known: that has been told already.
+// place is a place in the tree of keys, with the names that lead there. Its node is
+// nil in an unknown table, which has been reported already.
 type place struct {
 	node *schema
 	path string
@@ -121,7 +121,7 @@ func (r *reader) begin(path string, at position) {
 	}
 }
 
-// begunBelow tells whether a table within another has begun.
+// begunBelow reports whether a table within another has begun.
 func (r *reader) begunBelow(path string) bool {
 	for begun := range r.file.tables {
 		if strings.HasPrefix(begun, path+".") {
@@ -139,8 +139,8 @@ func (r *reader) newElement(list place, at position) place {
 	return place{node: list.node.element, path: path, table: path, list: list.path}
 }
 
-// descend goes one name down, into a table or to a key. It tells what is wrong,
-// and then goes nowhere.
+// descend moves one name down, into a table or to a key. On an error it reports the
+// fault and returns an empty place.
 func (r *reader) descend(from place, name string, at position, header bool) place {
 	here := from
 	if here.node.children[name] == nil && here.node.element != nil {
@@ -178,7 +178,7 @@ func (r *reader) descend(from place, name string, at position, header bool) plac
 	return here
 }
 
-// unknown tells of a name that does not exist.
+// unknown reports a name that does not exist.
 func (r *reader) unknown(in place, name string, at position, header bool) {
 	if in.node.key != nil {
 		r.fault(at, "%s is not a table but %v", in.path, in.node.key.kind)
@@ -271,13 +271,13 @@ func (r *reader) setting(here place, node *unstable.Node, at position) {
 	if err != nil {
 		r.fault(r.within(err, node, valueAt), "%s: %v", here.path, err)
 	}
-	// A faulty setting is set, too, so that nothing is told to be missing.
+	// A faulty setting is set, too, so that it is not also reported as missing.
 	r.file.settings[here.path] = setting{
 		key: here.node.key, path: here.path, table: here.table, list: here.list, value: value, template: template, at: at,
 	}
 }
 
-// quotedName is a name as it is written in a path.
+// quotedName formats a name for use in a path.
 func quotedName(name string) string {
 	for _, r := range name {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", r) {

@@ -82,7 +82,7 @@ func (f *File) length(path string) time.Duration {
 	return value
 }
 
-// required tells of keys that a table lacks.
+// required reports keys that a table lacks.
 func (r *reader) required(table string, names ...string) {
 	for _, name := range names {
 		if !r.file.set(table + "." + name) {
@@ -91,7 +91,7 @@ func (r *reader) required(table string, names ...string) {
 	}
 }
 
-// unique tells of two tables of a list with one name.
+// unique reports two tables of a list that have the same name.
 func (r *reader) unique(list string) {
 	seen := map[string]setting{}
 	for i := range r.file.elements[list] {

@@ -51,7 +51,7 @@ func (s *schema) grow(part string) *schema {
 	return child.element
 }
 
-// names are what may stand in a table.
+// names returns the names that a table may contain.
 func (s *schema) names() []string {
 	var names []string
 	for name := range s.children {

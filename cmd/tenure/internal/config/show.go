@@ -57,9 +57,9 @@ func (s *shower) single(k *key) {
 	}
 }
 
-// effective returns the value of a key, as it is written in a file, with its
-// origin as the remark. There is no value, and the remark says why, if the key has
-// none or if something that outranks it says the same in another way.
+// effective returns the value of a key in the syntax of the file, with its origin
+// as the remark. There is no value, and the remark says why, if the key has none or
+// if something that outranks it sets the same in another way.
 func (s *shower) effective(k *key) (value, remark string, err error) {
 	if value := s.fromFlags(k); value != "" {
 		return value, "--" + k.flag, nil

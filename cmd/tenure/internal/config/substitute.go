@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Environment looks a variable up and tells whether it is set; os.LookupEnv is
-// the one of the process.
+// Environment returns the value of a variable and whether it is set; os.LookupEnv
+// is the one of the process.
 type Environment func(name string) (value string, set bool)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // substitute replaces ${NAME} by the variable's value, and ${NAME:-default} by the
-// default if the variable is not set or empty; "$${" stands for "${". It works on
+// default if the variable is not set or empty; "$${" yields "${". It works on
 // values, not on the file's text, so that no variable can add a key.
 func substitute(s string, env Environment) (string, error) {
 	var out strings.Builder
@@ -50,5 +50,5 @@ func substitute(s string, env Environment) (string, error) {
 	}
 }
 
-// substitutes tells whether a text refers to the environment.
+// substitutes reports whether a text refers to the environment.
 func substitutes(s string) bool { return strings.Contains(s, "${") }

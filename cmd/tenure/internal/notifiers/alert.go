@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Alert is one thing to tell: that an alert began to fire, or that it ended.
+// Alert is the subject of one notification: an alert began to fire, or it ended.
 type Alert struct {
-	ID          uuid.UUID // the same for all attempts to tell this
+	ID          uuid.UUID // the same for all attempts to send this
 	Name        string    // of the rule
 	Severity    string    // info, warning, error or critical
 	Labels      map[string]string
@@ -26,7 +26,7 @@ type Alert struct {
 	EndedAt     time.Time // zero while it fires
 }
 
-// Firing tells whether the alert goes on.
+// Firing reports whether the alert still fires.
 func (a Alert) Firing() bool { return a.EndedAt.IsZero() }
 
 // Key is the same for the beginning and the end of one alert, and for nothing

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// alertmanagerRefresh is how often Alertmanager is told what fires: it keeps
-// alerts in memory, and takes one that it hears no more of for resolved.
+// alertmanagerRefresh is how often firing alerts are sent to Alertmanager: it keeps
+// alerts in memory, and treats an alert that is not repeated as resolved.
 const alertmanagerRefresh = time.Minute
 
 // alertmanager hands alerts to Prometheus's Alertmanager. The same alert can be

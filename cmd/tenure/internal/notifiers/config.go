@@ -81,7 +81,7 @@ func Open(configs []Config) (Set, error) {
 	return set, nil
 }
 
-// Check tells what is wrong with a configuration, without its secrets.
+// Check returns the faults of a configuration, without its secrets.
 func Check(config Config) error {
 	_, err := open(config)
 	return err
@@ -203,8 +203,8 @@ func (n *Notifier) PerMinute() int { return n.config.PerMinute }
 // Batch is how many alerts one message can carry.
 func (n *Notifier) Batch() int { return n.transport.batch() }
 
-// Refresh is how often an alert that fires has to be told again, for it is
-// forgotten otherwise; 0 for never.
+// Refresh is how often a firing alert must be sent again so that the receiver does
+// not forget it; 0 for never.
 func (n *Notifier) Refresh() time.Duration {
 	if n.config.Type == Alertmanager {
 		return alertmanagerRefresh

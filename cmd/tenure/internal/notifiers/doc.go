@@ -1,4 +1,4 @@
-// Package notifiers tells people and other programs about alerts: Slack by an
+// Package notifiers notifies people and other programs of alerts: Slack by an
 // incoming webhook, PagerDuty by its Events API v2, any program by a signed
 // webhook, people by e-mail, and Prometheus's Alertmanager by its API v2.
 //

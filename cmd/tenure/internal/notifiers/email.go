@@ -100,13 +100,13 @@ func (e *email) send(ctx context.Context, target string, alerts []Alert) error {
 	if err != nil {
 		return forGood(err, fmt.Errorf("%s refused the mail: %w", e.host, err))
 	}
-	_ = client.Quit() // nothing depends on it any more
+	_ = client.Quit() // the mail is accepted, so an error does not matter
 	return nil
 }
 
-// address tells the server for whom a mail is, and returns for whom it takes none.
-// An error says that it takes it for nobody: one who is gone must not keep the
-// others from being told.
+// address gives the server the recipients of a mail, and returns those that it
+// refuses. It returns an error only if the server refuses all: one address that no
+// longer exists must not keep the mail from the others.
 func (e *email) address(client *smtp.Client, to []*mail.Address) (refused []string, err error) {
 	for _, address := range to {
 		if failure := client.Rcpt(address.Address); failure != nil {

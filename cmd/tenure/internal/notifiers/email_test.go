@@ -218,8 +218,8 @@ func TestEmailRefusals(t *testing.T) {
 	}
 }
 
-// TestEmailRecipients: one who is gone does not keep the others from being told,
-// and they read of it; where nobody is left it is an error.
+// TestEmailRecipients: a refused recipient does not keep the mail from the others,
+// and the mail names that recipient; if all are refused, it is an error.
 func TestEmailRecipients(t *testing.T) {
 	t.Parallel()
 	server := &mailServer{greets: true}

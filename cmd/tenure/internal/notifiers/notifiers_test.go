@@ -220,7 +220,7 @@ func TestAlertmanager(t *testing.T) {
 	}
 }
 
-// TestRefusals: an error tells who refused and how, when to try again, and no
+// TestRefusals: an error states who refused and how, and when to try again, but no
 // secret, even if the answer repeats it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (secret) String() string { return "********" }
 // GoString hides the secret.
 func (s secret) GoString() string { return s.String() }
 
-// read returns the secret as it is now.
+// read returns the current secret.
 func (s secret) read() (string, error) {
 	if s.file == "" {
 		return s.text, nil

@@ -7,7 +7,7 @@ import (
 )
 
 // slack posts to an incoming webhook. The webhook belongs to a channel; only
-// those of the old kind can be told another.
+// webhooks of the old kind can post to another.
 type slack struct {
 	endpoint
 	channel string

@@ -22,7 +22,7 @@ type webhookMessage struct {
 }
 
 type webhookAlert struct {
-	ID          string            `json:"id"`  // the same for all attempts to tell this
+	ID          string            `json:"id"`  // the same for all attempts to send this
 	Key         string            `json:"key"` // the same for the beginning and the end
 	Status      string            `json:"status"`
 	Name        string            `json:"name"`

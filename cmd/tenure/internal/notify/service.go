@@ -33,10 +33,10 @@ type Service struct {
 	ended   sync.WaitGroup
 }
 
-// Start says that the program is ready, and from then on how it fares: its status
+// Start reports that the program is ready, and from then on its state: its status
 // whenever that changes, and a sign of life twice in each interval of the watchdog
 // while it is healthy. ask is called from one goroutine; while it hangs, no sign of
-// life is sent. failed is told what could not be sent. The service closes the
+// life is sent. failed gets the error of each failed report. The service closes the
 // socket; without a socket it is nil.
 func Start(socket *Socket, ask func() Health, failed func(error)) *Service {
 	if socket == nil {
@@ -79,7 +79,7 @@ func (s *Service) Close() error {
 	return s.socket.Close()
 }
 
-// report tells changes of the status, and feeds the watchdog.
+// report sends changes of the status, and feeds the watchdog.
 func (s *Service) report(told string) {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
@@ -113,7 +113,7 @@ func (s *Service) tell(lines ...string) {
 	}
 }
 
-// statusLine is a status as it is sent. A line break would begin another message.
+// statusLine formats a status to send. A line break would begin another message.
 func statusLine(text string) string {
 	return status + strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

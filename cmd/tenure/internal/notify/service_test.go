@@ -228,7 +228,7 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// TestManagerIsGone: what cannot be sent is told, and ends nothing.
+// TestManagerIsGone: what cannot be sent is reported, and stops nothing.
 func TestManagerIsGone(t *testing.T) {
 	manager := newManager(t)
 	socket, err := Open(manager.environment())

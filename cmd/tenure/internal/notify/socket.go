@@ -14,8 +14,8 @@ import (
 // that this one starts must not see them: they would report in its name.
 var Variables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
-// Environment looks a variable up and tells whether it is set; os.LookupEnv is
-// the one of the process.
+// Environment returns the value of a variable and whether it is set; os.LookupEnv
+// is the one of the process.
 type Environment func(name string) (value string, set bool)
 
 // The messages that systemd understands; see sd_notify(3).
@@ -102,7 +102,7 @@ func (s *Socket) send(lines ...string) error {
 	return nil
 }
 
-// Status tells the manager a line for people, before the program is ready.
+// Status sends the manager a line for people, before the program is ready.
 func (s *Socket) Status(text string) error { return s.send(statusLine(text)) }
 
 // Close ends the use of a socket that no service has taken over. It is idempotent.

@@ -12,9 +12,9 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// TestForeignLabelsArePrintable: whoever may write samples and names cannot act on
-// the terminal of the one who reads the metrics, nor make a series that no format
-// can carry.
+// TestForeignLabelsArePrintable: a process that may write samples and names cannot
+// control the terminal of a user who reads the metrics, nor make a series that no
+// format can carry.
 func TestForeignLabelsArePrintable(t *testing.T) {
 	t.Parallel()
 	const evil = "a\x1b[2J\u009b31m\u202e\u200b\nb"

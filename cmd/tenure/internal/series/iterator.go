@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// iterator walks over samples in a buffer of its own, which serves one series
-// after the other.
+// iterator walks over samples in a private buffer, which serves one series after
+// the other.
 type iterator struct {
 	chunkenc.Iterator
 	buffer samples

@@ -13,9 +13,10 @@ import (
 // its series are in the way of others: samples of long ago are that far apart.
 var longSilent = 2 * resolutions[len(resolutions)-1].step
 
-// makeRoom removes the series that ended the longest ago, and tells whether there
-// was one. Where none has ended it looks, once in a round, whether nodes went
-// silent before this time: so it is where the samples of a day are read at once.
+// makeRoom removes the series that ended the longest ago, and reports whether there
+// was one. If no series has ended, it checks once in a round whether nodes went
+// silent before this time, as happens when the samples of a day are read in one
+// round.
 func (s *Store) makeRoom(at int64) bool {
 	if s.ended.Len() == 0 && at >= s.lookAgain {
 		s.lookAgain = at + staleAfter.Milliseconds()
@@ -110,7 +111,7 @@ func (s *Store) depart(one *series) {
 	}
 }
 
-// comeBack undoes depart: the node that was gone goes on counting.
+// comeBack undoes depart: the node that was gone continues to count.
 func (s *Store) comeBack(one *series) {
 	if one.departed != 0 {
 		s.departedOf(one).total -= one.departed

@@ -10,8 +10,8 @@ import (
 	"github.com/exactly-one/tenure/metrics"
 )
 
-// TestLimit: what comes beyond the most series is left out and told of; what is
-// too old makes room.
+// TestLimit: series beyond the limit are left out and reported; series that are too
+// old make room.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{MaxSeries: 2}), uuid.New()
@@ -25,8 +25,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// crashes is a process that is started again each minute, as a new node, beside
-// one that goes on. Each counts one thing, and has a gauge.
+// crashes is a process that is started again each minute, as a new node, next to
+// one that keeps running. Each counts one thing, and has a gauge.
 type crashes struct {
 	steady  uuid.UUID
 	started []uuid.UUID
@@ -131,8 +131,8 @@ func TestMakeRoom(t *testing.T) {
 	wantSound(t, s)
 }
 
-// TestRoomOfADay: a leader that reads the samples of a day at once keeps those of
-// the nodes that live.
+// TestRoomOfADay: a leader that reads the samples of a whole day in one round keeps
+// those of the living nodes.
 func TestRoomOfADay(t *testing.T) {
 	t.Parallel()
 	s, c := New(Config{MaxSeries: 200}), &crashes{steady: uuid.New()}
@@ -152,8 +152,8 @@ func TestRoomOfADay(t *testing.T) {
 	wantAnswer(t, s, "sum(tenure_leader_terms_total)", at, fmt.Sprintf("{} => %d", minutes+1))
 }
 
-// TestComesBack: a node that was silent for so long that its series made room
-// counts on where it was, however often its samples are read.
+// TestComesBack: a node was silent so long that its series made room; it continues
+// to count where it stopped, however often its samples are read.
 func TestComesBack(t *testing.T) {
 	t.Parallel()
 	s, c := New(Config{MaxSeries: 20}), &crashes{steady: uuid.New()}
@@ -173,8 +173,8 @@ func TestComesBack(t *testing.T) {
 	wantSound(t, s)
 }
 
-// TestOldestFirst: of nodes that turn out to be silent at once, the one that said
-// something last keeps its series for longest.
+// TestOldestFirst: of nodes that are found silent in one round, the one with the
+// newest sample keeps its series for longest.
 func TestOldestFirst(t *testing.T) {
 	t.Parallel()
 	const count = 20

@@ -26,15 +26,14 @@ type Node struct {
 	Leads []string // roles, as the database has it now
 }
 
-// Complete ends a round of snapshots at a time of the database's clock. Nodes
-// that are dead, unknown or silent for long have no values any more.
+// Complete ends a round of snapshots at a time of the database's clock. Nodes that
+// are dead, unknown or silent for long no longer have values.
 //
-// Every role and every node that is known has a series
-// tenure_leader_is_leader of 0 of its own, so that a sum over those who lead is
-// 0 and not nothing when nobody does; and every node tenure_node_up, which is 1
-// if it is alive and sends samples, else 0. A node that leads a role by the
-// database has 1 for it, also if it sends no samples, or has led only since the
-// last one.
+// Every role and every node that is known has a separate series
+// tenure_leader_is_leader of 0, so that a sum over the leaders is 0 and not nothing
+// when no node leads; and every node tenure_node_up, which is 1 if it is alive and
+// sends samples, else 0. A node that leads a role by the database has 1 for it,
+// also if it sends no samples, or has led only since the last one.
 //
 // It returns how many series of the round were left out because there are too
 // many.
@@ -108,14 +107,14 @@ func (s *Store) setUnlessMeasured(at int64, n *node, pairs ...string) {
 	}
 }
 
-// forget ends the store's own series of what is not known any more, drops what is
-// too old, and then series of which nothing is left.
+// forget ends the store's own series of roles and nodes that are no longer known,
+// drops old samples, and then removes empty series.
 func (s *Store) forget(now int64) {
 	oldest := now - Retention.Milliseconds()
 	for _, one := range s.series {
 		if one.setIn != 0 && one.setIn != s.round {
 			s.end(one, now)
-			one.setIn = 0 // what its node measures goes on
+			one.setIn = 0 // the series that its node measures continues
 		}
 		one.drop(now)
 		if one.last.at < oldest {
@@ -130,7 +129,7 @@ func (s *Store) forget(now int64) {
 	}
 }
 
-// AllReport tells whether each of some nodes that is alive sends samples.
+// AllReport reports whether each living node of some nodes sends samples.
 func (s *Store) AllReport(nodes []Node) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

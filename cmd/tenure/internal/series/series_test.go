@@ -69,8 +69,8 @@ func wantAnswer(t *testing.T, s *Store, query string, at time.Time, want ...stri
 	}
 }
 
-// TestNobodyLeads: the sum over those who lead is 0, not nothing, when no node
-// stands for a role, when the one that led is dead, and when it is silent.
+// TestNobodyLeads: the sum over the leaders is 0, not nothing, when a role has no
+// candidate, when its leader is dead, and when its leader is silent.
 func TestNobodyLeads(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
@@ -148,15 +148,15 @@ func TestLeadersByTheDatabase(t *testing.T) {
 	wantAnswer(t, s, condition, at, "{} => 0")
 	tick(leads, 1)
 	at = at.Add(staleAfter)
-	tick(leads) // it leads, and says nothing any more
+	tick(leads) // it leads, and sends no more samples
 	wantAnswer(t, s, "sum(tenure_leader_is_leader)", at, "{} => 1")
 	tick(idle, 0)
 	tick(idle, 0)
 	wantAnswer(t, s, "sum by (node_name) (tenure_leader_is_leader{role='scheduler'})", at, `{node_name="a"} => 0`, `{} => 0`)
 }
 
-// TestSummedRoles: a node that tells the sum over many roles, without their
-// names, is not put to 0.
+// TestSummedRoles: the value of a node that sends the sum over many roles, without
+// their names, is not set to 0.
 func TestSummedRoles(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()
@@ -186,8 +186,8 @@ func TestPrefixes(t *testing.T) {
 	wantAnswer(t, s, `sum by (exported_node) (go_goroutines)`, begin, `{exported_node="x"} => 9`)
 }
 
-// TestRates: what a counter counted while its node went on is seen, and a series
-// that a node does not measure any more ends at once.
+// TestRates: the counts of a node that kept running are seen, and a series that a
+// node stops measuring ends immediately.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	s, id := New(Config{}), uuid.New()

@@ -62,12 +62,12 @@ type series struct {
 	setIn    uint64  // the round in which the store itself had it last; 0 for never
 	departed float64 // what it is among those of nodes that are gone
 
-	// Where it is in the store's indexes, so that it can leave them at once.
+	// Where it is in the store's indexes, so that removing it needs no search.
 	key     string
 	inNamed int
 	node    *node // who measures it; nil if nobody did
 	inNode  int
-	inEnded *list.Element // nil while it goes on
+	inEnded *list.Element // nil unless it has ended
 }
 
 // node is who measured series.
@@ -98,8 +98,8 @@ func (s *Store) Clear() {
 	s.departed, s.ended, s.left, s.lookAgain = map[string]*departed{}, list.New(), 0, 0
 }
 
-// Append takes what a node measured. What the node does not measure any more
-// ends there. A snapshot that is not later than the node's last is left out.
+// Append takes what a node measured. A series that is missing in the snapshot ends
+// there. A snapshot that is not later than the node's last is left out.
 func (s *Store) Append(snapshot metrics.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Store) Append(snapshot metrics.Snapshot) {
 		builder.Add(model.MetricNameLabel, s.prefixes.canonical(measured.Name))
 		for name, value := range measured.Labels {
 			if name == nodeLabel || name == nodeNameLabel {
-				name = "exported_" + name // as Prometheus does with labels of its own
+				name = "exported_" + name // as Prometheus does with its own labels
 			}
 			if value != "" {
 				builder.Add(name, printable.Text(value))
@@ -182,7 +182,7 @@ func (s *Store) find(l labels.Labels, kind metrics.SeriesType, at int64) *series
 	return found
 }
 
-// staleNaN says that a series has no value any more, as Prometheus has it.
+// staleNaN means that a series has no value from here on, as in Prometheus.
 var staleNaN = math.Float64frombits(value.StaleNaN)
 
 // append gives a series a value.

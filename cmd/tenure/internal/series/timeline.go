@@ -84,7 +84,7 @@ func (t *timeline) appendTo(level int, s sample) {
 		data := chunkenc.NewXORChunk()
 		appender, err := data.Appender()
 		if err != nil {
-			panic(err) // only for a chunk that is no chunk
+			panic(err) // only for an invalid chunk
 		}
 		if n > 0 {
 			chunks[n-1].appender = nil

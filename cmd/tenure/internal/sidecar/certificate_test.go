@@ -138,7 +138,7 @@ func TestBadCertificate(t *testing.T) {
 }
 
 // TestTLS: the API and its events over TLS, with both versions of HTTP, and a
-// certificate that is replaced meanwhile.
+// certificate that is replaced during the test.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)

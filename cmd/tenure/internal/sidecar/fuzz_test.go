@@ -87,7 +87,7 @@ func FuzzRole(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { _ = node.Close(f.Context()) }) // at once: its context has ended
+	f.Cleanup(func() { _ = node.Close(f.Context()) }) // without waiting: its context has ended
 	h.Attach(node)
 	f.Fuzz(func(t *testing.T, role string) {
 		escaped := strings.ReplaceAll(url.PathEscape(role), ".", "%2E")

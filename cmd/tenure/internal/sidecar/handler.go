@@ -71,7 +71,7 @@ type Handler struct {
 // member is the node with what is kept of its cluster.
 type member struct {
 	node    *tenure.Node
-	joined  *cluster.Member // nil if it is no member of a cluster
+	joined  *cluster.Member // nil if it is not a member of a cluster
 	leaders *lookup[leadership]
 	nodes   *lookup[nodeSnapshot] // nil if the database keeps no registry of nodes
 }
@@ -200,8 +200,8 @@ func (h *Handler) knownHost(r *http.Request) bool {
 	}
 }
 
-// routes lists every path. It is no http.ServeMux, whose patterns do not match a
-// role named "/", however it is encoded, and which answers some paths with
+// routes lists every path. It does not use an http.ServeMux, whose patterns do not
+// match a role named "/", however it is encoded, and which answers some paths with
 // redirects.
 func (h *Handler) routes() {
 	get := func(f http.HandlerFunc) methods { return methods{http.MethodGet: f} }
@@ -330,5 +330,5 @@ func (h *Handler) present(w http.ResponseWriter) (*member, bool) {
 	return m, m != nil
 }
 
-// notYet says why there is no node.
+// notYet is the message while there is no node.
 const notYet = "the node has no session with its database yet"

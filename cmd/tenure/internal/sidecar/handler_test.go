@@ -62,7 +62,7 @@ func TestLeader(t *testing.T) {
 	})
 }
 
-// TestWhichRole: a node with several roles needs to be told which.
+// TestWhichRole: for a node with several roles, a request must name the role.
 func TestWhichRole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWhichRole(t *testing.T) {
 	})
 }
 
-// TestReady: a node is ready while its session stands and can be renewed, also as
+// TestReady: a node is ready while its session is open and can be renewed, also as
 // a standby.
 func TestReady(t *testing.T) {
 	t.Parallel()

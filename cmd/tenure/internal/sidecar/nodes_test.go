@@ -31,7 +31,7 @@ func join(t *testing.T, db *database, name string, h *Handler, config cluster.Co
 	return m
 }
 
-// lead makes a member stand for a role until it leads.
+// lead makes a member campaign for a role until it leads.
 func lead(t *testing.T, m *cluster.Member, role string) {
 	t.Helper()
 	election, err := m.Node().Election(tenure.NamedRole(role))
@@ -116,7 +116,7 @@ func TestReadyMember(t *testing.T) {
 		if err := other.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ask(t, h, "GET", "/readyz", "").want(t, 200) // it goes on with fewer
+		ask(t, h, "GET", "/readyz", "").want(t, 200) // it is ready with fewer nodes, too
 	})
 }
 
@@ -191,7 +191,7 @@ func TestWatchNodes(t *testing.T) {
 		if node := expect(kindJoined); node.Name != "two" || node.ID != two.ID().UUID() || len(node.Roles) != 4 {
 			t.Errorf("%+v", node)
 		}
-		time.Sleep(10 * time.Second) // heartbeats and loads are no news
+		time.Sleep(10 * time.Second) // heartbeats and loads cause no event
 		if err := two.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -46,8 +46,8 @@ func templateOf(doc *openapi3.T, path string) (string, bool) {
 	return "", false
 }
 
-// checkDescribed checks an answer against the description, unless it is that
-// there is no such path or method.
+// checkDescribed checks an answer against the description, except an answer that
+// the path or method does not exist.
 func checkDescribed(t *testing.T, r *http.Request, seen reply) {
 	t.Helper()
 	doc, err := described()
@@ -100,8 +100,8 @@ func checkSchema(t *testing.T, name, text string) {
 	}
 }
 
-// TestDescription: every status of every path that is described is really
-// answered, as it is described.
+// TestDescription: every status of every path that is described is really answered,
+// in the described form.
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	answered := map[string]bool{}

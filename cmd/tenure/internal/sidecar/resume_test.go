@@ -11,8 +11,8 @@ import (
 	"github.com/exactly-one/tenure/internal/feed"
 )
 
-// TestResume: clients that are cut at random and come back see every event once
-// and in order, or are told exactly how many they missed.
+// TestResume: clients that are cut at random and come back see every event once and
+// in order, or learn exactly how many they missed.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -24,7 +24,7 @@ func TestResume(t *testing.T) {
 }
 
 // resumeAtRandom lets three clients follow a publisher. If they are sleepy they
-// stay away for so long that the feed forgets what they missed.
+// stay away until the feed has forgotten what they missed.
 func resumeAtRandom(t *testing.T, random *rand.Rand, sleepy bool) {
 	t.Helper()
 	h := newHandler(t, Config{})

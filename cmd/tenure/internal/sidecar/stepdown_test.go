@@ -174,8 +174,8 @@ type failingBody struct{}
 
 func (failingBody) Read([]byte) (int, error) { return 0, errors.New("cut") }
 
-// TestTokenChanges: a new token counts a second later, at once when told to, and
-// a file that cannot be used lets nobody in.
+// TestTokenChanges: a new token counts a second later, or immediately after a
+// reload; with a file that cannot be used, every request is refused.
 func TestTokenChanges(t *testing.T) {
 	t.Parallel()
 	name := writeFile(t, "token", secret)
@@ -194,7 +194,7 @@ func TestTokenChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if status(secret) != 503 || status(newer) != 401 { // 503: let in, there is no node
+		if status(secret) != 503 || status(newer) != 401 { // 503: the token is accepted, but there is no node yet
 			t.Error("the token is not the file's")
 		}
 		replace(newer)

@@ -113,8 +113,8 @@ func number(t *testing.T, m message) int {
 	return i
 }
 
-// TestSlowClient: a client that falls behind gets what it had been sent and a
-// clear last event; when it comes back it is told how much it missed.
+// TestSlowClient: a client that falls behind gets what it had been sent and a clear
+// last event; when it comes back it learns how much it missed.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -229,7 +229,7 @@ func TestTryAcquireMakesOneAttempt(t *testing.T) {
 }
 
 // TestTryAcquireReturnsTermOrError: an attempt fails, and a term begins and ends
-// before TryAcquire wakes. It goes on until it has something to return.
+// before TryAcquire wakes. It continues until it has something to return.
 func TestTryAcquireReturnsTermOrError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e *tenure.Election

@@ -35,8 +35,8 @@ WHERE NOT pg_try_advisory_xact_lock_shared($3::int, incarnation)`
 	limitWait   = `SELECT set_config('lock_timeout', $1, true)`
 	awaitNodeOf = `SELECT pg_advisory_xact_lock_shared($1::int, $2::int)`
 
-	// The row before is of a session of this process, whose trust is over, or of
-	// another process with the same id, which may still trust its own.
+	// An existing row belongs to an earlier session of this process, in which trust is
+	// over, or to another process with the same id, which may still trust its session.
 	joinNodes = `
 INSERT INTO {nodes} AS n (
     id, incarnation, name, hostname, lease_ms, pid, backend_start, status, drained, ip_address, http_port, grpc_port,

@@ -104,10 +104,10 @@ const (
 	reunionPause = 10 * time.Millisecond
 )
 
-// reunion is what a session knows of the nodes that others wait for.
+// reunion records when a session looks whether all nodes are back.
 type reunion struct {
 	checkedAt time.Duration // on the node's monotonic clock
-	checkAt   time.Duration // the next time
+	checkAt   time.Duration // when it looks next
 }
 
 // endWaits ends the waits that are over because all nodes are back: opening a

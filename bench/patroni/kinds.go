@@ -38,7 +38,7 @@ var kinds = []kind{
 		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: freezePrimary,
 	},
 	{
-		name: "kill-patroni", does: "SIGKILL of the primary's Patroni; PostgreSQL goes on. Patroni returns after the ttl",
+		name: "kill-patroni", does: "SIGKILL of the primary's Patroni; PostgreSQL keeps running. Patroni returns after the ttl",
 		hold: (ttl + 4) * time.Second, inject: killPatroni,
 	},
 	{

@@ -167,8 +167,8 @@ func (o Options) discard(late attempt) {
 
 // Avoid makes the host of a connection the last one that is tried, until a
 // connection to it succeeds. It is for a host that stopped answering, or on which no
-// session could be opened: an old primary whose synchronous standbys follow another server looks like
-// a primary and never commits.
+// session could be opened: an old primary whose synchronous standbys follow another
+// server looks like a primary and never commits.
 func (d *Dialer) Avoid(conn *pgx.Conn) {
 	config := conn.Config()
 	d.mu.Lock()

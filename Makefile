@@ -111,7 +111,7 @@ clean: ## remove what was built
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
 SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
-PATRONI := patroni etcd:etcd-server setpriv:util-linux
+PATRONI := patroni etcd:etcd-server setpriv:util-linux ip:iproute2
 prerequisites:
 	@.ci/prerequisites git $(SERVERS) $(PATRONI) systemd-analyze:systemd chromium npm prometheus-alertmanager
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,29 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/postgres"
 )
-
-// report is a line that a child prints.
-type report struct {
-	Kind string // ready, acquired, lost, lead, follow, gap, fault, done
-	At   int64  // nanoseconds since 1970
-	Last int64  // follow: the last look that said "leader"; gap: the last look before it
-	Term int64
-	Lead bool // gap: the first look after it
-}
-
-var printing sync.Mutex
-
-func tell(r report) {
-	if r.At == 0 {
-		r.At = time.Now().UnixNano()
-	}
-	line, _ := json.Marshal(r)
-	printing.Lock()
-	defer printing.Unlock()
-	os.Stdout.Write(append(line, '\n'))
-}
 
 func runChild(kind string, args []string) error {
 	flags := flag.NewFlagSet(kind, flag.ContinueOnError)
@@ -76,9 +55,9 @@ func runWaiter(dsn string, commands <-chan string) error {
 	// took reports the lock, and then the least that a fencing number costs: one
 	// durable commit.
 	took := func() error {
-		tell(report{Kind: "acquired"})
+		children.Send(children.Report{Kind: "acquired"})
 		_, err := conn.Exec(ctx, record)
-		tell(report{Kind: "recorded"})
+		children.Send(children.Report{Kind: "recorded"})
 		return err
 	}
 	if _, err := conn.Prepare(ctx, record, record); err != nil {
@@ -88,8 +67,8 @@ func runWaiter(dsn string, commands <-chan string) error {
 		return err
 	}
 	var holds atomic.Bool
-	go watch(holds.Load) // as the nodes do: it costs them something to die
-	tell(report{Kind: "ready"})
+	go children.Watch(0, children.Leads(holds.Load)) // as the nodes do: it costs them something to die
+	children.Send(children.Report{Kind: "ready"})
 	if _, err := conn.Exec(ctx, lock); err != nil {
 		return err
 	}
@@ -98,7 +77,7 @@ func runWaiter(dsn string, commands <-chan string) error {
 	}
 	holds.Store(true)
 	for range commands { // release
-		tell(report{Kind: "fault"})
+		children.Send(children.Report{Kind: "fault"})
 		holds.Store(false)
 		if _, err := conn.Exec(ctx, unlock); err != nil {
 			return err
@@ -141,10 +120,10 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 			return err
 		}
 	}
-	tell(report{Kind: "ready"})
-	go watch(first.IsLeader)
+	children.Send(children.Report{Kind: "ready"})
+	go children.Watch(100*time.Millisecond, children.Leads(first.IsLeader))
 	for command := range commands {
-		tell(report{Kind: "fault"})
+		children.Send(children.Report{Kind: "fault"})
 		switch command {
 		case "stepdown":
 			err = first.StepDown(ctx)
@@ -154,7 +133,7 @@ func runNode(dsn, name string, lease time.Duration, roles int, commands <-chan s
 		if err != nil {
 			return err
 		}
-		tell(report{Kind: "done"})
+		children.Send(children.Report{Kind: "done"})
 		if command == "close" {
 			return nil
 		}
@@ -174,34 +153,11 @@ func (c *counter) event(event tenure.Event) {
 	switch event.Kind {
 	case tenure.EventAcquired:
 		if c.held++; c.held == c.wanted {
-			tell(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+			children.Send(children.Report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
 		}
 	case tenure.EventLost, tenure.EventReleased:
 		if c.held--; c.held == 0 {
-			tell(report{Kind: "lost", At: event.At.UnixNano()})
+			children.Send(children.Report{Kind: "lost", At: event.At.UnixNano()})
 		}
-	}
-}
-
-// watch looks once a millisecond whether this process says that it leads. The
-// process may be interrupted within a look: it counts as leading from after its
-// first look to before its last one, so that an overlap is one for certain.
-func watch(leads func() bool) {
-	leading, last := false, time.Now()
-	for {
-		time.Sleep(time.Millisecond)
-		before := time.Now()
-		lead := leads()
-		if before.Sub(last) > 100*time.Millisecond {
-			tell(report{Kind: "gap", Last: last.UnixNano(), Lead: lead})
-		}
-		if lead != leading {
-			kind := "lead"
-			if leading {
-				kind = "follow"
-			}
-			tell(report{Kind: kind, Last: last.UnixNano()})
-		}
-		leading, last = lead, before
 	}
 }

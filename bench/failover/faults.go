@@ -23,17 +23,17 @@ func killLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 func told(command string) func(context.Context, *bench, *child) (outcome, error) {
 	return func(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		before := time.Now()
-		if err := leader.command(command); err != nil {
+		if err := leader.Say(command); err != nil {
 			return outcome{}, err
 		}
-		fault, err := leader.await(ctx, "fault", before)
+		fault, err := leader.Await(ctx, "fault", before)
 		if err != nil {
 			return outcome{}, err
 		}
-		begun := time.Unix(0, fault.At)
+		begun := fault.Time()
 		_, at, err := b.successor(ctx, "child-node", begun)
 		if err == nil && command == "close" {
-			<-leader.ended
+			<-leader.Ended()
 			b.kill(leader)
 		}
 		return outcome{took: at.Sub(begun)}, err
@@ -62,16 +62,16 @@ func terminate(ctx context.Context, b *bench, _ *child) (outcome, error) {
 // stopLeader stops the leader's process for longer than its lease.
 func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	begun := time.Now()
-	if err := leader.signal(sandbox.PauseSignal); err != nil {
+	if err := leader.Signal(sandbox.PauseSignal); err != nil {
 		return outcome{}, err
 	}
 	_, at, err := b.successor(ctx, "child-node", begun)
 	resumed := time.Now()
-	_ = leader.signal(sandbox.ResumeSignal)
+	_ = leader.Signal(sandbox.ResumeSignal)
 	if err != nil {
 		return outcome{}, err
 	}
-	gap, err := leader.await(ctx, "gap", resumed)
+	gap, err := leader.Await(ctx, "gap", resumed)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -80,7 +80,7 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		note = "STILL LEADER at its first look"
 	}
 	// Reported right after the gap; otherwise the records would show it as leading.
-	if _, err := leader.await(ctx, "follow", resumed); err != nil {
+	if _, err := leader.Await(ctx, "follow", resumed); err != nil {
 		return outcome{}, err
 	}
 	return outcome{took: at.Sub(begun), note: note}, nil
@@ -88,7 +88,7 @@ func stopLeader(ctx context.Context, b *bench, leader *child) (outcome, error) {
 
 func cutNetwork(ctx context.Context, b *bench, leader *child) (outcome, error) {
 	begun := time.Now()
-	if err := cut(ctx); err != nil {
+	if err := b.network.Isolate(ctx, 0); err != nil {
 		return outcome{}, err
 	}
 	_, at, err := b.successor(ctx, "child-node", begun)
@@ -96,7 +96,7 @@ func cutNetwork(ctx context.Context, b *bench, leader *child) (outcome, error) {
 		return outcome{}, err
 	}
 	b.kill(leader)
-	return outcome{took: at.Sub(begun)}, mend(ctx)
+	return outcome{took: at.Sub(begun)}, b.network.Rejoin(ctx, 0)
 }
 
 func restart(mode pgserver.StopMode) func(context.Context, *bench, *child) (outcome, error) {
@@ -157,13 +157,13 @@ func (w *waiters) gather(ctx context.Context, b *bench) error {
 		if w.holder != nil && w.count(b) == 2 {
 			break
 		}
-		c, err := b.spawn(ctx, "", "child-waiter", "-dsn", b.server.DSN())
+		c, err := b.spawn(ctx, nil, "child-waiter", "-dsn", b.server.DSN())
 		if err != nil {
 			return err
 		}
 		if w.holder == nil {
 			w.holder = c
-			if _, err := c.await(ctx, "acquired", time.Time{}); err != nil {
+			if _, err := c.Await(ctx, "acquired", time.Time{}); err != nil {
 				return err
 			}
 		}
@@ -198,8 +198,8 @@ func (w *waiters) next(ctx context.Context, b *bench, begun time.Time) (limit, e
 		return limit{}, err
 	}
 	w.holder = holder
-	recorded, err := holder.await(ctx, "recorded", begun)
-	return limit{at.Sub(begun), time.Unix(0, recorded.At).Sub(begun)}, err
+	recorded, err := holder.Await(ctx, "recorded", begun)
+	return limit{at.Sub(begun), recorded.Time().Sub(begun)}, err
 }
 
 func bareRelease(ctx context.Context, b *bench, w *waiters) (limit, error) {
@@ -207,12 +207,12 @@ func bareRelease(ctx context.Context, b *bench, w *waiters) (limit, error) {
 		return limit{}, err
 	}
 	before := time.Now()
-	if err := w.holder.command("release"); err != nil {
+	if err := w.holder.Say("release"); err != nil {
 		return limit{}, err
 	}
-	fault, err := w.holder.await(ctx, "fault", before)
+	fault, err := w.holder.Await(ctx, "fault", before)
 	if err != nil {
 		return limit{}, fmt.Errorf("release: %w", err)
 	}
-	return w.next(ctx, b, time.Unix(0, fault.At))
+	return w.next(ctx, b, fault.Time())
 }

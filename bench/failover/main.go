@@ -17,7 +17,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgserver"
+	"github.com/exactly-one/tenure/internal/sandbox"
 )
 
 func main() {
@@ -52,9 +54,11 @@ type bench struct {
 	roles              int
 	verbose            bool
 
-	server   *pgserver.Server
-	children []*child // alive
-	all      []*child
+	server    *pgserver.Server
+	network   *netns.Network // nil if there cannot be one
+	noNetwork error          // why
+	children  []*child       // alive
+	all       []*child
 }
 
 func (b *bench) run(ctx context.Context, only, version string) error {
@@ -63,12 +67,17 @@ func (b *bench) run(ctx context.Context, only, version string) error {
 		return err
 	}
 	defer box.Close()
-	b.server, err = box.Start(ctx, pgserver.Options{
+	options := pgserver.Options{
 		Version: version, Durable: true, Fresh: true,
-		Settings: map[string]string{"listen_addresses": "*", "max_locks_per_transaction": "256"},
-		HBA:      []string{"host all all " + namespaceNetwork + " trust"},
-	})
-	if err != nil {
+		Settings: map[string]string{"max_locks_per_transaction": "256"},
+	}
+	if b.network, b.noNetwork = netns.New(ctx, 1); b.noNetwork == nil {
+		defer b.network.Close()
+		options.Settings["listen_addresses"] = sandbox.Host + "," + b.network.Host(0)
+		options.HBA = []string{"host all all " + b.network.CIDR() + " trust"}
+	}
+	defer b.killAll()
+	if b.server, err = box.Start(ctx, options); err != nil {
 		return err
 	}
 	if err := b.prepare(ctx); err != nil {
@@ -89,6 +98,11 @@ func (b *bench) run(ctx context.Context, only, version string) error {
 		fmt.Println(row)
 	}
 	return nil
+}
+
+// dsnAcross leads from a network namespace to the server.
+func (b *bench) dsnAcross() string {
+	return fmt.Sprintf("postgres://postgres@%s:%d/postgres", b.network.Host(0), b.server.Port)
 }
 
 // prepare makes the row that the bare waiters write.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgserver"
 )
 
@@ -18,7 +19,7 @@ type scenario struct {
 	bare  func(ctx context.Context, b *bench, w *waiters) (limit, error) // the machine's limit, or nil
 	fault func(ctx context.Context, b *bench, leader *child) (outcome, error)
 	roles func(b *bench) int
-	place string // network namespace of the first leader
+	apart bool // the first leader runs in a network namespace
 	bound string
 }
 
@@ -35,7 +36,7 @@ var scenarios = []scenario{
 	{name: "terminate-backend", bare: bareKill, fault: terminate, bound: "as sigkill"},
 	{name: "sigkill-many-roles", fault: killLeader, roles: func(b *bench) int { return b.roles }, bound: "< 100 for 1,000 roles"},
 	{name: "sigstop", slow: true, fault: stopLeader, bound: "lease + 500"},
-	{name: "network-cut", slow: true, fault: cutNetwork, place: namespace, bound: "lease + 500"},
+	{name: "network-cut", slow: true, fault: cutNetwork, apart: true, bound: "lease + 500"},
 	{name: "restart-fast", slow: true, fault: restart(pgserver.Fast), bound: "same node 2500, else lease + 2500"},
 	{name: "restart-immediate", slow: true, fault: restart(pgserver.Immediate), bound: "same node 2500, else lease + 2500"},
 	{name: "backend-sigkill", slow: true, fault: crashServer, bound: "same node 2500, else lease + 2500"},
@@ -52,12 +53,8 @@ func scenarioNames() []string {
 const nodes = 3
 
 func (s scenario) run(ctx context.Context, b *bench) (string, error) {
-	if s.place != "" {
-		remove, err := makeNamespace(ctx)
-		if err != nil {
-			return fmt.Sprintf("%-22s not measured: %v", s.name, err), nil
-		}
-		defer remove()
+	if s.apart && b.network == nil {
+		return fmt.Sprintf("%-22s not measured: %v", s.name, b.noNetwork), nil
 	}
 	rounds := b.rounds
 	if s.slow {
@@ -98,20 +95,20 @@ func (s scenario) run(ctx context.Context, b *bench) (string, error) {
 	return result.String(), nil
 }
 
-// gather brings the number of nodes up, with one leader in the scenario's place,
+// gather brings the number of nodes up, with one leader apart if the scenario asks,
 // and lets the ring close.
 func (s scenario) gather(ctx context.Context, b *bench) error {
 	args := []string{"-lease", b.lease.String()}
 	if s.roles != nil {
 		args = append(args, "-roles", fmt.Sprint(s.roles(b)))
 	}
-	if s.place != "" { // the leader must be in the place
+	if s.apart {
 		b.killAll()
-		c, err := b.spawn(ctx, s.place, "child-node", append(args, "-dsn", throughNamespace(b.server.Port))...)
+		c, err := b.spawn(ctx, b.network.Within(0), "child-node", append(args, "-dsn", b.dsnAcross())...)
 		if err != nil {
 			return err
 		}
-		if _, err := c.await(ctx, "lead", time.Time{}); err != nil {
+		if _, err := c.Await(ctx, "lead", time.Time{}); err != nil {
 			return err
 		}
 	}
@@ -125,14 +122,17 @@ func (s scenario) gather(ctx context.Context, b *bench) error {
 		wanted = 2 // several successors would share the roles
 	}
 	for len(b.nodes()) < wanted {
-		if _, err := b.spawn(ctx, "", "child-node", append(args, "-dsn", b.server.DSN())...); err != nil {
+		if _, err := b.spawn(ctx, nil, "child-node", append(args, "-dsn", b.server.DSN())...); err != nil {
 			return err
 		}
 	}
-	for deadline := time.Now().Add(patience); b.leader() == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	if err := children.Until(ctx, patience, 10*time.Millisecond, func() error {
+		if b.leader() == nil {
 			return errors.New("no node leads")
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	time.Sleep(1500 * time.Millisecond)
 	return ctx.Err()
@@ -145,14 +145,14 @@ func (b *bench) vacate(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(ctx)
-	for {
+	return children.Until(ctx, patience, 50*time.Millisecond, func() error {
 		var left int
 		err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").Scan(&left)
-		if err != nil || left == 0 {
-			return err
+		if err == nil && left > 0 {
+			err = fmt.Errorf("%d locks of the scenario before are left", left)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err
+	})
 }
 
 func (b *bench) nodes() []*child {
@@ -167,7 +167,7 @@ func (b *bench) nodes() []*child {
 
 func (b *bench) leader() *child {
 	for _, c := range b.nodes() {
-		if c.says() {
+		if c.Leading() {
 			return c
 		}
 	}
@@ -177,15 +177,19 @@ func (b *bench) leader() *child {
 // successor waits until some child of a kind has taken over since a moment, and
 // returns it with the time it gives itself.
 func (b *bench) successor(ctx context.Context, kind string, since time.Time) (*child, time.Time, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	var next *child
+	var at time.Time
+	err := children.Until(ctx, patience, time.Millisecond, func() error {
 		for _, c := range b.children {
 			if c.kind != kind {
 				continue
 			}
-			if r, found := c.find("acquired", since); found {
-				return c, time.Unix(0, r.At), nil
+			if r, found := c.Find("acquired", since); found {
+				next, at = c, r.Time()
+				return nil
 			}
 		}
-	}
-	return nil, time.Time{}, errors.Join(errors.New("nobody took over"), ctx.Err())
+		return errors.New("no child took over")
+	})
+	return next, at, err
 }

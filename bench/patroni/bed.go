@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgserver"
 	"github.com/exactly-one/tenure/internal/sandbox"
 )
@@ -51,9 +52,7 @@ func (b *bed) start(ctx context.Context) (err error) {
 	if b.installation, err = find(); err != nil {
 		return err
 	}
-	if b.network, err = newNetwork(ctx, members); err != nil {
-		return err
-	}
+	b.network = newNetwork(ctx, members)
 	if b.box, err = sandbox.New(patroniKind); err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (b *bed) start(ctx context.Context) (err error) {
 
 func (b *bed) close() {
 	for _, n := range b.nodes {
-		n.kill()
+		n.Kill()
 	}
 	for _, p := range b.probes {
 		p.stop()
@@ -102,7 +101,9 @@ func (b *bed) close() {
 		_ = b.etcd.process.Wait()
 	}
 	if b.network != nil {
-		b.network.close()
+		if err := b.network.close(); err != nil {
+			fmt.Fprintln(os.Stderr, "patroni: removing the network:", err)
+		}
 	}
 	if err := b.keepLogs(); err != nil {
 		fmt.Fprintln(os.Stderr, "patroni: keeping the logs:", err)
@@ -112,9 +113,9 @@ func (b *bed) close() {
 	}
 }
 
-// launch starts a program that ends with this one, not as root, in a namespace if
-// one is named.
-func (b *bed) launch(namespace, log, program string, args ...string) (*exec.Cmd, error) {
+// launch starts a program that ends with this one, not as root; before is put in
+// front of its command line.
+func (b *bed) launch(before []string, log, program string, args ...string) (*exec.Cmd, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -129,9 +130,7 @@ func (b *bed) launch(namespace, log, program string, args ...string) (*exec.Cmd,
 		// The signal is set anew: a change of the account takes it back.
 		command = append([]string{"setpriv", "--reuid", account.Uid, "--regid", account.Gid, "--init-groups", "--pdeathsig", "KILL"}, command...)
 	}
-	if namespace != "" {
-		command = append([]string{"ip", "netns", "exec", namespace}, command...)
-	}
+	command = append(before, command...)
 	process := exec.Command(command[0], command[1:]...)
 	process.Dir = b.box.Directory
 	process.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin", "LC_ALL=C", "TZ=UTC", "HOME=" + b.box.Directory}
@@ -200,18 +199,11 @@ func (b *bed) primary(ctx context.Context) (primary, standby *server, err error)
 
 // awaitCluster waits until there are a primary and two standbys that stream.
 func (b *bed) awaitCluster(ctx context.Context, limit time.Duration) error {
-	var last error
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		if last = b.healthy(ctx); last == nil {
-			return nil
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	err := children.Until(ctx, limit, 100*time.Millisecond, func() error { return b.healthy(ctx) })
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return fmt.Errorf("the servers are not well after %v: %w%s", limit, last, b.logTails())
+	return fmt.Errorf("the servers are not well %w%s", err, b.logTails())
 }
 
 func (b *bed) healthy(ctx context.Context) error {
@@ -285,11 +277,4 @@ func (b *bed) logTails() string {
 		fmt.Fprintf(&text, "\n--- %s\n%s", s.name, sandbox.LogTail(filepath.Join(s.place, "patroni.log")))
 	}
 	return text.String()
-}
-
-func (n *network) namespaceOf(i int) string {
-	if !n.namespaces {
-		return ""
-	}
-	return n.namespace(i)
 }

@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/children"
 )
 
 // verdict is what a run has shown.
@@ -27,7 +30,7 @@ func (v *verdict) violation(format string, args ...any) {
 func (b *bed) check(ctx context.Context) (verdict, error) {
 	var v verdict
 	b.checkTerms(&v)
-	b.checkOverlaps(&v)
+	b.checkOverlaps(&v, b.claims())
 	err := b.checkLedger(ctx, &v)
 	return v, err
 }
@@ -42,40 +45,46 @@ func (b *bed) checkTerms(v *verdict) {
 	}
 }
 
+// claim is when a node said that it leads.
+type claim struct {
+	node  string
+	leads []children.Interval
+}
+
+func (b *bed) claims() []claim {
+	var all []claim
+	for _, n := range b.nodes {
+		all = append(all, claim{n.Name, n.Leads()})
+	}
+	return all
+}
+
 // checkOverlaps looks for two nodes that both trusted their terms. That is
 // documented for asynchronous replication with two servers that take writes, for
 // as long as both do and a lease longer, unless FailoverWait covers that.
-func (b *bed) checkOverlaps(v *verdict) {
-	now := time.Now()
-	for i, one := range b.nodes {
-		for _, other := range b.nodes[i+1:] {
-			for _, a := range one.leadsUntil(now) {
-				for _, c := range other.leadsUntil(now) {
-					if a.shared(c) <= 0 {
-						continue
-					}
-					both := interval{later(a.from, c.from), earlier(a.to, c.to)}
-					text := fmt.Sprintf("%s and %s both trusted their terms for %v from %s", one.name, other.name, a.shared(c), both.from.Format(time.StampMilli))
-					if b.excused(both) {
-						v.Overlaps = append(v.Overlaps, text)
-					} else {
-						v.violation("%s", text)
-					}
+func (b *bed) checkOverlaps(v *verdict, claims []claim) {
+	for i, one := range claims {
+		for _, other := range claims[i+1:] {
+			for _, both := range children.Overlaps(one.leads, other.leads) {
+				text := fmt.Sprintf("%s and %s both trusted their terms for %v from %s", one.node, other.node, both.Length(), both.From.Format(time.StampMilli))
+				if b.excused(both) {
+					v.Overlaps = append(v.Overlaps, text)
+				} else {
+					v.violation("%s", text)
 				}
 			}
 		}
 	}
 }
 
-func (b *bed) excused(both interval) bool {
+func (b *bed) excused(both children.Interval) bool {
 	if b.synchronous {
 		return false
 	}
 	const imprecision = time.Second // of the probes
 	for _, split := range b.splits() {
-		lasted := split.to.Sub(split.from)
-		around := interval{split.from.Add(-imprecision), split.to.Add(b.lease + imprecision)}
-		if b.failoverWait < lasted+b.lease && around.from.Before(both.from) && both.to.Before(around.to) {
+		around := children.Interval{From: split.From.Add(-imprecision), To: split.To.Add(b.lease + imprecision)}
+		if b.failoverWait < split.Length()+b.lease && around.From.Before(both.From) && both.To.Before(around.To) {
 			return true
 		}
 	}
@@ -137,7 +146,7 @@ func (b *bed) checkCampaigns(ctx context.Context) error {
 			return err
 		}
 		killed := time.Now()
-		leader.kill()
+		leader.Kill()
 		if _, err := b.awaitLeader(ctx, killed); err != nil {
 			return fmt.Errorf("after the kill of a leader: %w: not all nodes take part", err)
 		}
@@ -148,19 +157,13 @@ func (b *bed) checkCampaigns(ctx context.Context) error {
 // awaitLeader waits until a node says that it leads a term that began after a
 // moment. Nodes report the beginning of a term before they say that they lead.
 func (b *bed) awaitLeader(ctx context.Context, since time.Time) (*node, error) {
-	limit := b.lease + slack
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+	var leader *node
+	err := children.Until(ctx, b.lease+slack, 10*time.Millisecond, func() error {
 		_, began := b.termAfter(since)
-		if leader, _ := b.leader(); began && leader != nil {
-			return leader, nil
+		if leader, _ = b.leader(); !began || leader == nil {
+			return errors.New("no node leads")
 		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return nil, fmt.Errorf("no node led within %v", limit)
+		return nil
+	})
+	return leader, err
 }

@@ -5,14 +5,16 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/children"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // at is a stretch of time in seconds after the start.
-func at(from, to float64) interval {
+func at(from, to float64) children.Interval {
 	second := float64(time.Second)
-	return interval{start.Add(time.Duration(from * second)), start.Add(time.Duration(to * second))}
+	return children.Interval{From: start.Add(time.Duration(from * second)), To: start.Add(time.Duration(to * second))}
 }
 
 // Two nodes that trust their terms at the same time are a violation, unless two
@@ -22,27 +24,28 @@ func TestOverlapsAreExcusedByASplitOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		synchronous  bool
 		failoverWait time.Duration
-		leads        [2]interval
-		writable     [2]interval
+		leads        [2]children.Interval
+		writable     [2]children.Interval
 		overlaps     int
 		violations   int
 	}{
-		"one after the other":      {leads: [2]interval{at(0, 10), at(14, 20)}, writable: [2]interval{at(0, 9), at(10, 20)}},
-		"both":                     {leads: [2]interval{at(0, 10), at(9, 20)}, writable: [2]interval{at(0, 5), at(6, 20)}, violations: 1},
-		"both in a split":          {leads: [2]interval{at(0, 10), at(7, 20)}, writable: [2]interval{at(0, 9), at(3, 20)}, overlaps: 1},
-		"both after a split":       {leads: [2]interval{at(0, 20), at(7, 20)}, writable: [2]interval{at(0, 9), at(3, 20)}, violations: 1},
-		"both in a covered split":  {leads: [2]interval{at(0, 10), at(7, 20)}, writable: [2]interval{at(0, 9), at(3, 20)}, failoverWait: 10 * time.Second, violations: 1},
-		"both, synchronous":        {leads: [2]interval{at(0, 10), at(7, 20)}, writable: [2]interval{at(0, 9), at(3, 20)}, synchronous: true, violations: 1},
-		"split without an overlap": {leads: [2]interval{at(0, 9), at(10, 20)}, writable: [2]interval{at(0, 9), at(3, 20)}},
+		"one after the other":      {leads: [2]children.Interval{at(0, 10), at(14, 20)}, writable: [2]children.Interval{at(0, 9), at(10, 20)}},
+		"both":                     {leads: [2]children.Interval{at(0, 10), at(9, 20)}, writable: [2]children.Interval{at(0, 5), at(6, 20)}, violations: 1},
+		"both in a split":          {leads: [2]children.Interval{at(0, 10), at(7, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}, overlaps: 1},
+		"both after a split":       {leads: [2]children.Interval{at(0, 20), at(7, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}, violations: 1},
+		"both in a covered split":  {leads: [2]children.Interval{at(0, 10), at(7, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}, failoverWait: 10 * time.Second, violations: 1},
+		"both, synchronous":        {leads: [2]children.Interval{at(0, 10), at(7, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}, synchronous: true, violations: 1},
+		"split without an overlap": {leads: [2]children.Interval{at(0, 9), at(10, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bed{synchronous: test.synchronous, options: options{lease: 4 * time.Second, failoverWait: test.failoverWait}}
+			var claims []claim
 			for i, name := range []string{"one", "two"} {
-				b.nodes = append(b.nodes, &node{name: name, leads: []interval{test.leads[i]}})
-				b.probes = append(b.probes, &probe{writable: []interval{test.writable[i]}})
+				claims = append(claims, claim{name, []children.Interval{test.leads[i]}})
+				b.probes = append(b.probes, &probe{writable: []children.Interval{test.writable[i]}})
 			}
 			var v verdict
-			b.checkOverlaps(&v)
+			b.checkOverlaps(&v, claims)
 			if len(v.Overlaps) != test.overlaps || len(v.Violations) != test.violations {
 				t.Errorf("%d excused overlaps %q and %d violations %q; want %d and %d",
 					len(v.Overlaps), v.Overlaps, len(v.Violations), v.Violations, test.overlaps, test.violations)
@@ -53,8 +56,8 @@ func TestOverlapsAreExcusedByASplitOnly(t *testing.T) {
 
 func TestTermsThatDoNotGrowAreFound(t *testing.T) {
 	b := &bed{nodes: []*node{
-		{name: "one", terms: []term{{"one", 10, start}, {"one", 12, start.Add(2 * time.Second)}}},
-		{name: "two", terms: []term{{"two", 11, start.Add(time.Second)}, {"two", 12, start.Add(3 * time.Second)}}},
+		{terms: []term{{"one", 10, start}, {"one", 12, start.Add(2 * time.Second)}}},
+		{terms: []term{{"two", 11, start.Add(time.Second)}, {"two", 12, start.Add(3 * time.Second)}}},
 	}}
 	var v verdict
 	b.checkTerms(&v)
@@ -68,7 +71,7 @@ func TestProbeIntervalsEndWithFailure(t *testing.T) {
 	for i, written := range []bool{true, true, false, true} {
 		p.note(written, start.Add(time.Duration(i)*time.Second))
 	}
-	want := []interval{at(0, 1), at(3, 3)}
+	want := []children.Interval{at(0, 1), at(3, 3)}
 	if got := p.intervals(); len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v, want %v", got, want)
 	}

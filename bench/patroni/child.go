@@ -4,41 +4,27 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/postgres"
 )
 
-// report is a line that a node prints.
-type report struct {
-	Kind     string // ready, connected, disconnected, acquired, lead, follow, written
-	At       int64  // nanoseconds since 1970
-	Last     int64  `json:",omitempty"` // follow: the last look that said "leader"
-	Term     int64  `json:",omitempty"`
-	Sequence int64  `json:",omitempty"`
-}
-
-var printing sync.Mutex
-
-// send prints a report for the parent process.
-func send(r report) {
-	if r.At == 0 {
-		r.At = time.Now().UnixNano()
-	}
-	line, _ := json.Marshal(r) // it has numbers and text only
-	printing.Lock()
-	defer printing.Unlock()
-	os.Stdout.Write(append(line, '\n'))
-}
+// Kinds of reports of a node, besides those of [children.Watch].
+const (
+	ready        = "ready"
+	connected    = "connected"
+	disconnected = "disconnected"
+	acquired     = "acquired"
+	written      = "written"
+)
 
 // runChild is a node: a candidate that writes while it leads.
 func runChild(args []string) error {
@@ -75,11 +61,11 @@ func runChild(args []string) error {
 	}
 	election.OnEvent(func(event tenure.Event) {
 		if event.Kind == tenure.EventAcquired {
-			send(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+			children.Send(children.Report{Kind: acquired, At: event.At.UnixNano(), Term: event.Term.Number()})
 		}
 	})
-	send(report{Kind: "ready"})
-	go watch(n, election)
+	children.Send(children.Report{Kind: ready})
+	go children.Watch(0, children.Leads(election.IsLeader), children.State{Holds: n.Connected, Begins: connected, Ends: disconnected})
 	return election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		return writeLedger(ctx, pool, term, *name)
 	})
@@ -101,7 +87,7 @@ func writeLedger(ctx context.Context, pool *pgxpool.Pool, term *tenure.Term, nam
 			return err
 		})
 		if err == nil {
-			send(report{Kind: "written", Term: term.Number(), Sequence: sequence})
+			children.Send(children.Report{Kind: written, Term: term.Number(), Sequence: sequence})
 		}
 		select {
 		case <-pace.C:
@@ -109,33 +95,6 @@ func writeLedger(ctx context.Context, pool *pgxpool.Pool, term *tenure.Term, nam
 			return nil
 		case <-term.Stopping():
 			return nil
-		}
-	}
-}
-
-// watch looks once a millisecond whether this process says that it leads. The
-// process may be interrupted within a look: it counts as leading from after its
-// first look to before its last one, so that an overlap is one for certain.
-func watch(n *tenure.Node, election *tenure.Election) {
-	leading, connected, last := false, false, time.Now()
-	for ; ; time.Sleep(time.Millisecond) {
-		before := time.Now()
-		lead := election.IsLeader()
-		if lead != leading {
-			kind := "lead"
-			if leading {
-				kind = "follow"
-			}
-			send(report{Kind: kind, Last: last.UnixNano()})
-		}
-		leading, last = lead, before
-		if now := n.Connected(); now != connected {
-			kind := "connected"
-			if connected {
-				kind = "disconnected"
-			}
-			connected = now
-			send(report{Kind: kind})
 		}
 	}
 }

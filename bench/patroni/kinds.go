@@ -104,7 +104,7 @@ func killPatroni(_ context.Context, b *bed, primary, _ *server) (func(context.Co
 }
 
 func pauseEtcd(_ context.Context, b *bed, _, _ *server) (func(context.Context) error, error) {
-	resume := b.etcd.pause(b.network)
+	resume := b.etcd.pause(b.box)
 	return func(context.Context) error { resume(); return nil }, nil
 }
 
@@ -116,8 +116,8 @@ func cutStandbys(ctx context.Context, b *bed, primary, _ *server) (func(context.
 
 func isolate(ctx context.Context, b *bed, primary, _ *server) (func(context.Context) error, error) {
 	return func(ctx context.Context) error {
-		return b.network.join(ctx, primary.index)
-	}, b.network.isolate(ctx, primary.index)
+		return b.network.Rejoin(ctx, primary.index)
+	}, b.network.Isolate(ctx, primary.index)
 }
 
 func orphan(ctx context.Context, b *bed, primary, standby *server) (func(context.Context) error, error) {
@@ -126,9 +126,9 @@ func orphan(ctx context.Context, b *bed, primary, standby *server) (func(context
 		return heal, err
 	}
 	return func(ctx context.Context) error {
-		if err := b.network.find(ctx, primary.index, b.network.etcdAddress()); err != nil {
+		if err := b.network.Find(ctx, primary.index, b.network.etcdAddress()); err != nil {
 			return err
 		}
 		return heal(ctx)
-	}, b.network.lose(ctx, primary.index, b.network.etcdAddress())
+	}, b.network.Lose(ctx, primary.index, b.network.etcdAddress())
 }

@@ -133,8 +133,8 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 		return err
 	}
 	defer b.close()
-	result.Namespaces = b.network.namespaces
-	if !b.network.namespaces {
+	result.Namespaces = b.network.hasNamespaces()
+	if !b.network.hasNamespaces() {
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(k kind) bool { return k.namespaces })
 	}
 	if count == 0 {
@@ -153,7 +153,7 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 		failed = b.checkCampaigns(ctx)
 	}
 	for _, n := range b.nodes { // or a write could be acknowledged after the check has read the ledger
-		n.kill()
+		n.Kill()
 	}
 	v, err := b.check(ctx)
 	for _, r := range result.Rounds {

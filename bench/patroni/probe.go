@@ -9,22 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/exactly-one/tenure/internal/children"
 )
-
-// interval is a stretch of time.
-type interval struct{ from, to time.Time }
-
-// shared is how long two intervals overlap; it is negative if they do not.
-func (i interval) shared(other interval) time.Duration {
-	from, to := i.from, i.to
-	if other.from.After(from) {
-		from = other.from
-	}
-	if other.to.Before(to) {
-		to = other.to
-	}
-	return to.Sub(from)
-}
 
 // probe writes to one server every few milliseconds and notes when the server
 // acknowledged that.
@@ -33,8 +20,8 @@ type probe struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	writable []interval // from the end of the first write to the end of the last
-	open     bool       // the last interval has not ended
+	writable []children.Interval // from the end of the first write to the end of the last
+	open     bool                // the last interval has not ended
 }
 
 func startProbe(dsn string) *probe {
@@ -97,45 +84,25 @@ func (p *probe) note(written bool, at time.Time) {
 	case !written:
 		p.open = false
 	case p.open:
-		p.writable[len(p.writable)-1].to = at
+		p.writable[len(p.writable)-1].To = at
 	default:
-		p.writable, p.open = append(p.writable, interval{at, at}), true
+		p.writable, p.open = append(p.writable, children.Interval{From: at, To: at}), true
 	}
 }
 
-func (p *probe) intervals() []interval {
+func (p *probe) intervals() []children.Interval {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.writable)
 }
 
 // splits are the stretches of time in which two servers acknowledged writes.
-func (b *bed) splits() []interval {
-	var all []interval
+func (b *bed) splits() []children.Interval {
+	var all []children.Interval
 	for i, one := range b.probes {
 		for _, other := range b.probes[i+1:] {
-			for _, a := range one.intervals() {
-				for _, c := range other.intervals() {
-					if a.shared(c) > 0 {
-						all = append(all, interval{later(a.from, c.from), earlier(a.to, c.to)})
-					}
-				}
-			}
+			all = append(all, children.Overlaps(one.intervals(), other.intervals())...)
 		}
 	}
 	return all
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

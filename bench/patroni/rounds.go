@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/children"
 )
 
 // round is one fault and what followed from it. Times are in milliseconds.
@@ -168,8 +170,8 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 		r.Writable = ms(writable.Sub(r.At))
 	}
 	for _, split := range b.splits() {
-		if split.to.After(r.At) {
-			r.Split = max(r.Split, ms(split.to.Sub(split.from)))
+		if split.To.After(r.At) {
+			r.Split = max(r.Split, ms(split.Length()))
 		}
 	}
 	next, began := b.termAfter(r.At)
@@ -178,9 +180,9 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 		return r, nil
 	}
 	last := r.At
-	for _, lead := range leader.leadsUntil(time.Now()) {
-		if lead.from.Before(r.At) {
-			last = lead.to
+	for _, lead := range leader.Leads() {
+		if lead.From.Before(r.At) {
+			last = lead.To
 		}
 	}
 	r.Vacancy = ms(next.at.Sub(last))
@@ -194,7 +196,7 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 	}
 	r.FirstSession, r.AllSessions = ms(first.Sub(writable)), ms(all.Sub(writable))
 	r.AfterReunion = ms(next.at.Sub(all))
-	if wait := max(b.lease, b.failoverWait); next.at.Sub(later(writable, first)) > wait+slack {
+	if wait := max(b.lease, b.failoverWait); next.at.Sub(children.Later(writable, first)) > wait+slack {
 		r.Violation = fmt.Sprintf("the next term began %v after the first session on the new primary; the documented wait is %v", next.at.Sub(first), wait)
 	}
 	if late := first.Sub(writable); late > reconnect+slack {
@@ -211,8 +213,8 @@ func (b *bed) writableAfter(r round) (at time.Time, found bool) {
 			continue
 		}
 		for _, interval := range p.intervals() {
-			if interval.from.After(r.At) && (!found || interval.from.Before(at)) {
-				at, found = interval.from, true
+			if interval.From.After(r.At) && (!found || interval.From.Before(at)) {
+				at, found = interval.From, true
 			}
 		}
 	}

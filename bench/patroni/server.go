@@ -47,7 +47,7 @@ func (b *bed) newServer(index int) (*server, error) {
 		return nil, err
 	}
 	replication := s.address(b.network)
-	if !b.network.namespaces {
+	if !b.network.hasNamespaces() {
 		var errs [2]error
 		s.port, errs[0] = sandbox.FreePort()
 		s.restPort, errs[1] = sandbox.FreePort()
@@ -127,7 +127,7 @@ postgresql:
 // start starts Patroni, which starts PostgreSQL.
 func (s *server) start(b *bed) error {
 	var err error
-	s.patroni, err = b.launch(b.network.namespaceOf(s.index), filepath.Join(s.place, "patroni.log"), "patroni", filepath.Join(s.place, "patroni.yml"))
+	s.patroni, err = b.launch(b.network.within(s.index), filepath.Join(s.place, "patroni.log"), "patroni", filepath.Join(s.place, "patroni.yml"))
 	if err != nil {
 		return err
 	}
@@ -178,12 +178,12 @@ func (s *server) freeze(b *bed) (thaw func(), err error) {
 		}
 		stopped = append(stopped, all...)
 	}
-	b.network.keeper.stopped(stopped)
+	b.box.NoteStopped(stopped...)
 	return func() {
 		for _, pid := range stopped {
 			_ = sandbox.Signal(pid, syscall.SIGCONT)
 		}
-		b.network.keeper.stopped(nil)
+		b.box.NoteStopped()
 	}, nil
 }
 
@@ -268,19 +268,19 @@ func (b *bed) startEtcd() error {
 	}
 	address := net.JoinHostPort(b.network.etcdAddress(), strconv.Itoa(client))
 	peers := fmt.Sprintf("http://%s:%d", sandbox.Host, peer)
-	process, err := b.launch("", filepath.Join(place, "etcd.log"), "etcd", "--name=etcd", "--enable-v2", "--data-dir="+filepath.Join(place, "data"),
+	process, err := b.launch(nil, filepath.Join(place, "etcd.log"), "etcd", "--name=etcd", "--enable-v2", "--data-dir="+filepath.Join(place, "data"),
 		"--listen-client-urls=http://"+address, "--advertise-client-urls=http://"+address,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=etcd="+peers)
 	b.etcd = &etcd{address: address, process: process}
 	return err
 }
 
-func (e *etcd) pause(n *network) (resume func()) {
+func (e *etcd) pause(box *sandbox.Sandbox) (resume func()) {
 	_ = e.process.Process.Signal(syscall.SIGSTOP)
-	n.keeper.stopped([]int{e.process.Process.Pid})
+	box.NoteStopped(e.process.Process.Pid)
 	return func() {
 		_ = e.process.Process.Signal(syscall.SIGCONT)
-		n.keeper.stopped(nil)
+		box.NoteStopped()
 	}
 }
 

@@ -4,23 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// caretaker waits until the owner of the sandbox closes it or dies, then stops
-// the servers that still run and removes the directory. It is a process of its
-// own because a process that is killed can clean up nothing; and it is the only
-// one that cleans up, so that the way taken after a kill is the way always
-// taken.
-const caretaker = `
-while read -r _; do :; done
+// cleanUp waits until the owner of the sandbox closes it or dies. Then it kills
+// the processes that the owner has stopped, since a stopped process obeys no other
+// signal, ends the servers that still run, and removes the directory. Only this
+// script cleans up, so that the way taken after a kill is the way always taken.
+const cleanUp = `
+stopped=
+while read -r pids; do stopped=$pids; done
+[ -z "$stopped" ] || kill -KILL $stopped 2>/dev/null
 for file in "$1"/*/"$2"; do
 	[ -e "$file" ] || continue
 	read -r pid < "$file"
@@ -60,8 +61,7 @@ type Sandbox struct {
 	mu        sync.Mutex
 	templates map[string]*template
 
-	caretaker *exec.Cmd
-	lifeline  io.Closer
+	caretaker *Caretaker
 	close     func() error
 }
 
@@ -77,39 +77,25 @@ func New(kind Kind) (*Sandbox, error) {
 		return nil, err
 	}
 	sandbox := &Sandbox{Directory: directory, account: account, templates: map[string]*template{}}
-	sandbox.close = sync.OnceValue(sandbox.cleanUp)
-	if err := sandbox.startCaretaker(kind); err != nil {
+	if sandbox.caretaker, err = NewCaretaker(cleanUp, directory, kind.PIDFile, kind.Signal); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(directory))
 	}
+	sandbox.close = sync.OnceValue(sandbox.caretaker.Close)
 	if err := account.own(directory); err != nil {
 		return nil, errors.Join(err, sandbox.Close())
 	}
 	return sandbox, nil
 }
 
-func (s *Sandbox) startCaretaker(kind Kind) error {
-	s.caretaker = exec.Command("/bin/sh", "-c", caretaker, "caretaker", s.Directory, kind.PIDFile, kind.Signal)
-	s.caretaker.Dir = "/"
-	(*account)(nil).run(s.caretaker)
-	lifeline, err := s.caretaker.StdinPipe()
-	if err != nil {
-		return err
-	}
-	s.lifeline = lifeline
-	if err := s.caretaker.Start(); err != nil {
-		return fmt.Errorf("starting the caretaker of %s: %w", s.Directory, err)
-	}
-	return nil
+// NoteStopped notes which processes are stopped just now, all of them: they are
+// killed if the sandbox ends before they continue.
+func (s *Sandbox) NoteStopped(pids ...int) {
+	_, _ = fmt.Fprintln(s.caretaker, strings.Trim(fmt.Sprint(pids), "[]")) // without the caretaker, they stay as they are
 }
 
 // Close ends the servers that still run, removes everything and waits until that
 // is done. It is idempotent.
 func (s *Sandbox) Close() error { return s.close() }
-
-func (s *Sandbox) cleanUp() error {
-	err := s.lifeline.Close()
-	return errors.Join(err, s.caretaker.Wait())
-}
 
 // Place makes a directory for one more server.
 func (s *Sandbox) Place() (string, error) {

@@ -1,0 +1,7 @@
+package children
+
+import "syscall"
+
+func endsWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}

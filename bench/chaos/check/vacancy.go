@@ -1,0 +1,68 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/bench/chaos/record"
+)
+
+// checkVacancies compares every vacancy with the documented bound, counted from when
+// the last fault that can have caused it began, or ended if no node can lead during
+// it. Faults that meet one vacancy one after another each add their bound: a second
+// fault can hit the next leader.
+func checkVacancies(h *record.History, v *Verdict) {
+	leads := map[string][]record.Lead{}
+	for _, lead := range h.Leads {
+		leads[lead.Role] = append(leads[lead.Role], lead)
+	}
+	for _, role := range h.Roles {
+		all := leads[role]
+		if len(all) == 0 {
+			v.violation(Vacancy, 0, "%s: no node led", role)
+			continue
+		}
+		slices.SortFunc(all, func(a, b record.Lead) int { return int(a.From - b.From) })
+		until := all[0].To
+		for _, lead := range all[1:] {
+			if lead.From > until {
+				checkGap(h, v, role, until, lead.From)
+			}
+			until = max(until, lead.To)
+		}
+		if until < h.End {
+			checkGap(h, v, role, until, h.End)
+		}
+	}
+}
+
+func checkGap(h *record.History, v *Verdict, role string, from, to int64) {
+	s := h.Settings
+	deadline, allowance := from, crash(s)+loadSlack
+	kind := "none"
+	var met []string
+	for _, f := range h.Faults {
+		b, known := bounds[f.Kind]
+		limit := b.limit
+		if !known {
+			limit = crash
+		}
+		anchor := f.From
+		if b.blocks {
+			anchor = f.To
+		}
+		if f.Failed != "" || f.From > to || max(anchor, f.To)+int64(limit(s)+loadSlack) < from {
+			continue
+		}
+		deadline = max(deadline, anchor)
+		allowance += limit(s)
+		kind, met = f.Kind, append(met, f.Step)
+	}
+	took := time.Duration(to - from)
+	v.Gaps = append(v.Gaps, Gap{role, kind, took})
+	if late := time.Duration(to - deadline); late > allowance {
+		v.violation(Vacancy, to, "%s: vacant for %v from %v, %v longer than documented, with these faults: %s",
+			role, took.Round(time.Millisecond), since(h, from), (late - allowance).Round(time.Millisecond), strings.Join(met, "; "))
+	}
+}

@@ -4,7 +4,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure deploy/validate internal/release
+MODULES := . outbox/kafka outbox/nats outbox/watermill metrics/tracing cmd/tenure bench/chaos deploy/validate internal/release
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -26,14 +26,14 @@ endif
 
 # What `make test` runs: one command for all modules that are released keeps the processors busy, and the packages
 # that take longest begin first. The other modules test the files to deploy with and the tool for releases.
-SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . deploy/validate internal/release,$(MODULES))))
+SHIPPED := ./... $(addprefix ./,$(addsuffix /...,$(filter-out . bench/chaos deploy/validate internal/release,$(MODULES))))
 LONGEST := ./internal/acceptance ./postgres ./cmd/tenure/internal/dialects ./cmd/tenure/internal/cli ./cmd/tenure/internal/sidecar ./internal/sim ./internal/pgdial ./cluster
 
 # Most tests wait for a server, not for a processor.
 PARALLEL ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
+.PHONY: help demo test test-all lint vet fmt tidy build manual bench-failover chaos chaos-patroni test-matrix test-managed sim mutants release-check release clean prerequisites
 
 help: ## print this list
 	@echo "Targets:"
@@ -79,6 +79,11 @@ manual: build ## the manual pages, in bin/man
 bench-failover: prerequisites ## time from a fault to the next leader, beside a bare advisory lock (ARGS=-h)
 	$(GO) run ./bench/failover $(ARGS)
 
+chaos: ## nodes with work under faults of every layer, judged afterwards: DURATION=5m SEED=1 NODES=5 ROLES=20, PG=17 or DSN=…; ARGS=-script=FILE replays (ARGS=-h)
+	@.ci/prerequisites $(CHAOS)
+	@cd bench/chaos && $(GO) build -o $(BIN)/chaos .
+	exec $(BIN)/chaos -duration=$(or $(DURATION),5m) $(if $(SEED),-seed=$(SEED)) -nodes=$(or $(NODES),5) -roles=$(or $(ROLES),20) $(if $(DSN),-dsn='$(DSN)') $(ARGS)
+
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
@@ -111,9 +116,10 @@ clean: ## remove what was built
 # with Alertmanager, PgBouncer and Pgpool-II, where systemd runs. Of systemd it is the checker of units that
 # is wanted. Patroni's and etcd's services are not used; where systemd runs, they come with their packages, too.
 SERVERS := pgbouncer pgpool:pgpool2 haproxy mariadbd:mariadb-server-core mariadb:mariadb-client-core
+CHAOS := ip:iproute2 faketime
 PATRONI := patroni etcd:etcd-server setpriv:util-linux ip:iproute2
 prerequisites:
-	@.ci/prerequisites git $(SERVERS) $(PATRONI) systemd-analyze:systemd chromium npm prometheus-alertmanager
+	@.ci/prerequisites git $(SERVERS) $(PATRONI) $(CHAOS) systemd-analyze:systemd chromium npm prometheus-alertmanager
 
 $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION), once (about a minute)"

@@ -127,6 +127,16 @@ func (n *Network) Find(ctx context.Context, i int, address string) error {
 	return ip(ctx, fmt.Sprintf("-n %s neigh del %s dev eth0", n.namespace(i), address))
 }
 
+// LoseFromHost makes the packets of this machine to a namespace vanish.
+func (n *Network) LoseFromHost(ctx context.Context, i int) error {
+	return ip(ctx, fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", n.Address(i), deadMAC, n.bridge()))
+}
+
+// FindFromHost ends what [Network.LoseFromHost] began.
+func (n *Network) FindFromHost(ctx context.Context, i int) error {
+	return ip(ctx, fmt.Sprintf("neigh del %s dev %s", n.Address(i), n.bridge()))
+}
+
 func ip(ctx context.Context, command string) error {
 	out, err := exec.CommandContext(ctx, "ip", strings.Fields(command)...).CombinedOutput()
 	if err != nil {

@@ -40,7 +40,7 @@ func (m StopMode) signal() (os.Signal, error) {
 // launch starts the postmaster and waits until it accepts connections. If it
 // does not, launch returns an error and no process is left.
 func (s *Server) launch(ctx context.Context) (*sandbox.Process, error) {
-	started, err := s.sandbox.files.Launch(s.logPath, s.Installation.program("postgres"), "-D", s.Data)
+	started, err := s.sandbox.files.LaunchWith(s.added, s.logPath, s.Installation.program("postgres"), "-D", s.Data)
 	if err != nil {
 		return nil, err
 	}

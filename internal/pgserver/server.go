@@ -38,6 +38,8 @@ type Options struct {
 	// Durable keeps fsync and full_page_writes on. Without them a server still
 	// survives its own crash and its restarts, but not the machine's.
 	Durable bool
+	// Environment is added to the server's, as NAME=value.
+	Environment []string
 	// Fresh runs initdb for this server alone, which takes a second. All others
 	// of one version in a sandbox start from copies and have the same system
 	// identifier.
@@ -56,6 +58,7 @@ type Server struct {
 	sandbox *Sandbox
 	logPath string
 	hba     []string
+	added   []string // to the environment
 
 	mu       sync.Mutex // serializes starting, stopping and configuring
 	settings map[string]string
@@ -89,7 +92,7 @@ func (s *Sandbox) newServer(installation Installation, options Options) (*Server
 	}
 	server := &Server{
 		Host: sandbox.Host, Socket: directory, Data: filepath.Join(directory, "data"), Installation: installation,
-		sandbox: s, logPath: filepath.Join(directory, "log"), hba: options.HBA, settings: defaults(options),
+		sandbox: s, logPath: filepath.Join(directory, "log"), hba: options.HBA, added: options.Environment, settings: defaults(options),
 	}
 	return server, nil
 }

@@ -19,6 +19,11 @@ type Process struct {
 // what it prints to a log. Who launches a process ends it and waits for
 // [Process.Done].
 func (s *Sandbox) Launch(logPath, program string, arguments ...string) (*Process, error) {
+	return s.LaunchWith(nil, logPath, program, arguments...)
+}
+
+// LaunchWith is [Sandbox.Launch] with more in the environment, as NAME=value.
+func (s *Sandbox) LaunchWith(environment []string, logPath, program string, arguments ...string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -27,6 +32,7 @@ func (s *Sandbox) Launch(logPath, program string, arguments ...string) (*Process
 
 	command := exec.Command(program, arguments...)
 	s.prepare(command)
+	command.Env = append(command.Env, environment...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		return nil, err

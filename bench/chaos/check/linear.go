@@ -30,7 +30,7 @@ var model = porcupine.Model{
 		if o.begins() {
 			return o.term > s.term, ledger{o.term, s.position}
 		}
-		return o.term == s.term && o.position == s.position+1, ledger{o.term, o.position}
+		return o.term == s.term && o.position == s.position+1, ledger(o)
 	},
 	DescribeOperation: func(input, _ any) string {
 		o := input.(operation)

@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/exactly-one/tenure/bench/chaos/check"
+	"github.com/exactly-one/tenure/bench/chaos/record"
+	"github.com/exactly-one/tenure/bench/chaos/script"
+)
+
+// figures add up several runs.
+type figures struct {
+	Runs       int                      `json:"runs"`
+	Last       time.Time                `json:"last"`
+	Duration   time.Duration            `json:"duration"`
+	Faults     map[string]int           `json:"faults"`
+	Failed     int                      `json:"faults_not_made"`
+	Terms      int                      `json:"terms"`
+	Writes     int                      `json:"writes"`
+	Rejected   int                      `json:"fenced_writes"`
+	Unknown    int                      `json:"without_answer"`
+	Ticks      int                      `json:"ticks"`
+	Events     int                      `json:"events"`
+	Messages   int                      `json:"messages"`
+	Violations map[string]int           `json:"violations"`
+	Excused    int                      `json:"excused_overlaps"`
+	Longest    time.Duration            `json:"longest_excused_overlap"`
+	Vacancies  map[string]int           `json:"vacancies"`
+	Worst      map[string]time.Duration `json:"worst_vacancies"`
+}
+
+func newFigures() *figures {
+	return &figures{Faults: map[string]int{}, Violations: map[string]int{}, Vacancies: map[string]int{}, Worst: map[string]time.Duration{}}
+}
+
+// add adds a run.
+func (f *figures) add(h *record.History, v *check.Verdict, now time.Time) {
+	f.Runs++
+	f.Last = now.UTC().Truncate(time.Second)
+	f.Duration += time.Duration(h.End - h.Start)
+	made := faultCounts(h)
+	for kind, n := range made {
+		f.Faults[kind] += n
+	}
+	f.Failed += len(h.Faults) - total(made)
+	f.Terms += len(h.Begins)
+	f.Writes += len(h.Writes)
+	f.Rejected += h.Rejected
+	f.Unknown += h.Unknown
+	f.Ticks += len(h.Ticks)
+	f.Events += len(h.Events)
+	f.Messages += len(h.Deliveries)
+	for _, violation := range v.Violations {
+		f.Violations[violation.Kind]++
+	}
+	for _, overlap := range v.Excused {
+		f.Excused++
+		f.Longest = max(f.Longest, overlap)
+	}
+	for _, gap := range v.Gaps {
+		f.Vacancies[gap.Kind]++
+		f.Worst[gap.Kind] = max(f.Worst[gap.Kind], gap.Took)
+	}
+}
+
+// report says in some lines what a run has shown.
+func report(h *record.History, v *check.Verdict) string {
+	f := newFigures()
+	f.add(h, v, time.Now())
+	return f.summary() + "\n" + f.table()
+}
+
+// summary says what was run and what was found.
+func (f *figures) summary() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d runs, %v in all, the last one on %s: %d faults, %d violations.\n\n",
+		f.Runs, f.Duration.Round(time.Second), f.Last.Format(time.DateOnly), total(f.Faults), total(f.Violations))
+	fmt.Fprintf(&text, "- %d terms; %d fenced writes acknowledged, %d rejected; %d statements without an answer\n", f.Terms, f.Writes, f.Rejected, f.Unknown)
+	fmt.Fprintf(&text, "- %d starts of scheduled jobs, %d events in the view, %d deliveries of webhooks\n", f.Ticks, f.Events, f.Messages)
+	fmt.Fprintf(&text, "- %d overlaps that [guarantees](guarantees.md#what-is-not-promised) allows after sessions were terminated, the longest of %v\n", f.Excused, f.Longest.Round(time.Millisecond))
+	return text.String()
+}
+
+// table shows the faults and the longest vacancy that followed each, in Markdown.
+func (f *figures) table() string {
+	var text strings.Builder
+	text.WriteString("| fault | layer | what happens | made | vacancies | longest vacancy |\n|---|---|---|---|---|---|\n")
+	for _, k := range script.Kinds {
+		if f.Faults[k.Name]+f.Vacancies[k.Name] == 0 {
+			continue
+		}
+		worst := "–"
+		if f.Vacancies[k.Name] > 0 {
+			worst = fmt.Sprintf("%.1f s", f.Worst[k.Name].Seconds())
+		}
+		fmt.Fprintf(&text, "| `%s` | %s | %s | %d | %d | %s |\n", k.Name, k.Layer, k.Does, f.Faults[k.Name], f.Vacancies[k.Name], worst)
+	}
+	return text.String()
+}
+
+// remember adds a run to the state file, and writes the page.
+func (c *command) remember(h *record.History, v *check.Verdict) error {
+	f := newFigures()
+	if c.state != "" {
+		content, err := os.ReadFile(c.state)
+		switch {
+		case err == nil:
+			err = json.Unmarshal(content, f)
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	f.add(h, v, time.Now())
+	var failed error
+	if c.state != "" {
+		failed = writeJSON(c.state, f)
+	}
+	if c.page != "" {
+		failed = errors.Join(failed, f.writePage(c.page))
+	}
+	return failed
+}
+
+func writeJSON(path string, value any) error {
+	content, err := json.MarshalIndent(value, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // it is for reading
+}
+
+// The lines of a page that enclose the figures.
+const (
+	pageBegin = "<!-- made by make chaos: begin -->\n"
+	pageEnd   = "<!-- made by make chaos: end -->\n"
+)
+
+func (f *figures) writePage(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(content), pageBegin)
+	_, after, ends := strings.Cut(rest, pageEnd)
+	if !found || !ends {
+		return fmt.Errorf("%s lacks the lines %q and %q", path, pageBegin, pageEnd)
+	}
+	text := before + pageBegin + "\n" + f.summary() + "\n" + f.table() + "\n" + pageEnd + after
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the documents
+}

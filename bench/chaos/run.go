@@ -50,7 +50,12 @@ func (b *bed) run(ctx context.Context, steps []script.Step) (*record.History, er
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("the nodes do not lead all roles within %v: %s", settleLimit, b.unsettled()))
 	}
 	b.mark(&h.Start)
+	balancing, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { b.balance(balancing) })
 	b.play(ctx, steps)
+	stop()
+	background.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -25,11 +25,12 @@ func TestPgpoolIsRefused(t *testing.T) {
 		"native replication":         {Mode: "native_replication"},
 		"snapshot isolation":         {Mode: "snapshot_isolation"},
 		"logical replication":        {Mode: "logical_replication"},
+		"slony":                      {Mode: "slony"},
 		"raw, reads on another host": {Mode: "raw", LoadBalance: true, Others: others},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			through := server.Pgpool(t, options)
+			through := server.Pgpool(t, options).DSN
 			b := backendOn(t, through(server.DSN()), Config{})
 			_, err := tryOpen(t, b)
 			checkPooled(t, "a session", err)

@@ -142,48 +142,68 @@ func TestProxyKeepsOneSideOpen(t *testing.T) {
 	}
 }
 
-// Leases may go through PgBouncer. Its death and its hang are a database that does
-// not answer: the leader stops, and another node leads when the lease is over.
-func TestLeasesBehindPgBouncer(t *testing.T) {
+// Leases may go through PgBouncer and Pgpool-II. The pooler's death and its hang are
+// a database that does not answer: the leader stops, and another node leads when the
+// lease is over.
+func TestLeasesBehindPoolers(t *testing.T) {
 	pgtest.Long(t)
-	for _, mode := range []string{"session", "transaction"} {
-		for name, end := range map[string]func(*testing.T, *pgtest.Relay){
-			"killed": func(t *testing.T, r *pgtest.Relay) { r.Kill(t) },
-			"stopped": func(t *testing.T, r *pgtest.Relay) {
-				if err := r.Signal(sandbox.PauseSignal); err != nil {
-					t.Fatal(err)
-				}
-			},
-		} {
-			t.Run(mode+" "+name, func(t *testing.T) {
-				t.Parallel()
-				server := pgtest.Shared(t)
-				relay, dsn, checks := server.PgBouncer(t, mode), server.Database(t), newChecker(t)
-				leader := joinByLease(t, checks, "leader", relay.DSN(dsn))
-				term := leader.leads()
-				rival := joinByLease(t, checks, "rival", dsn)
-				since := time.Now()
-				end(t, relay)
-				rival.leadsWithin(lease+checkInterval, since)
-				ended(t, term)
-				_ = relay.Signal(sandbox.ResumeSignal) // it may have been killed
-			})
+	pgpool := func(mode string) func(*testing.T, *pgtest.Server) *pgtest.Relay {
+		return func(t *testing.T, s *pgtest.Server) *pgtest.Relay {
+			return s.Pgpool(t, pgtest.PgpoolOptions{Mode: mode})
 		}
-		t.Run(mode+" restarted", func(t *testing.T) {
-			t.Parallel()
-			server := pgtest.Shared(t)
-			relay, dsn, checks := server.PgBouncer(t, mode), server.Database(t), newChecker(t)
-			leader := joinByLease(t, checks, "leader", relay.DSN(dsn))
-			term := leader.leads()
-			relay.Kill(t)
-			relay.Start(t)
-			for until := time.Now().Add(2 * lease); time.Now().Before(until); <-time.After(checkInterval) {
-				if !term.Valid() {
-					t.Fatal("the leader lost its term although PgBouncer was back within the lease")
-				}
+	}
+	for name, pooler := range map[string]func(*testing.T, *pgtest.Server) *pgtest.Relay{
+		"PgBouncer, session":               func(t *testing.T, s *pgtest.Server) *pgtest.Relay { return s.PgBouncer(t, "session") },
+		"PgBouncer, transaction":           func(t *testing.T, s *pgtest.Server) *pgtest.Relay { return s.PgBouncer(t, "transaction") },
+		"Pgpool-II, streaming_replication": pgpool("streaming_replication"),
+		"Pgpool-II, logical_replication":   pgpool("logical_replication"),
+		"Pgpool-II, native_replication":    pgpool("native_replication"),
+		"Pgpool-II, snapshot_isolation":    pgpool("snapshot_isolation"),
+	} {
+		t.Run(name, func(t *testing.T) { leasesSurvive(t, pooler) })
+	}
+}
+
+func leasesSurvive(t *testing.T, pooler func(*testing.T, *pgtest.Server) *pgtest.Relay) {
+	t.Helper()
+	start := func(t *testing.T) (relay *pgtest.Relay, leader *member, rival func() *member) {
+		t.Helper()
+		t.Parallel()
+		server := pgtest.Shared(t)
+		relay, dsn, checks := pooler(t, server), server.Database(t), newChecker(t)
+		leader = joinByLease(t, checks, "leader", relay.DSN(dsn))
+		leader.leads()
+		return relay, leader, func() *member { return joinByLease(t, checks, "rival", dsn) }
+	}
+	for name, end := range map[string]func(*testing.T, *pgtest.Relay){
+		"killed": func(t *testing.T, r *pgtest.Relay) { r.Kill(t) },
+		"stopped": func(t *testing.T, r *pgtest.Relay) {
+			if err := r.Signal(sandbox.PauseSignal); err != nil {
+				t.Fatal(err)
 			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			relay, leader, join := start(t)
+			term, rival := leader.leads(), join()
+			since := time.Now()
+			end(t, relay)
+			rival.leadsWithin(lease+checkInterval, since)
+			ended(t, term)
+			_ = relay.Signal(sandbox.ResumeSignal) // it may have been killed
 		})
 	}
+	t.Run("restarted", func(t *testing.T) {
+		relay, leader, _ := start(t)
+		term := leader.leads()
+		relay.Kill(t)
+		relay.Start(t)
+		for until := time.Now().Add(2 * lease); time.Now().Before(until); <-time.After(checkInterval) {
+			if !term.Valid() {
+				t.Fatal("the leader lost its term although the pooler was back within the lease")
+			}
+		}
+	})
 }
 
 // joinByLease opens a node that elects by leases and is a candidate.

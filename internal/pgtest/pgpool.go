@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // pgpools says how Pgpool-II is ended by whoever finds it without an owner: its
 // children end with it.
-var pgpools = sandbox.Kind{Name: "pgpool", Accounts: []string{"nobody", "daemon"}, PIDFile: "pid", Signal: "INT"}
+var pgpools = sandbox.Kind{Name: "pgpool", Accounts: relays.Accounts, PIDFile: relays.PIDFile, Signal: "INT", OwnIPC: true}
 
 // PgpoolOptions say how Pgpool-II works.
 type PgpoolOptions struct {
@@ -29,10 +30,8 @@ type PgpoolOptions struct {
 	Others []*Server
 }
 
-// Pgpool runs Pgpool-II in front of the server until the end of the test. It
-// returns a function that turns a connection string of the server into one that
-// goes through Pgpool-II.
-func (s *Server) Pgpool(t testing.TB, options PgpoolOptions) (through func(dsn string) string) {
+// Pgpool runs Pgpool-II in front of the server.
+func (s *Server) Pgpool(t testing.TB, options PgpoolOptions) *Relay {
 	t.Helper()
 	p := newProxy(t, pgpools, "Pgpool-II", "pgpool", "pgpool2")
 	administration, err := sandbox.FreePort()
@@ -41,12 +40,15 @@ func (s *Server) Pgpool(t testing.TB, options PgpoolOptions) (through func(dsn s
 	}
 	path := p.write(t, "pgpool.conf", s.pgpoolConfiguration(options, p.place, p.port, administration))
 	empty := p.write(t, "empty", "")
-	process := p.launch(t, "-n", "-D", "-f", path, "-a", empty, "-F", empty, "-k", empty)
-	t.Cleanup(func() {
-		_ = process.Signal(syscall.SIGINT) // its end shows whether it was sent
-		<-process.Done()
+	r := s.relay(t, p, "-n", "-D", "-f", path, "-a", empty, "-F", empty, "-k", empty)
+	t.Cleanup(func() { // before it is killed: it removes its shared memory
+		if r.process.Ended() {
+			return
+		}
+		_ = errors.Join(r.Signal(sandbox.ResumeSignal), r.process.Signal(syscall.SIGINT)) // its end shows whether they were sent
+		<-r.process.Done()
 	})
-	return p.through(t, s, process)
+	return r
 }
 
 func (s *Server) pgpoolConfiguration(options PgpoolOptions, place string, port, administration int) string {
@@ -71,7 +73,7 @@ sr_check_user = 'postgres'
 sr_check_database = 'postgres'
 memory_cache_enabled = off
 connection_cache = %s
-`, options.Mode, sandbox.Host, port, sandbox.Host, administration, place, place, place, filepath.Join(place, pgpools.PIDFile), place, onOff(options.LoadBalance), onOff(!options.NewConnections))
+`, options.Mode, sandbox.Host, port, sandbox.Host, administration, place, place, place, filepath.Join(place, "pgpool.pid"), place, onOff(options.LoadBalance), onOff(!options.NewConnections))
 	for i, server := range append([]*Server{s}, options.Others...) {
 		weight := 1
 		if i == 0 && options.LoadBalance && len(options.Others) > 0 {

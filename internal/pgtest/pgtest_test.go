@@ -159,7 +159,7 @@ func TestPgBouncer(t *testing.T) {
 func TestPgpool(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	conn := pgtest.Conn(t, server.Pgpool(t, pgtest.PgpoolOptions{Mode: "streaming_replication"})(server.DSN()))
+	conn := pgtest.Conn(t, server.Pgpool(t, pgtest.PgpoolOptions{Mode: "streaming_replication"}).DSN(server.DSN()))
 	results, err := conn.PgConn().Exec(t.Context(), "SHOW pool_version").ReadAll()
 	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
 		t.Errorf("%v, %v; want Pgpool-II to answer", results, err)

@@ -48,6 +48,10 @@ type Kind struct {
 	PIDFile string
 	// Signal makes a server end at once, as kill names it: "QUIT".
 	Signal string
+	// OwnIPC says that no process of another server needs the server's System V
+	// shared memory and semaphores. If this process is root on Linux, a server that
+	// is killed leaves none.
+	OwnIPC bool
 }
 
 // Sandbox is a temporary directory in which servers run. Its methods may be
@@ -57,6 +61,7 @@ type Sandbox struct {
 	Directory string
 
 	account   *account
+	ownIPC    bool
 	count     atomic.Int64
 	mu        sync.Mutex
 	templates map[string]*template
@@ -76,7 +81,7 @@ func New(kind Kind) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	sandbox := &Sandbox{Directory: directory, account: account, templates: map[string]*template{}}
+	sandbox := &Sandbox{Directory: directory, account: account, ownIPC: kind.OwnIPC, templates: map[string]*template{}}
 	if sandbox.caretaker, err = NewCaretaker(cleanUp, directory, kind.PIDFile, kind.Signal); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(directory))
 	}
@@ -129,4 +134,7 @@ func (s *Sandbox) prepare(command *exec.Cmd) {
 	command.Dir = s.Directory
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	s.account.run(command)
+	if s.ownIPC {
+		isolateIPC(command)
+	}
 }

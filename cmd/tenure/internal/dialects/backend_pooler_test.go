@@ -41,8 +41,11 @@ func TestBackendRefusesStatementPooling(t *testing.T) {
 func TestBackendRefusesRawPgpool(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
-	for mode, refused := range map[string]bool{"raw": true, "slony": true, "streaming_replication": false} {
-		source := server.Pgpool(t, pgtest.PgpoolOptions{Mode: mode, NewConnections: true})(server.Database(t)) + "&default_query_exec_mode=exec"
+	for mode, refused := range map[string]bool{
+		"raw": true, "slony": true, "streaming_replication": false,
+		"native_replication": false, "snapshot_isolation": false, "logical_replication": false,
+	} {
+		source := server.Pgpool(t, pgtest.PgpoolOptions{Mode: mode, NewConnections: true}).DSN(server.Database(t)) + "&default_query_exec_mode=exec"
 		pool := kinds[0].connect(t, source)
 		backend := newBackend(t, pool, lease.PostgreSQL, lease.Config{})
 		node, err := tenure.Open(soon(t), backend, tenure.Config{})

@@ -47,31 +47,44 @@ func (p *promotion) joinNew() *member {
 	return p.c.join("new")
 }
 
-// write makes a fenced write of the old term on a server.
-func (p *promotion) write(t *testing.T, server *pgtest.Server) error {
+// write makes a fenced write of a term on a server.
+func (p *promotion) write(t *testing.T, server *pgtest.Server, term *tenure.Term) error {
 	t.Helper()
-	return postgres.InTx(t.Context(), server.Conn(t), p.term, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "INSERT INTO ledger VALUES ($1)", p.term.Number())
+	return postgres.InTx(t.Context(), server.Conn(t), term, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "INSERT INTO ledger VALUES ($1)", term.Number())
 		return err
 	})
 }
 
-// Nobody stops the old primary, and replication is asynchronous: two nodes lead,
-// for as long as the old primary takes writes.
+// No one stops the old primary, and replication is asynchronous: two nodes lead,
+// from the end of the wait until the old primary stops, however long the wait is.
 func TestPromotionWhileTheOldPrimaryLives(t *testing.T) {
 	pgtest.Long(t)
-	t.Parallel()
-	p := promote(t, false, 0)
+	for name, failoverWait := range map[string]time.Duration{"default wait": 0, "with FailoverWait": 2 * lease} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			promoteBesideTheOldPrimary(t, failoverWait)
+		})
+	}
+}
+
+func promoteBesideTheOldPrimary(t *testing.T, failoverWait time.Duration) {
+	t.Helper()
+	p := promote(t, false, failoverWait)
+	candidate := p.c.join("candidate") // its session is on the old primary
+	const backend = "SELECT pid FROM "
+	session := value[int](t, p.primary.Conn(t), backend+p.c.quoted("nodes")+" WHERE id = $1", candidate.ID())
 	// The old leader is still the only one: a pool may be on either server.
-	if err := errors.Join(p.write(t, p.primary), p.write(t, p.replica)); err != nil {
+	if err := errors.Join(p.write(t, p.primary, p.term), p.write(t, p.replica, p.term)); err != nil {
 		t.Error(err)
 	}
 	measured := p.c.checks.tolerate()
 	since := time.Now()
 	next := p.joinNew()
-	term, _ := next.leadsWithin(lease, since)
-	if waited := term.AcquiredAt().Sub(p.at); waited < lease {
-		t.Errorf("the next term began %v after the promotion; want at least the lease of %v", waited, lease)
+	wait := max(lease, failoverWait)
+	term, _ := next.leadsWithin(wait, since)
+	if waited := term.AcquiredAt().Sub(p.at); waited < wait {
+		t.Errorf("the next term began %v after the promotion; want at least the wait of %v", waited, wait)
 	}
 	if term.Number() <= p.term.Number() {
 		t.Errorf("Invariant 2: term %d came after term %d", term.Number(), p.term.Number())
@@ -81,20 +94,24 @@ func TestPromotionWhileTheOldPrimaryLives(t *testing.T) {
 	if !p.term.Valid() {
 		t.Error("the old leader's term has ended although its server takes writes")
 	}
-	if err := p.write(t, p.primary); err != nil {
-		t.Errorf("a write of the old term on the old primary: %v", err)
+	if err := errors.Join(p.write(t, p.primary, p.term), p.write(t, p.replica, term)); err != nil {
+		t.Errorf("a write of a term on its primary: %v", err)
 	}
-	if err := p.write(t, p.replica); !errors.Is(err, tenure.ErrFenced) {
+	if err := p.write(t, p.replica, p.term); !errors.Is(err, tenure.ErrFenced) {
 		t.Errorf("a write of the old term on the new primary: %v; want ErrFenced", err)
 	}
+	if err := p.write(t, p.primary, term); !errors.Is(err, tenure.ErrFenced) {
+		t.Errorf("a write of the new term on the old primary: %v; want ErrFenced", err)
+	}
+	if now := value[int](t, p.primary.Conn(t), backend+p.c.quoted("nodes")+" WHERE id = $1", candidate.ID()); now != session || !candidate.Connected() {
+		t.Errorf("the candidate on the old primary has session %d, want %d, the one it had", now, session)
+	}
+
+	p.primary.Stop(t, "immediate")
+	ended(t, p.term)
 	if measured() == 0 {
 		t.Error("the test wants two nodes to lead")
 	}
-
-	measured = p.c.checks.tolerate() // until the old leader hears of it
-	p.primary.Stop(t, "immediate")
-	ended(t, p.term)
-	measured()
 }
 
 // FailoverWait covers the time until the old primary is fenced, and one lease more
@@ -133,7 +150,7 @@ func TestPromotionOfASynchronousStandby(t *testing.T) {
 	next := p.joinNew()
 	next.leadsWithin(lease, since) // the checker looks for an overlap
 	ended(t, p.term)
-	if err := p.write(t, p.replica); !errors.Is(err, tenure.ErrFenced) {
+	if err := p.write(t, p.replica, p.term); !errors.Is(err, tenure.ErrFenced) {
 		t.Errorf("a write of the old term on the new primary: %v; want ErrFenced", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -37,31 +37,6 @@ type order struct {
 	DSN, Schema, Name string
 	Lease             time.Duration
 	Roles             int
-}
-
-// report is a line that a child prints.
-type report struct {
-	Kind  string // see the functions below
-	At    int64  // nanoseconds since 1970
-	Last  int64  // follow: the last look that said "leader"
-	Term  int64
-	Lead  bool    // gap, committed: what the first look after it said
-	Error string  // committed
-	Times []int64 // see childSpread
-	Node  string  // see childMember
-	Known statuses
-}
-
-var printing sync.Mutex
-
-func tell(r report) {
-	if r.At == 0 {
-		r.At = time.Now().UnixNano()
-	}
-	line, _ := json.Marshal(r) // it has no fields that cannot be
-	printing.Lock()
-	defer printing.Unlock()
-	_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the child is about to be killed
 }
 
 // runChild is the life of a child; it ends when its standard input does.
@@ -116,8 +91,8 @@ func lead(kind string, o order) error {
 			}
 		}
 	}
-	tell(report{Kind: "ready"})
-	go look(first.IsLeader)
+	children.Send(children.Report{Kind: "ready"})
+	go children.Watch(lease/2, children.Leads(first.IsLeader))
 	lines := bufio.NewScanner(os.Stdin)
 	if kind != childIdle {
 		pool, err := pgxpool.New(ctx, o.DSN)
@@ -141,7 +116,7 @@ func lead(kind string, o order) error {
 func stopInTransaction(ctx context.Context, kind, schema string, pool *pgxpool.Pool, e *tenure.Election, term *tenure.Term, lines *bufio.Scanner) error {
 	look := false
 	pause := func() {
-		tell(report{Kind: "writing", Term: term.Number()})
+		children.Send(children.Report{Kind: "writing", Term: term.Number()})
 		lines.Scan()
 		look = e.IsLeader()
 	}
@@ -151,11 +126,11 @@ func stopInTransaction(ctx context.Context, kind, schema string, pool *pgxpool.P
 		_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{schema, "ledger"}.Sanitize()+" (term) VALUES ($1)", term.Number())
 		return err
 	})
-	r := report{Kind: "committed", Term: term.Number(), Lead: look}
+	r := children.Report{Kind: "committed", Term: term.Number(), Lead: look}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	tell(r)
+	children.Send(r)
 	return nil
 }
 
@@ -188,36 +163,12 @@ func (c *counter) event(event tenure.Event) {
 	switch event.Kind {
 	case tenure.EventAcquired:
 		if c.held.Add(1) == int64(c.wanted) {
-			tell(report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
+			children.Send(children.Report{Kind: "acquired", At: event.At.UnixNano(), Term: event.Term.Number()})
 		}
 		if event.Role.Name() == role {
-			context.AfterFunc(event.Term.Context(), func() { tell(report{Kind: "ended", Term: event.Term.Number()}) })
+			context.AfterFunc(event.Term.Context(), func() { children.Send(children.Report{Kind: "ended", Term: event.Term.Number()}) })
 		}
 	case tenure.EventLost, tenure.EventReleased:
 		c.held.Add(-1)
-	}
-}
-
-// look checks once a millisecond whether this child claims to lead. It reports when
-// that changes ("lead", "follow"), and the first answer after the child had been
-// stopped ("gap").
-func look(leads func() bool) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	leading, last := false, time.Now()
-	for {
-		lead, now := leads(), time.Now()
-		if now.Sub(last) > lease/2 {
-			tell(report{Kind: "gap", At: now.UnixNano(), Lead: lead})
-		}
-		if lead != leading {
-			kind := "lead"
-			if leading {
-				kind = "follow"
-			}
-			tell(report{Kind: kind, At: now.UnixNano(), Last: last.UnixNano()})
-		}
-		leading, last = lead, now
-		<-tick.C
 	}
 }

@@ -67,10 +67,10 @@ func joinCluster(o order) error {
 			return err
 		}
 	}
-	tell(report{Kind: "ready", Node: m.ID().String()})
+	answer("ready", m.ID().String())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		tell(report{Kind: "knows", Known: statusesOf(m.Nodes())})
+		answer("knows", statusesOf(m.Nodes()))
 	}
 	return lines.Err()
 }

@@ -130,7 +130,7 @@ func (d *deaths) kill(p *process, node string, amid bool) {
 	d.mu.Lock()
 	d.killed[node] = death{time.Now(), amid}
 	d.mu.Unlock()
-	p.kill()
+	p.Kill()
 }
 
 // see notes that a member has seen a node go, now.

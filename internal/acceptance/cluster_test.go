@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,7 +26,7 @@ var clusterRounds = flag.Int("cluster-rounds", scaled("TENURE_TEST_CLUSTER_ROUND
 
 const (
 	residents    = 50 // members in the process of the test
-	children     = 8  // members in separate processes
+	separate     = 8  // members in separate processes
 	clusterRoles = 3
 
 	// withoutPolling is less than the interval at which members poll: what takes
@@ -96,7 +97,7 @@ func newFleet(t *testing.T) *fleet {
 		cluster: c, server: server, admin: server.Conn(t), pool: server.Pool(t), random: rand.New(rand.NewPCG(chosen, 0)),
 		log:      slog.New(slog.NewTextHandler(&logWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelError})),
 		checkers: []*checker{c.checks}, deaths: deaths{killed: map[string]death{}},
-		residents: make([]*resident, residents), draining: map[*resident]bool{}, children: make([]*child, children),
+		residents: make([]*resident, residents), draining: map[*resident]bool{}, children: make([]*child, separate),
 	}
 	for range clusterRoles - 1 {
 		f.checkers = append(f.checkers, newChecker(t))
@@ -124,7 +125,11 @@ func (f *fleet) start() {
 	for i, c := range f.children {
 		if c == nil {
 			p := spawn(f.t, childMember, order{DSN: f.dsn, Schema: f.schema, Name: f.name("child"), Lease: 10 * time.Second, Roles: clusterRoles})
-			f.children[i] = &child{p, p.await("ready", time.Time{}).Node}
+			c := &child{process: p}
+			if err := json.Unmarshal(p.await("ready", time.Time{}).Data, &c.node); err != nil {
+				f.t.Fatal(err)
+			}
+			f.children[i] = c
 		}
 	}
 }
@@ -155,7 +160,7 @@ func (f *fleet) round(number int) {
 		group.Go(f.forgetDead)
 	}
 	for range kills {
-		i := f.random.IntN(children)
+		i := f.random.IntN(separate)
 		if c := f.children[i]; c != nil {
 			f.children[i] = nil
 			group.Go(func() { f.deaths.kill(c.process, c.node, joins) })
@@ -253,10 +258,9 @@ func (f *fleet) converge(within time.Duration) {
 	}
 	for _, c := range f.children {
 		if c != nil {
-			agree(c.name, func() statuses {
-				asked := time.Now()
-				c.say("")
-				return c.await("knows", asked).Known
+			agree(c.Name, func() (known statuses) {
+				c.ask("", "knows", &known)
+				return known
 			})
 		}
 	}
@@ -320,8 +324,8 @@ func (f *fleet) check() {
 	}
 	// Invariant 8.
 	const connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tenure %'"
-	if n := value[int](f.t, f.admin, connections); n > 3*(residents+children) {
-		f.t.Errorf("Invariant 8: %d connections for at most %d nodes", n, residents+children)
+	if n := value[int](f.t, f.admin, connections); n > 3*(residents+separate) {
+		f.t.Errorf("Invariant 8: %d connections for at most %d nodes", n, residents+separate)
 	}
 }
 

@@ -26,9 +26,9 @@ func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
 		standby := child("n" + string(rune('1'+round)))
 		eventually(t, admin, "SELECT count(*) = 2 FROM "+c.quoted("nodes")+" WHERE status = 'active'")
 		// Its watch has begun.
-		eventually(t, admin, "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE application_name = 'tenure ' || $1 || ' watch'", standby.name)
+		eventually(t, admin, "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE application_name = 'tenure ' || $1 || ' watch'", standby.Name)
 		killed := time.Now()
-		leader.kill()
+		leader.Kill()
 		all := standby.await("acquired", killed)
 		took := time.Duration(all.At - killed.UnixNano())
 		t.Logf("%d roles were held again after %v", roles, took.Round(time.Millisecond))
@@ -38,12 +38,12 @@ func TestThousandElectionsSurviveTheirProcess(t *testing.T) {
 		const held = `
 			SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND a.application_name = 'tenure ' || $1 || ' session'`
-		if n := value[int](t, admin, held, standby.name); n != roles {
-			t.Errorf("%s holds %d locks, want %d", standby.name, n, roles)
+		if n := value[int](t, admin, held, standby.Name); n != roles {
+			t.Errorf("%s holds %d locks, want %d", standby.Name, n, roles)
 		}
 		const wrong = " WHERE ended_at IS NOT NULL OR node_name <> $1 OR term <= $2"
-		if n := value[int](t, admin, "SELECT count(*) FROM "+c.quoted("terms")+wrong, standby.name, newest); n != 0 {
-			t.Errorf("%d roles have another record than a newer term of %s", n, standby.name)
+		if n := value[int](t, admin, "SELECT count(*) FROM "+c.quoted("terms")+wrong, standby.Name, newest); n != 0 {
+			t.Errorf("%d roles have another record than a newer term of %s", n, standby.Name)
 		}
 		newest = value[int64](t, admin, "SELECT max(term) FROM "+c.quoted("terms"))
 		leader = standby

@@ -1,14 +1,13 @@
 package acceptance_test
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/faultwire"
+	"github.com/exactly-one/tenure/internal/netns"
 	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
@@ -81,25 +80,34 @@ func TestOneConnectionStalls(t *testing.T) {
 // no answer.
 func TestNetworkCut(t *testing.T) {
 	pgtest.Long(t)
-	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {
-		t.Skip("NOT TESTED: network namespaces need root and the program ip (Debian: apt-get install iproute2)")
-	}
 	t.Parallel()
-	cable := pullable(t)
+	apart, err := netns.New(t.Context(), 1)
+	if errors.Is(err, netns.ErrUnavailable) {
+		t.Skip("NOT TESTED:", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := apart.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	server := pgtest.Start(t, pgtest.Options{
-		Settings: map[string]string{"listen_addresses": "127.0.0.1," + cable.host},
-		HBA:      []string{"host all all " + cable.network + " trust"},
+		Settings: map[string]string{"listen_addresses": "127.0.0.1," + apart.Host(0)},
+		HBA:      []string{"host all all " + apart.CIDR() + " trust"},
 	})
 	c := clusterOn(t, server.DSN(), "public")
 	c.migrate()
-	far := fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", cable.host, server.Port)
-	leader := spawn(t, childIdle, order{DSN: far, Schema: c.schema, Name: "leader", Lease: lease, Roles: 1},
-		"ip", "netns", "exec", cable.namespace)
+	far := fmt.Sprintf("postgres://postgres@%s:%d/postgres?sslmode=disable", apart.Host(0), server.Port)
+	leader := spawn(t, childIdle, order{DSN: far, Schema: c.schema, Name: "leader", Lease: lease, Roles: 1}, apart.Within(0)...)
 	first := leader.await("acquired", time.Time{})
 	rival := c.join("rival")
 
 	since := time.Now()
-	cable.pull(t)
+	if err := apart.Isolate(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
 	term, _ := rival.leadsWithin(lease+slack/2, since)
 	begun := time.Now()
 	if term.Number() <= first.Term {
@@ -113,51 +121,4 @@ func TestNetworkCut(t *testing.T) {
 		t.Errorf("the context of the leader's term ended %v after the next term had begun", time.Duration(over.At-begun.UnixNano()))
 	}
 	t.Logf("the leader's term ended %v before the next one began", time.Duration(begun.UnixNano()-over.At).Round(time.Millisecond))
-}
-
-// cable joins a network namespace to this one.
-type cable struct {
-	namespace     string
-	host, network string
-	plug          string // the end inside the namespace
-}
-
-// pullable makes a namespace, removed with the test.
-func pullable(t *testing.T) *cable {
-	t.Helper()
-	id := os.Getpid() % (1 << 14) // several runs on one machine must not meet
-	base := fmt.Sprintf("10.%d.%d", 192+id>>8, id&255)
-	c := &cable{
-		namespace: fmt.Sprintf("tenure-t%d", id), plug: fmt.Sprintf("tenure-i%d", id),
-		host: base + ".1", network: base + ".0/30",
-	}
-	socket := fmt.Sprintf("tenure-o%d", id)
-	t.Cleanup(func() {
-		c.ip(t, "link", "del", socket) // the namespace's end would take it along, but later
-		c.ip(t, "netns", "del", c.namespace)
-	})
-	for _, command := range []string{
-		"netns add " + c.namespace,
-		"link add " + socket + " type veth peer name " + c.plug + " netns " + c.namespace,
-		"addr add " + c.host + "/30 dev " + socket,
-		"link set " + socket + " up",
-		"-n " + c.namespace + " addr add " + base + ".2/30 dev " + c.plug,
-		"-n " + c.namespace + " link set " + c.plug + " up",
-		"-n " + c.namespace + " link set lo up",
-	} {
-		c.ip(t, strings.Fields(command)...)
-	}
-	return c
-}
-
-func (c *cable) pull(t *testing.T) {
-	t.Helper()
-	c.ip(t, "-n", c.namespace, "link", "set", c.plug, "down")
-}
-
-func (c *cable) ip(t *testing.T, args ...string) {
-	t.Helper()
-	if output, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, output)
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/processor"
 	"github.com/exactly-one/tenure/retry"
@@ -70,18 +71,18 @@ func project(kind string, o order) error {
 		if kind == childProjects {
 			return nil
 		}
-		tell(report{Kind: "writing"})
+		children.Send(children.Report{Kind: "writing"})
 		lines.Scan()
 		// The transaction must not end because the context does: that it may not
 		// commit is for others to see to.
 		_, err := tx.Exec(context.WithoutCancel(ctx), "INSERT INTO "+pgx.Identifier{o.Schema, viewBatch}.Sanitize()+" (stream) VALUES ('late')")
-		tell(report{Kind: "written", Error: fmt.Sprint(err)})
+		children.Send(children.Report{Kind: "written", Error: fmt.Sprint(err)})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	tell(report{Kind: "ready"})
+	children.Send(children.Report{Kind: "ready"})
 	if kind == childProjecting {
 		return group.Run(ctx) // the lines belong to the handler
 	}

@@ -51,7 +51,7 @@ func TestStoppedInAHandler(t *testing.T) {
 		t.Error("the transaction of the stopped handler was still open")
 	}
 	// It has led and lost; then it campaigns for the role again.
-	next.kill()
+	next.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := eventstore.New(backend, eventstore.Config{}).Append(ctx, pgtest.Pool(t, c.dsn),

@@ -120,7 +120,7 @@ func (p *projection) leader(last int64) (int64, int) {
 		p.t.Fatal(err)
 	}
 	for i, m := range p.members {
-		if m.name == name {
+		if m.Name == name {
 			return term, i
 		}
 	}
@@ -145,7 +145,7 @@ func (p *projection) strike() string {
 	p.strikes = append(p.strikes, kind)
 	switch kind {
 	case "killed":
-		victim.kill()
+		victim.Kill()
 		next()
 		p.members[i] = nil
 		p.spawn()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	membership "github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -48,20 +49,16 @@ func shareRoles(o order) error {
 			return nil
 		})
 	}()
-	tell(report{Kind: "ready"})
+	children.Send(children.Report{Kind: "ready"})
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		switch command := lines.Text(); command {
 		case "begun":
 			mu.Lock()
-			tell(report{Kind: command, Times: begun})
+			answer(command, begun)
 			begun = nil
 			mu.Unlock()
 		case "statements":
-			answer := report{Kind: command}
-			for _, n := range sent.counts() {
-				answer.Times = append(answer.Times, int64(n))
-			}
-			tell(answer)
+			answer(command, sent.counts())
 		}
 	}
 	select {

@@ -51,7 +51,7 @@ func (s *shared) kill(i int) time.Time {
 	victim := s.processes[i]
 	s.processes = slices.Delete(s.processes, i, i+1)
 	killed := time.Now()
-	victim.kill()
+	victim.Kill()
 	return killed
 }
 
@@ -80,9 +80,9 @@ func (s *shared) begun(since time.Time) []time.Duration {
 	s.t.Helper()
 	var all []time.Duration
 	for _, p := range s.processes {
-		asked := time.Now()
-		p.say("begun")
-		for _, at := range p.await("begun", asked).Times {
+		var begun []int64
+		p.ask("begun", "begun", &begun)
+		for _, at := range begun {
 			if after := time.Duration(at - since.UnixNano()); after > 0 {
 				all = append(all, after)
 			}
@@ -165,7 +165,7 @@ func TestSharedRoles(t *testing.T) {
 func (s *shared) reportMoves(joiner *process, share int, bound time.Duration) {
 	s.t.Helper()
 	const query = "SELECT vacant_ms FROM %s WHERE node_name = $1 AND ended_at IS NULL ORDER BY vacant_ms"
-	rows, err := s.admin.Query(s.t.Context(), fmt.Sprintf(query, s.quoted("terms")), joiner.name)
+	rows, err := s.admin.Query(s.t.Context(), fmt.Sprintf(query, s.quoted("terms")), joiner.Name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (s *shared) reportMoves(joiner *process, share int, bound time.Duration) {
 		}
 		all = append(all, time.Duration(*ms*float64(time.Millisecond)))
 	}
-	s.t.Logf("moved to %s: led by nobody: %s", joiner.name, describe(all))
+	s.t.Logf("moved to %s: led by nobody: %s", joiner.Name, describe(all))
 	if len(all) != share {
 		s.t.Errorf("%d roles moved; the share is %d", len(all), share)
 	}
@@ -201,7 +201,7 @@ func (s *shared) ends(p *process) map[string]int {
 				AND h.term = (SELECT max(term) FROM %[1]s b WHERE b.role = t.role AND b.term < t.term)
 			GROUP BY h.end_reason
 		) AS reasons`
-	return value[map[string]int](s.t, s.admin, fmt.Sprintf(query, s.quoted("history"), s.quoted("terms")), p.name)
+	return value[map[string]int](s.t, s.admin, fmt.Sprintf(query, s.quoted("history"), s.quoted("terms")), p.Name)
 }
 
 // statements returns how many statements the processes have sent.
@@ -209,9 +209,9 @@ func (s *shared) statements() int64 {
 	s.t.Helper()
 	var sum int64
 	for _, p := range s.processes {
-		asked := time.Now()
-		p.say("statements")
-		for _, n := range p.await("statements", asked).Times {
+		var counts map[string]int64
+		p.ask("statements", "statements", &counts)
+		for _, n := range counts {
 			sum += n
 		}
 	}

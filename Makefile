@@ -87,7 +87,7 @@ chaos: ## nodes with work under faults of every layer, judged afterwards: DURATI
 chaos-patroni: ## failovers under Patroni: FAILOVERS=200, 0 for one of each kind; MODE=sync, KIND=kill, SEED=1 (ARGS=-h)
 	@.ci/prerequisites $(PATRONI)
 	@$(GO) build -o $(BIN)/chaos-patroni ./bench/patroni
-	exec $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
+	exec setpriv --pdeathsig TERM $(BIN)/chaos-patroni -failovers=$(or $(FAILOVERS),200) -mode=$(or $(MODE),both) $(if $(KIND),-kinds=$(KIND)) $(if $(SEED),-seed=$(SEED)) $(ARGS)
 
 test-matrix: prerequisites ## the suites on PostgreSQL 14 to 18, MariaDB and SQLite, into docs/tested-with.md (ARGS='14 mariadb', ARGS=-h)
 	@$(GO) build -o $(BIN)/test-matrix ./internal/matrix

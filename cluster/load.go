@@ -17,7 +17,14 @@ type meter struct {
 	root  fs.FS     // of the file system with /proc
 	spent float64   // seconds of processor time at the last measurement
 	at    time.Time // time of the last measurement by the machine's clock, not the node's
+
+	bounds   limits
+	boundsAt time.Time // when bounds were read
 }
+
+// limitsAge is how old the limits of the control groups may be: reading them
+// takes longer than all other files, and they rarely change.
+const limitsAge = time.Minute
 
 // newMeter starts a measurement. It fails on systems without /proc.
 func newMeter(root fs.FS) (*meter, error) {
@@ -29,9 +36,11 @@ func newMeter(root fs.FS) (*meter, error) {
 // measure returns the percentage of the available processor time, since the
 // last call, and of the available memory that the process uses.
 func (m *meter) measure() (cpu, memory float64, err error) {
-	bounds := readLimits(m.root)
-	cpu, cpuErr := m.processors(bounds.cpus)
-	memory, memoryErr := m.memory(bounds.memory)
+	if now := time.Now(); now.Sub(m.boundsAt) >= limitsAge {
+		m.bounds, m.boundsAt = readLimits(m.root), now
+	}
+	cpu, cpuErr := m.processors(m.bounds.cpus)
+	memory, memoryErr := m.memory(m.bounds.memory)
 	return cpu, memory, errors.Join(cpuErr, memoryErr)
 }
 

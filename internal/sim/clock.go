@@ -96,23 +96,42 @@ type alarm struct {
 }
 
 func (t *alarm) arm(d time.Duration) {
-	t.timer = t.clock.world.after(d, func() { t.clock.machine.pass(t.ring) })
+	t.timer = time.AfterFunc(d, func() {
+		if t.clock.world.do(t.rings) {
+			t.f() // here: a goroutine for each of so many takes its time
+		}
+	})
 }
 
-// ring calls f on its own goroutine, unless the monotonic clock has stood still in the
-// meantime, so that it is too early.
-func (t *alarm) ring() {
+// rings reports whether f is to be called now: not while the machine's process is
+// stopped. Then it will be called when that runs again.
+func (t *alarm) rings() bool {
+	if p := t.clock.machine.process; p != nil && p.gate.resumed != nil {
+		p.gate.pass(func() {
+			if t.isDue() {
+				go t.f()
+			}
+		})
+		return false
+	}
+	return t.isDue()
+}
+
+// isDue reports whether the alarm has not been stopped and the monotonic clock, which
+// may have stood still in the meantime, has reached its time. Otherwise it is armed
+// again.
+func (t *alarm) isDue() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	if t.done {
-		return
+		return false
 	}
 	if early := t.due - t.clock.now().Mono; early > 0 {
 		t.arm(early)
-		return
+		return false
 	}
 	t.done = true
-	go t.f()
+	return true
 }
 
 func (t *alarm) stop() bool {

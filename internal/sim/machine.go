@@ -70,13 +70,4 @@ func (m *Machine) restoreWatch() {
 	}
 }
 
-// pass runs f when the machine's process runs.
-func (m *Machine) pass(f func()) {
-	if m.process == nil {
-		f()
-		return
-	}
-	m.process.gate.pass(f)
-}
-
 func (m *Machine) String() string { return m.name }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -26,7 +27,12 @@ func schedulesFromEnvironment() int {
 	return 2000
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // most of what a schedule allocates is garbage when it ends
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // run runs a schedule in a bubble. A bubble that does not end, because
 // something waits forever, is a failure like any other.

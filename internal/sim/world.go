@@ -53,12 +53,15 @@ func (w *World) now() time.Duration { return time.Since(w.start) }
 // after runs f under World.mu after d, unless the world has stopped by then.
 func (w *World) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !w.stopped {
-			f()
-		}
+		w.do(func() bool { f(); return true })
 	})
+}
+
+// do runs f under World.mu, unless the world has stopped, and returns its result.
+func (w *World) do(f func() bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.stopped && f()
 }
 
 // log adds to the transcript.

@@ -27,20 +27,24 @@ const members = 3
 // that use it.
 type bed struct {
 	options
-	synchronous  bool
+	mode
 	installation pgserver.Installation
 	box          *sandbox.Sandbox
 	network      *network
 	etcd         *etcd
 	servers      []*server
 	probes       []*probe
+	proxy        *haproxy // nil if the nodes name the servers
 	nodes        []*node
+	former       []*node   // that were dismissed
+	guests       int       // so far
 	faultAt      time.Time // when the present fault began
 }
 
 // newBed starts everything and waits until the servers replicate.
-func newBed(ctx context.Context, o options, synchronous bool) (*bed, error) {
-	b := &bed{options: o, synchronous: synchronous}
+func newBed(ctx context.Context, o options, m mode) (*bed, error) {
+	b := &bed{options: o, mode: m}
+	b.failoverWait = m.wait(o)
 	err := b.start(ctx)
 	if err != nil {
 		b.close()
@@ -81,12 +85,18 @@ func (b *bed) start(ctx context.Context) (err error) {
 	for _, s := range b.servers {
 		b.probes = append(b.probes, startProbe(b.dsn(s)))
 	}
+	if b.mode.proxy {
+		return b.startProxy(ctx)
+	}
 	return nil
 }
 
 func (b *bed) close() {
 	for _, n := range b.nodes {
 		n.Kill()
+	}
+	if b.proxy != nil && b.proxy.process != nil {
+		b.proxy.kill()
 	}
 	for _, p := range b.probes {
 		p.stop()
@@ -156,10 +166,10 @@ func (b *bed) dsn(s *server) string {
 	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=2", s.address(b.network))
 }
 
-// hosts leads to whichever server is the primary.
-func (b *bed) hosts() string {
+// hosts leads to the primary among some servers.
+func (b *bed) hosts(servers ...*server) string {
 	var all []string
-	for _, s := range b.servers {
+	for _, s := range servers {
 		all = append(all, s.address(b.network))
 	}
 	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&target_session_attrs=read-write&connect_timeout=2", strings.Join(all, ","))
@@ -237,7 +247,7 @@ func (b *bed) healthy(ctx context.Context) error {
 
 // prepare makes the tables of the probes and of the writers.
 func (b *bed) prepare(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, b.hosts())
+	conn, err := pgx.Connect(ctx, b.hosts(b.servers...))
 	if err != nil {
 		return err
 	}
@@ -260,7 +270,7 @@ func (b *bed) keepLogs() error {
 	for _, s := range b.servers {
 		content, err := os.ReadFile(filepath.Join(s.place, "patroni.log"))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(b.options.logs, b.mode()+"-"+s.name+".log"), content, 0o644) //nolint:gosec // it is for reading
+			err = os.WriteFile(filepath.Join(b.options.logs, b.mode.option+"-"+s.name+".log"), content, 0o644) //nolint:gosec // it is for reading
 		}
 		failed = errors.Join(failed, err)
 	}

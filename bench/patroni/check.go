@@ -53,10 +53,25 @@ type claim struct {
 
 func (b *bed) claims() []claim {
 	var all []claim
-	for _, n := range b.nodes {
+	for _, n := range b.everyone() {
 		all = append(all, claim{n.Name, n.Leads()})
 	}
 	return all
+}
+
+// bothTrustSince is the longest time in which two nodes both trusted their terms.
+func (b *bed) bothTrustSince(since time.Time) (longest time.Duration) {
+	claims := b.claims()
+	for i, one := range claims {
+		for _, other := range claims[i+1:] {
+			for _, both := range children.Overlaps(one.leads, other.leads) {
+				if both.From.After(since) {
+					longest = max(longest, both.Length())
+				}
+			}
+		}
+	}
+	return longest
 }
 
 // checkOverlaps looks for two nodes that both trusted their terms. That is
@@ -94,7 +109,7 @@ func (b *bed) excused(both children.Interval) bool {
 // checkLedger looks for acknowledged writes that are gone, and for writes of an
 // old term after one of a newer.
 func (b *bed) checkLedger(ctx context.Context, v *verdict) error {
-	conn, err := pgx.Connect(ctx, b.hosts())
+	conn, err := pgx.Connect(ctx, b.hosts(b.servers...))
 	if err != nil {
 		return err
 	}
@@ -121,7 +136,7 @@ func (b *bed) checkLedger(ctx context.Context, v *verdict) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	for _, n := range b.nodes {
+	for _, n := range b.everyone() {
 		n.mu.Lock()
 		for _, e := range n.written {
 			v.Written++

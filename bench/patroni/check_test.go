@@ -38,7 +38,7 @@ func TestOverlapsAreExcusedByASplitOnly(t *testing.T) {
 		"split without an overlap": {leads: [2]children.Interval{at(0, 9), at(10, 20)}, writable: [2]children.Interval{at(0, 9), at(3, 20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bed{synchronous: test.synchronous, options: options{lease: 4 * time.Second, failoverWait: test.failoverWait}}
+			b := &bed{mode: mode{synchronous: test.synchronous}, options: options{lease: 4 * time.Second, failoverWait: test.failoverWait}}
 			var claims []claim
 			for i, name := range []string{"one", "two"} {
 				claims = append(claims, claim{name, []children.Interval{test.leads[i]}})

@@ -17,14 +17,20 @@ type kind struct {
 	does string
 	// namespaces says that the fault cannot be made without them.
 	namespaces bool
-	// hold is the least time that the fault lasts. If awaitsLeader is set, it lasts
-	// until another term has begun, but not longer than [longestHold].
-	hold         time.Duration
-	awaitsLeader bool
+	// proxy says that the fault is one of the proxy, direct that the nodes must name
+	// the servers.
+	proxy, direct bool
+	// hold is the least time that the fault lasts. Then it lasts until lasts returns,
+	// if that is set.
+	hold  time.Duration
+	lasts func(ctx context.Context, b *bed, since time.Time) error
+	// judge says what differs from the documents; may be nil.
+	judge func(b *bed, r *round)
 	// inject makes the fault at the primary and returns what ends it.
 	inject func(ctx context.Context, b *bed, primary, standby *server) (heal func(context.Context) error, err error)
 }
 
+// longestHold bounds what a fault waits for.
 const longestHold = 30 * time.Second
 
 func nothing(context.Context) error { return nil }
@@ -35,7 +41,7 @@ var kinds = []kind{
 	{name: "restart", does: "a restart of the primary that an operator asks for", inject: restartPrimary},
 	{
 		name: "freeze", does: "SIGSTOP of the primary and its Patroni, beyond the ttl; then it returns",
-		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: freezePrimary,
+		hold: (ttl + 2) * time.Second, lasts: untilNextTerm, inject: freezePrimary,
 	},
 	{
 		name: "kill-patroni", does: "SIGKILL of the primary's Patroni; PostgreSQL keeps running. Patroni returns after the ttl",
@@ -51,12 +57,20 @@ var kinds = []kind{
 	},
 	{
 		name: "isolate", does: "the primary is cut off from everything", namespaces: true,
-		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: isolate,
+		hold: (ttl + 2) * time.Second, lasts: untilNextTerm, inject: isolate,
 	},
 	{
 		name: "orphan", does: "the primary is cut off from its standbys and from etcd, but not from the nodes", namespaces: true,
-		hold: (ttl + 2) * time.Second, awaitsLeader: true, inject: orphan,
+		hold: (ttl + 2) * time.Second, lasts: untilNextTerm, inject: orphan,
 	},
+	{
+		name: "split", does: "SIGSTOP of the primary's Patroni, and the primary is cut off from etcd; a node joins that knows the other servers only", direct: true,
+		lasts: untilSplitIsSeen, judge: (*bed).judgeSplit, inject: split,
+	},
+	{name: "restart-patroni", does: "SIGKILL of the primary's Patroni, which returns within the ttl", hold: 1500 * time.Millisecond, inject: killPatroni},
+	{name: "proxy-restart", does: "SIGKILL of HAProxy, which returns immediately", proxy: true, inject: killProxy},
+	{name: "proxy-kill", does: "SIGKILL of HAProxy, which returns after 5 s", proxy: true, hold: 5 * time.Second, inject: killProxy},
+	{name: "proxy-freeze", does: "SIGSTOP of HAProxy for 8 s; then it continues", proxy: true, hold: 8 * time.Second, inject: freezeProxy},
 }
 
 func killPrimary(_ context.Context, _ *bed, primary, _ *server) (func(context.Context) error, error) {

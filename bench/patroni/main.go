@@ -41,7 +41,7 @@ func main() {
 	o := options{nodeLog: os.Stderr}
 	failovers := flag.Int("failovers", 200, "number of faults in all; 0: one of each kind in each mode")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the order of the faults")
-	mode := flag.String("mode", "both", "replication: async, sync or both")
+	inModes := flag.String("mode", "both", "comma-separated modes, or both for the first two, or all: "+strings.Join(modeNames(), ","))
 	only := flag.String("kinds", "", "comma-separated kinds of fault; default all: "+strings.Join(kindNames(), ","))
 	flag.DurationVar(&o.lease, "lease", 4*time.Second, "the nodes' lease")
 	flag.DurationVar(&o.failoverWait, "failover-wait", 0, "the nodes' FailoverWait")
@@ -59,7 +59,7 @@ func main() {
 	if *from != "" {
 		result, err = read(*from)
 	} else {
-		result, err = run(ctx, o, *failovers, *seed, *mode, *only)
+		result, err = runChosen(ctx, o, *failovers, *seed, *inModes, *only)
 	}
 	if result != nil {
 		err = errors.Join(err, result.publish(*path, *page))
@@ -78,15 +78,24 @@ func kindNames() []string {
 	return all
 }
 
-func run(ctx context.Context, o options, failovers int, seed uint64, mode, only string) (*outcome, error) {
-	modes := map[string][]bool{"async": {false}, "sync": {true}, "both": {false, true}}[mode]
-	if modes == nil {
-		return nil, fmt.Errorf("unknown mode %q", mode)
-	}
-	chosen, err := choose(only)
+// runChosen makes a run in the modes and with the kinds of fault that are named.
+func runChosen(ctx context.Context, o options, failovers int, seed uint64, modes, kinds string) (*outcome, error) {
+	inModes, err := chooseModes(modes)
 	if err != nil {
 		return nil, err
 	}
+	chosen, err := choose(kinds)
+	if err != nil {
+		return nil, err
+	}
+	inModes = slices.DeleteFunc(slices.Clone(inModes), func(m mode) bool { return len(m.among(chosen, true)) == 0 })
+	if len(inModes) == 0 {
+		return nil, errors.New("none of the chosen kinds of fault can be made in the chosen modes")
+	}
+	return run(ctx, o, failovers, seed, inModes, chosen)
+}
+
+func run(ctx context.Context, o options, failovers int, seed uint64, inModes []mode, chosen []kind) (*outcome, error) {
 	installation, err := find()
 	if err != nil {
 		return nil, err
@@ -100,9 +109,12 @@ func run(ctx context.Context, o options, failovers int, seed uint64, mode, only 
 		seed, installation.Version, ttl, loopWait, retryTimeout, o.lease, o.failoverWait)
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the order must repeat
 	var failed error
-	for i, synchronous := range modes {
-		count := (failovers + i) / len(modes)
-		if failed = runMode(ctx, o, synchronous, chosen, count, random, result); failed != nil {
+	for i, m := range inModes {
+		count := share(failovers, i, inModes, chosen)
+		if failovers > 0 && count == 0 {
+			continue // or it would mean one of each kind
+		}
+		if failed = runMode(ctx, o, m, chosen, count, random, result); failed != nil {
 			break
 		}
 	}
@@ -110,6 +122,19 @@ func run(ctx context.Context, o options, failovers int, seed uint64, mode, only 
 		return result, fmt.Errorf("seed %d: %w", seed, failed)
 	}
 	return result, nil
+}
+
+// share is how many of the faults a mode gets, in proportion to its kinds of them.
+func share(failovers, index int, inModes []mode, chosen []kind) int {
+	before, all := 0, 0
+	for i, m := range inModes {
+		if i < index {
+			before += len(m.among(chosen, true))
+		}
+		all += len(m.among(chosen, true))
+	}
+	upTo := before + len(inModes[index].among(chosen, true))
+	return failovers*upTo/all - failovers*before/all
 }
 
 func choose(only string) ([]kind, error) {
@@ -127,21 +152,22 @@ func choose(only string) ([]kind, error) {
 	return chosen, nil
 }
 
-func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, count int, random *rand.Rand, result *outcome) error {
-	b, err := newBed(ctx, o, synchronous)
+func runMode(ctx context.Context, o options, m mode, chosen []kind, count int, random *rand.Rand, result *outcome) error {
+	b, err := newBed(ctx, o, m)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 	result.Namespaces = b.network.hasNamespaces()
-	if !b.network.hasNamespaces() {
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(k kind) bool { return k.namespaces })
+	if chosen = m.among(chosen, result.Namespaces); len(chosen) == 0 {
+		fmt.Printf("%s: the chosen kinds of fault need namespaces.\n", m.name)
+		return nil
 	}
 	if count == 0 {
 		count = len(chosen)
 	}
 	for i := range members {
-		if err := b.spawn(ctx, fmt.Sprintf("node-%d", i+1)); err != nil {
+		if err := b.spawn(ctx, fmt.Sprintf("node-%d", i+1), b.nodesDSN()); err != nil {
 			return err
 		}
 	}
@@ -157,16 +183,16 @@ func runMode(ctx context.Context, o options, synchronous bool, chosen []kind, co
 	}
 	v, err := b.check(ctx)
 	for _, r := range result.Rounds {
-		if r.Mode == b.mode() && r.Violation != "" {
+		if r.Mode == m.name && r.Violation != "" {
 			v.violation("round %d, %s: %s", r.Number, r.Kind, r.Violation)
 		}
 	}
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	result.Verdicts[b.mode()] = v
+	result.Verdicts[m.name] = v
 	fmt.Printf("%s: %d terms, %d acknowledged fenced writes (%d lost with a primary), %d overlaps of two primaries that both took writes, %d violations.\n",
-		b.mode(), v.Terms, v.Written, v.Lost, len(v.Overlaps), len(v.Violations))
+		m.name, v.Terms, v.Written, v.Lost, len(v.Overlaps), len(v.Violations))
 	for _, text := range v.Overlaps {
 		fmt.Println("  excused:", text)
 	}

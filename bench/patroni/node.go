@@ -35,7 +35,7 @@ type node struct {
 }
 
 // spawn starts a node and waits until it takes part.
-func (b *bed) spawn(ctx context.Context, name string) error {
+func (b *bed) spawn(ctx context.Context, name, dsn string) error {
 	level := "ERROR"
 	if b.verbose {
 		level = "INFO"
@@ -45,7 +45,7 @@ func (b *bed) spawn(ctx context.Context, name string) error {
 	n.Child, err = children.Start(children.Options{
 		Name: name, Stderr: b.nodeLog,
 		Note: func(r children.Report) bool { n.note(name, r); return r.Kind == ready },
-		Args: []string{"child", "-dsn", b.hosts(), "-name", name, "-lease", b.lease.String(),
+		Args: []string{"child", "-dsn", dsn, "-name", name, "-lease", b.lease.String(),
 			"-failover-wait", b.failoverWait.String(), fmt.Sprintf("-synchronous=%t", b.synchronous), "-level", level},
 	})
 	if err != nil {
@@ -92,6 +92,9 @@ func (b *bed) await(ctx context.Context, limit time.Duration, complaint string, 
 	return errors.Join(ended, err)
 }
 
+// everyone lists the nodes of the whole run.
+func (b *bed) everyone() []*node { return slices.Concat(b.nodes, b.former) }
+
 // leader is the node that says that it leads, with the number of its term.
 func (b *bed) leader() (*node, int64) {
 	for _, n := range b.nodes {
@@ -126,7 +129,7 @@ func (b *bed) settled() bool {
 // terms lists all terms in the order in which they began.
 func (b *bed) terms() []term {
 	var all []term
-	for _, n := range b.nodes {
+	for _, n := range b.everyone() {
 		n.mu.Lock()
 		all = append(all, n.terms...)
 		n.mu.Unlock()

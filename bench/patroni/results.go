@@ -85,48 +85,67 @@ func (o *outcome) summary() string {
 	fmt.Fprintf(&text, "Last run: %s, %d faults with seed %d. PostgreSQL %s; Patroni with `ttl` %d s, `loop_wait` %d s, `retry_timeout` %d s;\n",
 		o.Date.Format(time.DateOnly), len(o.Rounds), o.Seed, o.PostgreSQL, o.Patroni["ttl"], o.Patroni["loop_wait"], o.Patroni["retry_timeout"])
 	fmt.Fprintf(&text, "`Lease` %s, `FailoverWait` %s.\n\n", o.Lease, o.FailoverWait)
-	for _, mode := range []string{"asynchronous", "synchronous"} {
-		if v, found := o.Verdicts[mode]; found {
-			fmt.Fprintf(&text, "- %s mode: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  %d overlaps while two primaries acknowledged writes\n",
-				strings.ToUpper(mode[:1])+mode[1:], v.Terms, v.Written, v.Lost, len(v.Violations), len(v.Overlaps))
+	for _, m := range modes {
+		if v, found := o.Verdicts[m.name]; found {
+			fmt.Fprintf(&text, "- %s: %d terms, %d acknowledged fenced writes, of which the servers lost %d; %d violations;\n  %d overlaps while two primaries acknowledged writes\n",
+				sentence(m.name), v.Terms, v.Written, v.Lost, len(v.Violations), len(v.Overlaps))
 		}
 	}
-	text.WriteString("\nMedian / maximum, in seconds:\n")
+	text.WriteString("\nTimes in the tables are in seconds: median / maximum, or the maximum alone. The faults:\n")
 	return text.String()
 }
 
-// table shows the vacancies by kind of failover, in Markdown. Times are in
-// seconds: median and maximum.
+// table shows the faults, and the vacancies by kind of fault in a table for each
+// mode, in Markdown.
 func (o *outcome) table() string {
 	var text strings.Builder
-	text.WriteString("| fault | mode | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term | two servers acknowledge writes, at most |\n")
-	text.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, k := range kinds {
-		for _, mode := range []string{"asynchronous", "synchronous"} {
-			var vacancy, writable, all, leader []float64
-			split := 0.0
-			count, kept := 0, 0
-			for _, r := range o.Rounds {
-				if r.Kind != k.name || r.Mode != mode {
-					continue
-				}
-				count++
-				split = max(split, r.Split)
-				if r.Kept {
-					kept++
-					continue
-				}
-				vacancy, writable = append(vacancy, r.Vacancy), append(writable, r.Writable)
-				all, leader = append(all, r.AllSessions), append(leader, r.Leader)
-			}
-			if count > 0 {
-				fmt.Fprintf(&text, "| `%s`: %s | %s | %d | %d | %s | %s | %s | %s | %s |\n", k.name, k.does, mode, count, kept,
-					spread(vacancy), spread(writable), spread(all), spread(leader), fmt.Sprintf("%.1f", split/1000))
-			}
+		if slices.ContainsFunc(o.Rounds, func(r round) bool { return r.Kind == k.name }) {
+			fmt.Fprintf(&text, "- `%s`: %s\n", k.name, k.does)
+		}
+	}
+	for _, m := range modes {
+		rows := ""
+		for _, k := range kinds {
+			rows += o.row(m, k)
+		}
+		if rows != "" {
+			fmt.Fprintf(&text, "\n%s:\n\n%s\n|---|---|---|---|---|---|---|---|---|\n%s", sentence(m.name),
+				"| fault | rounds | leader kept | vacancy | until a server takes writes | from there to a session of every node | from there to the next term | two servers acknowledge writes | two nodes trust their terms |", rows)
 		}
 	}
 	return text.String()
 }
+
+// row sums up the rounds with a kind of fault in a mode. Times are in seconds: median
+// and maximum, or the maximum alone for what two servers or two nodes do.
+func (o *outcome) row(m mode, k kind) string {
+	var vacancy, writable, all, leader []float64
+	var split, bothTrust float64
+	count, kept := 0, 0
+	for _, r := range o.Rounds {
+		if r.Kind != k.name || r.Mode != m.name {
+			continue
+		}
+		count++
+		split, bothTrust = max(split, r.Split), max(bothTrust, r.BothTrust)
+		if r.Kept {
+			kept++
+			continue
+		}
+		vacancy = append(vacancy, r.Vacancy)
+		if r.Writable > 0 { // or the server took writes all the time
+			writable, all, leader = append(writable, r.Writable), append(all, r.AllSessions), append(leader, r.Leader)
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("| %s | %d | %d | %s | %s | %s | %s | %.1f | %.1f |\n", "`"+k.name+"`", count, kept,
+		spread(vacancy), spread(writable), spread(all), spread(leader), split/1000, bothTrust/1000)
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // spread is the median and the maximum, in seconds.
 func spread(all []float64) string {

@@ -22,13 +22,14 @@ type round struct {
 	To     string    `json:"to"`   // the primary after
 	Kept   bool      `json:"leader_kept"`
 
-	Vacancy      float64 `json:"vacancy_ms"`             // from the end of the last term to the next one
-	Writable     float64 `json:"writable_ms"`            // from the fault to the first write that a server acknowledged
-	FirstSession float64 `json:"writable_to_session_ms"` // from that to the first session of a node
-	AllSessions  float64 `json:"writable_to_all_ms"`     // ... of the last node
-	Leader       float64 `json:"writable_to_leader_ms"`  // ... to the next term
-	AfterReunion float64 `json:"all_to_leader_ms"`       // from the session of the last node to the next term
-	Split        float64 `json:"two_primaries_ms"`       // how long two servers both acknowledged writes
+	Vacancy      float64 `json:"vacancy_ms"`              // from the end of the last term to the next one
+	Writable     float64 `json:"writable_ms"`             // from the fault to the first write that a server acknowledged
+	FirstSession float64 `json:"writable_to_session_ms"`  // from that to the first session of a node
+	AllSessions  float64 `json:"writable_to_all_ms"`      // ... of the last node
+	Leader       float64 `json:"writable_to_leader_ms"`   // ... to the next term
+	AfterReunion float64 `json:"all_to_leader_ms"`        // from the session of the last node to the next term
+	Split        float64 `json:"two_primaries_ms"`        // how long two servers both acknowledged writes
+	BothTrust    float64 `json:"both_trust_ms,omitempty"` // how long two nodes both trusted their terms
 
 	Remade    bool   `json:"standbys_remade,omitempty"` // Patroni could not bring the old primary back
 	Violation string `json:"violation,omitempty"`
@@ -65,7 +66,7 @@ func (b *bed) chaos(ctx context.Context, chosen []kind, count int, random *rand.
 }
 
 func (b *bed) round(ctx context.Context, k kind) (round, error) {
-	r := round{Mode: b.mode(), Kind: k.name}
+	r := round{Mode: b.mode.name, Kind: k.name}
 	if err := b.awaitCluster(ctx, 90*time.Second); err != nil {
 		return r, err
 	}
@@ -94,7 +95,12 @@ func (b *bed) round(ctx context.Context, k kind) (round, error) {
 	if err := b.recover(ctx, &r); err != nil {
 		return r, err
 	}
-	return b.measure(ctx, r, leader, number)
+	r, err = b.measure(ctx, r, leader, number)
+	if err == nil && k.judge != nil {
+		k.judge(b, &r)
+	}
+	b.dismissGuests()
+	return r, err
 }
 
 // holdFault waits for as long as the fault lasts.
@@ -104,13 +110,10 @@ func (b *bed) holdFault(ctx context.Context, k kind, since time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !k.awaitsLeader {
+	if k.lasts == nil {
 		return nil
 	}
-	return b.await(ctx, longestHold, "no term began while the fault lasted", func() bool {
-		_, found := b.termAfter(since)
-		return found
-	})
+	return k.lasts(ctx, b, since)
 }
 
 // longer returns how long a fault of a planned duration lasts.
@@ -174,6 +177,7 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 			r.Split = max(r.Split, ms(split.Length()))
 		}
 	}
+	r.BothTrust = ms(b.bothTrustSince(r.At))
 	next, began := b.termAfter(r.At)
 	if _, now := b.leader(); now == number || !began {
 		r.Kept = true
@@ -208,22 +212,10 @@ func (b *bed) measure(ctx context.Context, r round, leader *node, number int64) 
 // writableAfter is when a server first acknowledged a write after the fault: if
 // the primary changed, another than the one before.
 func (b *bed) writableAfter(r round) (at time.Time, found bool) {
-	for i, p := range b.probes {
-		if r.From != r.To && b.servers[i].name == r.From {
-			continue
-		}
-		for _, interval := range p.intervals() {
-			if interval.From.After(r.At) && (!found || interval.From.Before(at)) {
-				at, found = interval.From, true
-			}
-		}
+	var old *server
+	if r.From != r.To {
+		old = b.named(r.From)
 	}
-	return at, found
-}
-
-func (b *bed) mode() string {
-	if b.synchronous {
-		return "synchronous"
-	}
-	return "asynchronous"
+	at = b.promotedAfter(old, r.At)
+	return at, !at.IsZero()
 }

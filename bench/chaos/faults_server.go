@@ -161,6 +161,23 @@ func fill(path string) error {
 	return errors.Join(err, file.Close())
 }
 
-func stepClock(_ context.Context, b *bed, _ *member, s script.Step) (func(context.Context) error, string, error) {
-	return func(context.Context) error { return b.clock.set(0) }, "by libfaketime", b.clock.set(s.By)
+// stepClock sets the server's clock, and compares it with the machine's.
+func stepClock(ctx context.Context, b *bed, _ *member, s script.Step) (func(context.Context) error, string, error) {
+	heal := func(context.Context) error { return b.clock.set(0) }
+	if err := b.clock.set(s.By); err != nil {
+		return heal, "", err
+	}
+	var shows time.Time
+	err := b.asAdmin(ctx, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&shows)
+	})
+	if err != nil {
+		return heal, "", err
+	}
+	const imprecision = 200 * time.Millisecond // of a busy machine
+	off := time.Until(shows)
+	if (off - s.By).Abs() > imprecision {
+		return heal, "", fmt.Errorf("the server's clock is off by %v", off)
+	}
+	return heal, fmt.Sprintf("by libfaketime: the clock is off by %v", off.Round(time.Millisecond)), nil
 }

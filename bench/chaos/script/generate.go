@@ -2,6 +2,7 @@ package script
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -26,7 +27,9 @@ const (
 
 // Generate makes a script from a seed: the same plan always gives the same script.
 // Every kind comes once before a kind comes again. Faults of nodes overlap, but at
-// least half of the nodes have none at any time.
+// least half of the nodes have none at any time. Every second fault of the whole
+// server waits until no node has a fault, and is over before the next one begins; the
+// others meet nodes with faults.
 func Generate(p Plan) []Step {
 	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // the script must repeat
 	lease := func(n float64) time.Duration { return time.Duration(n * float64(p.Lease)) }
@@ -34,6 +37,7 @@ func Generate(p Plan) []Step {
 	var steps []Step
 	var order []int
 	last := p.Duration - lease(2*quiet) // the last fault ends before the run does
+	var alone time.Duration             // until when the last fault of the whole server lasts
 	for at := lease(1); at < last; {
 		if len(order) == 0 {
 			order = random.Perm(len(p.Kinds))
@@ -44,10 +48,12 @@ func Generate(p Plan) []Step {
 		if k.OnRole {
 			s.Role = 1 + random.IntN(p.Roles)
 		}
+		apart := k.Alone && random.IntN(2) == 0
 		if k.Alone {
-			for _, until := range busy {
-				s.At = max(s.At, until)
-			}
+			s.At = max(s.At, alone)
+		}
+		if apart {
+			s.At = max(s.At, slices.Max(busy))
 		}
 		if k.OnNode {
 			s.Node, s.At = p.pick(random, k, busy, at)
@@ -60,7 +66,10 @@ func Generate(p Plan) []Step {
 		steps = append(steps, s)
 		at = s.At + between(random, lease(shortestPause), lease(longestPause))
 		if k.Alone {
-			at = s.At + s.For + lease(quiet)
+			alone = s.At + s.For + lease(quiet)
+		}
+		if apart {
+			at = alone
 		}
 	}
 	return steps

@@ -24,7 +24,8 @@ type Kind struct {
 	Needs  Need
 	OnNode bool
 	OnRole bool
-	// Alone says that no other fault begins while it lasts: it affects all nodes.
+	// Alone says that no other fault of this sort begins while it lasts: it affects
+	// all nodes.
 	Alone bool
 	// Long says that the fault lasts for longer than a lease; otherwise it lasts for
 	// at most half a lease. For neither if Instant.

@@ -56,6 +56,7 @@ func TestInvalidLines(t *testing.T) {
 
 func TestGeneratedScripts(t *testing.T) {
 	kinds := map[string]int{}
+	met := map[bool]int{} // faults of the server, by whether a node had one
 	for seed := range uint64(50) {
 		p := plan(seed)
 		steps := script.Generate(p)
@@ -69,7 +70,13 @@ func TestGeneratedScripts(t *testing.T) {
 				t.Errorf("seed %d: %v has no relay", seed, s)
 			}
 			checkOverlaps(t, p, steps, i, k)
+			if k.Alone {
+				met[slices.ContainsFunc(steps[:i], func(other script.Step) bool { return other.Node > 0 && other.At+other.For > s.At })]++
+			}
 		}
+	}
+	if met[true] == 0 || met[false] == 0 {
+		t.Errorf("%d faults of the server meet a node with a fault, %d do not", met[true], met[false])
 	}
 	for _, k := range script.Kinds {
 		if kinds[k.Name] == 0 {
@@ -89,7 +96,7 @@ func checkOverlaps(t *testing.T, p script.Plan, steps []script.Step, i int, k sc
 		if earlier.Node > 0 {
 			nodes[earlier.Node] = true
 		}
-		if other, _ := script.Find(earlier.Kind); other.Alone || k.Alone && earlier.Node > 0 {
+		if other, _ := script.Find(earlier.Kind); other.Alone && k.Alone {
 			t.Errorf("%v begins while %v lasts", steps[i], earlier)
 		}
 	}

@@ -126,7 +126,7 @@ func (n *node) appendEvents(ctx context.Context) {
 			return
 		}
 		p := payment{ID: fmt.Sprintf("%s-%d", n.name, i), Amount: rand.Int64N(1000)} //nolint:gosec // nothing depends on it
-		once, cancel := context.WithTimeout(ctx, patience)
+		once, cancel := context.WithTimeout(ctx, appendLimit)
 		err := n.store.Append(once, n.pool, eventstore.NewEvent{Type: "paid", Tags: []string{"payer=" + n.name}, Data: p})
 		cancel()
 		if err != nil {

@@ -18,9 +18,10 @@ import (
 
 const (
 	writeInterval  = 200 * time.Millisecond
-	longestHold    = 40 * time.Millisecond // of the transaction of a write
-	patience       = 3 * time.Second       // of a write that its term does not cancel
+	longestHold    = 100 * time.Millisecond // of the transaction of a write
+	patience       = 15 * time.Second       // of a write that its term does not cancel: longer than a fault stops it
 	appendInterval = 200 * time.Millisecond
+	appendLimit    = 3 * time.Second
 )
 
 // writer writes to the ledger of a role while its node leads it.

@@ -47,6 +47,7 @@ type bed struct {
 	mu      sync.Mutex
 	history record.History
 	lines   *os.File // the reports of the nodes, as they come
+	logs    *os.File // of the nodes
 	stopped []int    // the processes of the server that are stopped just now
 	turn    chan struct{}
 }
@@ -84,6 +85,9 @@ func newBed(ctx context.Context, o options) (*bed, error) {
 
 func (b *bed) build(ctx context.Context) (err error) {
 	if b.lines, err = os.CreateTemp("", "tenure-chaos-*.jsonl"); err != nil {
+		return err
+	}
+	if b.logs, err = os.CreateTemp("", "tenure-chaos-*.log"); err != nil {
 		return err
 	}
 	b.freezers = newFreezers(b.nodes)
@@ -269,8 +273,10 @@ func (b *bed) close() error {
 	if b.caretaker != nil {
 		failed = errors.Join(failed, b.caretaker.Close())
 	}
-	if b.lines != nil {
-		failed = errors.Join(failed, b.lines.Close(), os.Remove(b.lines.Name()))
+	for _, file := range []*os.File{b.lines, b.logs} {
+		if file != nil {
+			failed = errors.Join(failed, file.Close(), os.Remove(file.Name()))
+		}
 	}
 	return failed
 }
@@ -311,15 +317,17 @@ func until(ctx context.Context, limit time.Duration, so func() bool) bool {
 	return true
 }
 
-// keep copies the reports of the nodes, and the server's log, to a directory.
+// keep copies the reports and the logs of the nodes, and the server's log, to a
+// directory.
 func (b *bed) keep(directory string) error {
-	content, err := os.ReadFile(b.lines.Name())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(directory, "reports.jsonl"), content, 0o644) //nolint:gosec // it is for reading
+	var failed error
+	for name, file := range map[string]*os.File{"reports.jsonl": b.lines, "nodes.log": b.logs} {
+		content, err := os.ReadFile(file.Name())
+		failed = errors.Join(failed, err, os.WriteFile(filepath.Join(directory, name), content, 0o644)) //nolint:gosec // it is for reading
 	}
 	if b.server != nil {
 		log := strings.ToValidUTF8(b.server.Log(), "?")
-		err = errors.Join(err, os.WriteFile(filepath.Join(directory, "server.log"), []byte(log), 0o644)) //nolint:gosec // it is for reading
+		failed = errors.Join(failed, os.WriteFile(filepath.Join(directory, "server.log"), []byte(log), 0o644)) //nolint:gosec // it is for reading
 	}
-	return err
+	return failed
 }

@@ -58,15 +58,13 @@ func runChild(args []string) error {
 	flags.StringVar(&n.name, "name", "", "")
 	flags.IntVar(&n.roles, "roles", 0, "")
 	flags.StringVar(&n.receiver, "receiver", "", "")
-	level := slog.LevelError
-	flags.TextVar(&level, "level", level, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go n.obey()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("process", n.name)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", n.name)
 	if err := n.open(ctx, *dsn, *lease, logger); err != nil {
 		if ctx.Err() != nil {
 			return nil // it was asked to end before it had a session

@@ -73,7 +73,7 @@ func parse() *command {
 	flag.StringVar(&c.out, "out", "", "directory for the script and the records after a violation; default a new one for temporary files")
 	flag.StringVar(&c.state, "state", "", "file that adds up the figures of several runs")
 	flag.StringVar(&c.page, "page", "", "page of the documents to write the figures to")
-	flag.BoolVar(&c.verbose, "v", false, "print the nodes' log and each fault")
+	flag.BoolVar(&c.verbose, "v", false, "print each fault")
 	flag.Parse()
 	return c
 }

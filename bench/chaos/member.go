@@ -44,15 +44,11 @@ func (m *member) start() error {
 	m.bed.mu.Lock()
 	m.name, m.id, m.ending, m.connected, m.leads, m.alive = name, uuid.Nil, false, false, map[string]record.Lead{}, record.Now()
 	m.bed.mu.Unlock()
-	level := "ERROR+4"
-	if m.bed.verbose {
-		level = "INFO"
-	}
 	o := children.Options{
-		Name: name, Note: m.note,
+		Name: name, Note: m.note, Stderr: m.bed.logs,
 		Args: []string{
 			"child", "-name", name, "-dsn", m.dsn, "-lease", m.bed.lease.String(), "-roles", fmt.Sprint(m.bed.roles),
-			"-receiver", m.bed.receiver.url, "-level", level,
+			"-receiver", m.bed.receiver.url,
 		},
 	}
 	if !m.bed.relayed(m.number) {

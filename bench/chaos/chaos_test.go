@@ -1,0 +1,124 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/exactly-one/tenure/bench/chaos/check"
+	"github.com/exactly-one/tenure/bench/chaos/record"
+	"github.com/exactly-one/tenure/bench/chaos/script"
+)
+
+func TestEveryKindCanBeMade(t *testing.T) {
+	for _, k := range script.Kinds {
+		if injections[k.Name] == nil {
+			t.Errorf("%s has no injection", k.Name)
+		}
+	}
+	for name := range injections {
+		if _, found := script.Find(name); !found {
+			t.Errorf("no script can name %s", name)
+		}
+	}
+}
+
+func TestKindsAreChosenByName(t *testing.T) {
+	available := []script.Kind{script.Kinds[0], script.Kinds[1]}
+	for names, want := range map[string]string{
+		"": "kill,terminate", "terminate": "terminate", "terminate,kill": "terminate,kill",
+		"explode": `no kind of fault "explode"`, "kill,freeze": "freeze cannot be made here",
+	} {
+		kinds, err := choose(available, names)
+		var got []string
+		for _, k := range kinds {
+			got = append(got, k.Name)
+		}
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && strings.Join(got, ",") != want {
+			t.Errorf("%q: got %v, %v; want %s", names, got, err, want)
+		}
+	}
+}
+
+// A run of two seconds with one kill, one vacancy and one violation.
+func figuresOfARun() (*record.History, *check.Verdict) {
+	h := &record.History{
+		Start: 0, End: 2 * int64(time.Second), Begins: make([]record.Begin, 3), Writes: make([]record.Write, 5), Rejected: 1, Unknown: 2,
+		Faults: []record.Fault{{Kind: "kill"}, {Kind: "drain", Failed: "the node has not joined"}},
+	}
+	v := &check.Verdict{
+		Violations: []check.Violation{{Kind: check.Overlap}}, Excused: []time.Duration{3 * time.Millisecond},
+		Gaps: []check.Gap{{Role: "role-01", Kind: "kill", Took: 1200 * time.Millisecond}},
+	}
+	return h, v
+}
+
+func TestStateAddsUpRuns(t *testing.T) {
+	directory := t.TempDir()
+	c := &command{state: filepath.Join(directory, "state.json"), page: filepath.Join(directory, "page.md")}
+	if err := os.WriteFile(c.page, []byte("before\n"+pageBegin+"old\n"+pageEnd+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, v := figuresOfARun()
+	for range 2 {
+		if err := c.remember(h, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(c.page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(content)
+	for _, want := range []string{
+		"before\n" + pageBegin, pageEnd + "after\n", "2 runs, 4s in all", "2 faults, 2 violations",
+		"- 6 terms; 10 fenced writes acknowledged, 2 rejected; 4 statements without an answer",
+		"- 2 overlaps", "the longest of 3ms", "| `kill` | process | SIGKILL of a node; another process takes its place | 2 | 2 | 1.2 s |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "old") || strings.Contains(page, "`drain`") {
+		t.Errorf("the page has too much:\n%s", page)
+	}
+	if err := os.WriteFile(c.page, []byte("no marks"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.remember(h, v); err == nil || !strings.Contains(err.Error(), "lacks the lines") {
+		t.Errorf("a page without marks: %v", err)
+	}
+}
+
+func TestMovesMakeRolesEven(t *testing.T) {
+	b := new(bed)
+	for i, count := range []int{6, 0, 1, 9} {
+		m := &member{number: i + 1, id: uuid.New(), connected: true, leads: map[string]record.Lead{}, turn: make(chan struct{}, 1)}
+		for j := range count {
+			m.leads[string(rune('a'+10*i+j))] = record.Lead{}
+		}
+		b.members = append(b.members, m)
+	}
+	defer take(b.members[3].turn)() // it has a fault
+	var moved []string
+	for _, request := range b.moves() {
+		i := slices.IndexFunc(b.members, func(m *member) bool { return m.id == request.Target })
+		moved = append(moved, request.Role+" to "+string(rune('0'+b.members[i].number)))
+	}
+	if want := []string{"f to 2", "e to 2", "d to 3"}; !slices.Equal(moved, want) {
+		t.Errorf("moved %v; want %v", moved, want)
+	}
+	b.members[1].connected = false
+	for _, request := range b.moves() {
+		if request.Target == b.members[1].id {
+			t.Error("a role moves to a node without a session")
+		}
+	}
+}

@@ -97,8 +97,9 @@ test-managed: ## servers like those of managed services: imposed limits, rotatin
 	@.ci/prerequisites
 	$(GO) test ./internal/managed -count=1 -parallel $(PARALLEL) $(ARGS)
 
-sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1
-	TENURE_SIM_N=$(or $(N),2000) $(GO) test ./internal/sim -run '^TestSchedules$$' -count=1 -timeout 0 -v -args -first-seed=$(or $(SEED),1)
+sim: ## simulated schedules with random faults, N=2000 of them from seed SEED=1; in parts that resume with STATE=FILE
+	@$(GO) build -o $(BIN)/sim-parts ./internal/sim/parts
+	exec $(BIN)/sim-parts -n=$(or $(N),2000) -seed=$(or $(SEED),1) $(if $(STATE),-state=$(STATE)) $(if $(KEEP),-keep) $(if $(PAGE),-page=$(PAGE)) $(ARGS)
 
 mutants: prerequisites ## break the code line by line and see that tests fail; by hand or weekly (ARGS='-j 2 postgres:')
 	$(GO) run ./internal/mutants $(ARGS)

@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 var (
 	schedules = flag.Int("schedules", schedulesFromEnvironment(), "how many schedules TestSchedules runs")
 	firstSeed = flag.Uint64("first-seed", 1, "the seed of the first schedule")
+	resultTo  = flag.String("result", "", "a file to which TestSchedules writes its result; then it runs all schedules, whatever they violate")
 	seed      = flag.Uint64("seed", 1, "the seed that TestReplay runs")
 )
 
@@ -56,19 +59,19 @@ func TestSchedules(t *testing.T) {
 		count = min(count, 300)
 	}
 	var next atomic.Int64
-	var terms atomic.Int64
+	var sum summary
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
 				for {
 					n := next.Add(1) - 1
-					if n >= count || t.Failed() {
+					if n >= count || t.Failed() && *resultTo == "" {
 						return
 					}
 					seed := *firstSeed + uint64(n)
 					result := run(t, scheduled(seed))
-					terms.Add(int64(result.Terms))
+					sum.add(seed, result)
 					if result.Violation != nil {
 						t.Errorf("seed %d: %v\n%s\nreplay: %s", seed, result.Violation, result.Transcript, ReplayCommand(seed))
 					}
@@ -76,7 +79,44 @@ func TestSchedules(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules, %d terms", count, terms.Load())
+	t.Logf("%d schedules, %d terms", sum.Schedules, sum.Terms)
+	if *resultTo != "" {
+		sum.write(t, *resultTo)
+	}
+}
+
+// summary is the result of many schedules, as internal/sim/parts reads it.
+type summary struct {
+	mu         sync.Mutex
+	Schedules  int               `json:"schedules"`
+	Terms      int               `json:"terms"`
+	Violations []seededViolation `json:"violations"`
+}
+
+// seededViolation is a violation and the seed of its schedule.
+type seededViolation struct {
+	Seed uint64 `json:"seed"`
+	What string `json:"what"`
+}
+
+func (s *summary) add(seed uint64, r Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Schedules++
+	s.Terms += r.Terms
+	if r.Violation != nil {
+		s.Violations = append(s.Violations, seededViolation{seed, r.Violation.Error()})
+	}
+}
+
+func (s *summary) write(t *testing.T, path string) {
+	content, err := json.Marshal(s)
+	if err == nil {
+		err = os.WriteFile(path, content, 0o600)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // TestReplay runs the schedule of -seed and prints its whole transcript.

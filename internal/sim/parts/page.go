@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+const (
+	begin = "<!-- written by make sim -->"
+	end   = "<!-- end -->"
+)
+
+// sentence states the result of a run, with its command.
+func (s state) sentence() string {
+	violations := "no invariant was violated"
+	if n := len(s.Violations); n > 0 {
+		violations = fmt.Sprintf("%d of them violated an invariant", n)
+	}
+	from := ""
+	if s.FirstSeed != 1 {
+		from = fmt.Sprintf(" SEED=%d", s.FirstSeed)
+	}
+	return fmt.Sprintf("%s simulated schedules with %s terms: %s (%s, %.1f hours of processor time; `make sim N=%d%s`).",
+		thousands(s.Schedules), thousands(uint64(s.Terms)), violations,
+		s.Updated.Format("2006-01-02"), s.Processor.Hours(), s.Schedules, from)
+}
+
+// thousands writes a number as documents do: 1,000,000.
+func thousands(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// writePage replaces the sentence of a page.
+func (s state) writePage(page string) error {
+	content, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(content), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("%s has no lines %q and %q", page, begin, end)
+	}
+	return os.WriteFile(page, []byte(before+begin+"\n\n"+s.sentence()+"\n\n"+end+after), 0o600)
+}

@@ -71,21 +71,27 @@ func (b *bed) startProxy(ctx context.Context) error {
 	return b.runProxy(ctx)
 }
 
-// runProxy starts HAProxy, also after its kill, and waits until the primary answers
-// through it.
+// runProxy starts HAProxy, also after its kill, and waits until only the primary
+// answers through it: until the first checks, HAProxy takes every server as up, one
+// after another.
 func (b *bed) runProxy(ctx context.Context) error {
 	var err error
 	if b.proxy.process, err = b.launch(nil, filepath.Join(filepath.Dir(b.proxy.path), "log"), haproxyProgram(), "-db", "-f", b.proxy.path); err != nil {
 		return err
 	}
 	return children.Until(ctx, 20*time.Second, 20*time.Millisecond, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		conn, err := pgx.Connect(ctx, b.nodesDSN())
-		if err == nil {
-			err = conn.Close(ctx)
+		for range b.servers {
+			conn, err := pgx.Connect(ctx, b.nodesDSN())
+			if err != nil {
+				return err
+			}
+			if err := conn.Close(ctx); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 }
 

@@ -75,6 +75,42 @@ func TestCloseEndsWhatRunsAndRemovesTheDirectory(t *testing.T) {
 	}
 }
 
+// A process that is stopped obeys no signal but SIGKILL, and its children none that
+// its parent would have passed on.
+func TestCloseKillsStoppedProcesses(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t)
+	place, err := sandbox.Place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var processes []*Process
+	var pids []int
+	for range 2 {
+		process, err := sandbox.Launch(filepath.Join(place, "log"), "sleep", "60")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Signal(PauseSignal); err != nil {
+			t.Fatal(err)
+		}
+		processes, pids = append(processes, process), append(pids, process.PID())
+	}
+	sandbox.NoteStopped(pids...)
+	sandbox.NoteStopped(pids[0]) // the other one continues
+	if err := sandbox.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-processes[0].Done() // or the test does not end
+	if processes[1].Ended() {
+		t.Error("a process was killed that was not noted last")
+	}
+	if err := processes[1].Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	<-processes[1].Done()
+}
+
 func TestProgramsSeeACleanEnvironment(t *testing.T) {
 	t.Setenv("PGHOST", "elsewhere.example")
 	sandbox := newSandbox(t)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -43,6 +45,7 @@ type bed struct {
 	receiver  *receiver
 	members   []*member
 	notes     []string // what cannot be done here
+	clears    bool     // what the run makes on a server that is not ours must be removed
 
 	mu      sync.Mutex
 	history record.History
@@ -84,10 +87,10 @@ func newBed(ctx context.Context, o options) (*bed, error) {
 }
 
 func (b *bed) build(ctx context.Context) (err error) {
-	if b.lines, err = os.CreateTemp("", "tenure-chaos-*.jsonl"); err != nil {
+	if b.lines, err = unnamed(); err != nil {
 		return err
 	}
-	if b.logs, err = os.CreateTemp("", "tenure-chaos-*.log"); err != nil {
+	if b.logs, err = unnamed(); err != nil {
 		return err
 	}
 	b.freezers = newFreezers(b.nodes)
@@ -123,6 +126,15 @@ func (b *bed) build(ctx context.Context) (err error) {
 		b.members = append(b.members, m)
 	}
 	return b.prepare(ctx)
+}
+
+// unnamed makes a file that is gone with its last user.
+func unnamed() (*os.File, error) {
+	file, err := os.CreateTemp("", "tenure-chaos-")
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Remove(file.Name())
 }
 
 // mountDisk makes the small disk for the server's data, and starts the caretaker.
@@ -162,7 +174,7 @@ func (b *bed) startServer(ctx context.Context) (err error) {
 		o.Settings["listen_addresses"] = sandbox.Host + "," + b.network.Host(0)
 		o.HBA = []string{"host all all " + b.network.CIDR() + " trust"}
 	}
-	if b.clock, err = findFakeClock(); err != nil {
+	if b.clock, err = findFakeClock(b.disk); err != nil {
 		return err
 	}
 	if b.clock == nil {
@@ -184,6 +196,14 @@ func (b *bed) prepare(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	var tables int
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return fmt.Errorf("the database has %d tables: name an empty one", tables)
+	}
+	b.clears = b.dsn != ""
 	_, err = conn.Exec(ctx, `
 		CREATE TABLE chaos_heads (role text PRIMARY KEY, position bigint NOT NULL) WITH (fillfactor = 30);
 		CREATE TABLE chaos_ledger (role text, position bigint, term bigint, sequence bigint, PRIMARY KEY (role, position));
@@ -262,6 +282,9 @@ func (b *bed) close() error {
 		b.receiver.close()
 	}
 	if b.backend != nil {
+		if b.clears {
+			failed = errors.Join(failed, b.clear())
+		}
 		b.backend.Close()
 	}
 	b.signalServer(syscall.SIGCONT)
@@ -275,10 +298,23 @@ func (b *bed) close() error {
 	}
 	for _, file := range []*os.File{b.lines, b.logs} {
 		if file != nil {
-			failed = errors.Join(failed, file.Close(), os.Remove(file.Name()))
+			failed = errors.Join(failed, file.Close())
 		}
 	}
 	return failed
+}
+
+// clear removes from a server that is not ours what the run has made.
+func (b *bed) clear() error {
+	ctx, cancel := context.WithTimeout(context.Background(), injectTime)
+	defer cancel()
+	var err error
+	until(ctx, injectTime, func() bool { // the server may still hold sessions of nodes that were killed
+		err = b.backend.MigrateDown(ctx, "all", 0)
+		return err == nil
+	})
+	return errors.Join(err, b.execute(ctx,
+		"DROP TABLE IF EXISTS chaos_heads, chaos_ledger, chaos_ticks, chaos_applied, chaos_total, chaos_load"))
 }
 
 func (b *bed) closeNetwork() {
@@ -322,7 +358,7 @@ func until(ctx context.Context, limit time.Duration, so func() bool) bool {
 func (b *bed) keep(directory string) error {
 	var failed error
 	for name, file := range map[string]*os.File{"reports.jsonl": b.lines, "nodes.log": b.logs} {
-		content, err := os.ReadFile(file.Name())
+		content, err := io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64))
 		failed = errors.Join(failed, err, os.WriteFile(filepath.Join(directory, name), content, 0o644)) //nolint:gosec // it is for reading
 	}
 	if b.server != nil {

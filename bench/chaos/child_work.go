@@ -49,8 +49,17 @@ func (n *node) scheduler() (*cron.Scheduler, error) {
 	return scheduler, nil
 }
 
+// longestJob is long enough that leaders die during jobs.
+const longestJob = 600 * time.Millisecond
+
 func runJob(ctx context.Context, run cron.Run) error {
 	send(started, message{Schedule: run.Schedule, Run: run.ID, Attempt: run.Attempt, To: record.Now()})
+	lasts := time.Duration(rand.Int64N(int64(longestJob))) //nolint:gosec // nothing depends on it
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	return run.InTx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO chaos_ticks (run, attempt) VALUES ($1, $2)", run.ID, run.Attempt)
 		return err

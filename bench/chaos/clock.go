@@ -14,13 +14,14 @@ import (
 // wall clock, since durations must stay true.
 type fakeClock struct{ library, file string }
 
-// findFakeClock returns nil where libfaketime is not installed.
-func findFakeClock() (*fakeClock, error) {
+// findFakeClock returns nil where libfaketime is not installed. The clock is a file
+// in a directory, or among temporary files if that is empty.
+func findFakeClock(directory string) (*fakeClock, error) {
 	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // the pattern is well-formed
 	if len(found) == 0 {
 		return nil, nil
 	}
-	file, err := os.CreateTemp("", "tenure-chaos-clock-")
+	file, err := os.CreateTemp(directory, "tenure-chaos-clock-")
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (b *bed) execute(ctx context.Context, statements ...string) error {
 }
 
 func terminateSessions(ctx context.Context, b *bed, _ *member, _ script.Step) (func(context.Context) error, string, error) {
-	err := b.execute(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+	err := b.execute(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()")
 	return nil, "", err
 }
 

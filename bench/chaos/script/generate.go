@@ -23,56 +23,96 @@ const (
 	shortestPause = 0.25
 	longestPause  = 1.5
 	quiet         = 2
+	soonest       = 0.02 // from the fault of a node to that of the server
+	latest        = 0.3
 )
 
 // Generate makes a script from a seed: the same plan always gives the same script.
 // Every kind comes once before a kind comes again. Faults of nodes overlap, but at
 // least half of the nodes have none at any time. Every second fault of the whole
 // server waits until no node has a fault, and is over before the next one begins; the
-// others meet nodes with faults.
+// others begin right after a node was stopped or cut off, so that it may still trust
+// its terms when the server has forgotten them.
 func Generate(p Plan) []Step {
-	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // the script must repeat
-	lease := func(n float64) time.Duration { return time.Duration(n * float64(p.Lease)) }
-	busy := make([]time.Duration, p.Nodes) // until when each node has a fault or comes back from one
-	var steps []Step
-	var order []int
-	last := p.Duration - lease(2*quiet) // the last fault ends before the run does
-	var alone time.Duration             // until when the last fault of the whole server lasts
-	for at := lease(1); at < last; {
-		if len(order) == 0 {
-			order = random.Perm(len(p.Kinds))
-		}
-		k := p.Kinds[order[0]]
-		order = order[1:]
-		s := Step{At: at, Kind: k.Name, For: p.lasts(random, k), By: between(random, k.By[0], k.By[1])}
-		if k.OnRole {
-			s.Role = 1 + random.IntN(p.Roles)
-		}
-		apart := k.Alone && random.IntN(2) == 0
-		if k.Alone {
-			s.At = max(s.At, alone)
-		}
-		if apart {
-			s.At = max(s.At, slices.Max(busy))
-		}
-		if k.OnNode {
-			s.Node, s.At = p.pick(random, k, busy, at)
-			busy[s.Node-1] = s.At + s.For + lease(1)
-		}
-		if s.At+s.For > last {
-			break
-		}
-		s.At = s.At.Round(10 * time.Millisecond)
-		steps = append(steps, s)
-		at = s.At + between(random, lease(shortestPause), lease(longestPause))
-		if k.Alone {
-			alone = s.At + s.For + lease(quiet)
-		}
-		if apart {
-			at = alone
-		}
+	g := &generator{Plan: p, random: rand.New(rand.NewPCG(p.Seed, 0)), busy: make([]time.Duration, p.Nodes)} //nolint:gosec // the script must repeat
+	last := p.Duration - g.leases(2*quiet)                                                                   // the last fault ends before the run does
+	for g.at = g.leases(1); End(g.steps) <= last; {
+		g.add(g.next())
 	}
-	return steps
+	return slices.DeleteFunc(g.steps, func(s Step) bool { return s.At+s.For > last })
+}
+
+// generator makes a script step by step.
+type generator struct {
+	Plan
+	random *rand.Rand
+	steps  []Step
+	order  []int           // of the kinds that are to come
+	at     time.Duration   // when the next step can begin
+	alone  time.Duration   // until when the last fault of the whole server lasts
+	busy   []time.Duration // until when each node has a fault or comes back from one
+}
+
+func (g *generator) leases(n float64) time.Duration { return time.Duration(n * float64(g.Lease)) }
+
+func (g *generator) next() Kind {
+	if len(g.order) == 0 {
+		g.order = g.random.Perm(len(g.Kinds))
+	}
+	k := g.Kinds[g.order[0]]
+	g.order = g.order[1:]
+	return k
+}
+
+func (g *generator) add(k Kind) {
+	switch {
+	case !k.Alone:
+		s := g.step(k)
+		g.at = s.At + g.pause()
+	case g.random.IntN(2) == 0:
+		g.at = max(g.at, g.alone, slices.Max(g.busy))
+		g.addAlone(k)
+		g.at = g.alone
+	default:
+		g.at = max(g.at, g.alone)
+		if severing := g.severing(); len(severing) > 0 {
+			s := g.step(severing[g.random.IntN(len(severing))])
+			g.at = s.At + between(g.random, g.leases(soonest), g.leases(latest))
+		}
+		g.addAlone(k)
+		g.at += g.pause()
+	}
+}
+
+func (g *generator) addAlone(k Kind) {
+	s := g.step(k)
+	g.alone = s.At + s.For + g.leases(quiet)
+}
+
+func (g *generator) pause() time.Duration {
+	return between(g.random, g.leases(shortestPause), g.leases(longestPause))
+}
+
+// severing lists the kinds that keep a node from hearing of the server.
+func (g *generator) severing() []Kind {
+	return slices.DeleteFunc(slices.Clone(g.Kinds), func(k Kind) bool {
+		return !k.OnNode || !k.Long || k.Needs != 0 || k.Layer == "administrator"
+	})
+}
+
+// step adds one step.
+func (g *generator) step(k Kind) Step {
+	s := Step{At: g.at, Kind: k.Name, For: g.lasts(g.random, k), By: between(g.random, k.By[0], k.By[1])}
+	if k.OnRole {
+		s.Role = 1 + g.random.IntN(g.Roles)
+	}
+	if k.OnNode {
+		s.Node, s.At = g.pick(g.random, k, g.busy, g.at)
+		g.busy[s.Node-1] = s.At + s.For + g.leases(1)
+	}
+	s.At = s.At.Round(10 * time.Millisecond)
+	g.steps = append(g.steps, s)
+	return s
 }
 
 // pick chooses a node without a fault, and when: while half of the nodes have one,

@@ -129,7 +129,8 @@ func (b *bed) behind(ctx context.Context, conn *pgx.Conn, cutoff time.Time) (str
 	var events, applied, runs int
 	err := conn.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM tenure_events), (SELECT count(*) FROM chaos_applied),
-			(SELECT count(*) FROM tenure_runs WHERE state IN ('waiting', 'running') AND scheduled_for <= $1)`, cutoff).Scan(&events, &applied, &runs)
+			(SELECT count(*) FROM tenure_runs WHERE state IN ('waiting', 'running') AND scheduled_for <= $1)
+				+ (SELECT count(*) FROM tenure_schedules WHERE handled_until < date_trunc('second', $1))`, cutoff).Scan(&events, &applied, &runs)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delivered := map[string]bool{}
@@ -139,7 +140,7 @@ func (b *bed) behind(ctx context.Context, conn *pgx.Conn, cutoff time.Time) (str
 	if err != nil || applied >= events && len(delivered) >= events && runs == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("of %d events the view has %d and the receiver %d, and %d runs of schedules have not ended", events, applied, len(delivered), runs), nil
+	return fmt.Sprintf("of %d events the view has %d and the receiver %d, and %d runs of schedules have not begun or not ended", events, applied, len(delivered), runs), nil
 }
 
 // shutDown ends all nodes gracefully, together.

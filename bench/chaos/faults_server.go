@@ -29,17 +29,18 @@ func killServer(ctx context.Context, b *bed, _ *member, _ script.Step) (func(con
 	return b.startAgain, "", err
 }
 
-// startAgain starts the server. Its old processes can hold its memory for a moment.
+// startAgain starts the server, unless it comes back by itself, and waits until it
+// takes writes. Its old processes can hold its memory for a moment, and a recovery
+// that began on a full disk ends the server although there is room again.
 func (b *bed) startAgain(ctx context.Context) error {
 	var err error
 	until(ctx, injectTime, func() bool {
-		err = b.server.Start(ctx)
+		if err = b.server.Start(ctx); err == nil {
+			err = b.execute(ctx, "INSERT INTO chaos_load VALUES ('')")
+		}
 		return err == nil
 	})
-	if err != nil {
-		return err
-	}
-	return b.server.AwaitReady(ctx)
+	return err
 }
 
 func restartServer(ctx context.Context, b *bed, _ *member, _ script.Step) (func(context.Context) error, string, error) {

@@ -61,9 +61,10 @@ func figuresOfARun() (*record.History, *check.Verdict) {
 }
 
 func TestStateAddsUpRuns(t *testing.T) {
+	const begin, end = "<!-- written by make chaos -->\n", "<!-- end -->\n"
 	directory := t.TempDir()
 	c := &command{state: filepath.Join(directory, "state.json"), page: filepath.Join(directory, "page.md")}
-	if err := os.WriteFile(c.page, []byte("before\n"+pageBegin+"old\n"+pageEnd+"after\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h, v := figuresOfARun()
@@ -78,7 +79,7 @@ func TestStateAddsUpRuns(t *testing.T) {
 	}
 	page := string(content)
 	for _, want := range []string{
-		"before\n" + pageBegin, pageEnd + "after\n", "2 runs, 4s in all", "2 faults, 2 violations",
+		"before\n" + begin, end + "after\n", "2 runs, 4s in all", "2 faults, 2 violations",
 		"- 6 terms; 10 fenced writes acknowledged, 2 rejected; 4 statements without an answer",
 		"- 2 overlaps", "the longest of 3ms", "| `kill` | process | SIGKILL of a node; another process takes its place | 2 | 2 | 1.2 s |",
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure/bench/chaos/check"
 	"github.com/exactly-one/tenure/bench/chaos/record"
 	"github.com/exactly-one/tenure/bench/chaos/script"
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 // figures add up several runs.
@@ -140,22 +141,6 @@ func writeJSON(path string, value any) error {
 	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // it is for reading
 }
 
-// The lines of a page that enclose the figures.
-const (
-	pageBegin = "<!-- made by make chaos: begin -->\n"
-	pageEnd   = "<!-- made by make chaos: end -->\n"
-)
-
 func (f *figures) writePage(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(content), pageBegin)
-	_, after, ends := strings.Cut(rest, pageEnd)
-	if !found || !ends {
-		return fmt.Errorf("%s lacks the lines %q and %q", path, pageBegin, pageEnd)
-	}
-	text := before + pageBegin + "\n" + f.summary() + "\n" + f.table() + "\n" + pageEnd + after
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the documents
+	return docpage.Update(path, "chaos", func(string) string { return f.summary() + "\n" + f.table() })
 }

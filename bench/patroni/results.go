@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 // outcome is a whole run.
@@ -58,25 +60,9 @@ func read(path string) (*outcome, error) {
 	return o, err
 }
 
-// The lines of a page that enclose the results of the last run.
-const (
-	pageBegin = "<!-- made by make chaos-patroni: begin -->\n"
-	pageEnd   = "<!-- made by make chaos-patroni: end -->\n"
-)
-
 // writePage puts the results into a page of the documents.
 func (o *outcome) writePage(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(content), pageBegin)
-	_, after, ends := strings.Cut(rest, pageEnd)
-	if !found || !ends {
-		return fmt.Errorf("%s lacks the lines %q and %q", path, pageBegin, pageEnd)
-	}
-	text := before + pageBegin + "\n" + o.summary() + "\n" + o.table() + "\n" + pageEnd + after
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the documents
+	return docpage.Update(path, "chaos-patroni", func(string) string { return o.summary() + "\n" + o.table() })
 }
 
 // summary says what was run and what was found.

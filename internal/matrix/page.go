@@ -1,17 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
-)
 
-// The comments around the table on the page.
-const (
-	begin = "<!-- written by make test-matrix -->"
-	end   = "<!-- end -->"
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 var header = []string{
@@ -46,26 +40,13 @@ func (r row) line(old string) string {
 
 // writeRow puts a row on the page, in place of the last one of its server and mode.
 func writeRow(page string, r row) error {
-	content, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	changed, err := withRow(string(content), r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	return os.WriteFile(page, []byte(changed), 0o644)
+	return docpage.Update(page, "test-matrix", func(table string) string { return withRow(table, r) })
 }
 
-// withRow returns the page with a row.
-func withRow(page string, r row) (string, error) {
-	before, rest, opened := strings.Cut(page, begin+"\n")
-	table, after, closed := strings.Cut(rest, end)
-	if !opened || !closed {
-		return "", fmt.Errorf("the page lacks the lines %q and %q", begin, end)
-	}
+// withRow returns the table with a row.
+func withRow(table string, r row) string {
 	lines := header
-	if table = strings.TrimSpace(table); table != "" {
+	if table != "" {
 		lines = strings.Split(table, "\n")
 	}
 	replaced := false
@@ -78,7 +59,7 @@ func withRow(page string, r row) (string, error) {
 	if !replaced {
 		lines = append(lines, r.line(""))
 	}
-	return before + begin + "\n\n" + strings.Join(lines, "\n") + "\n\n" + end + after, nil
+	return strings.Join(lines, "\n")
 }
 
 // key is what names a line of the table: its server and its mode.

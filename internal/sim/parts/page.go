@@ -2,14 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
-)
 
-const (
-	begin = "<!-- written by make sim -->"
-	end   = "<!-- end -->"
+	"github.com/exactly-one/tenure/internal/docpage"
 )
 
 // sentence states the result of a run, with its command.
@@ -38,14 +33,5 @@ func thousands(n uint64) string {
 
 // writePage replaces the sentence of a page.
 func (s state) writePage(page string) error {
-	content, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(content), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no lines %q and %q", page, begin, end)
-	}
-	return os.WriteFile(page, []byte(before+begin+"\n\n"+s.sentence()+"\n\n"+end+after), 0o600)
+	return docpage.Update(page, "sim", func(string) string { return s.sentence() })
 }

@@ -43,7 +43,7 @@ func TestStateBeginsAnewAfterChangeOfCode(t *testing.T) {
 
 func TestPageStatesTheResult(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("Before.\n\n"+begin+"\nold\n"+end+"\n\nAfter.\n"), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("Before.\n\n<!-- written by make sim -->\nold\n<!-- end -->\n\nAfter.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := state{FirstSeed: 1, Schedules: 1_000_000, Terms: 34_567, Processor: 90 * time.Minute, Updated: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
@@ -51,8 +51,8 @@ func TestPageStatesTheResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)
-	want := "Before.\n\n" + begin + "\n\n1,000,000 simulated schedules with 34,567 terms: no invariant was violated" +
-		" (2026-01-02, 1.5 hours of processor time; `make sim N=1000000`).\n\n" + end + "\n\nAfter.\n"
+	want := "Before.\n\n<!-- written by make sim -->\n\n1,000,000 simulated schedules with 34,567 terms: no invariant was violated" +
+		" (2026-01-02, 1.5 hours of processor time; `make sim N=1000000`).\n\n<!-- end -->\n\nAfter.\n"
 	if err != nil || string(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}

@@ -168,6 +168,9 @@ func (c *Child) Say(line string) error {
 	return err
 }
 
+// EndInput closes the child's standard input.
+func (c *Child) EndInput() error { return c.stdin.Close() }
+
 // Signal sends a signal to the child.
 func (c *Child) Signal(signal os.Signal) error { return c.process.Process.Signal(signal) }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/eventstore"
+	"github.com/exactly-one/tenure/internal/children"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/outbox"
 	"github.com/exactly-one/tenure/postgres"
@@ -33,20 +33,12 @@ type order struct {
 	DSN, Schema, Name, Target string
 }
 
-// report is a line that a child prints.
-type report struct {
-	Kind string // "ready", "publishing" or "published"
-	Term int64
-}
-
-var printing sync.Mutex
-
-func tell(r report) {
-	line, _ := json.Marshal(r) // it has no fields that cannot be
-	printing.Lock()
-	defer printing.Unlock()
-	_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the child is about to be killed
-}
+// Kinds of reports of a child.
+const (
+	ready      = "ready"
+	publishing = "publishing"
+	published  = "published"
+)
 
 // Open opens the publisher of a child, for the target of [Options].
 type Open func(target string) (publisher outbox.Publisher, closing func(), err error)
@@ -104,7 +96,7 @@ func live(o order, open Open) error {
 	if err != nil {
 		return err
 	}
-	tell(report{Kind: "ready"})
+	children.Send(children.Report{Kind: ready})
 	if err := group.Run(ctx); err != nil {
 		return err
 	}
@@ -144,8 +136,8 @@ func newGroup(node *tenure.Node, database processor.Database, topic outbox.Topic
 type watched struct{ outbox.Publisher }
 
 func (w watched) Publish(ctx context.Context, messages []outbox.Message) (int, error) {
-	tell(report{"publishing", messages[0].Term})
-	defer tell(report{"published", messages[0].Term})
+	children.Send(children.Report{Kind: publishing, Term: messages[0].Term})
+	defer children.Send(children.Report{Kind: published, Term: messages[0].Term})
 	return w.Publisher.Publish(ctx, messages)
 }
 

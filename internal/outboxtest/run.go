@@ -74,10 +74,10 @@ func Run(t *testing.T, options Options) Result {
 	log := r.log()
 	r.awaitAll(log)
 	for _, p := range r.children {
-		_ = p.stdin.Close() // it may have been killed
+		_ = p.EndInput() // it may have been killed
 	}
 	for _, p := range r.children {
-		<-p.ended
+		<-p.Ended()
 	}
 	result, faults := Check(log, options.Deliveries())
 	t.Logf("%d events in %d terms, %d leaders interrupted in a batch, %d deliveries repeated, %d stale",
@@ -176,7 +176,7 @@ func (r *runner) publishing(from int64) *process {
 	for {
 		select {
 		case p := <-r.news:
-			if told := p.reported(); told.Kind == "publishing" && told.Term >= from {
+			if told := p.reported(); told.Kind == publishing && told.Term >= from {
 				r.term = told.Term
 				return p
 			}
@@ -194,7 +194,7 @@ func (r *runner) stop(interrupted *int) {
 	fallen := r.term
 	leader.signal(sandbox.PauseSignal)
 	r.publishing(fallen + 1)
-	if leader.reported() == (report{"publishing", fallen}) {
+	if told := leader.reported(); told.Kind == publishing && told.Term == fallen {
 		*interrupted++
 	}
 	leader.signal(sandbox.ResumeSignal)
@@ -206,8 +206,8 @@ func (r *runner) kill(interrupted *int) {
 	r.Helper()
 	leader := r.publishing(r.term)
 	pause(r.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
-	leader.kill()
-	if leader.reported().Kind == "publishing" {
+	leader.Kill()
+	if leader.reported().Kind == publishing {
 		*interrupted++
 	}
 	r.add()
@@ -223,7 +223,7 @@ func (r *runner) cut() {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(lease / 5); time.Now().Before(end); <-tick.C {
-		if _, err := r.pool.Exec(r.Context(), statement, poolName(r.order.Schema, leader.name)); err != nil {
+		if _, err := r.pool.Exec(r.Context(), statement, poolName(r.order.Schema, leader.Name)); err != nil {
 			r.Fatal(err)
 		}
 	}
